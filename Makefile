@@ -1,0 +1,104 @@
+# One command each. `make help` lists them; `make check` is what CI runs.
+# Needs python3 (3.11 or newer), git and make. PYTHON=/path/to/python3 picks another interpreter.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv
+BIN := $(VENV)/bin
+PY := $(BIN)/python
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# A stamp carries the checksum of what it was made from: while it stands, no target touches the network.
+sum = $(shell cat $(1) 2>/dev/null | cksum | tr ' ' '-')
+DEPS := $(VENV)/.deps-$(call sum,requirements/dev.txt)
+PLACE := $(shell (cat pyproject.toml 2>/dev/null; pwd) | cksum | tr ' ' '-')
+READY := $(VENV)/.editable-$(PLACE)
+SCHEMA_DIR := tests/schema/node_modules
+SCHEMA := $(SCHEMA_DIR)/.installed-$(call sum,tests/schema/package-lock.json)
+
+# Extra arguments for one run: make test ARGS="tests/unit -k stdio", make demo ARGS="--interactive".
+ARGS ?=
+
+.PHONY: help
+help: ## list the commands
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+.PHONY: demo
+demo: $(READY) ## the main job end to end, with no key and no network
+	@$(PY) -m punie demo $(ARGS)
+
+.PHONY: run
+run: $(READY) ## an ACP agent on stdin and stdout
+	@$(PY) -m punie acp $(ARGS)
+
+.PHONY: test
+test: $(READY) schema ## all tests
+	@$(PY) -m pytest $(ARGS)
+
+.PHONY: check
+check: $(READY) lint types docs ## what CI runs: lint, types, layers, docs, and the tests with their coverage
+	@rm -f .coverage .coverage.*
+	@$(MAKE) --no-print-directory test ARGS="--cov --cov-report= $(ARGS)"
+	@$(PY) tools/check_coverage.py
+
+.PHONY: bench
+bench: $(READY) ## speed and memory, as ratios to floors measured in the same run
+	@$(PY) -m tests.bench $(ARGS)
+
+.PHONY: docs
+docs: $(READY) ## links resolve and code blocks parse in every Markdown file
+	@$(PY) tools/check_docs.py
+
+.PHONY: lint
+lint: $(READY) ## ruff and the layer contracts
+	@echo "lint: ruff"
+	@$(PY) -m ruff check --quiet --output-format concise .
+	@$(PY) -m ruff format --quiet --check .
+	@echo "lint: layers"
+	@$(PY) tools/lint_imports.py
+
+.PHONY: types
+types: $(READY) ## the strict type checker, and a second opinion
+	@echo "types: basedpyright"
+	@$(PY) -m basedpyright
+	@echo "types: ty"
+	@$(PY) -m ty check --quiet
+
+.PHONY: lock
+lock: $(PY) ## resolve the dependencies anew and write requirements/*.txt (needs the network)
+	@$(PY) tools/lock.py
+
+.PHONY: clean
+clean: ## remove what the other commands made
+	@rm -rf $(VENV) $(SCHEMA_DIR) build dist .coverage .coverage.* htmlcov .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
+
+# ---------------------------------------------------------------------------------------------------------------- set-up
+
+$(PY):
+	@sh tools/make_venv.sh $(VENV)
+
+$(DEPS): $(PY)
+	@echo "set-up: installing the locked dependencies (once; again only when requirements/dev.txt changes)" >&2
+	@$(PY) -m pip install -qq --require-hashes -r requirements/dev.txt
+	@rm -f $(VENV)/.deps-* && touch $@
+
+$(READY): $(DEPS)
+	@echo "set-up: installing punie from this folder" >&2
+	@$(PY) -m pip install -qq --no-deps --no-build-isolation -e .
+	@rm -f $(VENV)/.editable-* && touch $@
+
+# The schema comes from npm. Without npm its tests are skipped and say so; on CI that is a failure.
+.PHONY: schema
+schema:
+	@if [ -e "$(SCHEMA)" ]; then :; \
+	elif ! command -v npm >/dev/null 2>&1; then \
+	  echo "set-up: npm is missing: messages will NOT be checked against the official ACP schema (install Node.js and run again)" >&2; \
+	  [ -z "$$CI" ]; \
+	else \
+	  echo "set-up: installing the official ACP schema with npm" >&2; \
+	  if npm ci --silent --prefix tests/schema; then touch "$(SCHEMA)"; \
+	  else echo "set-up: npm could not install it: messages will NOT be checked against the official ACP schema" >&2; [ -z "$$CI" ]; fi; \
+	fi

@@ -1,0 +1,1 @@
+"""One folder a technology; strangers to each other."""

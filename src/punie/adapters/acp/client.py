@@ -1,0 +1,178 @@
+"""The client as one session's ports: its files, terminals, person and ears (room 7 of the corridor).
+
+Each of these is bound to one connection and one session id, and lives as long as the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+from attrs import frozen
+from msgspec import Raw
+
+from punie.adapters.acp.blocks import encode_result_content
+from punie.adapters.acp.jsonrpc import Connection, ConnectionClosed, RpcError
+from punie.adapters.acp.updates import encode_update
+from punie.adapters.acp.wire import CreateTerminalAnswer, ExitAnswer, OutputAnswer, PermissionAnswer, ReadAnswer, decode
+from punie.domain.display import one_line
+from punie.domain.errors import ToolFailedError
+from punie.domain.events import SessionEvent
+from punie.domain.json_value import thaw_object
+from punie.domain.permission import Dismissed, PermissionOutcome, PermissionQuestion, Selected, Unusable
+from punie.domain.terminal import Command, ExitStatus, TerminalOutput
+from punie.ports.event_sink import EventSink
+from punie.ports.permission_broker import PermissionBroker
+from punie.ports.terminals import Terminals
+from punie.ports.workspace import Workspace
+
+T = TypeVar("T")
+
+
+@frozen
+class _ClientSide:
+    """What every port of the client needs: the wire and the session it speaks for."""
+
+    connection: Connection
+    session_id: str
+
+    async def _ask(
+        self, what: str, method: str, params: dict[str, object], on_late: Callable[[Raw], None] | None = None
+    ) -> Raw:
+        """A request whose failure the model may read: `what` completes "The client could not ..."."""
+        try:
+            return await self.connection.request(method, {"sessionId": self.session_id, **params}, on_late=on_late)
+        except RpcError as error:
+            raise ToolFailedError(f"The client could not {what}: {one_line(error.message, 400)}") from error
+        except ConnectionClosed as error:
+            raise ToolFailedError(f"The client could not {what}: it closed the connection.") from error
+
+    def _read(self, what: str, raw: Raw, kind: type[T]) -> T:
+        try:
+            return decode(raw, kind)
+        except msgspec.DecodeError as error:
+            raise ToolFailedError(f"The client could not {what}: its answer cannot be read ({error}).") from error
+
+
+@frozen
+class AcpWorkspace(_ClientSide, Workspace):
+    """The client's files through `fs/*`, unsaved edits included."""
+
+    async def read_text(self, path: str, *, line_1based: int | None = None, limit_lines: int | None = None) -> str:
+        what = f"read {path}"
+        params: dict[str, object] = {"path": path}
+        if line_1based is not None:
+            params["line"] = line_1based
+        if limit_lines is not None:
+            params["limit"] = limit_lines
+        return self._read(what, await self._ask(what, "fs/read_text_file", params), ReadAnswer).content
+
+    async def write_text(self, path: str, content: str) -> None:
+        await self._ask(f"write {path}", "fs/write_text_file", {"path": path, "content": content})
+
+
+@frozen
+class AcpTerminals(_ClientSide, Terminals):
+    """The client's terminals through `terminal/*`; the client shows them live."""
+
+    @property
+    def shown_by_client(self) -> bool:
+        return True
+
+    async def create(self, command: Command) -> str:
+        what = f"start {one_line(command.line)}"
+        params: dict[str, object] = {
+            "command": command.program,
+            "args": list(command.args),
+            "cwd": command.cwd,
+            "outputByteLimit": command.output_limit_bytes,
+        }
+        answer = await self._ask(what, "terminal/create", params, self._release_late)
+        return self._read(what, answer, CreateTerminalAnswer).terminal_id
+
+    async def output(self, terminal_id: str) -> TerminalOutput:
+        what = f"give the output of terminal {terminal_id}"
+        answer = self._read(what, await self._ask(what, "terminal/output", _terminal(terminal_id)), OutputAnswer)
+        ended = answer.exit_status
+        return TerminalOutput(answer.output, answer.truncated, None if ended is None else _exit_status(ended))
+
+    async def wait(self, terminal_id: str) -> ExitStatus:
+        what = f"wait for terminal {terminal_id}"
+        return _exit_status(
+            self._read(what, await self._ask(what, "terminal/wait_for_exit", _terminal(terminal_id)), ExitAnswer)
+        )
+
+    async def kill(self, terminal_id: str) -> None:
+        await self._ask(f"stop terminal {terminal_id}", "terminal/kill", _terminal(terminal_id))
+
+    async def release(self, terminal_id: str) -> None:
+        await self._ask(f"release terminal {terminal_id}", "terminal/release", _terminal(terminal_id))
+
+    def _release_late(self, answer: Raw) -> None:
+        """The call was cancelled while the client was starting the program, and it started all the same."""
+        try:
+            terminal_id = decode(answer, CreateTerminalAnswer).terminal_id
+        except msgspec.DecodeError:
+            return
+        self.connection.post_request("terminal/release", {"sessionId": self.session_id, **_terminal(terminal_id)})
+
+
+@frozen
+class AcpPermissionBroker(_ClientSide, PermissionBroker):
+    """The person at the client through `session/request_permission`."""
+
+    async def ask(self, question: PermissionQuestion) -> PermissionOutcome:
+        try:
+            answer = await self.connection.request("session/request_permission", encode_question(question))
+            outcome = decode(answer, PermissionAnswer).outcome
+        except RpcError:
+            return Unusable("the client answered the question with an error")
+        except ConnectionClosed:
+            return Dismissed("the client closed the connection")
+        except msgspec.DecodeError:
+            return Unusable("the client's answer to the question cannot be read")
+        if outcome.outcome == "selected" and outcome.option_id is not None:
+            return Selected(outcome.option_id)
+        if outcome.outcome == "cancelled":
+            return Dismissed("the question was cancelled")
+        return Unusable("the client's answer to the question is none that ACP knows")
+
+
+@frozen
+class AcpEventSink(_ClientSide, EventSink):
+    """The client's ears through `session/update`; waits while the client does not read."""
+
+    async def emit(self, event: SessionEvent) -> None:
+        update = encode_update(event)
+        if update is not None:
+            await self.connection.notify("session/update", {"sessionId": self.session_id, "update": update})
+
+
+def encode_question(question: PermissionQuestion) -> dict[str, object]:
+    """The parameters of `session/request_permission`: everything a client may want to show (A-04)."""
+    tool_call: dict[str, object] = {
+        "toolCallId": question.call_id,
+        "title": question.title,
+        "kind": question.kind.value,
+        "status": "pending",
+        "locations": [{"path": path} for path in question.locations],
+        "content": [encode_result_content(diff) for diff in question.diffs],
+        "rawInput": None if question.raw_input is None else thaw_object(question.raw_input),
+    }
+    return {
+        "sessionId": question.session_id,
+        "toolCall": tool_call,
+        "options": [
+            {"optionId": option.id, "name": option.name, "kind": option.kind.value} for option in question.options
+        ],
+        "_meta": {"punie.dev": {"tool": question.tool, "reason": question.reason}},
+    }
+
+
+def _terminal(terminal_id: str) -> dict[str, object]:
+    return {"terminalId": terminal_id}
+
+
+def _exit_status(answer: ExitAnswer) -> ExitStatus:
+    return ExitStatus(answer.exit_code, answer.signal)

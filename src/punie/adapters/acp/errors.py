@@ -1,0 +1,44 @@
+"""From our errors to the wire's: the one place that knows both (INTERFACES.md section 7)."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+
+from punie.adapters.acp.rpc_errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, RpcError
+from punie.domain.display import display_safe
+from punie.domain.errors import (
+    EngineError,
+    InternalFault,
+    InvalidRequestError,
+    PunieError,
+    SessionBusyError,
+    UnknownSessionError,
+)
+from punie.domain.turn import EngineErrorKind
+
+AUTH_REQUIRED = -32000
+RESOURCE_NOT_FOUND = -32002
+
+_CODES: dict[type[PunieError], int] = {
+    UnknownSessionError: RESOURCE_NOT_FOUND,
+    SessionBusyError: INVALID_REQUEST,
+    InvalidRequestError: INVALID_PARAMS,
+}
+
+_log = logging.getLogger("punie.acp")
+
+
+def to_wire(error: BaseException) -> RpcError:
+    """The JSON-RPC error for anything a handler may raise; a fault shows its reference and nothing else."""
+    if isinstance(error, RpcError):
+        return error
+    if isinstance(error, EngineError):
+        code = AUTH_REQUIRED if error.kind == EngineErrorKind.AUTH.value else INTERNAL_ERROR
+        data = {"code": error.kind, "cause": display_safe(error.cause), "nextStep": display_safe(error.next_step)}
+        return RpcError(code, display_safe(str(error)), data)
+    if isinstance(error, PunieError):
+        return RpcError(_CODES.get(type(error), INTERNAL_ERROR), display_safe(str(error)), {"code": error.code})
+    fault = InternalFault(uuid.uuid4().hex[:12])
+    _log.error("reference %s", fault.reference, exc_info=error)
+    return RpcError(INTERNAL_ERROR, str(fault), {"code": fault.code, "reference": fault.reference})

@@ -1,0 +1,69 @@
+"""The files of a project, as an IDE's index knows them: which there are, and where a name given by a model leads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import anyio
+from attrs import frozen
+
+from punie.domain.errors import ToolFailedError
+from punie.domain.paths import is_inside, is_secret, shown_path
+
+SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "build", "dist", "site-packages", "venv"})
+FILE_LIMIT = 5_000
+SIZE_LIMIT_BYTES = 1_000_000
+
+
+@frozen
+class ProjectFiles:
+    """Files below a path, absolute and in order; `complete` is False where the bound cut the list short."""
+
+    paths: tuple[str, ...]
+    complete: bool = True
+
+
+def absolute(cwd: str, path: str) -> str:
+    """The absolute path of what a model named. Raises `ToolFailedError` for one outside the project."""
+    found = os.path.normpath(os.path.join(cwd, path))
+    if not is_inside(found, (cwd,)):
+        raise ToolFailedError(f"{path} is outside the project {cwd}. Give a path inside it.")
+    return found
+
+
+def shown(cwd: str, path: str) -> str:
+    """The path as the project's people write it."""
+    return shown_path(path, cwd)
+
+
+async def files_below(cwd: str, path: str, suffixes: tuple[str, ...]) -> ProjectFiles:
+    """The text files of these kinds below a path of the project (or that file itself); hidden folders are passed over.
+
+    Raises `ToolFailedError` where there is nothing of that name.
+    """
+    start = absolute(cwd, path)
+    return await anyio.to_thread.run_sync(_files_below, start, path, suffixes, abandon_on_cancel=True)
+
+
+def _files_below(start: str, asked: str, suffixes: tuple[str, ...]) -> ProjectFiles:
+    if os.path.isfile(start):
+        return ProjectFiles((start,))
+    if not os.path.isdir(start):
+        raise ToolFailedError(f"There is no file or folder {asked} in the project. search_project finds names.")
+    found: list[str] = []
+    for file in _walk(start):
+        if len(found) >= FILE_LIMIT:
+            return ProjectFiles(tuple(found), complete=False)
+        if file.endswith(suffixes) and not is_secret(file):
+            found.append(file)
+    return ProjectFiles(tuple(found))
+
+
+def _walk(start: str) -> Iterator[str]:
+    for folder, folders, files in os.walk(start):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in SKIPPED_FOLDERS)
+        for name in sorted(files):
+            file = os.path.join(folder, name)
+            if not os.path.islink(file) and os.path.getsize(file) <= SIZE_LIMIT_BYTES:
+                yield file

@@ -1,0 +1,80 @@
+"""Bytes in, lines out: the framing of ACP over stdio (ACP: messages are delimited by newlines)."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from attrs import frozen
+
+_HEAD_BYTES: Final = 256
+
+
+@frozen
+class Oversized:
+    """A line above the cap. Its bytes were dropped as they came, but for the first few in `head`.
+
+    `size_bytes` counts the whole line without its newline, `limit_bytes` is the cap. `head` is enough to tell which
+    request it would have answered.
+    """
+
+    size_bytes: int
+    limit_bytes: int | None = None
+    head: bytes = b""
+
+
+class LineSplitter:
+    """Cuts a stream of chunks into lines, without their newlines; lives as long as the stream.
+
+    The cost is linear in the bytes fed: each byte is searched once, and a line that spans chunks grows in one buffer,
+    so a line of n bytes costs little more than n bytes of memory. A line over `max_line_bytes` costs at most the cap.
+    """
+
+    def __init__(self, max_line_bytes: int) -> None:
+        self._max = max_line_bytes
+        self._ready: deque[bytes | bytearray | Oversized] = deque()
+        self._partial = bytearray()
+        self._dropped_bytes = 0  # of the line being discarded; 0 when none is
+        self._dropped_head = b""
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next bytes of the stream; complete lines become available to `pop`."""
+        pieces = chunk.split(b"\n")
+        last = len(pieces) - 1
+        for index, piece in enumerate(pieces):
+            if index == last:
+                self._grow(piece)
+            elif self._partial or self._dropped_bytes:
+                self._grow(piece)
+                self._finish_line()
+            elif len(piece) > self._max:
+                self._ready.append(Oversized(len(piece), self._max, piece[:_HEAD_BYTES]))
+            else:
+                self._ready.append(piece)
+
+    def finish(self) -> None:
+        """End the stream: what came after the last newline is the last line (a file may lack its final newline)."""
+        if self._partial or self._dropped_bytes:
+            self._finish_line()
+
+    def pop(self) -> bytes | bytearray | Oversized | None:
+        """The oldest complete line, or None when there is none yet."""
+        return self._ready.popleft() if self._ready else None
+
+    def _grow(self, piece: bytes) -> None:
+        if self._dropped_bytes:
+            self._dropped_bytes += len(piece)
+        elif len(self._partial) + len(piece) > self._max:
+            self._dropped_bytes = len(self._partial) + len(piece)
+            self._dropped_head = bytes((self._partial[:_HEAD_BYTES] + piece[:_HEAD_BYTES])[:_HEAD_BYTES])
+            self._partial = bytearray()
+        else:
+            self._partial += piece
+
+    def _finish_line(self) -> None:
+        if self._dropped_bytes:
+            self._ready.append(Oversized(self._dropped_bytes, self._max, self._dropped_head))
+            self._dropped_bytes, self._dropped_head = 0, b""
+        else:
+            self._ready.append(self._partial)  # handed over, not copied: a large line exists once
+            self._partial = bytearray()

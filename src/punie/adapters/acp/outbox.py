@@ -1,0 +1,133 @@
+"""What waits to be written on one wire, and the one task that writes it."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+import anyio
+import anyio.lowlevel
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+_BATCH_BYTES: Final = 2**20
+_BREATHE_BYTES: Final = 64 * 2**10
+_ANSWER_FLOOD_FACTOR: Final = 8
+
+
+class Outbox:
+    """Lines in the order they were put, written by `run` alone; lives as long as its connection.
+
+    `put` never waits. `room` is the back-pressure: it waits while more than `high_water_bytes` are unwritten (a line
+    counts until `send` has returned), so that a peer that reads nothing costs a bounded amount of memory.
+    """
+
+    def __init__(self, high_water_bytes: int) -> None:
+        self._high_water_bytes = high_water_bytes
+        self._low_water_bytes = high_water_bytes // 2
+        self._lines: deque[tuple[bytes, bool]] = deque()
+        self._waiting_bytes = 0
+        self._answer_bytes = 0
+        self._writer_sleeps: anyio.Event | None = None
+        self._room: anyio.Event | None = None
+        self._hurried = False
+        self._closed = False
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes put and not yet written."""
+        return self._waiting_bytes
+
+    @property
+    def answers_flood(self) -> bool:
+        """True when so many answers wait that reading further requests would only grow the heap.
+
+        Only answers count: two peers that each wait for the other to read a large request must not both stop reading.
+        """
+        return self._answer_bytes > self._high_water_bytes * _ANSWER_FLOOD_FACTOR
+
+    def put(self, line: bytes, *, answer: bool = False) -> None:
+        """Append one whole line, newline included. Dropped when the outbox is closed: nobody is left to read it."""
+        if self._closed:
+            return
+        self._lines.append((line, answer))
+        self._waiting_bytes += len(line)
+        if answer:
+            self._answer_bytes += len(line)
+        if self._writer_sleeps is not None:
+            self._writer_sleeps.set()
+            self._writer_sleeps = None
+
+    async def room(self) -> None:
+        """Return at once below the high-water mark, else wait until half of it is free. A burst lets the writer run."""
+        if self._waiting_bytes > self._high_water_bytes:
+            while self._waiting_bytes > self._high_water_bytes and not self._hurried:
+                await self._news()
+        elif self._waiting_bytes > _BREATHE_BYTES:
+            await anyio.lowlevel.checkpoint()
+
+    async def answers_ebb(self) -> None:
+        """Wait while `answers_flood` holds."""
+        while self.answers_flood and not self._hurried:
+            await self._news()
+
+    async def drained(self) -> None:
+        """Wait until everything put so far has been written, or the outbox was closed."""
+        while self._waiting_bytes and not self._closed:
+            await self._news()
+
+    async def run(self, send: Callable[[bytes], Awaitable[None]]) -> None:
+        """The single writer: everything waiting goes out in one `send` (about 1 MiB at most, or one larger line).
+
+        Ends by cancellation, by what `send` raises, or once closed.
+        """
+        while True:
+            while self._lines:
+                batch, answer_bytes = self._take_batch()
+                await send(batch)
+                if self._closed:
+                    return
+                self._waiting_bytes -= len(batch)
+                self._answer_bytes -= answer_bytes
+                if self._room is not None and self._waiting_bytes <= self._low_water_bytes:
+                    self._wake_waiters()
+            if self._room is not None:
+                self._wake_waiters()
+            self._writer_sleeps = anyio.Event()
+            await self._writer_sleeps.wait()
+
+    def hurry(self) -> None:
+        """The connection is ending: whoever waits for room goes on now, and nobody waits for it again."""
+        self._hurried = True
+        self._wake_waiters()
+
+    def close(self) -> None:
+        """Forget what is unwritten and drop what still comes; idempotent."""
+        self._closed = True
+        self._lines.clear()
+        self._waiting_bytes = self._answer_bytes = 0
+        self.hurry()
+
+    def _take_batch(self) -> tuple[bytes, int]:
+        line, answer = self._lines.popleft()
+        size, answer_bytes = len(line), len(line) if answer else 0
+        if not self._lines:
+            return line, answer_bytes
+        batch = [line]
+        while self._lines and size + len(self._lines[0][0]) <= _BATCH_BYTES:
+            line, answer = self._lines.popleft()
+            batch.append(line)
+            size += len(line)
+            answer_bytes += len(line) if answer else 0
+        return b"".join(batch), answer_bytes
+
+    async def _news(self) -> None:
+        if self._room is None:
+            self._room = anyio.Event()
+        await self._room.wait()
+
+    def _wake_waiters(self) -> None:
+        if self._room is not None:
+            self._room.set()
+            self._room = None

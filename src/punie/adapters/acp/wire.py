@@ -1,0 +1,161 @@
+"""ACP v1's messages from the client, as msgspec types: strict where a mistake matters, tolerant where ACP is.
+
+Fields that may be absent may be null. What is a union on the wire is kept as `Raw` and decoded by hand, so that an
+unknown variant is one variant lost and not the whole message. Field names follow ACP's own.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from punie.adapters.acp.rpc_errors import INVALID_PARAMS, RpcError
+from punie.domain.discovery import ClientCapabilities
+
+EXTENSION = "punie.dev"
+"""The key of our extension below `_meta` (INTERFACES.md section 3)."""
+
+DISCOVERY_VERSION = 1
+
+T = TypeVar("T")
+
+
+class Params(msgspec.Struct, rename="camel", gc=False):
+    """Parameters of a request; unknown fields are ignored."""
+
+
+class InitializeParams(Params):
+    """`initialize`."""
+
+    protocol_version: int
+    client_capabilities: Raw = Raw(b"null")
+    client_info: Raw = Raw(b"null")
+
+
+class AuthenticateParams(Params):
+    """`authenticate`."""
+
+    method_id: str
+
+
+class NewSessionParams(Params):
+    """`session/new`."""
+
+    cwd: str
+    mcp_servers: list[Raw] | None = None
+    additional_directories: list[str] | None = None
+
+
+class PromptParams(Params):
+    """`session/prompt`."""
+
+    session_id: str
+    prompt: list[Raw]
+
+
+class SessionParams(Params):
+    """Every message that only names its session."""
+
+    session_id: str
+
+
+class ReadAnswer(Params):
+    """The answer to `fs/read_text_file`."""
+
+    content: str
+
+
+class CreateTerminalAnswer(Params):
+    """The answer to `terminal/create`."""
+
+    terminal_id: str
+
+
+class ExitAnswer(Params):
+    """The answer to `terminal/wait_for_exit`, and the status inside `terminal/output`'s."""
+
+    exit_code: int | None = None
+    signal: str | None = None
+
+
+class OutputAnswer(Params):
+    """The answer to `terminal/output`."""
+
+    output: str
+    truncated: bool = False
+    exit_status: ExitAnswer | None = None
+
+
+class SelectedAnswer(Params):
+    """The inner outcome of `session/request_permission`."""
+
+    outcome: str
+    option_id: str | None = None
+
+
+class PermissionAnswer(Params):
+    """The answer to `session/request_permission`."""
+
+    outcome: SelectedAnswer
+
+
+class DiscoverAnswer(Params):
+    """One page of `_punie.dev/discover_tools`; entries are looked at one by one."""
+
+    tools: list[Raw]
+    next_cursor: str | None = None
+    extends: Raw = Raw(b"false")
+
+
+class CallAnswer(Params):
+    """The answer to `_punie.dev/call_tool`."""
+
+    content: list[Raw]
+    is_error: bool | None = None
+    structured_content: Raw = Raw(b"null")
+
+
+def decode(raw: Raw, kind: type[T]) -> T:
+    """Decode an answer of the client; raises `msgspec.ValidationError` with the field that does not fit."""
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except RecursionError as error:
+        raise msgspec.ValidationError("nested too deeply") from error
+
+
+def decode_params(raw: Raw, kind: type[T]) -> T:
+    """Decode a request's parameters; raises the -32602 error that names the field, and never echoes a value."""
+    try:
+        return decode(raw, kind)
+    except msgspec.DecodeError as error:
+        raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from error
+
+
+def decode_capabilities(raw: Raw) -> ClientCapabilities:
+    """What the client can do. Anything that is not the literal ACP asks for counts as unsupported (A-02)."""
+    capabilities = _object(raw)
+    files = _object(capabilities.get("fs"))
+    extension = _object(_object(capabilities.get("_meta")).get(EXTENSION))
+    version = _object(extension.get("discoverTools")).get("version", Raw(b"null"))
+    return ClientCapabilities(
+        read_text_file=is_true(files.get("readTextFile")),
+        write_text_file=is_true(files.get("writeTextFile")),
+        terminal=is_true(capabilities.get("terminal")),
+        discover_tools=bytes(version).strip() == str(DISCOVERY_VERSION).encode(),
+    )
+
+
+def is_true(raw: Raw | None) -> bool:
+    """Whether the JSON is exactly `true`."""
+    return raw is not None and bytes(raw).strip() == b"true"
+
+
+def _object(raw: Raw | None) -> dict[str, Raw]:
+    if raw is None:
+        return {}
+    try:
+        return msgspec.json.decode(raw, type=dict[str, Raw])
+    except (msgspec.DecodeError, RecursionError):
+        return {}

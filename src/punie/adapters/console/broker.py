@@ -1,0 +1,78 @@
+"""Asking for leave where there is no IDE: at the terminal, or nobody."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Callable, Iterator
+from typing import TextIO
+
+import anyio.to_thread
+from attrs import field, frozen
+
+from punie.domain.content import Diff
+from punie.domain.display import display_exact, display_safe
+from punie.domain.permission import Dismissed, PermissionOption, PermissionOutcome, PermissionQuestion, Selected
+from punie.ports.permission_broker import PermissionBroker
+
+SHOWN_DIFF_LINES = 60
+
+
+@frozen
+class HeadlessBroker(PermissionBroker):
+    """Nobody is there: a question that nobody can answer is a denial."""
+
+    async def ask(self, question: PermissionQuestion) -> PermissionOutcome:
+        return Dismissed(f"nobody is there to ask ({question.reason})")
+
+
+@frozen
+class ConsoleBroker(PermissionBroker):
+    """Asks the person at the terminal, one question at a time; anything but a listed letter rejects.
+
+    `read_line` blocks and runs in a thread of its own; an empty answer or the end of the input rejects.
+    """
+
+    read_line: Callable[[], str]
+    out: TextIO = field(factory=lambda: sys.stderr)
+    _turn: anyio.Lock = field(factory=anyio.Lock, init=False)
+
+    async def ask(self, question: PermissionQuestion) -> PermissionOutcome:
+        async with self._turn:
+            letters = _letters(question.options)
+            self.out.write("\n".join(_shown(question, letters)) + " ")
+            self.out.flush()
+            answer = await anyio.to_thread.run_sync(self.read_line, abandon_on_cancel=True)
+        option = letters.get(answer.strip().lower())
+        return Dismissed("the user did not allow it") if option is None else Selected(option.id)
+
+
+def _letters(options: tuple[PermissionOption, ...]) -> dict[str, PermissionOption]:
+    """A letter an option: the first of its name that is still free."""
+    letters: dict[str, PermissionOption] = {}
+    for option in options:
+        words = option.name.lower().split()
+        letter = next(word[0] for word in reversed(words) if word[0] not in letters)
+        letters[letter] = option
+    return letters
+
+
+def _shown(question: PermissionQuestion, letters: dict[str, PermissionOption]) -> Iterator[str]:
+    yield ""
+    yield f"? {question.title}"
+    yield f"  {display_exact(question.reason)}"
+    for diff in question.diffs:
+        yield from _diff_lines(diff)
+    choices = "  ".join(f"[{letter}] {option.name}" for letter, option in letters.items())
+    yield f"  {choices}  (Enter rejects)"
+
+
+def _diff_lines(diff: Diff) -> Iterator[str]:
+    path = display_exact(diff.path)
+    lines = list(
+        difflib.unified_diff((diff.old_text or "").splitlines(), diff.new_text.splitlines(), path, path, lineterm="")
+    )
+    for line in lines[:SHOWN_DIFF_LINES]:
+        yield f"  {display_safe(line)}"
+    if len(lines) > SHOWN_DIFF_LINES:
+        yield f"  ... {len(lines) - SHOWN_DIFF_LINES} more lines"

@@ -1,0 +1,165 @@
+"""The engine that runs when no model is configured: the person's commands go through the tool desk like a model's."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+
+import anyio.lowlevel
+
+from punie.adapters.direct.commands import (
+    USAGE,
+    Command,
+    ListTools,
+    Misread,
+    NoCommand,
+    ShowHelp,
+    ShowTool,
+    UseTool,
+    parse_command,
+)
+from punie.domain.catalog import ToolCatalog
+from punie.domain.errors import EngineError
+from punie.domain.events import TextDelta
+from punie.domain.json_value import thaw
+from punie.domain.tool import ToolCall, ToolDescriptor, ToolResult
+from punie.domain.turn import EngineErrorKind, StopReason, Turn
+from punie.ports.engine import Engine, EngineSession, ToolDoor
+from punie.ports.event_sink import EventSink
+
+
+class DirectEngine(Engine):
+    """Takes commands instead of prompts; lives as long as the process.
+
+    `notice` is one line that tells how to configure a model: the first line of every session.
+    """
+
+    def __init__(self, notice: str) -> None:
+        self._notice = notice
+
+    def open(self, session_id: str, snapshot: bytes | None = None) -> DirectSession:
+        """A session; one that goes on from a snapshot has shown its notice already. Raises `EngineError`."""
+        return DirectSession(self._notice, turns_done=0 if snapshot is None else _turns_in(snapshot))
+
+
+class DirectSession(EngineSession):
+    """Carries out one command a turn; it remembers only how many there were."""
+
+    def __init__(self, notice: str, *, turns_done: int = 0) -> None:
+        self._notice = notice
+        self._turns_done = turns_done
+
+    async def run(self, turn: Turn, *, tools: ToolDoor, events: EventSink) -> StopReason:
+        """Carry out the command of the prompt and show what came of it."""
+        first = self._turns_done == 0
+        self._turns_done += 1
+        message_id = f"{turn.id}-1"
+        await anyio.lowlevel.checkpoint()
+        if first:
+            await events.emit(TextDelta(f"{self._notice}\n\n", message_id))
+        command = parse_command(turn.prompt)
+        if isinstance(command, UseTool):
+            result = await tools.call(ToolCall(f"direct-{self._turns_done}", command.name, command.arguments))
+            # After the card of the call a new message begins.
+            await events.emit(TextDelta(_shown(command, result), f"{turn.id}-2"))
+        else:
+            await events.emit(TextDelta(await self._answer(command, tools, first=first), message_id))
+        return StopReason.END_TURN
+
+    def snapshot(self) -> bytes:
+        """How many turns there were."""
+        return json.dumps({"turns": self._turns_done}).encode()
+
+    async def aclose(self) -> None:
+        """Nothing is held."""
+
+    async def _answer(self, command: Command, tools: ToolDoor, *, first: bool) -> str:
+        match command:
+            case ListTools(query):
+                return _listed(await tools.offered(), query)
+            case ShowTool(name):
+                return _described(await tools.offered(), name)
+            case Misread(problem):
+                return f"{problem}\n\n{_help()}"
+            case NoCommand():
+                again = "" if first else f"{self._notice}\n\n"
+                return f"{again}Without a model I cannot answer that; I can carry out commands:\n\n{_help()}"
+            case ShowHelp() | UseTool():
+                return _help()
+
+
+def _turns_in(snapshot: bytes) -> int:
+    try:
+        turns = json.loads(snapshot)["turns"]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise _unreadable() from error
+    if isinstance(turns, bool) or not isinstance(turns, int) or turns < 0:
+        raise _unreadable()
+    return turns
+
+
+def _unreadable() -> EngineError:
+    return EngineError(
+        kind=EngineErrorKind.CONFIGURATION.value,
+        cause="The stored state of this session was not written by the engine `direct`.",
+        next_step="Open a new session.",
+    )
+
+
+def _help() -> str:
+    return "\n".join(f"- `{form}` : {does}" for form, does in USAGE.values())
+
+
+def _shown(command: UseTool, result: ToolResult) -> str:
+    text = _text_of(result)
+    if not result.succeeded:
+        said = text or f"{command.name} failed and gave no reason."
+        return f"{command.remark}\n\n{said}" if command.remark else said
+    if not text:
+        return f"{command.name} is done; it answered nothing."
+    return _fenced(text) if command.quoted or "\n" in text else text
+
+
+def _text_of(result: ToolResult) -> str:
+    if result.text or result.structured is None:
+        return result.text
+    return json.dumps(thaw(result.structured), ensure_ascii=False, indent=2)
+
+
+def _listed(catalog: ToolCatalog, query: str) -> str:
+    if not len(catalog):
+        return "This session offers no tools."
+    found = [tool for tool in catalog if _matches(tool, query.lower())]
+    if not found:
+        return f"No tool matches {query!r}. `/tools` lists all {len(catalog)}."
+    return "\n".join(f"- `{tool.name}` ({tool.kind.value}){_first_line(tool)}" for tool in found)
+
+
+def _matches(tool: ToolDescriptor, query: str) -> bool:
+    said: Iterable[str] = (tool.name, tool.title or "", tool.description, *tool.categories, *tool.tags)
+    return any(query in text.lower() for text in said)
+
+
+def _first_line(tool: ToolDescriptor) -> str:
+    lines = (tool.title or tool.description).strip().splitlines()
+    return f" : {lines[0]}" if lines else ""
+
+
+def _described(catalog: ToolCatalog, name: str) -> str:
+    tool = catalog.by_name(name)
+    if tool is None:
+        near = [other for other in catalog.names if name.lower() in other.lower()]
+        hint = f" Did you mean {', '.join(near)}?" if near else " `/tools` lists those that are."
+        return f"There is no tool named {name!r} in this session.{hint}"
+    schema = _fenced(json.dumps(thaw(tool.parameters), ensure_ascii=False, indent=2), "json")
+    parts = [f"`{tool.name}` ({tool.kind.value})", tool.description.strip(), "Its arguments:", schema]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _fenced(text: str, language: str = "") -> str:
+    """The text as a code block whose fence is longer than any run of backticks in it."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    end = "" if text.endswith("\n") else "\n"
+    return f"{fence}{language}\n{text}{end}{fence}"

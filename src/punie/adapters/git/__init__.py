@@ -1,0 +1,1 @@
+"""Git repositories through dulwich, which runs no program."""

@@ -1,0 +1,150 @@
+"""Opening files by their folders, one step at a time, so that no link can slip in between check and use.
+
+Every function here blocks and raises `OSError`; callers run them in a thread and say what happened in words.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+# Linux opens a folder that may be passed through but not listed with O_PATH; macOS has O_SEARCH for that.
+_FOLDER = getattr(os, "O_PATH", getattr(os, "O_SEARCH", os.O_RDONLY))
+STEP_FLAGS = _FOLDER | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+LIST_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+READ_FLAGS = (
+    os.O_RDONLY
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)  # a named pipe must not hold the thread until somebody writes to it
+    | getattr(os, "O_NOCTTY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
+
+
+class NotAFileError(OSError):
+    """There is something of that name, but no regular file: `what` names it."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+
+class MissingFolderError(FileNotFoundError):
+    """A folder on the way does not exist: `folder` is its absolute path."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(folder)
+        self.folder = folder
+
+
+@contextmanager
+def opened_folder(path: str, *, make: bool = False) -> Iterator[int]:
+    """A descriptor of the folder `path` (absolute, its links already followed), for `dir_fd`.
+
+    A link met on the way means that the path changed since it was checked: `NotADirectoryError` or `OSError`. With
+    `make`, missing folders are made, and removed again where the block fails and they are still empty.
+    """
+    made: list[tuple[int, str]] = []
+    current = os.open("/", STEP_FLAGS)
+    try:
+        so_far = ""
+        for part in filter(None, path.split("/")):
+            so_far += "/" + part
+            current = _step(current, part, so_far, made if make else None)
+        try:
+            yield current
+        except BaseException:
+            for parent, name in reversed(made):
+                _remove_empty(parent, name)
+            raise
+    finally:
+        os.close(current)
+        for parent, _name in made:
+            os.close(parent)
+
+
+def _step(current: int, part: str, so_far: str, made: list[tuple[int, str]] | None) -> int:
+    try:
+        found = os.open(part, STEP_FLAGS, dir_fd=current)
+    except FileNotFoundError:
+        if made is None:
+            raise MissingFolderError(so_far) from None
+        try:
+            os.mkdir(part, dir_fd=current)
+            made.append((os.dup(current), part))
+        except FileExistsError:
+            pass  # somebody else was faster; what they made is opened below like any other
+        found = os.open(part, STEP_FLAGS, dir_fd=current)
+    os.close(current)
+    return found
+
+
+def _remove_empty(parent: int, name: str) -> None:
+    try:
+        os.rmdir(name, dir_fd=parent)
+    except OSError:
+        return  # not empty: somebody else uses it by now
+
+
+def open_file(folder: int, name: str) -> int:
+    """A descriptor for reading the regular file `name` of an opened folder; raises `NotAFileError` for anything else."""
+    _require_regular(os.stat(name, dir_fd=folder, follow_symlinks=False))  # opening a device may have effects
+    found = os.open(name, READ_FLAGS, dir_fd=folder)
+    try:
+        _require_regular(os.fstat(found))
+    except BaseException:
+        os.close(found)
+        raise
+    return found
+
+
+def existing_file(folder: int, name: str) -> os.stat_result | None:
+    """What is known of the regular file `name`; None where there is none. Raises `NotAFileError` for anything else."""
+    try:
+        known = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    _require_regular(known)
+    return known
+
+
+def read_at_most(descriptor: int, limit_bytes: int) -> bytes:
+    """The file's bytes from here on, one more than `limit_bytes` at most: a longer answer means that it is too large."""
+    chunks: list[bytes] = []
+    left = limit_bytes + 1
+    while left > 0 and (chunk := os.read(descriptor, min(left, 1 << 20))):
+        chunks.append(chunk)
+        left -= len(chunk)
+    return b"".join(chunks)
+
+
+def names_in(folder: int, limit: int) -> list[str]:
+    """Up to `limit` names of an opened folder, in no order; empty where it must not be listed."""
+    try:
+        listed = os.open(".", LIST_FLAGS, dir_fd=folder)
+    except OSError:
+        return []
+    try:
+        with os.scandir(listed) as entries:
+            return [entry.name for entry, _ in zip(entries, range(limit), strict=False)]
+    except OSError:
+        return []
+    finally:
+        os.close(listed)
+
+
+def _require_regular(known: os.stat_result) -> None:
+    if not stat.S_ISREG(known.st_mode):
+        raise NotAFileError(_KINDS.get(stat.S_IFMT(known.st_mode), "something other than a file"))
+
+
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFLNK: "a link that was put there just now",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}

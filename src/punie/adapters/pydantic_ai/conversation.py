@@ -1,0 +1,134 @@
+"""One conversation with the model: runs turns, and leaves a history that the next request can stand on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import httpx2
+from attrs import define, field
+from pydantic_ai import Agent
+from pydantic_ai.exceptions import AgentRunError, UsageLimitExceeded, UserError
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models import Model
+from pydantic_ai.usage import UsageLimits
+
+from punie.adapters.pydantic_ai.engine import ModelSettings
+from punie.adapters.pydantic_ai.failures import Reached, run_error
+from punie.adapters.pydantic_ai.history import dump, lasting, mended, parse
+from punie.adapters.pydantic_ai.models import build_model, request_settings
+from punie.adapters.pydantic_ai.prompts import encodable, user_content
+from punie.adapters.pydantic_ai.streaming import StreamedModel, TurnStopped
+from punie.adapters.pydantic_ai.toolset import Listed, OnlyTheDesk, TurnDeps
+from punie.domain.turn import StopReason, Turn
+from punie.ports.engine import ToolDoor
+from punie.ports.event_sink import EventSink
+
+Answer: TypeAlias = str | None
+DeskAgent: TypeAlias = Agent[TurnDeps, Answer]
+
+
+@define
+class Kit:
+    """What every conversation with one model shares: the model with its HTTP client, and the agent around it."""
+
+    model: Model
+    agent: DeskAgent
+    reached: Reached
+    _entered: bool = field(default=False, init=False)
+
+    @classmethod
+    def of(cls, name: str, settings: ModelSettings, build: Callable[[], Model] | None) -> Kit:
+        """Build the model. Raises `EngineError`."""
+        model = build_model(name, settings) if build is None else build()
+        return cls(model, _agent(settings), Reached.of(name, model, settings))
+
+    def converse(self, snapshot: bytes | None) -> Conversation:
+        """A new conversation, or one that goes on. Raises `EngineError` for a snapshot that cannot be read."""
+        return Conversation(self, [] if snapshot is None else parse(snapshot))
+
+    async def enter(self) -> None:
+        """Take charge of the HTTP client, so that it stays open between turns and across sessions."""
+        if not self._entered:
+            self._entered = True
+            await self.model.__aenter__()
+
+    async def aclose(self) -> None:
+        """Close the HTTP client."""
+        if self._entered:
+            self._entered = False
+            await self.model.__aexit__(None, None, None)
+
+
+def _agent(settings: ModelSettings) -> DeskAgent:
+    return Agent(
+        name="punie",
+        deps_type=TurnDeps,
+        output_type=[str, type(None)],  # a model may have nothing more to say once its tools are done
+        capabilities=[OnlyTheDesk()],
+        model_settings=request_settings(settings),
+    )
+
+
+@define
+class Conversation:
+    """Lives as long as its session; one turn at a time."""
+
+    _kit: Kit
+    _history: list[ModelMessage]
+    _listed: Listed = field(factory=Listed, init=False)
+
+    def snapshot(self) -> bytes:
+        """The messages so far."""
+        return dump(self._history)
+
+    async def run(self, turn: Turn, *, tools: ToolDoor, events: EventSink) -> StopReason:
+        """Run one turn; see the port `EngineSession`."""
+        await self._kit.enter()
+        model = StreamedModel(self._kit.model, turn.id, events)
+        deps = TurnDeps(turn.session_id, tools, self._listed)
+        try:
+            return await self._work(turn, model, deps)
+        except (AgentRunError, UserError, httpx2.HTTPError) as error:
+            raise run_error(error, self._kit.reached) from error
+
+    async def _work(self, turn: Turn, model: StreamedModel, deps: TurnDeps) -> StopReason:
+        async with self._kit.agent.iter(
+            user_content(turn.prompt),
+            message_history=self._history or None,
+            model=model,
+            instructions=encodable(turn.instructions) or None,
+            deps=deps,
+            usage_limits=UsageLimits(request_limit=turn.limits.max_requests),
+            infer_name=False,
+        ) as run:
+            try:
+                async for _ in run:
+                    pass
+            except TurnStopped as stopped:
+                refused = stopped.reason is StopReason.REFUSAL
+                self._keep(run.new_messages(), None if refused else model.left_over, only_if_answered=refused)
+                return stopped.reason
+            except UsageLimitExceeded:
+                self._keep(run.new_messages(), None)
+                return StopReason.MAX_TURN_REQUESTS
+            except (AgentRunError, UserError, httpx2.HTTPError):
+                self._keep(run.new_messages(), model.left_over, only_if_answered=True)
+                raise
+            except BaseException:
+                self._keep(run.new_messages(), model.left_over)
+                raise
+            self._history += lasting(run.new_messages())
+        return StopReason.END_TURN
+
+    def _keep(
+        self, new: Sequence[ModelMessage], left_over: ModelResponse | None, *, only_if_answered: bool = False
+    ) -> None:
+        """Add what a broken-off turn said and did.
+
+        A prompt that the provider refused before anything came of it is forgotten: it would be refused again with
+        every prompt that follows.
+        """
+        answered = left_over is not None or any(isinstance(message, ModelResponse) for message in new)
+        if answered or not only_if_answered:
+            self._history = mended([*self._history, *new], left_over)

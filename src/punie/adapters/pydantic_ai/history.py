@@ -1,0 +1,59 @@
+"""What the model is reminded of: kept, repaired, stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pydantic import ValidationError
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    repair_messages,
+)
+
+from punie.domain.errors import EngineError
+from punie.domain.turn import EngineErrorKind
+
+
+def unfinished(response: ModelResponse) -> ModelResponse | None:
+    """What stays of an answer that was broken off: its text.
+
+    Its calls were not run, and the last may be half written; thoughts without their signature are refused by providers.
+    """
+    said = [part for part in response.parts if isinstance(part, TextPart) and part.content]
+    return replace(response, parts=said, state="interrupted") if said else None
+
+
+def lasting(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """The messages without the instructions each request carried: the next turn brings its own."""
+    return [
+        replace(message, instructions=None) if isinstance(message, ModelRequest) and message.instructions else message
+        for message in messages
+    ]
+
+
+def mended(messages: Sequence[ModelMessage], left_over: ModelResponse | None) -> list[ModelMessage]:
+    """The messages of a turn that did not end well, valid for a next request: every call has a result."""
+    whole = [*messages, left_over] if left_over is not None else list(messages)
+    return repair_messages(lasting(whole))
+
+
+def dump(messages: Sequence[ModelMessage]) -> bytes:
+    """The messages as JSON."""
+    return ModelMessagesTypeAdapter.dump_json(list(messages))
+
+
+def parse(snapshot: bytes) -> list[ModelMessage]:
+    """The messages of a snapshot. Raises `EngineError` for bytes that are none."""
+    try:
+        return repair_messages(ModelMessagesTypeAdapter.validate_json(snapshot))
+    except ValidationError as error:
+        raise EngineError(
+            kind=EngineErrorKind.CONFIGURATION.value,
+            cause="The stored conversation of this session cannot be read.",
+            next_step="Open a new session.",
+        ) from error

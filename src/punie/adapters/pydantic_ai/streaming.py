@@ -1,0 +1,139 @@
+"""The model as the turn sees it: each request is streamed, and its text and thoughts go straight to the sink.
+
+The agent itself runs in its plain mode. Streaming one level below it costs a quarter less per turn than the library's
+event streams, keeps the order of events in our own hands, and leaves a partial answer where a cancel finds it.
+"""
+
+from __future__ import annotations
+
+from attrs import evolve
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ThinkingPart,
+    ThinkingPartDelta,
+    ToolCallPart,
+)
+from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.settings import ModelSettings as RequestSettings
+
+from punie.adapters.pydantic_ai.history import unfinished
+from punie.domain.events import TextDelta, ThoughtDelta, UsageChanged
+from punie.domain.turn import StopReason
+from punie.domain.usage import Usage
+from punie.ports.event_sink import EventSink
+
+
+class TurnStopped(Exception):  # noqa: N818 - an outcome, not an error
+    """The model ended its answer early for a reason that ends the turn; nothing of that answer may be run."""
+
+    def __init__(self, reason: StopReason) -> None:
+        super().__init__(reason.value)
+        self.reason = reason
+
+
+_STOPS = {"length": StopReason.MAX_TOKENS, "content_filter": StopReason.REFUSAL}
+
+
+class StreamedModel(WrapperModel):
+    """Wraps the shared model for the length of one turn.
+
+    `left_over` is what an answer that was broken off had said, for the history; None where there is none.
+    """
+
+    def __init__(self, wrapped: Model, turn_id: str, events: EventSink) -> None:
+        super().__init__(wrapped)
+        self.left_over: ModelResponse | None = None
+        self._turn_id = turn_id
+        self._events = events
+        self._requests = 0
+        self._usage = Usage()
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: RequestSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        """Make one request and pass on what it streams. Raises `TurnStopped` for an answer that was cut short."""
+        self._requests += 1
+        opened: StreamedResponse | None = None
+        try:
+            async with self.wrapped.request_stream(messages, model_settings, model_request_parameters, None) as opened:
+                await self._pass_on(opened)
+            response = opened.get()
+            await self._count(response)
+        except BaseException:
+            self.left_over = None if opened is None else unfinished(opened.get())
+            raise
+        if (reason := _STOPS.get(response.finish_reason or "")) is not None:
+            self.left_over = unfinished(response)
+            raise TurnStopped(reason)
+        _tell_apart(response)
+        return response
+
+    async def _pass_on(self, stream: StreamedResponse) -> None:
+        emit = self._events.emit
+        message_id = f"{self._turn_id}-{self._requests}"
+        async for event in stream:
+            piece = _piece(event, message_id)
+            if piece is not None:
+                await emit(piece)
+
+    async def _count(self, response: ModelResponse) -> None:
+        used = response.usage
+        before = self._usage
+        cost = _cost_usd(response)
+        self._usage = evolve(
+            before,
+            input_tokens=before.input_tokens + used.input_tokens,
+            output_tokens=before.output_tokens + used.output_tokens,
+            cached_read_tokens=before.cached_read_tokens + used.cache_read_tokens,
+            cached_write_tokens=before.cached_write_tokens + used.cache_write_tokens,
+            requests=before.requests + 1,
+            cost_usd=before.cost_usd if cost is None else (before.cost_usd or 0.0) + cost,
+        )
+        await self._events.emit(UsageChanged(self._usage))
+
+
+def _piece(event: ModelResponseStreamEvent, message_id: str) -> TextDelta | ThoughtDelta | None:
+    """What an event adds to the answer; the first piece of a part comes with its start."""
+    if isinstance(event, PartDeltaEvent):
+        delta = event.delta
+        if isinstance(delta, TextPartDelta):
+            return TextDelta(delta.content_delta, message_id) if delta.content_delta else None
+        said = delta.content_delta if isinstance(delta, ThinkingPartDelta) else None
+        return ThoughtDelta(said, message_id) if said else None
+    if isinstance(event, PartStartEvent) and isinstance(event.part, (TextPart, ThinkingPart)) and event.part.content:
+        kind = TextDelta if isinstance(event.part, TextPart) else ThoughtDelta
+        return kind(event.part.content, message_id)
+    return None
+
+
+def _cost_usd(response: ModelResponse) -> float | None:
+    if response.usage.cost is not None:
+        return float(response.usage.cost)
+    if not response.model_name:
+        return None
+    try:
+        price = response.cost().total_price
+    except (LookupError, ValueError):  # a model that the price list does not know, or an answer without usage
+        return None
+    response.usage.cost = price  # spares the library the same search
+    return float(price)
+
+
+def _tell_apart(response: ModelResponse) -> None:
+    """Give calls that share an id ids of their own: some servers number each answer's calls alike."""
+    seen: set[str] = set()
+    for part in response.parts:
+        if isinstance(part, ToolCallPart):
+            while part.tool_call_id in seen:
+                part.tool_call_id = f"{part.tool_call_id}-{len(seen)}"
+            seen.add(part.tool_call_id)

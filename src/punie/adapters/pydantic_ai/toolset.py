@@ -1,0 +1,159 @@
+"""The tool desk as the model's only toolset: every call goes through that one door, whatever the model wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from attrs import define, field
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.messages import BinaryContent, ModelResponse, ToolCallPart
+from pydantic_ai.models import ModelRequestContext
+from pydantic_ai.tools import RunContext, ToolDefinition
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+
+from punie.adapters.pydantic_ai.prompts import encodable, picture
+from punie.domain.catalog import ToolCatalog
+from punie.domain.content import EmbeddedResource, Image, ResourceLink
+from punie.domain.json_value import NotJsonError, thaw, thaw_object
+from punie.domain.tool import ToolCall, ToolDescriptor, ToolOutcome, ToolResult
+from punie.ports.engine import ToolDoor
+
+_WRITTEN = "written"
+
+
+@define
+class Listed:
+    """The tools of a session in the library's form, made once a descriptor; lives as long as the session."""
+
+    catalog: ToolCatalog | None = None
+    tools: dict[str, ToolsetTool[TurnDeps]] = field(factory=dict)
+
+
+@define
+class TurnDeps:
+    """What the library hands back to the toolset; lives as long as the turn."""
+
+    session_id: str
+    door: ToolDoor
+    listed: Listed
+
+
+class AnyArguments:
+    """Takes whatever the model wrote: checking arguments is the desk's work, so that a card shows what was wrong."""
+
+    def validate_json(self, input: str | bytes | bytearray, **_: Any) -> dict[str, Any]:  # noqa: A002 - the library's name
+        """The JSON value, or the text itself where it is none."""
+        text = input if isinstance(input, str) else bytes(input).decode("utf-8", "replace")
+        try:
+            return {_WRITTEN: json.loads(text, parse_constant=_no_constant)}
+        except (ValueError, RecursionError):
+            return {_WRITTEN: text}
+
+    def validate_python(self, input: Any, **_: Any) -> dict[str, Any]:  # noqa: A002 - the library's name
+        """The value as it is."""
+        return {_WRITTEN: input}
+
+
+class DeskToolset(AbstractToolset[TurnDeps]):
+    """Lists and calls through the desk of the turn; keeps nothing itself, so one serves every session."""
+
+    @property
+    def id(self) -> str:
+        """The library wants a name."""
+        return "punie-desk"
+
+    async def get_tools(self, ctx: RunContext[TurnDeps]) -> dict[str, ToolsetTool[TurnDeps]]:
+        """The tools as they are now; the library asks before each model request."""
+        listed = ctx.deps.listed
+        catalog = await ctx.deps.door.offered()
+        if catalog is not listed.catalog:
+            listed.tools = {tool.name: self._tool(tool) for tool in catalog}
+            listed.catalog = catalog
+        return dict(listed.tools)
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[TurnDeps], tool: ToolsetTool[TurnDeps]
+    ) -> Any:
+        """Have the desk run one call. A result is data: a failure reaches the model as text and ends nothing.
+
+        A failed call is raised as `ToolFailed`, which costs no retry and which providers that can mark a result as an
+        error get marked; a denial is an ordinary result that says so.
+        """
+        call = _called(ctx.tool_call_id or name, name, tool_args[_WRITTEN])
+        result = await ctx.deps.door.call(call)
+        if result.outcome in {ToolOutcome.FAILED, ToolOutcome.CANCELLED}:
+            raise ToolFailed(_text_of(result))
+        pictures = [seen for block in result.content if isinstance(block, Image) and (seen := picture(block))]
+        return _with_pictures(_text_of(result), pictures)
+
+    def unknown(self, name: str) -> ToolsetTool[TurnDeps]:
+        """A stand-in for a name that was not offered: the desk is to refuse it, and to show that it did."""
+        return self._listed_as(ToolDefinition(name=name))
+
+    def _tool(self, tool: ToolDescriptor) -> ToolsetTool[TurnDeps]:
+        schema = thaw_object(tool.parameters)
+        return self._listed_as(
+            ToolDefinition(name=tool.name, description=encodable(tool.description), parameters_json_schema=schema)
+        )
+
+    def _listed_as(self, definition: ToolDefinition) -> ToolsetTool[TurnDeps]:
+        return ToolsetTool(toolset=self, tool_def=definition, max_retries=0, args_validator=AnyArguments())
+
+
+class OnlyTheDesk(AbstractCapability[TurnDeps]):
+    """Puts the desk in the place of the agent's assembled toolset, and names that were not offered in its reach.
+
+    Without the second part the library answers a call to an unknown name itself: nobody sees it, and the second one
+    ends the turn.
+    """
+
+    def __init__(self) -> None:
+        self._toolset = DeskToolset()
+
+    def get_wrapper_toolset(self, toolset: AbstractToolset[TurnDeps]) -> AbstractToolset[TurnDeps]:
+        """The desk; `toolset` is empty, as the agent was given none."""
+        return self._toolset
+
+    async def after_model_request(
+        self, ctx: RunContext[TurnDeps], *, request_context: ModelRequestContext, response: ModelResponse
+    ) -> ModelResponse:
+        """Add the names that the model made up to this step's tools: the answer is whole, no call of it ran yet."""
+        tools = ctx.tool_manager.tools if ctx.tool_manager is not None else None
+        if tools is not None:
+            for part in response.parts:
+                if isinstance(part, ToolCallPart) and part.tool_name not in tools:
+                    tools[part.tool_name] = self._toolset.unknown(part.tool_name)
+        return response
+
+
+def _called(call_id: str, name: str, written: object) -> ToolCall:
+    try:
+        return ToolCall(call_id, name, written)
+    except NotJsonError as error:
+        return ToolCall(call_id, name, f"arguments that cannot be used: {error}")
+
+
+def _text_of(result: ToolResult) -> str:
+    if result.text:
+        return encodable(result.text)
+    said = [_linked(block) for block in result.content if isinstance(block, (EmbeddedResource, ResourceLink))]
+    if said:
+        return encodable("\n".join(said))
+    if result.structured is not None:
+        return encodable(json.dumps(thaw(result.structured), ensure_ascii=False))
+    return "Done; there is no output." if result.succeeded else f"The tool failed ({result.code or 'no reason given'})."
+
+
+def _linked(block: EmbeddedResource | ResourceLink) -> str:
+    return (block.text or block.uri) if isinstance(block, EmbeddedResource) else block.uri
+
+
+def _with_pictures(text: str, pictures: Sequence[BinaryContent]) -> str | list[str | BinaryContent]:
+    return [text, *pictures] if pictures else text
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")

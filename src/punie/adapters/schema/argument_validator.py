@@ -1,0 +1,196 @@
+"""Checking schemas and arguments with jsonschema_rs."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from attrs import frozen
+
+from punie.adapters.schema.problems import in_words, shortened
+from punie.adapters.schema.references import count_patterns, remote_reference
+from punie.domain.json_value import JsonObject, thaw_object
+from punie.ports.argument_validator import ArgumentValidator
+
+if TYPE_CHECKING:
+    from jsonschema_rs import FancyRegexOptions, RegexOptions, ValidationError
+
+    Patterns: TypeAlias = RegexOptions | FancyRegexOptions
+
+PROBLEM_LIMIT = 10
+"""More problems than this help nobody to mend the call."""
+
+SMALL_VALUES = 2_000
+"""Arguments of more values than this get their first problem only."""
+
+SCHEMA_LIMIT_CHARS = 1_000_000
+CACHE_LIMIT = 512
+PATTERN_BUDGET_BYTES = 64_000_000
+"""What the compiled regular expressions of one schema may take in all."""
+
+PATTERN_LIMIT_BYTES = 10_000_000
+BACKTRACK_LIMIT = 100_000
+"""Steps for one regular expression that needs look-around or back references: about 2 ms, then it counts as failed."""
+
+
+@frozen
+class _Compiled:
+    """A schema that was looked at: a validator, or the reason why there is none."""
+
+    validator: Any = None
+    problem: str | None = None
+
+
+class JsonSchemaRsValidator(ArgumentValidator):
+    """Compiles each schema once and checks arguments against it; lives as long as the session.
+
+    Draft by `$schema`, 2020-12 where it names none; `format` is an annotation; nothing is ever fetched or read.
+    Regular expressions run in linear time; those that need look-around or back references run with a step limit. At
+    most `CACHE_LIMIT` schemas are kept, the least recently used one going first.
+    """
+
+    def __init__(self) -> None:
+        # By identity for frozen trees, which cannot change (the entry keeps the tree, so that no other gets its
+        # identity), and by text for the same schema in another object, as after discovery was asked again.
+        self._by_identity: OrderedDict[int, tuple[JsonObject, _Compiled]] = OrderedDict()
+        self._by_text: OrderedDict[str, _Compiled] = OrderedDict()
+
+    def schema_problem(self, schema: JsonObject) -> str | None:
+        """Why the schema cannot describe a tool's arguments, or None. A schema that excludes objects cannot."""
+        return self._compiled(schema).problem
+
+    def problems(self, schema: JsonObject, arguments: JsonObject) -> tuple[str, ...]:
+        """At most `PROBLEM_LIMIT` sentences that name the field and what was expected; empty if the arguments fit."""
+        compiled = self._compiled(schema)
+        if compiled.problem is not None:
+            return (f"the tool's schema cannot be used: {compiled.problem}",)
+        try:
+            plain = thaw_object(arguments)
+            if compiled.validator.is_valid(plain):
+                return ()
+            return tuple(dict.fromkeys(in_words(error) for error in _errors(compiled.validator, plain)))
+        except UnicodeEncodeError:
+            return ("a string holds half of a surrogate pair, which is not valid Unicode: send whole characters",)
+        except (ValueError, RecursionError) as error:
+            return (shortened(f"the arguments cannot be checked: {error}"),)
+
+    def _compiled(self, schema: JsonObject) -> _Compiled:
+        known = self._by_identity.get(id(schema))
+        if known is not None and known[0] is schema:
+            self._by_identity.move_to_end(id(schema))
+            return known[1]
+        compiled = self._compiled_by_text(schema)
+        if isinstance(schema, MappingProxyType):
+            self._by_identity[id(schema)] = (schema, compiled)
+            _bound(self._by_identity)
+        return compiled
+
+    def _compiled_by_text(self, schema: JsonObject) -> _Compiled:
+        if not isinstance(schema, Mapping):
+            return _Compiled(problem="it is not a JSON object")
+        try:
+            plain = thaw_object(schema)
+            text = json.dumps(plain)
+        except (TypeError, ValueError, RecursionError):
+            return _Compiled(problem="it is not a JSON value that can be read (not JSON, or nested too deeply)")
+        if len(text) > SCHEMA_LIMIT_CHARS:
+            return _Compiled(problem=f"it is too large: {len(text)} characters of JSON, the limit is {SCHEMA_LIMIT_CHARS}")
+        compiled = self._by_text.get(text)
+        if compiled is None:
+            compiled = _compile(plain)
+            self._by_text[text] = compiled
+            _bound(self._by_text)
+        else:
+            self._by_text.move_to_end(text)
+        return compiled
+
+
+def _errors(validator: Any, arguments: dict[str, object]) -> Iterator[ValidationError]:
+    import jsonschema_rs
+
+    # iter_errors collects every error before it gives the first: 14 s for a list of a million wrong items.
+    if _is_small(arguments):
+        yield from islice(validator.iter_errors(arguments), PROBLEM_LIMIT)
+        return
+    try:
+        validator.validate(arguments)
+    except jsonschema_rs.ValidationError as error:
+        yield error
+
+
+def _is_small(arguments: object) -> bool:
+    ahead = [arguments]
+    seen = 0
+    while ahead and seen <= SMALL_VALUES:
+        value = ahead.pop()
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        seen += 1 + len(inner)
+        ahead.extend(islice(inner, SMALL_VALUES))
+    return seen <= SMALL_VALUES
+
+
+def _bound(cache: OrderedDict[Any, Any]) -> None:
+    if len(cache) > CACHE_LIMIT:
+        cache.popitem(last=False)
+
+
+def _compile(schema: dict[str, object]) -> _Compiled:
+    problem = _shape_problem(schema)
+    if problem is not None:
+        return _Compiled(problem=problem)
+    import jsonschema_rs  # 14 ms of CPU: loaded with the first session, never before `initialize` is answered
+
+    per_pattern = min(PATTERN_LIMIT_BYTES, PATTERN_BUDGET_BYTES // max(1, count_patterns(schema)))
+    linear = jsonschema_rs.RegexOptions(size_limit=per_pattern)
+    stepped = jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACK_LIMIT, size_limit=per_pattern)
+    first = _compile_with(schema, linear)
+    if first.problem is None:
+        return first
+    second = _compile_with(schema, stepped)
+    return second if second.problem is None else first
+
+
+def _compile_with(schema: dict[str, object], patterns: Patterns) -> _Compiled:
+    import jsonschema_rs
+
+    try:
+        # The mask keeps what the model wrote out of the messages: it knows, and it may be megabytes.
+        validator = jsonschema_rs.validator_for(
+            schema,
+            validate_formats=False,
+            retriever=_retrieve_nothing,
+            pattern_options=patterns,
+            mask="the value",
+        )
+    except jsonschema_rs.ValidationError as error:
+        return _Compiled(problem=_compile_problem(schema, error))
+    except (ValueError, jsonschema_rs.ReferencingError, RecursionError) as error:
+        return _Compiled(problem=shortened(str(error).partition("\n")[0]))
+    return _Compiled(validator)
+
+
+def _compile_problem(schema: dict[str, object], error: ValidationError) -> str:
+    if error.message.startswith("Unknown meta-schema"):
+        return shortened(f"its $schema, {schema.get('$schema')!r}, names no known draft (4, 6, 7, 2019-09 or 2020-12)")
+    return in_words(error)
+
+
+def _retrieve_nothing(uri: str) -> Any:
+    raise ValueError("only references inside the schema are followed")
+
+
+def _shape_problem(schema: dict[str, object]) -> str | None:
+    kind = schema.get("type", "object")
+    if kind != "object" and not (isinstance(kind, list) and "object" in kind):
+        return shortened(f"its type is {json.dumps(kind)}, but a tool's arguments are an object")
+    draft = schema.get("$schema", "")
+    if not isinstance(draft, str):
+        return "its $schema is not a string"
+    reference = remote_reference(schema)
+    if reference is not None:
+        return shortened(f"it refers to another document, {reference!r}; only references inside the schema are followed")
+    return None

@@ -1,0 +1,233 @@
+"""Plays a script: one turn a prompt, its items in order, its calls through the tool desk like any engine's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+from attrs import define, evolve, field
+
+from punie.adapters.scripted.script import (
+    MAX_TOKENS,
+    CallTools,
+    Fail,
+    Item,
+    PlannedCall,
+    Say,
+    SayResult,
+    SayTools,
+    ScriptError,
+    Sleep,
+    Spend,
+    Think,
+    Turns,
+    load_script,
+)
+from punie.domain.catalog import ToolCatalog
+from punie.domain.errors import EngineError
+from punie.domain.events import TextDelta, ThoughtDelta, UsageChanged
+from punie.domain.json_value import JsonValue, freeze, thaw, thaw_object
+from punie.domain.tool import ToolCall, ToolResult
+from punie.domain.turn import EngineErrorKind, StopReason, Turn
+from punie.domain.usage import Usage
+from punie.ports.engine import Engine, EngineSession, ToolDoor
+from punie.ports.event_sink import EventSink
+
+REFERENCE = "$result."
+"""`$result.KEY` as an argument stands for KEY of the last structured result; where there is none it stays as it is."""
+
+
+class ScriptedEngine(Engine):
+    """Plays the script at `path` (relative: from the process's directory); lives as long as the process.
+
+    The file is read anew for each session, so that an edited script needs no restart.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def open(self, session_id: str, snapshot: bytes | None = None) -> ScriptedSession:
+        """Start at turn 0, or after the turns a snapshot has seen. Raises `EngineError` naming file and reason."""
+        try:
+            turns = load_script(Path(self._path).expanduser())
+            session = ScriptedSession(Path(self._path).name, turns)
+            if snapshot is not None:
+                session.restore(snapshot)
+        except ScriptError as error:
+            raise EngineError(
+                kind=EngineErrorKind.CONFIGURATION.value,
+                cause=f"The script {self._path} cannot be played: {error}.",
+                next_step="Correct the file, or choose another model.",
+            ) from error
+        return session
+
+
+class ScriptedSession(EngineSession):
+    """A position in a script; lives as long as its session."""
+
+    def __init__(self, name: str, turns: Turns) -> None:
+        self._name = name
+        self._turns = turns
+        self._position = 0
+        self._structured: JsonValue = None
+
+    async def run(self, turn: Turn, *, tools: ToolDoor, events: EventSink) -> StopReason:
+        """Play the next turn of the script; cancelled and failed ones count as played."""
+        position = self._position
+        self._position = position + 1
+        await anyio.lowlevel.checkpoint()
+        if position >= len(self._turns):
+            await events.emit(TextDelta(self._nothing_left(position + 1), f"{turn.id}-1"))
+            return StopReason.END_TURN
+        player = _Player(turn, tools, events, structured=self._structured, calls_prefix=f"script-{position + 1}")
+        try:
+            return await player.play(self._turns[position])
+        finally:
+            self._structured = player.structured
+
+    def snapshot(self) -> bytes:
+        """Where the script stands, and what `$result.KEY` refers to."""
+        return json.dumps({"position": self._position, "structured": thaw(self._structured)}).encode()
+
+    async def aclose(self) -> None:
+        """Nothing is held."""
+
+    def restore(self, snapshot: bytes) -> None:
+        """Go on from a snapshot. Raises `ScriptError` for bytes that are none of ours."""
+        try:
+            state = json.loads(snapshot)
+            position = state["position"]
+            self._structured = freeze(state.get("structured"))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise ScriptError("its stored position is not readable") from error
+        if isinstance(position, bool) or not isinstance(position, int) or position < 0:
+            raise ScriptError("its stored position is not readable")
+        self._position = position
+
+    def _nothing_left(self, prompt: int) -> str:
+        count = len(self._turns)
+        turns = "1 turn" if count == 1 else f"{count} turns"
+        return f"The script {self._name} has {turns} and this is prompt {prompt}: there is nothing left to play."
+
+
+@define
+class _Player:
+    """One turn being played; lives as long as it. `structured` is what `$result.KEY` refers to."""
+
+    turn: Turn
+    tools: ToolDoor
+    events: EventSink
+    structured: JsonValue
+    calls_prefix: str
+    results: tuple[ToolResult, ...] = ()
+    usage: Usage = field(factory=Usage)
+    calls_made: int = 0
+    message: int = 1
+
+    async def play(self, items: tuple[Item, ...]) -> StopReason:
+        """Play the items in order until the end or a `fail`."""
+        emit = self.events.emit
+        message_id = self._message_id
+        for item in items:
+            if type(item) is Say:  # first and inline: a script may say a thousand pieces
+                await emit(TextDelta(item.text, message_id))
+            elif isinstance(item, Fail):
+                return _fail(item)
+            else:
+                await self._step(item)
+                message_id = self._message_id
+        return StopReason.END_TURN
+
+    @property
+    def _message_id(self) -> str:
+        return f"{self.turn.id}-{self.message}"
+
+    async def _step(self, item: Item) -> None:
+        match item:
+            case Think(text):
+                await self.events.emit(ThoughtDelta(text, self._message_id))
+            case CallTools(calls):
+                await self._call(calls)
+            case SayResult():
+                await self.events.emit(TextDelta(_said(self.results), self._message_id))
+            case SayTools():
+                await self.events.emit(TextDelta(_listed(await self.tools.offered()), self._message_id))
+            case Sleep(duration_s):
+                await anyio.sleep(duration_s)
+            case Spend(input_tokens, output_tokens):
+                await self._spend(input_tokens, output_tokens)
+            case Say() | Fail():  # play() has taken them
+                pass
+
+    async def _call(self, planned: tuple[PlannedCall, ...]) -> None:
+        calls = [self._prepared(call) for call in planned]
+        if len(calls) == 1:
+            self.results = (await self.tools.call(calls[0]),)
+        else:
+            answers: dict[str, ToolResult] = {}
+
+            async def run(call: ToolCall) -> None:
+                answers[call.id] = await self.tools.call(call)
+
+            async with anyio.create_task_group() as tasks:
+                for call in calls:
+                    tasks.start_soon(run, call)
+            self.results = tuple(answers[call.id] for call in calls)
+        self.structured = next(
+            (result.structured for result in reversed(self.results) if result.structured is not None), self.structured
+        )
+        self.message += 1
+
+    def _prepared(self, call: PlannedCall) -> ToolCall:
+        self.calls_made += 1
+        arguments = _filled(call.arguments, self.structured)
+        return ToolCall(f"{self.calls_prefix}-{self.calls_made}", call.name, arguments)
+
+    async def _spend(self, input_tokens: int, output_tokens: int) -> None:
+        self.usage = evolve(
+            self.usage,
+            input_tokens=self.usage.input_tokens + input_tokens,
+            output_tokens=self.usage.output_tokens + output_tokens,
+            requests=self.usage.requests + 1,
+        )
+        await self.events.emit(UsageChanged(self.usage))
+
+
+def _fail(item: Fail) -> StopReason:
+    if item.kind == MAX_TOKENS:
+        return StopReason.MAX_TOKENS
+    raise EngineError(kind=item.kind, cause=item.message)
+
+
+def _filled(value: JsonValue, structured: JsonValue) -> JsonValue:
+    """The arguments with every `$result.KEY` replaced; one that points nowhere stays, for the tool to refuse."""
+    if isinstance(value, str) and value.startswith(REFERENCE) and isinstance(structured, Mapping):
+        return structured.get(value[len(REFERENCE) :], value)
+    if isinstance(value, Mapping):
+        return {key: _filled(item, structured) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_filled(item, structured) for item in value)
+    return value
+
+
+def _said(results: tuple[ToolResult, ...]) -> str:
+    if not results:
+        return "No tool was called in this turn yet."
+    return "\n".join(_text_of(result) for result in results)
+
+
+def _text_of(result: ToolResult) -> str:
+    if result.text or result.structured is None:
+        return result.text
+    return json.dumps(thaw(result.structured), ensure_ascii=False)
+
+
+def _listed(catalog: ToolCatalog) -> str:
+    entries = [
+        {"name": tool.name, "description": tool.description, "inputSchema": thaw_object(tool.parameters)}
+        for tool in catalog
+    ]
+    return json.dumps(entries, ensure_ascii=False)

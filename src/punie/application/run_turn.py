@@ -1,0 +1,109 @@
+"""One prompt from its acceptance to its last event (DESIGN.md section 3, room 3)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+
+import anyio
+from attrs import define, field
+
+from punie.application.live_session import LiveSession
+from punie.application.tool_desk import TurnDesk
+from punie.domain.content import Prompt
+from punie.domain.discovery import Tier
+from punie.domain.events import SessionEvent, TextDelta, TurnEnded, UsageChanged
+from punie.domain.turn import StopReason, Turn, TurnReport
+from punie.domain.usage import Usage
+from punie.ports.agent import RunningTurn
+from punie.ports.event_sink import EventSink
+
+NO_TOOLS_NOTICE = (
+    "This client offers no tools and the setting tools.local is 'never', so I can talk but neither read nor change "
+    "anything. Set tools.local to 'auto' to let me use this machine.\n\n"
+)
+
+
+@define
+class TurnEvents(EventSink):
+    """The session's lane as one turn uses it: keeps the usage for the report, and nothing passes after the end."""
+
+    lane: EventSink
+    usage: Usage = Usage()
+    _over: bool = field(default=False, init=False)
+
+    async def emit(self, event: SessionEvent) -> None:
+        if self._over:
+            return
+        if isinstance(event, UsageChanged):
+            self.usage = event.usage
+        await self.lane.emit(event)
+
+    async def end(self, reason: StopReason) -> None:
+        """The last event of the turn."""
+        self._over = True
+        await self.lane.emit(TurnEnded(reason))
+
+
+@define
+class PromptTurn(RunningTurn):
+    """A turn of one session. Its scope exists from the moment of acceptance, so that no cancel comes too early."""
+
+    session: LiveSession
+    prompt: Prompt
+    leave: Callable[[], None]
+    first: bool
+    id: str = field(factory=lambda: uuid.uuid4().hex, init=False)
+    _scope: anyio.CancelScope = field(factory=anyio.CancelScope, init=False)
+    _desk: TurnDesk = field(init=False)
+    _cancelled: bool = field(default=False, init=False)
+    done: anyio.Event = field(factory=anyio.Event, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._desk = TurnDesk(self.session.desk, self.id)
+
+    def cancel(self) -> None:
+        """End it as soon as possible; idempotent, and too late once it is over."""
+        self._cancelled = True
+        self._desk.cancel()
+        self._scope.cancel()
+
+    async def run(self) -> TurnReport:
+        events = TurnEvents(self.session.desk.events)
+        reason = StopReason.CANCELLED
+        try:
+            reason = await self._work(events)
+            return TurnReport(reason, events.usage)
+        finally:
+            await self._close(events, reason)
+
+    async def _work(self, events: TurnEvents) -> StopReason:
+        reason = StopReason.CANCELLED
+        with self._scope:
+            try:
+                reason = await self._answer(events)
+            except Exception:
+                # A turn that was told to stop has stopped, however its engine took it (A-06: never an error).
+                if not self._cancelled:
+                    raise
+                self.session.log.info("turn %s: failed while it was being cancelled", self.id, exc_info=True)
+        return StopReason.CANCELLED if self._cancelled else reason
+
+    async def _answer(self, events: TurnEvents) -> StopReason:
+        instructions = await self.session.instructions.text()
+        if self.first and not await self._desk.offered() and self.session.tier is Tier.DEFAULT:
+            await events.emit(TextDelta(NO_TOOLS_NOTICE))
+        turn = Turn(self.id, self.session.id, self.prompt, instructions, self.session.turn_limits)
+        return await self.session.engine.run(turn, tools=self._desk, events=events)
+
+    async def _close(self, events: TurnEvents, reason: StopReason) -> None:
+        """Leave nothing behind: calls ended, a cancelled turn's programs released, the last event sent."""
+        with anyio.CancelScope(shield=True):
+            await self._desk.close()
+            if self._cancelled or reason is StopReason.CANCELLED:
+                for ledger in self.session.ledgers:
+                    await ledger.release_turn(self.id)
+        self.leave()
+        with anyio.move_on_after(1.0, shield=True):
+            await events.end(reason)
+        self.done.set()

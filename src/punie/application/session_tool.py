@@ -1,0 +1,98 @@
+"""What the tool desk needs of a tool, whoever serves it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeAlias
+
+from attrs import frozen
+
+from punie.domain.content import Diff
+from punie.domain.json_value import JsonObject, JsonValue
+from punie.domain.paths import Location
+from punie.domain.tool import ToolDescriptor, ToolResult
+from punie.ports.tool_executor import CallProgress
+
+Effect: TypeAlias = Callable[[CallProgress], Awaitable[ToolResult]]
+
+
+@frozen
+class CallContext:
+    """Where a call stands: ids, the session's directory, the turn, and its paths in the order `paths` named them."""
+
+    call_id: str
+    turn_id: str
+    cwd: str
+    time_limit_s: float
+    locations: tuple[Location, ...] = ()
+
+
+@frozen
+class PreparedCall:
+    """A call that is ready to run: `effect` runs it once; `diffs` is what it would change, for the question.
+
+    Nothing had an effect yet: preparing reads at most.
+    """
+
+    effect: Effect
+    diffs: tuple[Diff, ...] = ()
+
+
+class SessionTool(Protocol):
+    """One tool bound to one session."""
+
+    @property
+    @abstractmethod
+    def descriptor(self) -> ToolDescriptor:
+        """What the model is offered."""
+        ...
+
+    @abstractmethod
+    def title(self, arguments: JsonObject) -> str:
+        """What a person reads on the card; total: arguments are not validated yet."""
+        ...
+
+    @abstractmethod
+    def denial(self, arguments: JsonObject) -> str:
+        """The sentence for the model where leave was not given."""
+        ...
+
+    @abstractmethod
+    def paths(self, arguments: JsonObject) -> tuple[str, ...]:
+        """The paths that the call names; total: arguments are not validated yet."""
+        ...
+
+    @abstractmethod
+    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
+        """Read what is needed to show what would happen. Raises `ToldToModel` where the call cannot work."""
+        ...
+
+
+def text_argument(arguments: JsonObject, key: str, default: str = "") -> str:
+    """The argument where it is a string, else the default: for code that runs before validation, and after it."""
+    value = arguments.get(key)
+    return value if isinstance(value, str) else default
+
+
+def whole_argument(arguments: JsonObject, key: str) -> int | None:
+    """The argument where it is a whole number, else None."""
+    value = arguments.get(key)
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) else None
+
+
+def words_argument(arguments: JsonObject, key: str) -> tuple[str, ...] | None:
+    """The argument where it is an array of strings, else None."""
+    value: JsonValue = arguments.get(key)
+    if not isinstance(value, tuple):
+        return None
+    return tuple(item for item in value if isinstance(item, str))
+
+
+def flag_argument(arguments: JsonObject, key: str) -> bool:
+    """Whether the argument is true."""
+    return arguments.get(key) is True

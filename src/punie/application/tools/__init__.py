@@ -1,0 +1,1 @@
+"""Built-in tools, written on ports only."""

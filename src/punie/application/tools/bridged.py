@@ -1,0 +1,48 @@
+"""A tool that somebody else serves: the IDE's catalogue today, MCP servers later (S0-35, S0-59)."""
+
+from __future__ import annotations
+
+import logging
+
+from attrs import frozen
+
+from punie.application.session_tool import CallContext, PreparedCall, SessionTool
+from punie.application.tools.wording import denial_of, paths_of, title_of
+from punie.domain.discovery import BUILT_IN_TOOLS
+from punie.domain.display import one_line
+from punie.domain.json_value import JsonObject
+from punie.domain.tool import ToolCall, ToolDescriptor, ToolResult
+from punie.ports.tool_executor import CallProgress, ToolExecutor
+
+
+@frozen
+class BridgedTool(SessionTool):
+    """Hands a call on as it is, and leaves a line in the log each time; bound to one session."""
+
+    tool: ToolDescriptor
+    executor: ToolExecutor
+    session_id: str
+    log: logging.Logger
+
+    @property
+    def descriptor(self) -> ToolDescriptor:
+        return self.tool
+
+    def title(self, arguments: JsonObject) -> str:
+        return title_of(self.tool.name, arguments) or one_line(self.tool.title or self.tool.name)
+
+    def denial(self, arguments: JsonObject) -> str:
+        return denial_of(self.tool.name, arguments)
+
+    def paths(self, arguments: JsonObject) -> tuple[str, ...]:
+        # Only a tool named like one of ours is known to mean a path by `path`.
+        return paths_of(self.tool.name, arguments) if self.tool.name in BUILT_IN_TOOLS else ()
+
+    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
+        call = ToolCall(context.call_id, self.tool.name, arguments)
+
+        async def effect(progress: CallProgress) -> ToolResult:
+            self.log.info("session %s: calling %s of the %s", self.session_id, self.tool.name, self.tool.source.value)
+            return await self.executor.execute(call, progress)
+
+        return PreparedCall(effect)

@@ -1,0 +1,162 @@
+"""`punie ask`: one prompt on this machine, without an IDE (INTERFACES.md section 1)."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import anyio
+from attrs import define, field
+
+from punie.adapters.acp.agent import encode_usage
+from punie.adapters.acp.updates import encode_update
+from punie.adapters.console.broker import ConsoleBroker, HeadlessBroker
+from punie.adapters.console.events import DenialTally, JsonLinesSink, TextSink
+from punie.application.agent import PunieAgent
+from punie.bootstrap.lifespan import Process
+from punie.bootstrap.logs import start_logging
+from punie.domain.content import Prompt
+from punie.domain.discovery import ClientCapabilities
+from punie.domain.display import display_safe
+from punie.domain.errors import EngineError, InternalFault, PunieError, SettingsError
+from punie.domain.session import SessionSpec
+from punie.domain.turn import EngineErrorKind, StopReason, TurnReport
+from punie.ports.peer import Peer
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_DENIED = 3
+EXIT_MODEL = 4
+_EXIT_OF_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
+_EXIT_OF_KIND = {
+    EngineErrorKind.CONFIGURATION: EXIT_USAGE,
+    EngineErrorKind.AUTH: EXIT_MODEL,
+    EngineErrorKind.RATE_LIMIT: EXIT_MODEL,
+    EngineErrorKind.OVERLOADED: EXIT_MODEL,
+    EngineErrorKind.CONNECTION: EXIT_MODEL,
+    EngineErrorKind.TIMEOUT: EXIT_MODEL,
+}
+
+
+@define
+class AskMode:
+    """One run of `punie ask`; `run` gives the exit code."""
+
+    environ: Mapping[str, str]
+    model: str | None
+    as_json: bool
+    cwd: Path
+    prompt: str
+    log: logging.Logger
+    _tally: DenialTally = field(factory=DenialTally, init=False)
+    _signal: signal.Signals | None = field(default=None, init=False)
+
+    async def run(self) -> int:
+        """Open a session, run the prompt, say how it ended."""
+        process = Process(self.environ, {"model": self.model}, self.log)
+        async with PunieAgent(process.session_scope, self.log) as agent:
+            # Caught inside: a task group hands on what leaves it in a group.
+            try:
+                code = self._ended(await self._turn(agent))
+            except PunieError as error:
+                code = self._failed(error)
+        return code
+
+    async def _turn(self, agent: PunieAgent) -> TurnReport:
+        opened = await agent.open_session(SessionSpec(str(self.cwd)), lambda _id: self._peer())
+        self._say({"type": "session", "sessionId": opened.id})
+        turn = agent.begin_turn(opened.id, Prompt.of_text(self.prompt))
+        outcome: TurnReport | PunieError | None = None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._watch_signals, agent, opened.id)
+            try:
+                outcome = await turn.run()
+            except PunieError as error:
+                outcome = error
+            tasks.cancel_scope.cancel()
+        if isinstance(outcome, TurnReport):
+            return outcome
+        raise outcome or InternalFault("none: the turn ended without an outcome")
+
+    def _peer(self) -> Peer:
+        person = sys.stdin.isatty() and sys.stderr.isatty() and not self.as_json
+        events = (
+            JsonLinesSink(sys.stdout, encode_update, self._tally)
+            if self.as_json
+            else TextSink(sys.stdout, sys.stderr, self._tally)
+        )
+        broker = ConsoleBroker(sys.stdin.readline) if person else HeadlessBroker()
+        return Peer(ClientCapabilities(), broker, events)
+
+    async def _watch_signals(self, agent: PunieAgent, session_id: str) -> None:
+        with anyio.open_signal_receiver(*_EXIT_OF_SIGNAL) as signals:
+            async for number in signals:
+                self._signal = number
+                agent.cancel(session_id)
+
+    def _ended(self, report: TurnReport) -> int:
+        code = self._exit_code(report.stop_reason)
+        self._say(
+            {
+                "type": "end",
+                "stopReason": report.stop_reason.value,
+                "usage": encode_usage(report.usage),
+                "exitCode": code,
+            }
+        )
+        if code == EXIT_DENIED and not self.as_json:
+            sys.stderr.write("A call was denied, and none succeeded after it.\n")
+        return code
+
+    def _exit_code(self, reason: StopReason) -> int:
+        if self._signal is not None:
+            return _EXIT_OF_SIGNAL[self._signal]
+        if reason is not StopReason.END_TURN:
+            return EXIT_FAILED
+        return EXIT_DENIED if self._tally.denied_last else 0
+
+    def _failed(self, error: PunieError) -> int:
+        kind = EngineErrorKind(error.kind) if isinstance(error, EngineError) else None
+        code = EXIT_USAGE if isinstance(error, SettingsError) else EXIT_FAILED
+        if kind is not None:
+            code = _EXIT_OF_KIND.get(kind, EXIT_FAILED)
+        self._say(
+            {
+                "type": "error",
+                "code": error.code if kind is None else kind.value,
+                "message": display_safe(str(error)),
+                "exitCode": code,
+            }
+        )
+        if not self.as_json:
+            sys.stderr.write(f"punie: {display_safe(str(error))}\n")
+        return code
+
+    def _say(self, line: dict[str, object]) -> None:
+        if self.as_json:
+            JsonLinesSink(sys.stdout, encode_update, self._tally).line(line)
+
+
+def run_ask(*, model: str | None, as_json: bool, cwd: str, prompt: str) -> int:
+    """Run one prompt; gives the exit code, or leaves with it."""
+    environ = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
+    directory = Path(cwd).resolve()
+    if not directory.is_dir():
+        sys.stderr.write(f"punie: --cwd {display_safe(cwd)} is not a directory. Name one that exists.\n")
+        return EXIT_USAGE
+    mode = AskMode(environ, model, as_json, directory, prompt, start_logging(environ, None))
+    try:
+        code = anyio.run(mode.run)
+    except BrokenPipeError:
+        # Whoever read us has gone (`punie ask ... | head`): there is nobody left to tell.
+        code = EXIT_FAILED
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.flush()
+    logging.shutdown()
+    # A thread that still waits for the keyboard, or imports a library, must not hold up the exit.
+    os._exit(code)

@@ -1,0 +1,46 @@
+"""Which engine a model's name means (INTERFACES.md section 2)."""
+
+from __future__ import annotations
+
+from attrs import define, field
+
+from punie.adapters.direct.engine import DirectEngine
+from punie.adapters.pydantic_ai.engine import PydanticAiEngine
+from punie.adapters.scripted.engine import ScriptedEngine
+from punie.ports.engine import Engine
+
+DIRECT = "direct"
+SCRIPT_PREFIX = "script:"
+
+NOTICE = (
+    "No model is configured, so your words are commands (try /help). To use a model, set PUNIE_MODEL, or model in the "
+    "settings, to a name such as openai-chat:gpt-5 and put its key into the environment."
+)
+
+
+def make_engine(model: str | None) -> Engine:
+    """The engine for a model's name; cheap, whatever library it will need. No name means no model."""
+    if model is None or model == DIRECT:
+        return DirectEngine(NOTICE)
+    if model.startswith(SCRIPT_PREFIX):
+        return ScriptedEngine(model.removeprefix(SCRIPT_PREFIX))
+    return PydanticAiEngine(model)
+
+
+@define
+class Engines:
+    """The engines in use, one a model; lives as long as the process, so that sessions share an engine's library."""
+
+    _by_model: dict[str | None, Engine] = field(factory=dict, init=False)
+
+    def get(self, model: str | None) -> Engine:
+        """The engine of that model, made once. Never another one in its place (ruling R-15)."""
+        if model not in self._by_model:
+            self._by_model[model] = make_engine(model)
+        return self._by_model[model]
+
+    def load(self, model: str | None) -> None:
+        """Load what the model's engine needs; for a thread of its own. Raises `EngineError` for a bad set-up."""
+        engine = self.get(model)
+        if isinstance(engine, PydanticAiEngine):
+            engine.load()

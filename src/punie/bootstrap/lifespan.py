@@ -1,0 +1,82 @@
+"""How long things live: process > connection > session > turn, each exactly one `async with` (DESIGN.md section 5)."""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, cast
+
+from attrs import define, field
+
+from punie.application.live_session import LiveSession
+from punie.bootstrap.engines import Engines
+from punie.bootstrap.settings import Settings, load_settings
+from punie.bootstrap.warm_up import WarmUp
+from punie.domain.errors import PunieError
+from punie.domain.session import SessionSpec
+from punie.ports.peer import Peer
+
+if TYPE_CHECKING:
+    from punie.bootstrap.container import ProcessContainer
+
+
+@define
+class Process:
+    """The process's own lifetime: flags, environment, engines, and the container once it was built."""
+
+    environ: Mapping[str, str]
+    flags: Mapping[str, str | None]
+    log: logging.Logger
+    engines: Engines = field(factory=Engines)
+    warm_up: WarmUp = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.warm_up = WarmUp({"container": self._build_container, "engine": self._load_engine})
+
+    def settings(self, cwd: str) -> Settings:
+        """The settings for a session in that directory. Raises `SettingsError`."""
+        return load_settings(self.environ, self.flags, cwd)
+
+    @asynccontextmanager
+    async def session_scope(self, session_id: str, spec: SessionSpec, peer: Peer) -> AsyncGenerator[LiveSession]:
+        """Build a session, enter what it needs in order, and leave it in reverse, also where an entering fails."""
+        settings = self.settings(spec.cwd)
+        container = await self._container()
+        box = container.session(
+            session_id=session_id, spec=spec, peer=peer, settings=settings, engine=self.engines.get(settings.model)
+        )
+        async with AsyncExitStack() as stack:
+            for resource in cast("list[AbstractAsyncContextManager[object]]", box.lifecycle()):
+                await stack.enter_async_context(resource)
+            yield box.session()
+
+    async def _container(self) -> ProcessContainer:
+        return cast("ProcessContainer", await self.warm_up.result("container"))
+
+    def _build_container(self) -> ProcessContainer:
+        from punie.bootstrap.container import ProcessContainer
+
+        return ProcessContainer(shell=_shell_info(self.environ), log=self.log)
+
+    def _load_engine(self) -> None:
+        """Load the configured engine's library ahead of the first prompt, which hears of what goes wrong."""
+        try:
+            model = self.settings(os.devnull).model
+            self.engines.load(model)
+        except PunieError as error:
+            self.log.info("the engine is not ready: %s", error)
+
+
+def _shell_info(environ: Mapping[str, str]) -> object:
+    from punie.application.tools.shell_info import ShellInfo
+
+    return ShellInfo(
+        system=platform.system(),
+        release=platform.release(),
+        machine=platform.machine(),
+        shell=environ.get("SHELL") or environ.get("COMSPEC") or "/bin/sh",
+        python=platform.python_version(),
+    )

@@ -1,0 +1,75 @@
+"""Heavy work that must not lie on the path to the `initialize` answer (DESIGN.md section 7)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+import anyio
+from anyio import from_thread
+from anyio.lowlevel import EventLoopToken, current_token
+from attrs import define, field
+
+
+@define
+class _Job:
+    """One piece of work, and who waits for it."""
+
+    work: Callable[[], object]
+    result: object = None
+    error: BaseException | None = None
+    done: bool = False
+    waiters: list[tuple[EventLoopToken, anyio.Event]] = field(factory=list)
+
+
+class WarmUp:
+    """Runs named jobs one after the other in one thread; lives as long as the process.
+
+    The thread is a daemon: a job under way never holds up the exit. `start` is idempotent; `result` starts the thread
+    where nobody did, and waits for its own job alone.
+    """
+
+    def __init__(self, jobs: Mapping[str, Callable[[], object]]) -> None:
+        self._jobs = {name: _Job(work) for name, work in jobs.items()}
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin, in the order of the jobs."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="punie-warm-up", daemon=True)
+            self._thread.start()
+
+    async def result(self, name: str) -> object:
+        """What the job returned, once it is done; raises what it raised."""
+        self.start()
+        job = self._jobs[name]
+        ready = anyio.Event()
+        with self._lock:
+            if not job.done:
+                job.waiters.append((current_token(), ready))
+        if not job.done:
+            await ready.wait()
+        if job.error is not None:
+            raise job.error
+        return job.result
+
+    def _work(self) -> None:
+        for job in self._jobs.values():
+            try:
+                job.result = job.work()
+            except Exception as error:  # noqa: BLE001 - handed to whoever waits, at the turn or at the wire
+                job.error = error
+            with self._lock:
+                job.done = True
+                waiters, job.waiters = job.waiters, []
+            for token, ready in waiters:
+                _wake(token, ready)
+
+
+def _wake(token: EventLoopToken, ready: anyio.Event) -> None:
+    try:
+        from_thread.run_sync(ready.set, token=token)
+    except RuntimeError:
+        # The event loop has ended meanwhile: nobody waits any more.
+        return

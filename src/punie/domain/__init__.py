@@ -1,0 +1,1 @@
+"""Nouns and rules: values and pure functions, free of any framework."""

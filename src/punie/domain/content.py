@@ -1,0 +1,88 @@
+"""What prompts, answers and tool results are made of (ACP: content blocks and tool call content).
+
+All values are frozen and live as long as the turn or the transcript that holds them.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from attrs import frozen
+
+
+@frozen
+class Text:
+    """Plain or Markdown text."""
+
+    text: str
+
+
+@frozen
+class Image:
+    """A picture: base64 `data` as it came over the wire, and its MIME type."""
+
+    data: str
+    mime_type: str
+    uri: str | None = None
+
+
+@frozen
+class ResourceLink:
+    """An address the sender points at. It is shown to the model as an address and never fetched by us."""
+
+    uri: str
+    name: str
+    description: str | None = None
+    mime_type: str | None = None
+    title: str | None = None
+
+
+@frozen
+class EmbeddedResource:
+    """A resource whose content came along: `text`, or base64 `blob`; exactly one of the two is set."""
+
+    uri: str
+    text: str | None = None
+    blob: str | None = None
+    mime_type: str | None = None
+
+
+@frozen
+class Diff:
+    """A change of one file, for the client to show: absolute path, whole old text (None: new file), whole new text."""
+
+    path: str
+    old_text: str | None
+    new_text: str
+
+
+@frozen
+class TerminalView:
+    """A client terminal that the client shows live by its id."""
+
+    terminal_id: str
+
+
+Block: TypeAlias = Text | Image | ResourceLink | EmbeddedResource
+ResultContent: TypeAlias = Text | Image | ResourceLink | EmbeddedResource | Diff | TerminalView
+
+
+@frozen
+class Prompt:
+    """What the person sent for one turn: blocks in the order of the wire (S3-21)."""
+
+    blocks: tuple[Block, ...]
+
+    @classmethod
+    def of_text(cls, text: str) -> Prompt:
+        """A prompt of one text block."""
+        return cls(blocks=(Text(text),))
+
+    @property
+    def text(self) -> str:
+        """The text blocks joined by newlines, links and resources as their addresses: for engines without a model."""
+        return "\n".join(_plain(block) for block in self.blocks if not isinstance(block, Image))
+
+
+def _plain(block: Text | ResourceLink | EmbeddedResource) -> str:
+    return block.text if isinstance(block, Text) else block.uri

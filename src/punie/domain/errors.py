@@ -1,0 +1,215 @@
+"""Everything that can go wrong, sorted by who must hear it (DESIGN.md section 8).
+
+`ToldToModel`   the turn goes on; the model reads the sentence as the tool's result.
+`ToldToClient`  this request fails; the person at the IDE reads the sentence.
+`Fault`         we or the world broke; people see a reference, the log has the rest.
+
+Each class has a stable `code`, and its sentence says what happened, why, and what to do next.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from attrs import define, field
+
+
+class PunieError(Exception):
+    """The root of the three families; never raised itself."""
+
+    code: ClassVar[str] = "error"
+
+
+class ToldToModel(PunieError):  # noqa: N818 - the family is named for its listener
+    """A tool could not do what the model asked; becomes a failed tool result."""
+
+    code: ClassVar[str] = "tool_error"
+
+
+class ToldToClient(PunieError):  # noqa: N818 - the family is named for its listener
+    """A request of the client could not be served; becomes a JSON-RPC error."""
+
+    code: ClassVar[str] = "request_error"
+
+
+class Fault(PunieError):  # noqa: N818 - the family is named for its listener
+    """Something broke that neither the model nor the client can mend."""
+
+    code: ClassVar[str] = "internal"
+
+
+# --- told to the model -------------------------------------------------------------------------
+
+
+@define
+class UnknownToolError(ToldToModel):
+    """The session offers no tool of that name (S0-33)."""
+
+    code: ClassVar[str] = "unknown_tool"
+    name: str
+    near: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        hint = f" Did you mean {', '.join(self.near)}?" if self.near else ""
+        return f"There is no tool named {self.name!r} in this session.{hint} Use one of the offered tools."
+
+
+@define
+class ToolDisabledError(ToldToModel):
+    """The tool exists but is switched off in the settings."""
+
+    code: ClassVar[str] = "tool_disabled"
+    name: str
+
+    def __str__(self) -> str:
+        return f"The tool {self.name!r} is disabled in the settings. Do without it, or ask the user to enable it."
+
+
+@define
+class ArgumentsRefusedError(ToldToModel):
+    """The arguments do not fit the tool's schema; `problems` name the field and what was expected (S0-57)."""
+
+    code: ClassVar[str] = "invalid_arguments"
+    name: str
+    problems: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"Invalid arguments for {self.name}: {'; '.join(self.problems)}. Nothing was run; correct and call again."
+        )
+
+
+@define
+class OutsideWorkspaceError(ToldToModel):
+    """A path resolves outside the session's roots (R-16); refused before anything is asked or touched."""
+
+    code: ClassVar[str] = "outside_workspace"
+    path: str
+    roots: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        inside = f" Use a path inside {', '.join(self.roots)}." if self.roots else ""
+        return f"{self.path} is outside the session's directories, so it was not touched.{inside}"
+
+
+@define
+class ToolFailedError(ToldToModel):
+    """The tool ran, or tried to, and failed; `message` is a whole sentence for the model."""
+
+    code: ClassVar[str] = "tool_failed"
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@define
+class UnknownTerminalError(ToldToModel):
+    """No terminal of that id belongs to this session, or it was released."""
+
+    code: ClassVar[str] = "unknown_terminal"
+    terminal_id: str
+
+    def __str__(self) -> str:
+        return (
+            f"There is no terminal {self.terminal_id!r} in this session; it may have been released. "
+            "run_command with background=true starts one and answers its id."
+        )
+
+
+@define
+class UnsupportedHereError(ToldToModel):
+    """This machine or this client cannot do that at all."""
+
+    code: ClassVar[str] = "unsupported"
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+# --- told to the client ------------------------------------------------------------------------
+
+
+@define
+class UnknownSessionError(ToldToClient):
+    """No open session has that id (M-12)."""
+
+    code: ClassVar[str] = "unknown_session"
+    session_id: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return "There is no open session with that id; it may be closed. Open one with session/new."
+
+
+@define
+class SessionBusyError(ToldToClient):
+    """A prompt is running in that session; one at a time."""
+
+    code: ClassVar[str] = "busy"
+    session_id: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return (
+            "A prompt is already running in this session. Wait for its answer or send session/cancel, then try again."
+        )
+
+
+@define
+class InvalidRequestError(ToldToClient):
+    """The request's content cannot be used; `message` names the field and what was expected."""
+
+    code: ClassVar[str] = "invalid_params"
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@define
+class SettingsError(ToldToClient):
+    """The settings do not load: the door stays closed, and the file and the reason are named."""
+
+    code: ClassVar[str] = "settings"
+    source: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"The settings in {self.source} cannot be used: {self.reason}. Correct them and try again."
+
+
+@define
+class EngineError(ToldToClient):
+    """The model could not be reached or refused; `kind` is one of `EngineErrorKind`'s values."""
+
+    code: ClassVar[str] = "engine"
+    kind: str
+    cause: str
+    next_step: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.cause} {self.next_step}".strip()
+
+
+# --- faults ------------------------------------------------------------------------------------
+
+
+@define
+class InternalFault(Fault):
+    """A bug of ours; the log has the traceback beside `reference`."""
+
+    code: ClassVar[str] = "internal"
+    reference: str
+
+    def __str__(self) -> str:
+        return f"Punie failed internally (reference {self.reference}); the log has the details under that reference."
+
+
+@define
+class PeerGoneError(Fault):
+    """The client closed the connection while an answer of its was awaited."""
+
+    code: ClassVar[str] = "peer_gone"
+
+    def __str__(self) -> str:
+        return "The client closed the connection before it answered."

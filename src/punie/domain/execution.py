@@ -1,0 +1,60 @@
+"""The life of one call: pending, in progress, and exactly one end (ACP: tool call status; A-11, M-04)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from attrs import define, field
+
+
+class CallStatus(StrEnum):
+    """ACP's four states; a cancelled call ends as `failed` on the wire."""
+
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+    @property
+    def terminal(self) -> bool:
+        """Whether nothing may follow it."""
+        return self in {CallStatus.COMPLETED, CallStatus.FAILED}
+
+
+_NEXT = {
+    CallStatus.PENDING: {CallStatus.IN_PROGRESS, CallStatus.FAILED},
+    CallStatus.IN_PROGRESS: {CallStatus.COMPLETED, CallStatus.FAILED},
+}
+
+
+class LifeError(RuntimeError):
+    """A bug of ours: a call was moved to a state that its life does not allow."""
+
+
+@define
+class CallLife:
+    """The state of one call; lives as long as the call. `advance` is the only way on."""
+
+    status: CallStatus = field(default=CallStatus.PENDING, init=False)
+
+    def advance(self, status: CallStatus) -> None:
+        """Move on; raises `LifeError` where the life does not allow it, so that no call ends twice."""
+        if status not in _NEXT.get(self.status, set()):
+            raise LifeError(f"a call cannot go from {self.status.value} to {status.value}")
+        self.status = status
+
+
+def cut(text: str, limit_bytes: int) -> str:
+    """The text, or its head and tail with a line between them that says how much was left out.
+
+    `limit_bytes` counts UTF-8; no character is torn.
+    """
+    if len(text) * 4 <= limit_bytes:
+        return text
+    data = text.encode("utf-8", "surrogatepass")
+    if len(data) <= limit_bytes:
+        return text
+    head, tail = limit_bytes * 2 // 3, limit_bytes - limit_bytes * 2 // 3
+    first = data[:head].decode("utf-8", "ignore")
+    last = data[len(data) - tail :].decode("utf-8", "ignore")
+    return f"{first}\n[... {len(data) - limit_bytes} of {len(data)} bytes left out ...]\n{last}"

@@ -1,0 +1,80 @@
+"""JSON trees that nobody can change (ruling R-05).
+
+A tree is copied once where it enters (`freeze`) and copied back once at the edge whose library wants plain
+dicts and lists (`thaw`). Key order survives both ways; so does every number as Python read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TypeAlias, cast
+
+JsonValue: TypeAlias = "bool | int | float | str | tuple[JsonValue, ...] | Mapping[str, JsonValue] | None"
+JsonObject: TypeAlias = Mapping[str, JsonValue]
+
+EMPTY_OBJECT: JsonObject = MappingProxyType({})
+
+DEPTH_LIMIT = 200
+"""Deeper trees are refused: well under Python's recursion limit, well over any schema met in practice."""
+
+
+class NotJsonError(ValueError):
+    """The value is not a JSON tree, or nests deeper than `DEPTH_LIMIT`."""
+
+
+def freeze(value: object, *, depth: int = 0) -> JsonValue:
+    """Copy a JSON tree into tuples and read-only mappings; raises `NotJsonError` for anything else."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if depth >= DEPTH_LIMIT:
+        raise NotJsonError(f"the JSON nests deeper than {DEPTH_LIMIT} levels")
+    if isinstance(value, Mapping):
+        items = cast("Mapping[object, object]", value).items()
+        return MappingProxyType({_key(key): freeze(item, depth=depth + 1) for key, item in items})
+    if isinstance(value, (list, tuple)):
+        return tuple(freeze(item, depth=depth + 1) for item in cast("list[object]", value))
+    raise NotJsonError(f"a {type(value).__name__} is not a JSON value")
+
+
+def freeze_object(value: object) -> JsonObject:
+    """As `freeze`, for a value that must be a JSON object."""
+    if not isinstance(value, Mapping):
+        raise NotJsonError(f"expected a JSON object, got {json_type(value)}")
+    # A mapping freezes to a mapping.
+    return cast("JsonObject", freeze(cast("Mapping[object, object]", value)))
+
+
+def thaw(value: JsonValue) -> object:
+    """Copy a frozen tree back into plain dicts and lists, for a library that insists on them."""
+    if isinstance(value, Mapping):
+        return {key: thaw(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [thaw(item) for item in value]
+    return value
+
+
+def thaw_object(value: JsonObject) -> dict[str, object]:
+    """As `thaw`, for an object: the result is a fresh dict that the caller may change."""
+    return {key: thaw(item) for key, item in value.items()}
+
+
+def json_type(value: object) -> str:
+    """The JSON name of a value's type, for messages to people: `an object`, `a string`, `null` ..."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, (int, float)):
+        return "a number"
+    if isinstance(value, str):
+        return "a string"
+    if isinstance(value, Mapping):
+        return "an object"
+    return "an array"
+
+
+def _key(key: object) -> str:
+    if not isinstance(key, str):
+        raise NotJsonError("an object's keys must be strings")
+    return key

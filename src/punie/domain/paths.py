@@ -1,0 +1,54 @@
+"""Where a path lies: inside the session's roots or not, and whether it names a secret (R-16).
+
+Pure comparisons of path components. Following links is I/O and happens in the adapter that hands paths in.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from pathlib import PurePath
+
+from attrs import frozen
+
+SECRET_NAMES = (
+    ".env", ".env.*", "*.env", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk",
+    "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", ".netrc", "_netrc", ".pgpass", ".pypirc", ".npmrc",
+    ".git-credentials", ".htpasswd", "credentials", "credentials.json", "secrets.toml", "secrets.yaml", "secrets.yml",
+    "secrets.json", "service-account*.json", "*.tfvars", "*.tfstate",
+)  # fmt: skip
+"""File names that usually hold keys or passwords; compared without regard to case."""
+
+SECRET_FOLDERS = frozenset({".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker"})
+NOT_SECRET = frozenset({".env.example", ".env.sample", ".env.template", ".env.dist"})
+
+
+@frozen
+class Location:
+    """One path of a call after links were followed: absolute, and what the policy needs to know of it."""
+
+    path: str
+    inside: bool
+    secret: bool = False
+
+
+def is_inside(path: str, roots: tuple[str, ...]) -> bool:
+    """Whether an absolute, normalised path is one of `roots` or below one, compared component by component."""
+    target = PurePath(path)
+    return ".." not in target.parts and any(target.is_relative_to(PurePath(root)) for root in roots)
+
+
+def is_secret(path: str) -> bool:
+    """Whether the path's name, or a folder on its way, usually holds keys or passwords."""
+    pure = PurePath(path)
+    name = pure.name.lower()
+    if name in NOT_SECRET:
+        return False
+    if any(part.lower() in SECRET_FOLDERS for part in pure.parts[:-1]):
+        return True
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in SECRET_NAMES)
+
+
+def shown_path(path: str, cwd: str) -> str:
+    """The path as a person in that directory would write it: relative below it, absolute elsewhere."""
+    pure = PurePath(path)
+    return str(pure.relative_to(cwd)) if pure.is_relative_to(cwd) else path

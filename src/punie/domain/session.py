@@ -1,0 +1,38 @@
+"""A session: one conversation over one set of directories."""
+
+from __future__ import annotations
+
+from attrs import field, frozen
+
+from punie.domain.discovery import DroppedEntry, Tier
+
+
+@frozen
+class SessionSpec:
+    """What a client asks for: absolute working directory and further roots; lives as long as the session."""
+
+    cwd: str
+    additional_directories: tuple[str, ...] = ()
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """Every directory the session may touch."""
+        return (self.cwd, *self.additional_directories)
+
+
+@frozen
+class DiscoveryReport:
+    """What the session answer tells the IDE's author about discovery (INTERFACES.md section 3)."""
+
+    tier: Tier
+    tools: int
+    dropped: tuple[DroppedEntry, ...] = ()
+    elapsed_ms: int = 0
+
+
+@frozen
+class OpenedSession:
+    """A session that is ready for prompts."""
+
+    id: str
+    discovery: DiscoveryReport = field()

@@ -1,0 +1,50 @@
+"""Programs that run: the command, what it printed, how it ended (ACP: terminals)."""
+
+from __future__ import annotations
+
+import shlex
+
+from attrs import frozen
+
+OUTPUT_LIMIT_BYTES = 1_048_576
+"""What a terminal keeps of a program's output: the last of it, as ACP's `outputByteLimit` says."""
+
+
+@frozen
+class Command:
+    """A program to start: `program` with `args`, in the absolute directory `cwd`. `line` is how a person reads it."""
+
+    program: str
+    args: tuple[str, ...]
+    cwd: str
+    line: str
+    output_limit_bytes: int = OUTPUT_LIMIT_BYTES
+
+    @classmethod
+    def of(cls, command: str, args: tuple[str, ...] | None, cwd: str) -> Command:
+        """INTERFACES.md section 5: with `args` that program with those arguments, without them one shell line."""
+        if args is None:
+            return cls("/bin/sh", ("-c", command), cwd, command)
+        return cls(command, args, cwd, shlex.join((command, *args)))
+
+
+@frozen
+class ExitStatus:
+    """How a program ended: an exit code, or the name of the signal that ended it."""
+
+    exit_code: int | None = None
+    signal: str | None = None
+
+    def __str__(self) -> str:
+        if self.signal is not None:
+            return f"ended by {self.signal}"
+        return "ended" if self.exit_code is None else f"exit code {self.exit_code}"
+
+
+@frozen
+class TerminalOutput:
+    """What a program printed so far; `truncated` where the beginning was dropped, `exit` once it ended."""
+
+    text: str
+    truncated: bool = False
+    exit: ExitStatus | None = None

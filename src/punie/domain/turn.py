@@ -1,0 +1,60 @@
+"""One turn: a prompt, the work on it, and why it ended (ACP: prompt turn)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from attrs import frozen
+
+from punie.domain.content import Prompt
+from punie.domain.usage import Usage
+
+
+class StopReason(StrEnum):
+    """ACP's stop reasons (A-08)."""
+
+    END_TURN = "end_turn"
+    MAX_TOKENS = "max_tokens"
+    MAX_TURN_REQUESTS = "max_turn_requests"
+    REFUSAL = "refusal"
+    CANCELLED = "cancelled"
+
+
+class EngineErrorKind(StrEnum):
+    """Why a model could not answer: the causes a person can act on (INTERFACES.md section 2, `fail.kind`)."""
+
+    AUTH = "auth"
+    RATE_LIMIT = "rate_limit"
+    OVERLOADED = "overloaded"
+    CONNECTION = "connection"
+    TIMEOUT = "timeout"
+    CONTEXT = "context"
+    CONTENT_FILTER = "content_filter"
+    CONFIGURATION = "configuration"
+    INTERNAL = "internal"
+
+
+@frozen
+class TurnLimits:
+    """Bounds of one turn: model requests, after which it stops with `max_turn_requests`."""
+
+    max_requests: int = 200
+
+
+@frozen
+class Turn:
+    """What an engine is asked to do: answer `prompt` under `instructions`. `id` is unique in the process."""
+
+    id: str
+    session_id: str
+    prompt: Prompt
+    instructions: str = ""
+    limits: TurnLimits = TurnLimits()
+
+
+@frozen
+class TurnReport:
+    """How a turn ended, and what it used."""
+
+    stop_reason: StopReason
+    usage: Usage = Usage()

@@ -1,0 +1,1 @@
+"""Promises the inside asks of the outside, one noun a file."""

@@ -1,0 +1,62 @@
+"""The driving port: everything a front end (an ACP connection, a console) may ask of Punie."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
+
+from punie.domain.content import Prompt
+from punie.domain.session import OpenedSession, SessionSpec
+from punie.domain.turn import TurnReport
+from punie.ports.peer import Peer
+
+
+@runtime_checkable
+class RunningTurn(Protocol):
+    """A turn that was accepted; it holds its session's place until `run` is done."""
+
+    @abstractmethod
+    async def run(self) -> TurnReport:
+        """Do the work.
+
+        Ends with stop reason `cancelled` when `Agent.cancel` was called at any moment since the turn was begun. All
+        events of the turn were taken by the sink before it returns. Raises `EngineError`.
+        """
+        ...
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """Sessions and their turns; lives as long as the connection."""
+
+    @abstractmethod
+    async def open_session(self, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
+        """Open a session; `connect` is handed its id and gives the client's side of it.
+
+        Raises `SettingsError` where the settings do not load. An unusable discovery answer raises nothing.
+        """
+        ...
+
+    @abstractmethod
+    def begin_turn(self, session_id: str, prompt: Prompt) -> RunningTurn:
+        """Accept a prompt, at once and without waiting, so that a cancel that follows finds it.
+
+        Raises `UnknownSessionError`, or `SessionBusyError` where a turn is running.
+        """
+        ...
+
+    @abstractmethod
+    def cancel(self, session_id: str) -> None:
+        """End the running turn as soon as possible; nothing happens where none runs or the session is unknown."""
+        ...
+
+    @abstractmethod
+    def tools_changed(self, session_id: str) -> None:
+        """The client's tools changed: discovery is asked again soon, bursts merged. Unknown sessions are ignored."""
+        ...
+
+    @abstractmethod
+    async def close_session(self, session_id: str) -> None:
+        """Cancel what runs, release everything the session holds, forget it. Raises `UnknownSessionError`."""
+        ...

@@ -1,0 +1,65 @@
+"""The model loop behind one small door.
+
+Six rules bind every engine, each learnt by an experiment: it runs no tool and asks no permission, it calls the tool
+desk; a tool's result is data, never an exception; a turn ends exactly once (here: `run` returns or raises once); the
+engine owns its history; after a cancel the next request must not dangle; tools are listed again before each request.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Protocol, runtime_checkable
+
+from punie.domain.catalog import ToolCatalog
+from punie.domain.tool import ToolCall, ToolResult
+from punie.domain.turn import StopReason, Turn
+from punie.ports.event_sink import EventSink
+
+
+@runtime_checkable
+class ToolDoor(Protocol):
+    """What an engine sees of the tool desk."""
+
+    @abstractmethod
+    async def offered(self) -> ToolCatalog:
+        """The tools as they are now; ask again before each model request."""
+        ...
+
+    @abstractmethod
+    async def call(self, call: ToolCall) -> ToolResult:
+        """Run one call, whatever the model wrote; the result says how it went. Several may run at once."""
+        ...
+
+
+@runtime_checkable
+class EngineSession(Protocol):
+    """One conversation with one model; lives as long as the session. It remembers the turns it ran."""
+
+    @abstractmethod
+    async def run(self, turn: Turn, *, tools: ToolDoor, events: EventSink) -> StopReason:
+        """Work on one turn until the model is done, streaming text, thoughts and usage to `events` as they arrive.
+
+        Raises `EngineError` where the model cannot be reached or refuses. When it is cancelled it re-raises at once;
+        what was said and done until then stays in its history, repaired so that the next request is valid.
+        """
+        ...
+
+    @abstractmethod
+    def snapshot(self) -> bytes:
+        """The history in the engine's own form, for `Engine.open` of the same engine."""
+        ...
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Let go of connections and other resources; the conversation is over. Idempotent."""
+        ...
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """A kind of model loop; lives as long as the process and holds no conversation."""
+
+    @abstractmethod
+    def open(self, session_id: str, snapshot: bytes | None = None) -> EngineSession:
+        """A conversation: a new one, or one that goes on from a snapshot. Raises `EngineError` for a bad set-up."""
+        ...

@@ -1,0 +1,30 @@
+"""What belongs to the other side of a session: its ears, its yes or no, and what of its machine it lends."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from punie.domain.discovery import ClientCapabilities
+from punie.ports.event_sink import EventSink
+from punie.ports.permission_broker import PermissionBroker
+from punie.ports.terminals import Terminals
+from punie.ports.tool_executor import ToolExecutor
+from punie.ports.tool_provider import ToolProvider
+from punie.ports.workspace import Workspace
+
+
+@frozen
+class Peer:
+    """The client as one session sees it; arrives with the session and is never shared between two (M-13).
+
+    `workspace` and `terminals` are None where the client did not advertise them; `catalog` and `bridge` are None where
+    it did not advertise discovery.
+    """
+
+    capabilities: ClientCapabilities
+    broker: PermissionBroker
+    events: EventSink
+    workspace: Workspace | None = None
+    terminals: Terminals | None = None
+    catalog: ToolProvider | None = None
+    bridge: ToolExecutor | None = None

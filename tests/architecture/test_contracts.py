@@ -1,0 +1,131 @@
+"""Every contract of .importlinter is kept, and each one catches the violation that it is there for."""
+
+from __future__ import annotations
+
+import configparser
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.source_tree import ROOT, SRC
+
+CONFIG = configparser.ConfigParser()
+CONFIG.read(ROOT / ".importlinter", encoding="utf-8")
+CONTRACTS = {
+    section.removeprefix("importlinter:contract:"): CONFIG[section]["name"]
+    for section in CONFIG.sections()
+    if section.startswith("importlinter:contract:")
+}
+
+# Contract, the files to plant (below src/punie) with their text, and what else the linter's report must name.
+PLANTED: list[tuple[str, dict[str, str], tuple[str, ...]]] = [
+    ("layers", {"domain/planted.py": "import punie.ports\n"}, ("punie.domain.planted",)),
+    ("layers", {"ports/planted.py": "import punie.application\n"}, ("punie.ports.planted",)),
+    ("layers", {"application/planted.py": "import punie.adapters\n"}, ("punie.application.planted",)),
+    ("layers", {"adapters/planted.py": "import punie.application\n"}, ("punie.adapters.planted",)),
+    ("layers", {"adapters/planted.py": "import punie.bootstrap\n"}, ("punie.adapters.planted",)),
+    ("layers", {"bootstrap/planted.py": "def late():\n    import punie.cli\n"}, ("punie.bootstrap.planted",)),
+    ("layers", {"cli_helpers.py": ""}, ("cli_helpers",)),
+    (
+        "strangers",
+        {
+            "adapters/planted_a/__init__.py": "",
+            "adapters/planted_a/one.py": "import punie.adapters.planted_b\n",
+            "adapters/planted_b/__init__.py": "",
+        },
+        ("punie.adapters.planted_a",),
+    ),
+    (
+        "siblings",
+        {
+            "domain/planted_a.py": "import punie.domain.planted_b\n",
+            "domain/planted_b.py": "import punie.domain.planted_a\n",
+        },
+        ("planted_a", "planted_b"),
+    ),
+    (
+        "domain",
+        {
+            "domain/planted.py": (
+                "from typing import TYPE_CHECKING\n"
+                "import os, asyncio, dependency_injector, pydantic, pydantic_ai, anyio, mcp, acp, wcwidth_unlisted\n"
+                "if TYPE_CHECKING:\n    import msgspec\n"
+                "def late():\n    import subprocess\n"
+            )
+        },
+        # The libraries that DC-03 names, one that nobody ever listed, and I/O of the standard library.
+        (
+            "dependency_injector", "pydantic", "pydantic_ai", "anyio", "mcp", "acp", "wcwidth_unlisted",
+            "msgspec", "os", "asyncio", "subprocess",
+        ),
+    ),
+    ("ports", {"ports/planted.py": "import attrs, anyio, msgspec, socket\n"}, ("msgspec", "socket")),
+    ("application", {"application/planted.py": "import anyio, msgspec, subprocess\n"}, ("msgspec", "subprocess")),
+    ("pydantic-ai", {"bootstrap/planted.py": "def late():\n    from pydantic_ai import Agent\n"}, ("pydantic_ai",)),
+    ("msgspec", {"bootstrap/planted.py": "import msgspec\n"}, ("msgspec",)),
+    ("dependency-injector", {"adapters/planted.py": "import dependency_injector\n"}, ("dependency_injector",)),
+    ("jsonschema-rs", {"bootstrap/planted.py": "import jsonschema_rs\n"}, ("jsonschema_rs",)),
+    ("dulwich", {"bootstrap/planted.py": "import dulwich\n"}, ("dulwich",)),
+    ("pathspec", {"bootstrap/planted.py": "import pathspec\n"}, ("pathspec",)),
+    ("platformdirs", {"adapters/planted.py": "import platformdirs\n"}, ("platformdirs",)),
+]  # fmt: skip
+
+
+def lint(root: Path) -> tuple[int, str]:
+    """Run the linter as `make lint` does, on the tree under `root`; its exit code and what it printed."""
+    command = [sys.executable, str(root / "tools" / "lint_imports.py"), str(root)]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False, timeout=60)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def copied_tree(tmp_path: Path) -> Path:
+    """The package, its contracts and the linter's tools, to be spoilt at will."""
+    unmade = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(SRC, tmp_path / "src" / "punie", ignore=unmade)
+    shutil.copytree(ROOT / "tools", tmp_path / "tools", ignore=unmade)
+    shutil.copy(ROOT / ".importlinter", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.requirement("DC-01", "DC-03", "DC-08", "S0-29", "S3-01", "S3-11")
+def test_the_tree_keeps_every_contract() -> None:
+    code, report = lint(ROOT)
+    assert code == 0, report
+    assert f"Contracts: {len(CONTRACTS)} kept, 0 broken." in report
+
+
+@pytest.mark.requirement("DC-03", "DC-08", "S3-01", "S3-11")
+@pytest.mark.parametrize(
+    ("contract", "files", "named"),
+    PLANTED,
+    ids=[f"{contract}-{number}" for number, (contract, _, _) in enumerate(PLANTED)],
+)
+def test_a_planted_violation_is_caught_and_named(
+    copied_tree: Path, contract: str, files: dict[str, str], named: tuple[str, ...]
+) -> None:
+    for place, text in files.items():
+        planted = copied_tree / "src" / "punie" / place
+        planted.parent.mkdir(exist_ok=True)
+        planted.write_text(text, encoding="utf-8")
+    code, report = lint(copied_tree)
+    assert code != 0, report
+    assert f"{CONTRACTS[contract]} BROKEN" in report
+    broken = report[report.index("Broken contracts") :]
+    assert all(name in broken for name in named), broken
+
+
+def test_every_contract_has_a_planted_violation() -> None:
+    assert {contract for contract, _, _ in PLANTED} == set(CONTRACTS)
+
+
+def test_what_the_domain_may_import_is_not_reported(copied_tree: Path) -> None:
+    allowed = copied_tree / "src" / "punie" / "domain" / "planted.py"
+    allowed.write_text(
+        "import json, re, attrs, hashlib, collections.abc\nfrom punie.domain import errors\n", encoding="utf-8"
+    )
+    code, report = lint(copied_tree)
+    assert code == 0, report

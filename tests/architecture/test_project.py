@@ -1,0 +1,102 @@
+"""The project's own files: what it needs, what CI runs, which Python is enough."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from typing import Any
+
+import pytest
+
+from tests.architecture.source_tree import ROOT, imports_of, source_files, tree_of
+
+PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+RUNTIME: list[str] = PYPROJECT["project"]["dependencies"]
+DEV: list[str] = PYPROJECT["dependency-groups"]["dev"]
+
+
+def name_of(requirement: str) -> str:
+    match = re.match(r"[A-Za-z0-9._-]+", requirement)
+    assert match
+    return match[0].lower()
+
+
+def recipe(target: str) -> str:
+    """What `make TARGET` would run, set-up included."""
+    command = ["make", "--always-make", "--dry-run", "--no-print-directory", target]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.requirement("DC-06")
+def test_the_named_packages_are_required() -> None:
+    runtime, dev = {name_of(item) for item in RUNTIME}, {name_of(item) for item in DEV}
+    assert {"dependency-injector", "pydantic-ai-slim", "attrs", "anyio"} <= runtime
+    assert {"pytest", "pytest-mock", "import-linter"} <= dev
+
+
+@pytest.mark.requirement("DC-06")
+def test_every_runtime_dependency_is_imported_somewhere() -> None:
+    modules = {"pydantic-ai-slim": "pydantic_ai"}
+    used = {found.module.split(".")[0] for path in source_files() for found in imports_of(tree_of(path))}
+    assert {name for item in RUNTIME if modules.get(name := name_of(item), name.replace("-", "_")) not in used} == set()
+
+
+@pytest.mark.requirement("DC-06")
+def test_pytest_mock_is_used() -> None:
+    files = [path for path in (ROOT / "tests").rglob("test_*.py") if "node_modules" not in path.parts]
+    using = [
+        path for path in files if re.search(r"\bmocker\b.*MockerFixture|\(mocker[,)]", path.read_text(encoding="utf-8"))
+    ]
+    assert using
+
+
+@pytest.mark.requirement("M-29", "S3-44")
+def test_ranges_are_open_within_a_major_version_and_closed_beyond_it() -> None:
+    calendar_versioned = {"attrs"}
+    loose = [
+        item for item in RUNTIME if name_of(item) not in calendar_versioned and not re.search(r">=[\d.]+,<\d+$", item)
+    ]
+    assert loose == []
+    assert any(item.startswith("pydantic-ai-slim") and ">=2" in item and "<3" in item for item in RUNTIME)
+
+
+@pytest.mark.requirement("M-26")
+def test_python_3_11_is_enough() -> None:
+    assert PYPROJECT["project"]["requires-python"] == ">=3.11"
+    for path in source_files():
+        tree_of(path)  # parsed with the grammar of 3.11
+
+
+@pytest.mark.requirement("DC-07")
+def test_the_named_files_exist() -> None:
+    assert all((ROOT / name).exists() for name in ("pyproject.toml", "tests", ".importlinter", "LICENSE", "README.md"))
+
+
+@pytest.mark.requirement("DC-11", "S0-61", "S0-62", "S0-63", "S3-33", "S3-39", "S3-40")
+def test_ci_runs_lint_layers_types_and_the_tests_with_their_coverage_floors() -> None:
+    assert "\nmake check\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    commands = recipe("check")
+    for part in (
+        "ruff check",
+        "ruff format",
+        "lint_imports.py",
+        "basedpyright",
+        "pytest",
+        "--cov",
+        "check_coverage.py",
+    ):
+        assert part in commands, part
+
+
+def test_make_help_lists_every_command() -> None:
+    done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    for command in ("help", "demo", "run", "test", "check", "bench", "docs", "lock", "lint", "types", "clean"):
+        assert re.search(rf"^  make {command} +\w", done.stdout, re.MULTILINE), command
+
+
+def test_a_set_up_tree_runs_without_the_network() -> None:
+    """With its stamps in place `make demo` and `make test` start at once: no pip, no npm in what they would run."""
+    command = ["make", "--dry-run", "--no-print-directory", "demo", "lint", "docs"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert not re.search(r"pip install|npm ci", done.stdout)

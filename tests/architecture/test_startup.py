@@ -1,0 +1,68 @@
+"""`punie acp` answers `initialize` before anything heavy is loaded (DESIGN.md, section 7)."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = {
+    "pydantic", "pydantic_core", "pydantic_ai", "mcp", "acp", "dependency_injector", "jsonschema_rs", "jsonschema",
+    "openai", "httpx", "httpx2", "dulwich", "platformdirs", "pathspec", "trio", "importlib.metadata", "multiprocessing",
+}  # fmt: skip
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": 1,
+        "clientCapabilities": {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True},
+    },
+}
+IMPORT_LINE = re.compile(r"^import time:\s+\d+ \|\s+\d+ \|\s+(?P<module>\S+)$")
+
+
+def imported_before_the_answer(model: str, stderr: Path) -> set[str]:
+    """Start the agent under -X importtime, ask `initialize`, and list what it had imported when the answer arrived."""
+    command = [sys.executable, "-X", "importtime", "-m", "punie", "acp", "--model", model]
+    with (
+        stderr.open("wb") as log,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log) as agent,
+    ):
+        assert agent.stdin is not None
+        assert agent.stdout is not None
+        agent.stdin.write(json.dumps(INITIALIZE).encode() + b"\n")
+        agent.stdin.flush()
+        answer = json.loads(agent.stdout.readline())
+        seen = stderr.read_text(encoding="utf-8")
+        agent.stdin.close()
+        assert agent.wait(timeout=10) == 0
+    assert answer["result"]["protocolVersion"] == 1
+    return {match["module"] for line in seen.splitlines() if (match := IMPORT_LINE.match(line))}
+
+
+def heavy_ones(modules: set[str]) -> set[str]:
+    return {name for name in modules if any(name == heavy or name.startswith(f"{heavy}.") for heavy in HEAVY)}
+
+
+def test_nothing_heavy_is_imported_before_initialize_is_answered(tmp_path: Path) -> None:
+    modules = imported_before_the_answer("direct", tmp_path / "stderr")
+    assert "punie.cli" in modules, "the list of imports was read"
+    assert heavy_ones(modules) == set()
+
+
+def test_a_heavy_import_is_seen() -> None:
+    assert heavy_ones({"pydantic.main", "punie.cli", "mcpx"}) == {"pydantic.main"}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["acp", "--help"]])
+def test_help_and_version_load_nothing_heavy_either(arguments: list[str]) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "punie", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    modules = {match["module"] for line in done.stderr.splitlines() if (match := IMPORT_LINE.match(line))}
+    assert "punie.cli" in modules
+    assert heavy_ones(modules) | ({"anyio", "msgspec"} & modules) == set()

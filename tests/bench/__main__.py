@@ -1,0 +1,86 @@
+"""`python -m tests.bench`: measure, print a table or JSON; slow is no failure, broken is."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import shlex
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from tests.bench.client import Broken
+from tests.bench.corridor import new_session, script_engine
+from tests.bench.figures import WIDTH, Row, table
+from tests.bench.load import concurrent_prompts, large_pieces, session_memory
+from tests.bench.model_loop import pydantic_ai
+from tests.bench.startup import first_prompt, initialize
+from tests.bench.world import World, the_world
+
+MEASUREMENTS: Mapping[str, Callable[[World], list[Row]]] = {
+    "start": initialize,
+    "first": first_prompt,
+    "new": new_session,
+    "script": script_engine,
+    "model": pydantic_ai,
+    "memory": session_memory,
+    "concurrent": concurrent_prompts,
+    "large": large_pieces,
+}
+
+
+def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench",
+        description="Speed and memory beside floors of the same run. Medians; samples of agent and floor alternate.",
+        epilog="Exit code 1 means that something is broken (a chunk lost, a wrong answer), never that it is slow.",
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer repeats: a first look, not a figure to quote")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout instead of the table")
+    parser.add_argument("--only", action="append", choices=list(MEASUREMENTS), help="this measurement (repeatable)")
+    parser.add_argument("--product", help="the command to measure instead of this tree's `python -m punie`")
+    return parser.parse_args(argv)
+
+
+def _measure(world: World, names: Sequence[str]) -> tuple[list[Row], dict[str, str]]:
+    rows: list[Row] = []
+    broken: dict[str, str] = {}
+    for name in names:
+        begin_s = time.monotonic()
+        try:
+            rows += MEASUREMENTS[name](world)
+        except Broken as error:
+            broken[name] = str(error)
+        sys.stderr.write(f"{name}: {time.monotonic() - begin_s:.0f} s\n")
+    return rows, broken
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the chosen measurements; 0, or 1 when something is broken."""
+    options = _options(argv)
+    product = shlex.split(options.product) if options.product else None
+    begin_s = time.monotonic()
+    with the_world(product, quick=options.quick) as world:
+        rows, broken = _measure(world, options.only or list(MEASUREMENTS))
+    over = [row for row in rows if row.mark == "over"]
+    machine = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    if options.json:
+        document = {
+            "machine": machine,
+            "quick": options.quick,
+            "rows": [row.as_json() for row in rows],
+            "broken": broken,
+        }
+        sys.stdout.write(json.dumps(document, indent=1) + "\n")
+    else:
+        lines = [*table(rows), "-" * WIDTH]
+        lines += [f"BROKEN {name}: {reason}" for name, reason in broken.items()]
+        seconds = time.monotonic() - begin_s
+        lines.append(f"{machine}; {len(over)} over target, {len(broken)} broken; {seconds:.0f} s")
+        sys.stdout.write("\n".join(lines) + "\n")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""Floor: a bare Pydantic AI loop on the same model endpoint: no ACP, no tool desk, no permission, no session.
+
+Reads requests `{"id": N, "params": {"prompt": ..., "history": bool}}`, a line each, and answers with what it measured
+itself: milliseconds from the prompt to the end of the run, all events consumed. `history` keeps the messages of the run
+before. The only tool, read_file, returns a constant.
+"""
+
+import json
+import sys
+import time
+from typing import Any
+
+import anyio
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelMessage, PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta
+
+CONTENT = "x" * 1000
+agent = Agent("openai-chat:stub", instructions="You are a coding agent. Use the tools.", retries=3)
+
+
+@agent.tool_plain
+async def read_file(path: str) -> str:
+    """Read a text file of the project.
+
+    Args:
+        path: the file, absolute or relative to the project.
+    """
+    return CONTENT
+
+
+async def run(prompt: str, history: list[ModelMessage]) -> tuple[dict[str, Any], list[ModelMessage]]:
+    """One run, node by node (the cheapest of the library's streaming ways), every event looked at."""
+    pieces: list[str] = []
+    begin = time.perf_counter()
+    async with agent.iter(prompt, message_history=history) as turn:
+        async for node in turn:
+            if Agent.is_model_request_node(node) or Agent.is_call_tools_node(node):
+                async with node.stream(turn.ctx) as events:
+                    async for event in events:
+                        if isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
+                            pieces.append(event.delta.content_delta)
+                        elif isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
+                            pieces.append(event.part.content)
+    elapsed_ms = (time.perf_counter() - begin) * 1000
+    assert turn.result is not None
+    return {"ms": elapsed_ms, "text": "".join(pieces)}, turn.result.all_messages()
+
+
+async def main() -> None:
+    """Nothing runs between two requests, so a blocking read is honest."""
+    history: list[ModelMessage] = []
+    while line := sys.stdin.buffer.readline():
+        request = json.loads(line)
+        params = request["params"]
+        result, history = await run(params["prompt"], history if params.get("history") else [])
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}) + "\n")
+        sys.stdout.flush()
+
+
+anyio.run(main)

@@ -1,0 +1,108 @@
+"""Many sessions, many prompts at once, and large pieces."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from tests.bench.client import Broken, RawClient
+from tests.bench.figures import Row, amount, ratio
+from tests.bench.world import World, expect
+from tests.stub_model.steps import user_text
+from tests.stub_openai import StubOpenAI
+
+_SESSIONS = 50
+_AT_ONCE = 10
+_MODEL_CALL_S = 0.5
+_LINE = "{:07d} a line of a large file, long enough to be plausible source code\n"
+
+
+def session_memory(world: World) -> list[Row]:
+    """What 50 more sessions add to the resident memory of a process: opened, then with one prompt each."""
+    with world.punie() as client:
+        client.initialize()
+        for _ in range(10):
+            client.prompt(client.new_session(), "hello")
+        client.idle(0.3)
+        before_mb = client.memory_mb("VmRSS")
+        sessions = [client.new_session() for _ in range(_SESSIONS)]
+        client.idle(0.3)
+        opened_mb = client.memory_mb("VmRSS")
+        for session in sessions:
+            client.prompt(session, "hello")
+        client.idle(0.3)
+        used_mb = client.memory_mb("VmRSS")
+    each = [[(after_mb - before_mb) / _SESSIONS] for after_mb in (opened_mb, used_mb)]
+    return [
+        amount("load", f"memory of a session, {_SESSIONS} opened", each[0], 0.3, unit="MB"),
+        amount("load", "the same after one prompt in each", each[1], 0.3, unit="MB"),
+    ]
+
+
+def concurrent_prompts(world: World) -> list[Row]:
+    """Ten prompts at once over ten sessions, the model taking 0.5 s a request; ideal is as if each were alone."""
+    with world.punie() as client:
+        client.initialize()
+        sessions = [client.new_session() for _ in range(_AT_ONCE)]
+        client.prompt(sessions[0], world.command(calls=1))
+        rows: list[Row] = []
+        for calls in (0, 1):
+            times = [_all_at_once(world, client, sessions, calls) for _ in range(world.repeats(3, 1))]
+            ideal_ms = (1 + calls) * _MODEL_CALL_S * 1000
+            title = f"{_AT_ONCE} prompts at once, {calls} tool calls each"
+            rows.append(ratio("load", title, times, ("ideal", [ideal_ms]), 1.25))
+    return rows
+
+
+def _all_at_once(world: World, client: RawClient, sessions: Sequence[str], calls: int) -> float:
+    client.updates.clear()
+    begin_s = time.perf_counter()
+    numbers = [
+        client.begin_prompt(session, world.command(calls=calls, delay_s=_MODEL_CALL_S, text=f"from {session}"))
+        for session in sessions
+    ]
+    for number in numbers:
+        expect(client.finish(number).get("stopReason"), "end_turn", "the end of a concurrent prompt")
+    elapsed_ms = (time.perf_counter() - begin_s) * 1000
+    for session in sessions:
+        expect("".join(client.chunks(session)), f"from {session}", "the answer of a concurrent prompt")
+    return elapsed_ms
+
+
+def large_pieces(world: World) -> list[Row]:
+    """A 5 MB file and a 1 MB prompt, looked for whole in what the model's endpoint received."""
+    file = "".join(_LINE.format(number) for number in range(5 * 1024 * 1024 // len(_LINE.format(0)) + 1))
+    prompt = file[: 1024 * 1024]
+    (world.directory / "punie" / "config.toml").write_text("[limits]\noutput_bytes = 16777216\n", "ascii")
+    try:
+        with StubOpenAI() as stub, world.punie(stub_url=stub.base_url, file=file) as client:
+            client.initialize()
+            session = client.new_session()
+            client.prompt(session, "hello")
+            begin_s = time.perf_counter()
+            client.prompt(session, world.command(calls=1))
+            file_ms = (time.perf_counter() - begin_s) * 1000
+            results = _last_texts(stub, "tool")
+            if not any(file in result for result in results):
+                message = (
+                    f"the 5 MB file did not reach the model whole: {[len(result) for result in results]} characters"
+                )
+                raise Broken(message)
+            session = client.new_session()
+            begin_s = time.perf_counter()
+            client.prompt(session, f"{prompt}\n{world.command(calls=0)}")
+            prompt_ms = (time.perf_counter() - begin_s) * 1000
+            said = _last_texts(stub, "user")
+            if not any(prompt in text for text in said):
+                message = f"the 1 MB prompt did not reach the model whole: {[len(text) for text in said]} characters"
+                raise Broken(message)
+    finally:
+        (world.directory / "punie" / "config.toml").unlink()
+    return [
+        amount("load", "5 MB through fs/read_text_file, whole", [file_ms]),
+        amount("load", "1 MB prompt, whole", [prompt_ms]),
+    ]
+
+
+def _last_texts(stub: StubOpenAI, role: str) -> list[str]:
+    return [user_text(m) for request in stub.requests[-1:] for m in request.messages if m["role"] == role]

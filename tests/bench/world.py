@@ -1,0 +1,113 @@
+"""What every measurement needs: a stub model, a temporary home, and the commands of the product and the floors."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import define
+
+from tests.bench.client import Broken, Json, RawClient
+
+ROOT = Path(__file__).resolve().parents[2]
+FLOORS = Path(__file__).parent / "floors"
+CHAT_MODEL = "openai-chat:stub"
+
+
+@define
+class World:
+    """One run of the bench. Lives inside `the_world`, which removes the directory and ends the stub."""
+
+    directory: Path
+    stub_url: str
+    product: Sequence[str]
+    quick: bool
+
+    def repeats(self, full: int, quick: int) -> int:
+        """How often a measurement is taken."""
+        return quick if self.quick else full
+
+    def environment(self, stub_url: str | None = None) -> dict[str, str]:
+        """The same few variables for every agent and floor: nothing of the user's own settings or keys."""
+        keep = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TMPDIR") if name in os.environ}
+        return {
+            **keep,
+            "HOME": str(self.directory / "home"),
+            "PUNIE_HOME": str(self.directory / "punie"),
+            "PYTHONPATH": str(_package_root()),
+            "OPENAI_BASE_URL": stub_url or self.stub_url,
+            "OPENAI_API_KEY": "stub-key",
+        }
+
+    @property
+    def project(self) -> Path:
+        """The directory that sessions work in."""
+        return self.directory / "project"
+
+    @property
+    def file_path(self) -> str:
+        """The file that tool calls read; the client serves it."""
+        return str(self.project / "file.txt")
+
+    def punie(self, model: str = CHAT_MODEL, *, stub_url: str | None = None, **client: Any) -> RawClient:
+        """The product, as an IDE starts it."""
+        argv = [*self.product, "acp", "--model", model]
+        return RawClient(argv, self.environment(stub_url), cwd=self.project, **client)
+
+    def floor(self, name: str, **client: Any) -> RawClient:
+        """One of the scripts in floors/."""
+        return RawClient([sys.executable, str(FLOORS / f"{name}.py")], self.environment(), cwd=self.project, **client)
+
+    def script(self, turns: Sequence[Sequence[Json]]) -> str:
+        """A script file for the product's `script` engine; returns the model name."""
+        path = self.directory / f"script-{time.monotonic_ns()}.json"
+        path.write_text(json.dumps({"turns": turns}), "utf-8")
+        return f"script:{path}"
+
+    def command(self, **keys: Any) -> str:
+        """A prompt that tells the stub model what to do; see `tests.stub_model.command`."""
+        return json.dumps({**keys, "name": "read_file", "arguments": {"path": self.file_path}})
+
+
+def _package_root() -> Path:
+    spec = importlib.util.find_spec("punie")
+    return Path(spec.origin).parents[1] if spec and spec.origin else ROOT / "src"
+
+
+@contextlib.contextmanager
+def the_world(product: Sequence[str] | None, *, quick: bool) -> Generator[World]:
+    """The stub server as a process of its own, so that its work is nobody's time, and an empty home."""
+    with tempfile.TemporaryDirectory(prefix="punie-bench-") as name:
+        directory = Path(name).resolve()
+        for child in ("home", "punie", "project"):
+            (directory / child).mkdir()
+        (directory / "project" / "file.txt").write_text("x" * 1000, "ascii")
+        command = [sys.executable, "-m", "tests.stub_openai"]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=ROOT) as stub:
+            assert stub.stdout is not None
+            port = stub.stdout.readline().split()[1]
+            own = [sys.executable, "-m", "punie"]
+            yield World(directory, f"http://127.0.0.1:{port}/v1", list(product or own), quick)
+            stub.communicate()
+
+
+def expect(got: object, wanted: object, what: str) -> None:
+    """A wrong answer makes a figure worthless: say so instead of printing one."""
+    if got != wanted:
+        message = f"{what}: expected {_short(wanted)}, got {_short(got)}"
+        raise Broken(message)
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 120 else f"{text[:60]} ... {text[-40:]} ({len(text)} characters)"

@@ -1,0 +1,51 @@
+"""What every test stands on: a home of its own and the event loops of its folder.
+
+Marks:
+
+- `anyio`: an async test. Under tests/unit and tests/contract it runs on asyncio and on trio, elsewhere on asyncio.
+- `requirement("S0-19", ...)`: the ids of tests/requirements.toml that the test shows to hold.
+
+`PUNIE_TEST_PROFILE` picks the hypothesis profile: `ci` (more examples; the default where CI is set) or `dev`.
+Both are deterministic: the same tree gives the same examples.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import hypothesis
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+hypothesis.settings.register_profile("ci", derandomize=True, deadline=None, database=None, max_examples=200)
+hypothesis.settings.register_profile("dev", derandomize=True, deadline=None, database=None, max_examples=50)
+hypothesis.settings.load_profile(os.environ.get("PUNIE_TEST_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+
+# Variables that would let the developer's own set-up leak into a test: settings, keys, addresses of models and proxies.
+_LEAKS = ("PUNIE_", "OPENAI_", "ANTHROPIC_", "GOOGLE_", "GEMINI_", "OLLAMA_", "OPENROUTER_", "OTEL_")
+_KEPT = "PUNIE_TEST_"
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def punie_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """An empty PUNIE_HOME for the whole run and none of the developer's keys or settings; subprocesses inherit both."""
+    home = tmp_path_factory.mktemp("punie-home")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            leaks = name.startswith(_LEAKS) and not name.startswith(_KEPT)
+            if leaks or name.lower() in _PROXIES:
+                patch.delenv(name)
+        patch.setenv("PUNIE_HOME", str(home))
+        patch.setenv("NO_COLOR", "1")
+        yield home
+
+
+@pytest.fixture(scope="module", params=[pytest.param(("asyncio", {}), id="asyncio")])
+def anyio_backend(request: pytest.FixtureRequest) -> Any:
+    """Asyncio alone: the loop that the process runs on. tests/unit and tests/contract add trio."""
+    return request.param

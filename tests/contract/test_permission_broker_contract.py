@@ -1,0 +1,102 @@
+"""What every permission broker promises (R-02, S1-20 to S1-22)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import anyio
+import pytest
+
+from punie.domain.content import Diff
+from punie.domain.permission import (
+    ALLOW_ONCE,
+    ALLOW_SESSION,
+    REJECT,
+    Allowed,
+    Asking,
+    Denied,
+    PermissionOutcome,
+    PermissionQuestion,
+    Selected,
+)
+from punie.domain.tool import ToolKind
+from tests.contract.peer_benches import BROKERS, BrokerBench
+
+pytestmark = pytest.mark.anyio
+
+OPTIONS = (ALLOW_ONCE, ALLOW_SESSION, REJECT)
+
+
+def question(call_id: str = "call-1") -> PermissionQuestion:
+    return PermissionQuestion(
+        "session-1", call_id, "write_file", "Writing src/app.py", ToolKind.EDIT, "it changes a file", OPTIONS,
+        locations=("/project/src/app.py",),
+        diffs=(Diff("/project/src/app.py", "old\n", "new\n"), Diff("/project/new.py", None, "")),
+        raw_input={"path": "/project/src/app.py", "content": "new\n"},
+    )  # fmt: skip
+
+
+@pytest.fixture(params=BROKERS.values(), ids=[implementation.__name__ for implementation in BROKERS])
+async def bench(request: pytest.FixtureRequest, anyio_backend: object) -> AsyncIterator[BrokerBench]:
+    async with request.param() as made:
+        yield made
+
+
+async def test_the_option_that_the_person_picked_comes_back(bench: BrokerBench) -> None:
+    for option in OPTIONS:
+        bench.will_select(option.id)
+        with anyio.fail_after(5):
+            assert await bench.broker.ask(question()) == Selected(option.id)
+    assert bench.asked == len(OPTIONS)
+
+
+async def test_answers_lead_to_what_the_option_means_and_to_nothing_else(bench: BrokerBench) -> None:
+    meant: list[Allowed | Denied] = []
+    for option_id in ("allow_once", "allow_session", "reject", "banana", ""):
+        bench.will_select(option_id)
+        with anyio.fail_after(5):
+            outcome: PermissionOutcome = await bench.broker.ask(question())
+        meant.append(Asking(OPTIONS, None, "it changes a file").settle(outcome))
+    assert [isinstance(each, Allowed) for each in meant] == [True, True, False, False, False]
+
+
+async def test_a_dismissed_question_selects_nothing(bench: BrokerBench) -> None:
+    bench.will_dismiss()
+    with anyio.fail_after(5):
+        outcome = await bench.broker.ask(question())
+    assert not isinstance(outcome, Selected)
+    assert outcome.reason
+
+
+async def test_a_question_that_is_given_up_ends_at_once(bench: BrokerBench) -> None:
+    put = bench.will_never_answer()
+    answered = False
+
+    async def ask() -> None:
+        nonlocal answered
+        await bench.broker.ask(question())
+        answered = True
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await put.wait()
+            tasks.cancel_scope.cancel()
+    assert not answered
+
+
+async def test_several_questions_may_be_open_and_each_is_answered(bench: BrokerBench) -> None:
+    outcomes: dict[str, PermissionOutcome] = {}
+
+    async def ask(call_id: str) -> None:
+        outcomes[call_id] = await bench.broker.ask(question(call_id))
+
+    for _ in range(5):
+        bench.will_select("allow_once")
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            for number in range(5):
+                tasks.start_soon(ask, f"call-{number}")
+    assert len(outcomes) == 5
+    assert set(outcomes.values()) == {Selected("allow_once")}
+    assert bench.asked == 5

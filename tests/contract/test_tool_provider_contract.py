@@ -1,0 +1,122 @@
+"""What every tool provider promises (S0-16, S0-24, R-04, R-06)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anyio
+import pytest
+
+from punie.domain.json_value import thaw
+from punie.domain.tool import ToolKind, ToolSource
+from punie.ports.tool_provider import ToolSourceError
+from tests.contract.peer_benches import PROVIDERS, ProviderBench
+
+pytestmark = pytest.mark.anyio
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "zeta": {"type": "string", "description": "Last letter first"},
+        "alpha": {"type": ["integer", "null"]},
+    },
+    "required": ["zeta"],
+    "x-vendor": {"nested": [1, 2.5, None, True, {"deep": []}]},
+}
+RICH: dict[str, Any] = {
+    "name": "rename_symbol", "title": "Rename", "kind": "edit", "description": "Rename everywhere",
+    "inputSchema": SCHEMA, "requiresPermission": True, "categories": ["refactoring"], "tags": ["python"],
+    "annotations": {"destructiveHint": True}, "icon": {"name": "pencil"},
+}  # fmt: skip
+
+
+@pytest.fixture(params=PROVIDERS.values(), ids=[implementation.__name__ for implementation in PROVIDERS])
+async def bench(request: pytest.FixtureRequest, anyio_backend: object) -> AsyncIterator[ProviderBench]:
+    async with request.param() as made:
+        yield made
+
+
+async def test_tools_come_in_the_order_of_the_source_with_everything_they_say(bench: ProviderBench) -> None:
+    bench.source_offers([RICH, {"name": "lint", "kind": "search", "parameters": {"type": "object"}}])
+    with anyio.fail_after(5):
+        answer = await bench.provider.discover_tools()
+    assert answer.catalog.names == ("rename_symbol", "lint")
+    tool = answer.catalog.by_name("rename_symbol")
+    assert tool is not None
+    assert (tool.title, tool.kind, tool.description) == ("Rename", ToolKind.EDIT, "Rename everywhere")
+    assert tool.requires_permission
+    assert tool.destructive
+    assert (tool.categories, tool.tags, tool.source) == (("refactoring",), ("python",), ToolSource.IDE)
+    assert thaw(tool.metadata)["icon"] == {"name": "pencil"}
+    assert not answer.extends
+    assert answer.dropped == ()
+
+
+async def test_a_schema_is_kept_as_the_same_json_with_its_keys_in_order(bench: ProviderBench) -> None:
+    bench.source_offers([RICH])
+    with anyio.fail_after(5):
+        tool = (await bench.provider.discover_tools()).catalog.by_name("rename_symbol")
+    assert tool is not None
+    assert json.dumps(thaw(tool.parameters)) == json.dumps(SCHEMA)
+
+
+@pytest.mark.requirement("S0-24")
+async def test_name_kind_and_parameters_alone_are_a_complete_entry(bench: ProviderBench) -> None:
+    bench.source_offers([{"name": "lint", "kind": "search", "parameters": {"type": "object"}}])
+    with anyio.fail_after(5):
+        answer = await bench.provider.discover_tools()
+    assert answer.catalog.names == ("lint",)
+
+
+async def test_a_bad_entry_is_dropped_with_a_reason_and_the_good_ones_stay(bench: ProviderBench) -> None:
+    bench.source_offers(
+        [{"name": "lint"}, {"name": "two words"}, {"kind": "edit"}, {"name": "fmt", "kind": "unheard_of"}]
+    )
+    with anyio.fail_after(5):
+        answer = await bench.provider.discover_tools()
+    assert answer.catalog.names == ("lint", "fmt")
+    assert len(answer.dropped) == 2
+    assert all(drop.reason for drop in answer.dropped)
+    assert [tool.kind for tool in answer.catalog] == [ToolKind.OTHER, ToolKind.OTHER]
+
+
+async def test_of_two_tools_with_one_name_the_first_wins(bench: ProviderBench) -> None:
+    bench.source_offers([{"name": "lint", "description": "first"}, {"name": "lint", "description": "second"}])
+    with anyio.fail_after(5):
+        answer = await bench.provider.discover_tools()
+    assert [tool.description for tool in answer.catalog] == ["first"]
+
+
+async def test_every_call_asks_the_source_anew(bench: ProviderBench) -> None:
+    with anyio.fail_after(5):
+        bench.source_offers([{"name": "lint"}])
+        first = await bench.provider.discover_tools()
+        bench.source_offers([{"name": "fmt"}], extends=True)
+        second = await bench.provider.discover_tools()
+    assert (first.catalog.names, second.catalog.names) == (("lint",), ("fmt",))
+    assert (first.extends, second.extends) == (False, True)
+    assert bench.asked == 2
+
+
+async def test_an_empty_catalogue_is_an_answer(bench: ProviderBench) -> None:
+    bench.source_offers([])
+    with anyio.fail_after(5):
+        assert len((await bench.provider.discover_tools()).catalog) == 0
+
+
+async def test_a_source_that_refuses_is_a_tool_source_error_that_says_why(bench: ProviderBench) -> None:
+    bench.source_refuses()
+    with anyio.fail_after(5), pytest.raises(ToolSourceError) as refusal:
+        await bench.provider.discover_tools()
+    assert str(refusal.value)
+
+
+async def test_an_asking_that_is_given_up_ends_at_once(bench: ProviderBench) -> None:
+    asked = bench.source_hangs()
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(bench.provider.discover_tools)
+            await asked.wait()
+            tasks.cancel_scope.cancel()

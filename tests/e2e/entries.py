@@ -1,0 +1,70 @@
+"""Catalogue entries that several tests offer, and the tool lists of ruling R-01."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Entry = dict[str, Any]
+
+STATIC = [
+    "read_file",
+    "write_file",
+    "run_command",
+    "get_terminal_output",
+    "release_terminal",
+    "wait_for_terminal_exit",
+    "kill_terminal",
+]
+EXTENDED = [
+    "edit_file",
+    "list_files",
+    "search_text",
+    "get_shell_info",
+    "git_status",
+    "git_diff",
+    "git_log",
+    "git_add_commit",
+]
+TERMINAL = ["run_command", "get_terminal_output", "release_terminal", "wait_for_terminal_exit", "kill_terminal"]
+
+#: A tool as an IDE would describe it; the key order inside the schema is unusual on purpose.
+RENAME: Entry = {
+    "name": "refactor_rename",
+    "description": "Rename a symbol everywhere in the project.",
+    "title": "Rename symbol",
+    "kind": "edit",
+    "requiresPermission": True,
+    "inputSchema": {
+        "required": ["newName", "symbol"],
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "symbol": {"description": "what to rename", "type": "string", "minLength": 1},
+            "newName": {"pattern": "^[a-z_]+$", "type": "string"},
+            "options": {
+                "type": "object",
+                "properties": {"dryRun": {"type": "boolean", "default": False}, "paths": {"type": "array"}},
+            },
+        },
+        "$comment": "kept",
+    },
+    "outputSchema": {"type": "object"},
+    "annotations": {"destructiveHint": True, "title": "Rename"},
+    "categories": ["refactoring"],
+    "tags": ["python"],
+    "vendor": {"anything": [1, 2.5, None]},
+}
+#: A tool that runs unasked (R-16): its kind is search, nothing says otherwise.
+SYMBOLS: Entry = {
+    "name": "find_symbols",
+    "kind": "search",
+    "description": "Find symbols by name.",
+    "parameters": {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
+}
+#: The smallest complete entry.
+MINIMAL: Entry = {"name": "lint_file", "kind": "read", "parameters": {"type": "object", "properties": {}}}
+
+
+def entry(name: str, kind: str = "read", **more: Any) -> Entry:
+    """A tool without parameters that runs unasked."""
+    return {"name": name, "kind": kind, "inputSchema": {"type": "object"}, **more}

@@ -1,0 +1,182 @@
+"""The official ACP schema as a judge of every message the agent puts on the wire.
+
+The schema is the JSON file inside the npm package ``@agentclientprotocol/sdk`` (a test dependency, see tests/schema);
+nothing of it is kept in this repository. Each definition names its method (``x-method``) and the side that handles it
+(``x-side``), so a message is judged against exactly the definition of its own method, not against a union.
+
+The schema leaves objects open; ACP does not: custom fields at the root of its types are forbidden, only ``_meta`` is
+free. `closed` therefore adds ``unevaluatedProperties: false`` at every place where an object type is used.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field, frozen
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError, best_match
+
+_HERE = Path(__file__).resolve().parent
+DEFAULT_SCHEMA = _HERE.parent / "schema/node_modules/@agentclientprotocol/sdk/schema/v1/schema.json"
+SCHEMA_VARIABLE = "PUNIE_TEST_ACP_SCHEMA"
+
+
+def schema_path() -> Path:
+    """Where the official schema is looked for."""
+    return Path(os.environ.get(SCHEMA_VARIABLE) or DEFAULT_SCHEMA)
+
+
+def missing_reason() -> str | None:
+    """Why messages cannot be judged here, or None. Says what to do about it."""
+    if schema_path().is_file():
+        return None
+    how = (
+        "run `npm ci --prefix tests/schema`"
+        if shutil.which("npm")
+        else "install npm, then `npm ci --prefix tests/schema`"
+    )
+    return (
+        f"THE OFFICIAL ACP SCHEMA IS MISSING ({schema_path()}): messages on the wire are NOT checked against it; {how}"
+    )
+
+
+def must_be_present() -> bool:
+    """In CI, and wherever npm is installed, a missing schema is a failure and not a skip."""
+    return os.environ.get("CI", "").lower() in {"1", "true", "yes"}
+
+
+@frozen
+class _Sealer:
+    """Rewrites schema nodes so that unknown properties are refused wherever an object type is used."""
+
+    defs: dict[str, Any]
+
+    def is_object(self, node: dict[str, Any]) -> bool:
+        """True for a node that describes the properties of an object, itself or through a reference."""
+        if "properties" in node:
+            return True
+        if "$ref" in node:
+            return self.is_object(self.defs[node["$ref"].rsplit("/", 1)[-1]])
+        return any(self.is_object(part) for part in node.get("allOf", ()))
+
+    def visit(self, node: Any, *, used: bool) -> Any:
+        """`used` is true where the node stands for a whole value, false where it is one part of a composed object."""
+        if not isinstance(node, dict):
+            return node
+        result = {key: self._member(key, value, used=used and "properties" not in node) for key, value in node.items()}
+        if used and "unevaluatedProperties" not in node and self.is_object(node):
+            result["unevaluatedProperties"] = False
+        return result
+
+    def _member(self, key: str, value: Any, *, used: bool) -> Any:
+        if key == "properties":
+            return {name: self.visit(child, used=True) for name, child in value.items()}
+        if key in {"items", "additionalProperties"}:
+            return self.visit(value, used=True)
+        if key in {"anyOf", "oneOf"}:
+            return [self.visit(part, used=used) for part in _with_discriminators(value)]
+        if key == "allOf":
+            return [self.visit(part, used=False) for part in value]
+        return value
+
+
+def _with_discriminators(branches: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The branches of a union; the default branch of a tagged union may carry the tag as well (`"type": "agent"`)."""
+    tags = {name for part in branches for name, child in part.get("properties", {}).items() if "const" in child}
+    return [
+        part if "properties" in part or "allOf" not in part else {**part, "properties": {tag: {} for tag in tags}}
+        for part in branches
+    ]
+
+
+def closed(schema: dict[str, Any]) -> dict[str, Any]:
+    """The same schema, with unknown properties refused wherever an object type is used."""
+    sealer = _Sealer(schema["$defs"])
+    # A definition is a part: each use of it is sealed at the place of use. A union's branches are uses of their own.
+    sealed = {name: sealer.visit(body, used="properties" not in body) for name, body in sealer.defs.items()}
+    return {"$schema": schema["$schema"], "$defs": sealed}
+
+
+def _in_its_branch(error: ValidationError) -> ValidationError:
+    """Of a union's complaints, the one in the branch whose constants (type, sessionUpdate, ...) the value has."""
+    while error.context:
+        branches: dict[Any, list[ValidationError]] = {}
+        for inner in error.context:
+            branches.setdefault(inner.schema_path[0], []).append(inner)
+        fitting = [found for found in branches.values() if not any(inner.validator == "const" for inner in found)]
+        if len(fitting) != 1:
+            break
+        error = fitting[0][0]
+    return error
+
+
+@define
+class OfficialSchema:
+    """Judges one message at a time; every method answers None or one sentence that says what is wrong and where."""
+
+    document: dict[str, Any] = field(repr=False)
+    _by_method: dict[tuple[str, str, str], str] = field(factory=dict, init=False, repr=False)
+    _validators: dict[str, Draft202012Validator] = field(factory=dict, init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.document = closed(self.document)
+        for name, body in self.document["$defs"].items():
+            if "x-method" in body:
+                form = next(form for form in ("Request", "Response", "Notification") if name.endswith(form))
+                self._by_method[body["x-method"], body["x-side"], form] = name
+
+    @classmethod
+    def load(cls) -> OfficialSchema | None:
+        """The installed schema, or None where `missing_reason` says why."""
+        path = schema_path()
+        return cls(json.loads(path.read_text("utf-8"))) if path.is_file() else None
+
+    def _judge(self, definition: str, value: Any) -> str | None:
+        validator = self._validators.get(definition)
+        if validator is None:
+            root = {
+                "$schema": self.document["$schema"],
+                "$defs": self.document["$defs"],
+                "$ref": f"#/$defs/{definition}",
+            }
+            if "properties" in self.document["$defs"][definition]:
+                root["unevaluatedProperties"] = False
+            validator = self._validators[definition] = Draft202012Validator(root)
+        error = best_match(validator.iter_errors(value))
+        if error is None:
+            return None
+        error = _in_its_branch(error)
+        where = "/".join(str(step) for step in error.absolute_path) or "the root"
+        return f"{definition}: at {where}: {error.message[:400]}"
+
+    def _unknown(self, method: str, what: str) -> str | None:
+        return (
+            None
+            if method.startswith("_")
+            else f"{what} {method!r} is not in the official schema and does not start with `_`"
+        )
+
+    def request_from_agent(self, method: str, params: Any) -> str | None:
+        """A request that the client is asked to serve."""
+        definition = self._by_method.get((method, "client", "Request"))
+        return self._judge(definition, params) if definition else self._unknown(method, "the request")
+
+    def notification_from_agent(self, method: str, params: Any) -> str | None:
+        """`session/update`, `$/cancel_request` and what else the client may be told."""
+        for side in ("client", "protocol"):
+            if definition := self._by_method.get((method, side, "Notification")):
+                return self._judge(definition, params)
+        return self._unknown(method, "the notification")
+
+    def result_from_agent(self, method: str, result: Any) -> str | None:
+        """The answer to a request that the client sent."""
+        definition = self._by_method.get((method, "agent", "Response"))
+        return self._judge(definition, result) if definition else self._unknown(method, "a result for")
+
+    def error_from_agent(self, error: Any) -> str | None:
+        """The `error` member of an answer."""
+        return self._judge("Error", error)

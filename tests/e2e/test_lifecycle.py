@@ -1,0 +1,124 @@
+"""How the process ends: at the end of input, by signals, in the middle of it all; and that it leaves no children."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Spawn
+from tests.e2e.processes import gone, pid_in, sleeper
+from tests.e2e.raw_client import RawClient
+from tests.e2e.scripts import call, sleep, text
+
+pytestmark = pytest.mark.anyio
+
+
+async def ends_within_two_seconds(ide: RawClient) -> int:
+    begun = time.monotonic()
+    code = await ide.exit(3)
+    assert time.monotonic() - begun < 2
+    return code
+
+
+@pytest.mark.parametrize("greeted", [True, False])
+async def test_the_end_of_input_ends_an_idle_agent(spawn: Spawn, project: Path, *, greeted: bool):
+    async with spawn([text("hello")]) as ide:
+        if greeted:
+            await ide.prompt(await ide.open(project))
+        await ide.close_stdin()
+        assert await ends_within_two_seconds(ide) == 0
+
+
+@pytest.mark.requirement("M-18")
+async def test_the_end_of_input_in_a_turn_ends_work_and_children(spawn: Spawn, project: Path):
+    pid_file = project / "pid"
+    async with spawn([call("run_command", command=sleeper(pid_file))], caps={}) as ide:
+        ide.person.will("allow_once")
+        await ide.start_prompt(await ide.open(project))
+        pid = await pid_in(pid_file)
+        await ide.close_stdin()
+        assert await ends_within_two_seconds(ide) == 0
+        await gone(pid)
+
+
+@pytest.mark.requirement("M-18")
+async def test_the_end_of_input_ends_background_commands_too(spawn: Spawn, project: Path):
+    pid_file = project / "pid"
+    async with spawn([call("run_command", command=sleeper(pid_file), background=True)], caps={}) as ide:
+        ide.person.will("allow_once")
+        await ide.prompt(await ide.open(project))
+        pid = await pid_in(pid_file)
+        await ide.close_stdin()
+        assert await ends_within_two_seconds(ide) == 0
+        await gone(pid)
+
+
+@pytest.mark.parametrize("method", ["fs/read_text_file", "session/request_permission", "terminal/wait_for_exit"])
+async def test_the_end_of_input_while_the_client_owes_an_answer(spawn: Spawn, project: Path, method: str):
+    target = project / "new.txt"
+    script = {
+        "fs/read_text_file": call("read_file", path=str(project / "notes.txt")),
+        "session/request_permission": call("write_file", path=str(target), content="x"),
+        "terminal/wait_for_exit": call("run_command", command="exec sleep 60"),
+    }
+    async with spawn([script[method]]) as ide:
+        ide.person.will("allow_once")
+        gate = ide.hold(method)
+        await ide.start_prompt(await ide.open(project))
+        await ide.until(gate.arrived.is_set, f"{method} to be asked")
+        await ide.close_stdin()
+        assert await ends_within_two_seconds(ide) == 0
+        gate.open()
+    assert not target.exists()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+async def test_a_signal_ends_an_idle_agent_with_its_code(
+    spawn: Spawn, project: Path, number: signal.Signals, code: int
+):
+    async with spawn([text("hello")]) as ide:
+        await ide.prompt(await ide.open(project))
+        await ide.signal(number)
+        assert await ends_within_two_seconds(ide) == code
+
+
+@pytest.mark.requirement("M-18")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+async def test_a_signal_in_a_turn_takes_the_children_along(
+    spawn: Spawn, project: Path, number: signal.Signals, code: int
+):
+    pid_file = project / "pid"
+    async with spawn([call("run_command", command=sleeper(pid_file))], caps={}) as ide:
+        ide.person.will("allow_once")
+        await ide.start_prompt(await ide.open(project))
+        pid = await pid_in(pid_file)
+        await ide.signal(number)
+        assert await ends_within_two_seconds(ide) == code
+        await gone(pid)
+
+
+async def test_sigterm_before_the_handshake(spawn: Spawn):
+    async with spawn([sleep(1)]) as ide:
+        await ide.alive()
+        await ide.signal(signal.SIGTERM)
+        assert await ends_within_two_seconds(ide) == 143
+
+
+async def test_a_client_that_reads_nothing_gets_no_endless_buffer_and_the_end_still_comes(spawn: Spawn, project: Path):
+    chunk = [text("x" * 1000)] * 2000
+    async with spawn(chunk) as ide:
+        await ide.start_prompt(await ide.open(project))
+        await ide.until(lambda: ide.log.count("session/update") > 10, "the stream to begin")
+        await ide.close_stdin()
+        assert await ends_within_two_seconds(ide) == 0
+
+
+@pytest.mark.requirement("A-14")
+async def test_the_log_file_takes_the_log(spawn: Spawn, project: Path, tmp_path: Path):
+    log = tmp_path / "logs/punie.log"
+    async with spawn([text("hello")], args=("--log-file", str(log))) as ide:
+        await ide.prompt(await ide.open(project))
+    assert log.exists()

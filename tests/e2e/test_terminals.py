@@ -1,0 +1,224 @@
+"""run_command and the four terminal tools through the client's terminals: order, release in every case, background."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.e2e.conftest import Spawn
+from tests.e2e.ide_parts import RefusalError
+from tests.e2e.processes import gone, pid_in
+from tests.e2e.scripts import RESULT, call, text
+
+pytestmark = pytest.mark.anyio
+
+FOUR = ["terminal/create", "terminal/wait_for_exit", "terminal/output", "terminal/release"]
+
+
+@pytest.mark.requirement("S1-34", "S1-29", "S1-40", "S1-41", "A-09")
+async def test_a_command_is_created_waited_for_read_and_released(spawn: Spawn, project: Path):
+    async with spawn([call("run_command", command="printf hello; exit 3"), RESULT]) as ide:
+        ide.person.will("allow_once")
+        session = await ide.open(project)
+        turn = await ide.prompt(session)
+        calls = ide.log.requests("terminal/")
+        assert [frame.method for frame in calls] == FOUR
+        created = calls[0].params
+        assert (created["command"], created["args"]) == ("/bin/sh", ["-c", "printf hello; exit 3"])
+        assert created["cwd"] == str(project)
+        assert {frame.params["sessionId"] for frame in calls} == {session}
+        assert "hello" in turn.text
+        assert "3" in turn.text
+        shown = turn.card.content("terminal")
+        assert {item["terminalId"] for item in shown} == {"ide-terminal-1"}
+        assert turn.card.shown["kind"] == "execute"
+        assert "printf hello; exit 3" in turn.card.shown["title"]
+        assert "/bin/sh" not in turn.card.shown["title"]
+        (question,) = ide.person.questions
+        assert "printf hello; exit 3" in question["toolCall"]["title"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command", "args", "folder"),
+    [
+        ({"command": "ls -la | head"}, "/bin/sh", ["-c", "ls -la | head"], ""),
+        ({"command": "ls", "args": None}, "/bin/sh", ["-c", "ls"], ""),
+        ({"command": "ls", "args": []}, "ls", [], ""),
+        ({"command": "printf", "args": ["%s", "a b;c"]}, "printf", ["%s", "a b;c"], ""),
+        ({"command": "pwd", "cwd": "src"}, "/bin/sh", ["-c", "pwd"], "src"),
+    ],
+)
+async def test_how_a_command_line_and_a_program_with_arguments_are_sent(
+    spawn: Spawn, project: Path, arguments: dict[str, Any], command: str, args: list[str], folder: str
+):
+    async with spawn([call("run_command", **arguments)]) as ide:
+        ide.person.will("allow_once")
+        session = await ide.open(project)
+        turn = await ide.prompt(session)
+        created = ide.log.requests("terminal/create")[0].params
+        assert (created["command"], created.get("args", [])) == (command, args)
+        assert created["cwd"] == str(project / folder)
+        assert turn.card.status == "completed"
+
+
+@pytest.mark.requirement("S1-34", "A-09")
+@pytest.mark.parametrize("broken", ["terminal/wait_for_exit", "terminal/output"])
+async def test_a_terminal_is_released_also_when_a_step_fails(spawn: Spawn, project: Path, broken: str):
+    async def fail(_params: Any) -> Any:
+        raise RefusalError(-32603, "the terminal panel crashed")
+
+    async with spawn([call("run_command", command="true"), text("went on")]) as ide:
+        ide.person.will("allow_once")
+        ide.handlers[broken] = fail
+        session = await ide.open(project)
+        turn = await ide.prompt(session)
+        assert turn.card.status == "failed"
+        assert turn.text == "went on"
+        assert ide.terminals.released == ["ide-terminal-1"]
+
+
+async def test_a_command_that_cannot_start_fails_with_the_reason(spawn: Spawn, project: Path):
+    async with spawn([call("run_command", command="/no/such/program", args=[]), RESULT]) as ide:
+        ide.person.will("allow_once")
+        session = await ide.open(project)
+        turn = await ide.prompt(session)
+        assert turn.card.status == "failed"
+        assert "No such file" in turn.text
+        assert ide.log.count("terminal/release") == 0
+
+
+@pytest.mark.requirement("S1-30", "S1-31", "S1-32", "S1-33", "S1-39", "R-16")
+async def test_a_background_command_answers_its_id_and_the_four_tools_act_on_it(spawn: Spawn, project: Path):
+    script = [
+        call("run_command", command="echo begun; exec sleep 60", background=True),
+        RESULT,
+        call("get_terminal_output", terminal_id="ide-terminal-1"),
+        call("kill_terminal", terminal_id="ide-terminal-1"),
+        call("wait_for_terminal_exit", terminal_id="ide-terminal-1"),
+        call("get_terminal_output", terminal_id="ide-terminal-1"),
+        RESULT,
+        call("release_terminal", terminal_id="ide-terminal-1"),
+        call("get_terminal_output", terminal_id="ide-terminal-1"),
+    ]
+    async with spawn(script) as ide:
+        ide.person.will("allow_once")
+        session = await ide.open(project)
+        turn = await ide.prompt(session)
+        assert [card.status for card in turn.cards] == ["completed"] * 6 + ["failed"]
+        assert [frame.method for frame in ide.log.requests("terminal/")] == [
+            "terminal/create",
+            "terminal/output",
+            "terminal/kill",
+            "terminal/wait_for_exit",
+            "terminal/output",
+            "terminal/release",
+        ]
+        assert "ide-terminal-1" in turn.chunks[0]
+        assert "begun" in turn.chunks[1]
+        assert len(ide.person.questions) == 1
+
+
+async def test_a_structured_result_names_the_background_terminal(spawn: Spawn, project: Path):
+    script = [
+        call("run_command", command="exit 7", background=True),
+        call("wait_for_terminal_exit", terminal_id="$result.terminalId"),
+        RESULT,
+        call("release_terminal", terminal_id="ide-terminal-1"),
+    ]
+    async with spawn(script) as ide:
+        ide.person.will("allow_once")
+        session = await ide.open(project)
+        turn = await ide.prompt(session)
+        assert [card.status for card in turn.cards] == ["completed"] * 3
+        assert "7" in turn.text
+
+
+async def test_background_terminals_outlive_the_turn_and_end_with_the_session(spawn: Spawn, project: Path):
+    script = [[call("run_command", command="exec sleep 60", background=True)], [text("later")]]
+    async with spawn(*script) as ide:
+        ide.person.will("allow_once")
+        session = await ide.open(project)
+        assert (await ide.prompt(session)).card.status == "completed"
+        await ide.prompt(session)
+        assert ide.terminals.released == []
+        await ide.request("session/close", {"sessionId": session})
+        assert ide.terminals.released == ["ide-terminal-1"]
+
+
+@pytest.mark.parametrize("terminal_id", ["term-0", "ide-terminal-9", ""])
+async def test_terminals_of_nobody_are_refused_without_a_request(spawn: Spawn, project: Path, terminal_id: str):
+    names = ["get_terminal_output", "wait_for_terminal_exit", "kill_terminal", "release_terminal"]
+    async with spawn([call(name, terminal_id=terminal_id) for name in names]) as ide:
+        session = await ide.open(project)
+        turn = await ide.prompt(session)
+        assert [card.status for card in turn.cards] == ["failed"] * 4
+        assert ide.log.requests() == []
+
+
+@pytest.mark.requirement("S0-32")
+async def test_terminals_of_another_session_are_out_of_reach(spawn: Spawn, project: Path):
+    script = [
+        [call("run_command", command="exec sleep 60", background=True)],
+        [
+            call("kill_terminal", terminal_id="ide-terminal-1"),
+            call("get_terminal_output", terminal_id="ide-terminal-1"),
+        ],
+    ]
+    async with spawn(*script) as ide:
+        ide.person.will("allow_once", "reject_once")
+        await ide.initialize()
+        first, second = await ide.new_session(project), await ide.new_session(project)
+        await ide.prompt(first)
+        await ide.prompt(second)
+        intruder = await ide.prompt(second)
+        assert [card.status for card in intruder.cards] == ["failed", "failed"]
+        assert ide.log.count("terminal/kill") == 0
+
+
+async def test_long_output_is_cut_with_a_note(spawn: Spawn, project: Path):
+    async with spawn([call("run_command", command="yes 0123456789 | head -c 9000000"), RESULT]) as ide:
+        ide.person.will("allow_once")
+        session = await ide.open(project)
+        turn = await ide.prompt(session)
+        assert turn.card.status == "completed"
+        assert len(turn.text) < 9_000_000
+        ends = turn.text[:2000] + turn.text[-2000:]
+        assert any(word in ends for word in ("cut", "truncated", "omitted")), ends[-300:]
+
+
+@pytest.mark.requirement("S1-27", "S1-33", "S2-90")
+async def test_the_same_tools_work_on_this_machine(spawn: Spawn, project: Path):
+    pid_file = project / "pid"
+    script = [
+        call("run_command", command=f"echo begun; echo $$ > {pid_file}; exec sleep 60", background=True),
+        RESULT,
+        call("kill_terminal", terminal_id="term-0"),
+        call("wait_for_terminal_exit", terminal_id="term-0"),
+        call("get_terminal_output", terminal_id="term-0"),
+        call("release_terminal", terminal_id="term-0"),
+        call("run_command", command="echo again", background=True),
+        RESULT,
+    ]
+    async with spawn(script, caps={}) as ide:
+        ide.person.always("allow_once")
+        session = await ide.open(project)
+        turn = await ide.prompt(session)
+        assert [card.status for card in turn.cards] == ["completed"] * 6
+        assert "term-0" in turn.chunks[0]
+        assert "term-1" in turn.chunks[1]
+        assert ide.log.requests("terminal/") == []
+
+
+async def test_what_a_local_command_leaves_behind_neither_holds_the_call_nor_lives_on(spawn: Spawn, project: Path):
+    pid_file = project / "pid"
+    line = f"(sleep 60 & echo $! > {pid_file}); echo done"
+    async with spawn([call("run_command", command=line), RESULT], caps={}) as ide:
+        ide.person.will("allow_once")
+        session = await ide.open(project)
+        with anyio.fail_after(5):
+            turn = await ide.prompt(session)
+        assert "done" in turn.text
+        await gone(await pid_in(pid_file))

@@ -1,0 +1,226 @@
+"""Which tools the model is offered: catalog, capabilities, default (rulings R-01 and R-03), in their exact order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import Spawn
+from tests.e2e.entries import EXTENDED, MINIMAL, RENAME, STATIC, SYMBOLS, TERMINAL, entry
+from tests.e2e.ide_parts import RefusalError
+from tests.e2e.raw_client import EVERYTHING, RawClient, capabilities
+from tests.e2e.scripts import RESULT, TOOLS, call, text
+
+pytestmark = pytest.mark.anyio
+
+
+async def offered(ide: RawClient, project: Path) -> tuple[list[str], dict[str, Any]]:
+    """The names in a new session, and what its answer said about discovery."""
+    answer = await ide.request("session/new", {"cwd": str(project), "mcpServers": []}, timeout_s=10)
+    turn = await ide.prompt(answer["sessionId"])
+    return turn.names, answer["_meta"]["punie.dev"]["discovery"]
+
+
+@pytest.mark.requirement("S0-20", "S0-07", "S0-14", "S1-01", "S1-42", "R-03")
+@pytest.mark.parametrize(
+    ("caps", "local", "expected"),
+    [
+        (capabilities(read=True), "never", ["read_file"]),
+        (capabilities(write=True), "never", ["write_file"]),
+        (capabilities(read=True, write=True), "never", ["read_file", "write_file", "edit_file"]),
+        (capabilities(terminal=True), "never", TERMINAL),
+        (EVERYTHING, "never", [*STATIC, "edit_file"]),
+        (capabilities(read=True), "auto", ["read_file", "list_files", "search_text"]),
+        (capabilities(write=True), "auto", ["write_file"]),
+        (capabilities(terminal=True), "auto", TERMINAL),
+        (EVERYTHING, "auto", [*STATIC, "edit_file", "list_files", "search_text"]),
+        (EVERYTHING, "always", [*STATIC, *EXTENDED]),
+    ],
+)
+async def test_the_capabilities_tier_offers_what_the_client_can_do(
+    spawn: Spawn, project: Path, caps: dict[str, Any], local: str, expected: list[str]
+):
+    async with spawn([TOOLS], caps=caps, env={"PUNIE_TOOLS_LOCAL": local}) as ide:
+        await ide.initialize()
+        names, said = await offered(ide, project)
+        assert names == expected
+        assert said["tier"] == "capabilities"
+        assert said["tools"] == len(expected)
+        assert said["dropped"] == []
+        assert said["elapsedMs"] >= 0
+
+
+@pytest.mark.requirement("S0-21", "S0-05", "R-01")
+@pytest.mark.parametrize("caps", [{}, capabilities(), {"fs": {}}, {"terminal": False}])
+async def test_without_capabilities_the_default_tier_serves_everything_here(
+    spawn: Spawn, project: Path, caps: dict[str, Any]
+):
+    async with spawn([TOOLS], caps=caps) as ide:
+        await ide.initialize()
+        names, said = await offered(ide, project)
+        assert names == STATIC + EXTENDED
+        assert (said["tier"], said["tools"]) == ("default", 15)
+
+
+@pytest.mark.requirement("S0-21")
+async def test_a_client_that_sends_no_capabilities_at_all_gets_the_default_tier(spawn: Spawn, project: Path):
+    async with spawn([TOOLS], caps={}) as ide:
+        await ide.request("initialize", {"protocolVersion": 1})
+        assert (await offered(ide, project))[0] == STATIC + EXTENDED
+
+
+@pytest.mark.requirement("R-03")
+async def test_nothing_local_makes_an_empty_default_tier_that_says_so_once(spawn: Spawn, project: Path):
+    async with spawn([TOOLS], [text("bye")], caps={}, env={"PUNIE_TOOLS_LOCAL": "never"}) as ide:
+        await ide.initialize()
+        session = await ide.new_session(project)
+        first = await ide.prompt(session)
+        second = await ide.prompt(session)
+        assert "[]" in first.text
+        said = [
+            line
+            for line in (first.text + ide.errors()).splitlines()
+            if "PUNIE_TOOLS_LOCAL" in line or "tools.local" in line
+        ]
+        assert said, "nobody says why there are no tools"
+        assert second.text == "bye"
+
+
+@pytest.mark.requirement("S0-19", "S0-16", "S0-68", "R-03")
+async def test_the_catalogue_stands_alone_and_in_its_own_order(spawn_ide: Spawn, project: Path):
+    async with spawn_ide([TOOLS]) as ide:
+        ide.catalogue.offer(SYMBOLS, RENAME, MINIMAL)
+        await ide.initialize()
+        names, said = await offered(ide, project)
+        assert names == ["find_symbols", "refactor_rename", "lint_file"]
+        assert (said["tier"], said["tools"], said["dropped"]) == ("catalog", 3, [])
+
+
+@pytest.mark.requirement("R-03")
+async def test_extends_adds_the_lower_tiers_after_the_catalogue(spawn_ide: Spawn, project: Path):
+    async with spawn_ide([TOOLS], env={"PUNIE_TOOLS_LOCAL": "never"}) as ide:
+        ide.catalogue.offer(SYMBOLS, entry("write_file", "edit"), extends=True)
+        await ide.initialize()
+        names, said = await offered(ide, project)
+        rest = [name for name in [*STATIC, "edit_file"] if name != "write_file"]
+        assert names == ["find_symbols", "write_file", *rest]
+        assert said["tier"] == "catalog"
+
+
+@pytest.mark.requirement("R-03")
+async def test_extends_counts_on_the_last_page_only(spawn_ide: Spawn, project: Path):
+    async with spawn_ide([TOOLS], env={"PUNIE_TOOLS_LOCAL": "never"}) as ide:
+        ide.catalogue.pages = [{"tools": [SYMBOLS], "extends": True}, {"tools": [MINIMAL]}]
+        await ide.initialize()
+        assert (await offered(ide, project))[0] == ["find_symbols", "lint_file"]
+
+
+@pytest.mark.requirement("S0-66")
+async def test_a_catalogue_tool_named_like_ours_is_served_by_the_client(spawn_ide: Spawn, project: Path):
+    async with spawn_ide([call("read_file", path="anything"), RESULT]) as ide:
+        ide.catalogue.offer({"name": "read_file", "kind": "read", "parameters": {"type": "object"}})
+        session = await ide.open(project)
+        turn = await ide.prompt(session)
+        assert turn.text == "read_file is done"
+        assert ide.catalogue.calls[0]["arguments"] == {"path": "anything"}
+        assert ide.log.count("fs/read_text_file") == 0
+
+
+BROKEN: dict[str, Any] = {
+    "an empty catalogue": {"tools": []},
+    "method not found": RefusalError(-32601, "no such method"),
+    "an internal error": RefusalError(-32603, "the IDE is indexing"),
+    "null": None,
+    "a string": "tools",
+    "an array": [],
+    "no tools": {},
+    "tools that are no array": {"tools": {"name": "x"}},
+    "only bad entries": {"tools": [{"name": "bad name"}, 42]},
+}
+
+
+@pytest.mark.requirement("S0-22", "S0-55", "S0-65", "S0-68", "R-06")
+@pytest.mark.parametrize("name", BROKEN)
+async def test_an_unusable_answer_falls_to_the_capabilities_tier(spawn_ide: Spawn, project: Path, name: str):
+    async with spawn_ide([TOOLS], env={"PUNIE_TOOLS_LOCAL": "never"}) as ide:
+        ide.catalogue.pages = [BROKEN[name]]
+        await ide.initialize()
+        names, said = await offered(ide, project)
+        assert names == [*STATIC, "edit_file"]
+        assert said["tier"] == "capabilities"
+
+
+@pytest.mark.requirement("S0-22")
+async def test_an_unusable_answer_without_capabilities_falls_to_the_default_tier(spawn: Spawn, project: Path):
+    async with spawn([TOOLS], caps=capabilities(discovery=True)) as ide:
+        ide.catalogue.pages = [RefusalError(-32603, "no")]
+        await ide.initialize()
+        names, said = await offered(ide, project)
+        assert (names, said["tier"]) == (STATIC + EXTENDED, "default")
+
+
+@pytest.mark.requirement("S0-22", "R-04")
+async def test_a_silent_discovery_falls_after_two_seconds_and_a_late_answer_is_ignored(spawn_ide: Spawn, project: Path):
+    async with spawn_ide([TOOLS], [TOOLS], env={"PUNIE_TOOLS_LOCAL": "never"}) as ide:
+        ide.catalogue.offer(SYMBOLS)
+        gate = ide.hold("_punie.dev/discover_tools")
+        await ide.initialize()
+        opening = await ide.start("session/new", {"cwd": str(project), "mcpServers": []})
+        answer = await opening.result(timeout_s=4)
+        assert opening.answer is not None
+        assert 1.5 < opening.answer.at_s - opening.sent.at_s < 3
+        assert answer["_meta"]["punie.dev"]["discovery"]["tier"] == "capabilities"
+        assert (await ide.prompt(answer["sessionId"])).names == [*STATIC, "edit_file"]
+        gate.open()
+        await ide.alive()
+        assert (await ide.prompt(answer["sessionId"])).names == [*STATIC, "edit_file"]
+
+
+@pytest.mark.requirement("S0-01", "S0-53")
+async def test_a_plain_client_is_never_asked_for_a_catalogue(spawn: Spawn, project: Path):
+    async with spawn([call("read_file", path=str(project / "notes.txt")), RESULT]) as ide:
+        session = await ide.open(project)
+        assert (await ide.prompt(session)).text == "one\ntwo\nthree\n"
+        assert ide.log.count("_punie.dev/discover_tools") == 0
+        assert ide.editor.reads == [str(project / "notes.txt")]
+
+
+@pytest.mark.requirement("A-02")
+async def test_a_client_without_capabilities_is_asked_for_nothing_but_permission(spawn: Spawn, project: Path):
+    path = project / "new.txt"
+    script = [
+        call("read_file", path=str(project / "notes.txt")),
+        RESULT,
+        call("write_file", path=str(path), content="made here"),
+        call("run_command", command="printf from-the-shell"),
+        RESULT,
+    ]
+    async with spawn(script, caps={}) as ide:
+        ide.person.always("allow_once")
+        session = await ide.open(project)
+        turn = await ide.prompt(session)
+        assert [card.status for card in turn.cards] == ["completed"] * 3
+        assert "one\ntwo\nthree\n" in turn.text
+        assert "from-the-shell" in turn.text
+        assert path.read_text("utf-8") == "made here"
+        assert {frame.method for frame in ide.log.requests()} == {"session/request_permission"}
+
+
+@pytest.mark.requirement("R-03", "R-16")
+async def test_the_default_tier_stays_inside_the_sessions_roots(spawn: Spawn, project: Path, tmp_path: Path):
+    outside = tmp_path / "outside.txt"
+    outside.write_text("secret", "utf-8")
+    (project / "link").symlink_to(outside)
+    paths = [str(outside), str(project / "link"), "../outside.txt", "/etc/passwd"]
+    script = [
+        item for path in paths for item in (call("read_file", path=path), call("write_file", path=path, content="x"))
+    ]
+    async with spawn(script, caps={}) as ide:
+        session = await ide.open(project)
+        turn = await ide.prompt(session)
+        assert [card.status for card in turn.cards] == ["failed"] * 8
+        assert ide.person.questions == []
+        assert "secret" not in turn.text
+    assert outside.read_text("utf-8") == "secret"

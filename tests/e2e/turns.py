@@ -1,0 +1,108 @@
+"""What one prompt brought: its text, thoughts and tool cards, put together from the updates."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from attrs import field, frozen
+
+Json = dict[str, Any]
+
+
+def _text(content: Any) -> str:
+    return content.get("text", "") if isinstance(content, dict) else ""
+
+
+@frozen
+class Card:
+    """One tool call as the person saw it: all its updates in order."""
+
+    call_id: str
+    updates: list[Json]
+
+    @property
+    def statuses(self) -> list[str]:
+        """The statuses in the order in which they were told."""
+        return [u["status"] for u in self.updates if u.get("status")]
+
+    @property
+    def status(self) -> str:
+        """The last one."""
+        return self.statuses[-1]
+
+    @property
+    def shown(self) -> Json:
+        """The card after all updates: later members replace earlier ones."""
+        merged: Json = {}
+        for update in self.updates:
+            merged |= {key: value for key, value in update.items() if value is not None}
+        return merged
+
+    @property
+    def text(self) -> str:
+        """All text that ever stood in the card's content, and the raw output: what a person could read."""
+        parts = [
+            _text(item.get("content"))
+            for update in self.updates
+            for item in update.get("content") or []
+            if item["type"] == "content"
+        ]
+        if (output := self.shown.get("rawOutput")) is not None:
+            parts.append(output if isinstance(output, str) else json.dumps(output, ensure_ascii=False))
+        return "\n".join(parts)
+
+    def content(self, kind: str) -> list[Json]:
+        """The content items of a kind (content, diff, terminal) that any update showed."""
+        return [item for update in self.updates for item in update.get("content") or [] if item["type"] == kind]
+
+
+@frozen
+class Turn:
+    """One prompt: `told` are its updates, `first` and `last` the frames of request and answer."""
+
+    stop: str
+    told: list[Json]
+    result: Json = field(repr=False)
+    first: int
+    last: int
+
+    @property
+    def chunks(self) -> list[str]:
+        """The agent's message, chunk by chunk."""
+        return [_text(u["content"]) for u in self.told if u["sessionUpdate"] == "agent_message_chunk"]
+
+    @property
+    def text(self) -> str:
+        """The agent's message."""
+        return "".join(self.chunks)
+
+    @property
+    def thought(self) -> str:
+        """The agent's thoughts."""
+        return "".join(_text(u["content"]) for u in self.told if u["sessionUpdate"] == "agent_thought_chunk")
+
+    @property
+    def cards(self) -> list[Card]:
+        """The tool calls in the order in which they began."""
+        grouped: dict[str, list[Json]] = {}
+        for update in self.told:
+            if update["sessionUpdate"] in {"tool_call", "tool_call_update"}:
+                grouped.setdefault(update["toolCallId"], []).append(update)
+        return [Card(call_id, updates) for call_id, updates in grouped.items()]
+
+    @property
+    def card(self) -> Card:
+        """The only tool call."""
+        (card,) = self.cards
+        return card
+
+    @property
+    def offered(self) -> list[Json]:
+        """The list that a `{"tools": true}` item said."""
+        return json.loads(self.text)
+
+    @property
+    def names(self) -> list[str]:
+        """The names in that list, in order."""
+        return [tool["name"] for tool in self.offered]

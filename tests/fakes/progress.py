@@ -1,0 +1,22 @@
+"""What a running call showed."""
+
+from __future__ import annotations
+
+from attrs import define, field
+
+from punie.domain.content import ResultContent
+from punie.ports.tool_executor import CallProgress
+
+
+@define
+class FakeProgress(CallProgress):
+    """Keeps everything that was shown, oldest first; `now` is what the person sees."""
+
+    shown: list[tuple[ResultContent, ...]] = field(factory=list)
+
+    async def show(self, *content: ResultContent) -> None:
+        self.shown.append(content)
+
+    @property
+    def now(self) -> tuple[ResultContent, ...]:
+        return self.shown[-1] if self.shown else ()

@@ -1,0 +1,97 @@
+"""What a stub model can be told to do, and what it remembers of a request."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from attrs import Factory, define, field, frozen
+
+Json: TypeAlias = dict[str, Any]
+
+
+@frozen
+class Call:
+    """A tool call of the model.
+
+    `arguments` as a string is sent as it is (broken JSON too); `pieces` is the number of deltas it is split over.
+    """
+
+    name: str
+    arguments: Mapping[str, Any] | str = field(factory=dict[str, Any])
+    id: str | None = None
+    pieces: int = 2
+
+    def arguments_text(self) -> str:
+        """What goes over the wire as the function's arguments."""
+        return self.arguments if isinstance(self.arguments, str) else json.dumps(dict(self.arguments))
+
+
+@frozen
+class Reply:
+    """One answer of the model: thoughts, then text, then calls.
+
+    `finish` None means `tool_calls` when there are calls, else `stop`. `then` says what happens after the last delta: a
+    proper end, a TCP reset, an orderly close without an end ("cut"), or silence until the client leaves ("hang").
+    `delay_s` is the think time before the first byte, `chunk_delay_s` the pause before each delta.
+    """
+
+    text: Sequence[str] = ()
+    thoughts: Sequence[str] = ()
+    calls: Sequence[Call] = ()
+    finish: Literal["stop", "length", "content_filter", "tool_calls"] | None = None
+    usage: tuple[int, int] | None = (10, 5)
+    delay_s: float = 0.0
+    chunk_delay_s: float = 0.0
+    then: Literal["end", "reset", "cut", "hang"] = "end"
+
+    def finish_reason(self) -> str:
+        """The `finish_reason` that the client reads."""
+        return self.finish or ("tool_calls" if self.calls else "stop")
+
+
+@frozen
+class Failure:
+    """An HTTP error instead of an answer; `code` defaults to the usual one of the status."""
+
+    status: int
+    message: str = "the stub was told to fail"
+    code: str | None = None
+    headers: Mapping[str, str] = field(factory=dict[str, str])
+    delay_s: float = 0.0
+
+    @classmethod
+    def context_length(cls) -> Failure:
+        """The 400 that OpenAI answers when the prompt is too long."""
+        return cls(400, "This model's maximum context length is 8192 tokens.", "context_length_exceeded")
+
+
+@define(eq=False)
+class Recorded:
+    """One chat request as it came in. Lives as long as its server's list."""
+
+    raw: bytes
+    body: Json
+    headers: dict[str, str]
+    at_s: float
+    dropped: threading.Event = Factory(threading.Event)
+    answered: threading.Event = Factory(threading.Event)
+
+    @property
+    def messages(self) -> list[Json]:
+        """The conversation that was sent."""
+        return self.body["messages"]
+
+
+Step: TypeAlias = Reply | Failure
+StepSource: TypeAlias = Step | Callable[[Recorded], Step]
+
+
+def user_text(message: Json) -> str:
+    """The text of one message, whether its content is a string or a list of parts."""
+    content: str | list[Json] = message.get("content") or ""
+    if isinstance(content, str):
+        return content
+    return "\n".join(part.get("text", "") for part in content)

@@ -1,0 +1,94 @@
+"""Which requirements lack a test: `python tools/requirements_report.py [ISSUE ...]` prints those rows, of some or all.
+
+The rows are tests/requirements.toml; tests say what they show with `@pytest.mark.requirement("S0-19", ...)`. Marks are
+read from the syntax tree, so nothing is imported and a test that is skipped today still counts as written.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One row of tests/requirements.toml; `issue` is None for a ruling or a paper's section, owed no test."""
+
+    id: str
+    says: str
+    issue: int | None
+    not_applicable: str | None
+
+    @property
+    def is_owed(self) -> bool:
+        """True where a test must show it."""
+        return self.issue is not None and self.not_applicable is None
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The whole file: all rows by id, and the issues that are done."""
+
+    rows: dict[str, Requirement]
+    done: frozenset[int]
+
+
+def load_manifest(root: Path = ROOT) -> Manifest:
+    """Read tests/requirements.toml; a repeated id is a ValueError."""
+    data: dict[str, Any] = tomllib.loads((root / "tests" / "requirements.toml").read_text(encoding="utf-8"))
+    rows: dict[str, Requirement] = {}
+    done: list[int] = data.pop("done")
+    sections: dict[str, dict[str, dict[str, Any]]] = data
+    for section in sections.values():
+        for row_id, row in section.items():
+            if row_id in rows:
+                raise ValueError(f"tests/requirements.toml lists {row_id} twice")
+            rows[row_id] = Requirement(row_id, row["says"], row.get("issue"), row.get("not_applicable"))
+    return Manifest(rows, frozenset(done))
+
+
+def marks_in(source: str) -> set[str]:
+    """The ids worn anywhere in one module, as a decorator, in pytestmark or in a parameter's marks."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "requirement":
+            found.update(arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str))
+    return found
+
+
+def worn(root: Path = ROOT) -> dict[str, set[str]]:
+    """Each id worn under tests/, with the files (relative to tests/) that wear it."""
+    tests = root / "tests"
+    result: dict[str, set[str]] = {}
+    for path in sorted(tests.rglob("*.py")):
+        if "node_modules" not in path.parts:
+            for row_id in marks_in(path.read_text(encoding="utf-8")):
+                result.setdefault(row_id, set()).add(path.relative_to(tests).as_posix())
+    return result
+
+
+def missing(manifest: Manifest, marks: dict[str, set[str]], issues: frozenset[int]) -> list[Requirement]:
+    """Rows of these issues that are owed a test and have none."""
+    return [row for row in manifest.rows.values() if row.is_owed and row.issue in issues and row.id not in marks]
+
+
+def main(arguments: list[str]) -> int:
+    """Print what lacks a test; exit code 1 when something of a done issue does."""
+    manifest, marks = load_manifest(), worn()
+    every = frozenset(row.issue for row in manifest.rows.values() if row.issue is not None)
+    issues = frozenset(int(argument) for argument in arguments) or every
+    for row in missing(manifest, marks, issues):
+        print(f"{row.id:6} issue {row.issue}: {row.says}")
+    owed = [row for row in manifest.rows.values() if row.is_owed and row.issue in issues]
+    print(f"{sum(row.id in marks for row in owed)} of {len(owed)} requirements of {sorted(issues)} have a test")
+    return 1 if missing(manifest, marks, issues & manifest.done) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
