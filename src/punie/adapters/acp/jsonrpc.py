@@ -147,14 +147,16 @@ class Connection:
         self._outbox.put(encode_notification(method, params))
 
     def post_request(self, method: str, params: object) -> None:
-        """Send a request whose answer nobody needs, without waiting: for clean-up. Dropped when the peer is gone."""
+        """Send a request whose answer nobody needs, without waiting: for clean-up. Dropped when the peer is gone.
+
+        Raises TypeError when `params` has no JSON form.
+        """
         try:
             call = self._pending.open(None)
         except ConnectionClosed:
             return
-        line = encode_request(call.id, method, params)
-        self._pending.abandon(call)
-        self._outbox.put(line)
+        self._pending.forget(call)
+        self._outbox.put(encode_request(call.id, method, params))
 
     async def flushed(self) -> None:
         """Wait until everything sent so far was handed to the transport."""

@@ -63,7 +63,7 @@ class PendingCalls:
         return call
 
     def forget(self, call: PendingCall) -> None:
-        """The line of this call was never written."""
+        """Nobody waits for this call: its line was never written, or its answer does not matter."""
         self._calls.pop(call.id, None)
 
     def abandon(self, call: PendingCall) -> bool:

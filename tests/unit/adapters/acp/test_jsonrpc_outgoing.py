@@ -257,6 +257,34 @@ async def test_params_without_json_form_are_the_callers_error_and_leave_nothing_
         assert await wire.until(1) == [note("tell", text="x\ufffd")]
 
 
+async def test_a_posted_request_waits_for_nothing_and_its_answer_is_dropped(caplog: pytest.LogCaptureFixture):
+    async with serving() as (connection, wire):
+        connection.post_request("terminal/release", {"terminalId": "t"})
+        [asked] = await wire.until(1)
+        assert (asked["method"], asked["params"]) == ("terminal/release", {"terminalId": "t"})
+        wire.feed(answer(asked["id"], {}), {"jsonrpc": "2.0", "id": 9, "method": "probe"})
+        await wire.until(2)
+        with pytest.raises(TypeError):
+            connection.post_request("terminal/release", {"terminalId": object()})
+        assert len(connection._pending) == 0
+    connection.post_request("terminal/release", {})
+    assert [record.levelname for record in caplog.records] == []
+
+
+async def test_flushed_waits_until_everything_was_handed_to_the_transport():
+    async with serving() as (connection, wire):
+        wire.blocked = True
+        for number in range(5):
+            connection.post("tell", {"n": number})
+        with anyio.move_on_after(0.01) as given_up:
+            await connection.flushed()
+        assert given_up.cancelled_caught
+        wire.unblock()
+        await connection.flushed()
+        assert len(wire.written) == 5
+    await connection.flushed()
+
+
 class _Update(msgspec.Struct, rename="camel"):
     session_id: str
     update: msgspec.Raw

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
+from pathlib import Path
 
 import anyio
 from attrs import frozen
@@ -25,16 +27,22 @@ class ProjectFiles:
 
 
 def absolute(cwd: str, path: str) -> str:
-    """The absolute path of what a model named. Raises `ToolFailedError` for one outside the project."""
-    found = os.path.normpath(os.path.join(cwd, path))
-    if not is_inside(found, (cwd,)):
+    """The absolute path of what a model named, links followed.
+
+    Raises `ToolFailedError` for a path outside the project, and for files that usually hold keys or passwords.
+    """
+    root = Path(cwd).resolve()
+    found = (root / path).resolve()
+    if not is_inside(str(found), (str(root),)):
         raise ToolFailedError(f"{path} is outside the project {cwd}. Give a path inside it.")
-    return found
+    if is_secret(str(found)) or is_secret(path):
+        raise ToolFailedError(f"{path} may hold secrets, so the IDE's tools leave it alone.")
+    return str(found)
 
 
 def shown(cwd: str, path: str) -> str:
     """The path as the project's people write it."""
-    return shown_path(path, cwd)
+    return shown_path(path, str(Path(cwd).resolve()))
 
 
 async def files_below(cwd: str, path: str, suffixes: tuple[str, ...]) -> ProjectFiles:
@@ -47,9 +55,9 @@ async def files_below(cwd: str, path: str, suffixes: tuple[str, ...]) -> Project
 
 
 def _files_below(start: str, asked: str, suffixes: tuple[str, ...]) -> ProjectFiles:
-    if os.path.isfile(start):
+    if Path(start).is_file():
         return ProjectFiles((start,))
-    if not os.path.isdir(start):
+    if not Path(start).is_dir():
         raise ToolFailedError(f"There is no file or folder {asked} in the project. search_project finds names.")
     found: list[str] = []
     for file in _walk(start):
@@ -63,7 +71,14 @@ def _files_below(start: str, asked: str, suffixes: tuple[str, ...]) -> ProjectFi
 def _walk(start: str) -> Iterator[str]:
     for folder, folders, files in os.walk(start):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in SKIPPED_FOLDERS)
-        for name in sorted(files):
-            file = os.path.join(folder, name)
-            if not os.path.islink(file) and os.path.getsize(file) <= SIZE_LIMIT_BYTES:
-                yield file
+        for file in (Path(folder, name) for name in sorted(files)):
+            if _is_small_file(file):
+                yield str(file)
+
+
+def _is_small_file(file: Path) -> bool:
+    try:
+        known = file.lstat()
+    except OSError:
+        return False  # gone since it was listed
+    return stat.S_ISREG(known.st_mode) and known.st_size <= SIZE_LIMIT_BYTES

@@ -11,7 +11,7 @@ from typing import Any
 from attrs import frozen
 
 from punie.adapters.acp.ide.project.arguments import argument
-from punie.adapters.acp.ide.project.files import absolute, files_below, shown
+from punie.adapters.acp.ide.project.files import ProjectFiles, absolute, files_below, shown
 from punie.adapters.acp.ide.project.programs import run
 from punie.adapters.acp.ide.tools import IdeTool, ToolAnswer, ToolContext
 from punie.domain.errors import ToolFailedError
@@ -53,11 +53,12 @@ class Problem:
 
 async def _find_problems(arguments: dict[str, Any], context: ToolContext) -> ToolAnswer:
     path = argument(arguments, "path", ".")
+    files = await files_below(context.cwd, path, (".py",))
     if importlib.util.find_spec("ruff") is not None:
         checker, (output, status) = "ruff", await _ruff(context, path)
         _require_ruff_ran(output, status)
     else:
-        checker, (output, _) = "the Python compiler", await _compiler(context, path)
+        checker, (output, _) = "the Python compiler", await _compiler(context, files)
     problems = sorted(_problems(output, context.cwd), key=lambda problem: (problem.path, problem.line))
     return _answer(checker, path, problems)
 
@@ -67,8 +68,7 @@ async def _ruff(context: ToolContext, path: str) -> tuple[str, ExitStatus]:
     return await run(context, sys.executable, "-m", "ruff", *options, "--", absolute(context.cwd, path))
 
 
-async def _compiler(context: ToolContext, path: str) -> tuple[str, ExitStatus]:
-    files = await files_below(context.cwd, path, (".py",))
+async def _compiler(context: ToolContext, files: ProjectFiles) -> tuple[str, ExitStatus]:
     return await run(context, sys.executable, "-I", "-c", COMPILE, *files.paths[:FILES_PER_RUN])
 
 

@@ -17,6 +17,8 @@ from punie.adapters.acp.ide.tools import IdeTool, ToolAnswer, ToolContext
 from punie.domain.errors import ToldToModel, ToolFailedError
 from punie.ports.workspace import Workspace
 
+_PROSE = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+
 
 @frozen
 class Change:
@@ -72,7 +74,7 @@ async def _plan(old: str, new: str, path: str, context: ToolContext) -> tuple[li
 
 def _renamed(text: str, old: str, new: str, where: str) -> tuple[str, int, list[int]]:
     """The text with the name replaced, the number of places, and the lines of strings and comments that mention it."""
-    lines = text.splitlines(keepends=True)
+    lines = io.StringIO(text, newline="").readlines()  # lines as the tokenizer counts them
     mentions: list[int] = []
     places: list[tuple[int, int]] = []
     for token in _tokens(text, where):
@@ -80,7 +82,7 @@ def _renamed(text: str, old: str, new: str, where: str) -> tuple[str, int, list[
             raise ToolFailedError(f"{where}:{token.start[0]} uses the name {new} already, so nothing was renamed.")
         if token.type == tokenize.NAME and token.string == old:
             places.append(token.start)
-        elif token.type in {tokenize.STRING, tokenize.COMMENT} and old in token.string:
+        elif token.type in _PROSE and old in token.string:
             mentions.append(token.start[0])
     for row, column in reversed(places):
         line = lines[row - 1]

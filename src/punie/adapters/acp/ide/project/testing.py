@@ -6,8 +6,10 @@ import re
 import sys
 from typing import Any
 
+import anyio
+
 from punie.adapters.acp.ide.project.arguments import argument
-from punie.adapters.acp.ide.project.files import absolute
+from punie.adapters.acp.ide.project.files import absolute, files_below
 from punie.adapters.acp.ide.project.programs import run
 from punie.adapters.acp.ide.tools import IdeTool, ToolAnswer, ToolContext
 
@@ -18,9 +20,9 @@ _NO_TESTS = 5
 
 async def _run_tests(arguments: dict[str, Any], context: ToolContext) -> ToolAnswer:
     folder = absolute(context.cwd, argument(arguments, "path", "."))
-    output, status = await run(
-        context, sys.executable, "-m", "unittest", "discover", "--verbose", "-s", folder, "-t", context.cwd
-    )
+    await files_below(context.cwd, folder, (".py",))
+    top = ("-t", context.cwd) if await anyio.Path(folder, "__init__.py").exists() else ()
+    output, status = await run(context, sys.executable, "-m", "unittest", "discover", "--verbose", "-s", folder, *top)
     ran = _RAN.search(output)
     count = int(ran.group(1)) if ran else 0
     passed = status.exit_code == 0 and count > 0

@@ -1,0 +1,170 @@
+"""An opened repository with its working tree: where it is, and which of its files the session may see."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from attrs import define, field
+from dulwich.index import Index
+from dulwich.object_format import DEFAULT_OBJECT_FORMAT, ObjectFormat
+from dulwich.object_store import iter_tree_contents
+from dulwich.objects import ObjectID
+from dulwich.objects import Commit as GitCommit
+from dulwich.refs import HEADREF
+from dulwich.repo import Repo
+
+from punie.domain.errors import OutsideWorkspaceError, ToolFailedError
+from punie.domain.paths import is_inside
+
+TreeEntries = dict[bytes, tuple[int, ObjectID]]
+"""Path below the top -> (mode, id) of every file of a tree."""
+
+FILE_LIMIT_BYTES = 100_000_000
+_STEP_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_READ_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+@define
+class Checkout:
+    """One opened repository; lives as long as one call. `top` and `roots` have every link followed."""
+
+    repo: Repo
+    top: str
+    cwd: str
+    roots: tuple[str, ...]
+    _real_folders: dict[str, bool] = field(factory=dict)
+
+    @property
+    def object_format(self) -> ObjectFormat:
+        """SHA-1 or SHA-256."""
+        return self.repo.object_format or DEFAULT_OBJECT_FORMAT
+
+    def index(self) -> Index:
+        """The index, read now."""
+        return self.repo.open_index()
+
+    def head(self) -> ObjectID | None:
+        """The commit that HEAD leads to; None before the first."""
+        try:
+            return self.repo.refs[HEADREF]
+        except KeyError:
+            return None
+
+    def branch(self) -> str | None:
+        """The branch's name; None where HEAD is detached or nothing was committed yet."""
+        chain, commit = self.repo.refs.follow(HEADREF)
+        prefix = b"refs/heads/"
+        if commit is None or not chain[-1].startswith(prefix):
+            return None
+        return chain[-1][len(prefix) :].decode("utf-8", "replace")
+
+    def head_tree(self) -> ObjectID | None:
+        """The tree of the last commit."""
+        head = self.head()
+        if head is None:
+            return None
+        commit = self.repo.object_store[head]
+        assert isinstance(commit, GitCommit)  # noqa: S101 - a damaged repository otherwise, said so by the caller
+        return commit.tree
+
+    def head_entries(self) -> TreeEntries:
+        """Every file of the last commit."""
+        tree = self.head_tree()
+        if tree is None:
+            return {}
+        found = iter_tree_contents(self.repo.object_store, tree)
+        return {item.path: (item.mode, item.sha) for item in found if item.path and item.mode and item.sha}
+
+    def sees(self, path: bytes) -> bool:
+        """Whether a path of the index or a tree is a plain one and inside the session's roots."""
+        parts = path.split(b"/")
+        if b"" in parts or b"." in parts or b".." in parts or b".git" in parts:
+            return False  # no index of git's own making holds such a path
+        return is_inside(self.full(path), self.roots)
+
+    def full(self, path: bytes) -> str:
+        """The absolute path of a file of the working tree."""
+        return f"{self.top.rstrip('/')}/{os.fsdecode(path)}"
+
+    def stat(self, path: bytes) -> os.stat_result | None:
+        """What is known of a file of the working tree; None where it is missing or behind a link."""
+        full = self.full(path)
+        folder = os.path.dirname(full)
+        if folder not in self._real_folders:
+            self._real_folders[folder] = os.path.realpath(folder) == folder
+        if not self._real_folders[folder]:
+            return None
+        try:
+            return os.lstat(full)
+        except OSError:
+            return None
+
+    def read(self, path: bytes) -> bytes | None:
+        """A file's bytes, or a link's target; None for anything else. No link on the way is followed."""
+        *folders, name = os.fsdecode(path).split("/")
+        current = os.open(self.top, _STEP_FLAGS)
+        try:
+            for folder in folders:
+                found = os.open(folder, _STEP_FLAGS, dir_fd=current)
+                os.close(current)
+                current = found
+            return _content(current, name)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        finally:
+            os.close(current)
+
+    def below_top(self, path: str) -> bytes:
+        """A path that the model wrote, as one below the top; empty for the top itself.
+
+        Relative paths are taken from the session's directory, or from the top where only that one exists. Raises
+        `OutsideWorkspaceError`.
+        """
+        here = os.path.join(self.cwd, path)
+        there = os.path.join(self.top, path)
+        chosen = there if not os.path.lexists(here) and os.path.lexists(there) else here
+        folder, name = os.path.split(os.path.normpath(chosen))
+        real = os.path.join(os.path.realpath(folder), name)
+        if not (is_inside(real, self.roots) and is_inside(real, (self.top,))):
+            raise OutsideWorkspaceError(real, self.roots)
+        return os.fsencode(os.path.relpath(real, self.top)) if real != self.top else b""
+
+
+def _content(folder: int, name: str) -> bytes | None:
+    known = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if stat.S_ISLNK(known.st_mode):
+        return os.fsencode(os.readlink(name, dir_fd=folder))
+    if not stat.S_ISREG(known.st_mode):
+        return None
+    if known.st_size > FILE_LIMIT_BYTES:
+        raise ToolFailedError(f"{name} is too large for Punie's git tools ({known.st_size} bytes). Use git with run_command.")
+    descriptor = os.open(name, _READ_FLAGS, dir_fd=folder)
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(FILE_LIMIT_BYTES)
+
+
+@contextmanager
+def open_checkout(cwd: str, roots: tuple[str, ...]) -> Iterator[Checkout]:
+    """The repository around `cwd`, closed at the end. Raises `ToolFailedError` where there is none."""
+    start = os.path.realpath(cwd)
+    top = _top_of(start)
+    if top is None:
+        raise ToolFailedError(f"{cwd} is not in a git repository. Use run_command with git init to make one.")
+    # The working tree is the folder that holds .git, whatever core.worktree or core.bare in there say.
+    repo = Repo(top, worktree=top)
+    try:
+        yield Checkout(repo, top, start, tuple(os.path.realpath(root) for root in roots))
+    finally:
+        repo.close()
+
+
+def _top_of(folder: str) -> str | None:
+    while not os.path.lexists(os.path.join(folder, ".git")):
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return None
+        folder = parent
+    return folder

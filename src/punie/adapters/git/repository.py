@@ -1,0 +1,128 @@
+"""The git repository around a session, through dulwich.
+
+Only dulwich's storage layer is used (objects, index, references, ignore patterns). Its porcelain is not: that runs
+hooks, filters and signing programs which a strange repository's configuration may name. So what git would do by
+running something is left out: hooks do not run, commits are not signed, and a file that needs a filter (LFS) is
+refused when it is to be committed. The library loads in the thread that first needs it (50 ms of CPU).
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from punie.domain.errors import ToolFailedError
+from punie.ports.repository import Commit, Repository, RepositoryStatus
+
+if TYPE_CHECKING:
+    from punie.adapters.git.checkout import Checkout
+
+_THREADS = 2
+_T = TypeVar("_T")
+
+
+class DulwichRepository(Repository):
+    """Reads and commits to the repository that holds the session's directory; lives as long as the session.
+
+    The repository's top may lie above the session's roots; then files outside the roots are neither shown nor touched.
+    Every call opens the repository anew, so that what git did in between is seen. Reading is abandoned when it is
+    cancelled; a commit is finished first.
+    """
+
+    def __init__(self, cwd: str, roots: tuple[str, ...]) -> None:
+        """`cwd` and `roots` are absolute; nothing is opened yet."""
+        self._cwd = cwd
+        self._roots = roots
+        self._threads = anyio.CapacityLimiter(_THREADS)
+
+    async def status(self) -> RepositoryStatus:
+        """Files inside the roots; a folder that is wholly untracked is one entry, ending with a slash."""
+
+        def work(checkout: Checkout) -> RepositoryStatus:
+            from punie.adapters.git.status import read_status
+
+            return read_status(checkout)
+
+        return await self._run(work, abandon=True)
+
+    async def diff(self, path: str | None, *, staged: bool) -> str:
+        """A diff as git prints it, of one file or folder or of all inside the roots; contents of secret files are left out.
+
+        `path` is absolute, or relative to the session's directory or the repository's top.
+        """
+
+        def work(checkout: Checkout) -> str:
+            from punie.adapters.git.diff import read_diff
+
+            return read_diff(checkout, path, staged=staged)
+
+        return await self._run(work, abandon=True)
+
+    async def log(self, limit: int) -> tuple[Commit, ...]:
+        """See the port; empty where nothing was committed yet."""
+
+        def work(checkout: Checkout) -> tuple[Commit, ...]:
+            from punie.adapters.git.history import read_log
+
+            return read_log(checkout, limit)
+
+        return await self._run(work, abandon=True)
+
+    async def add_and_commit(self, message: str, paths: tuple[str, ...]) -> Commit:
+        """Commit exactly these files and folders as they are in the working tree, and leave the rest of the index alone.
+
+        Without paths: everything changed, staged or untracked inside the roots, unless an untracked file among it may
+        hold secrets. Author and committer are user.name and user.email of the git configuration. Raises
+        `ToolFailedError` where there is nothing to commit, no author, or a merge going on.
+        """
+
+        def work(checkout: Checkout) -> Commit:
+            from punie.adapters.git.committing import commit_paths
+
+            return commit_paths(checkout, message, paths)
+
+        return await self._run(work, abandon=False)
+
+    async def _run(self, work: Callable[[Checkout], _T], *, abandon: bool) -> _T:
+        def in_thread() -> _T:
+            from punie.adapters.git.checkout import open_checkout
+
+            with _in_words(), open_checkout(self._cwd, self._roots) as checkout:
+                return work(checkout)
+
+        return await anyio.to_thread.run_sync(in_thread, abandon_on_cancel=abandon, limiter=self._threads)
+
+
+class _in_words:  # noqa: N801 - reads as a phrase where it is used
+    """Says what a damaged or unusual repository did, in words for a model; dulwich has no common error class."""
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        from dulwich import errors
+        from dulwich.file import FileLocked
+
+        if isinstance(error, FileLocked):
+            raise ToolFailedError(
+                "Another git program is changing this repository (there is a lock file), so nothing was done. "
+                "Try again when it is done; if none runs, remove the .lock file."
+            ) from None
+        unusable = (
+            errors.NotGitRepository, errors.ChecksumMismatch, errors.WrongObjectException, errors.MissingCommitError,
+            errors.ObjectMissing, errors.ApplyDeltaError, errors.FileFormatException, errors.RefFormatError,
+            OSError, ValueError, KeyError, IndexError, EOFError, AssertionError, NotImplementedError, zlib.error,
+            struct.error,
+        )  # fmt: skip
+        if isinstance(error, unusable):
+            what = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+            raise ToolFailedError(
+                f"The git repository cannot be used here: {type(error).__name__}: {what[:200]}. "
+                "It may be damaged, or use a feature that Punie does not know; try git itself with run_command."
+            ) from error

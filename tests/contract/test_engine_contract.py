@@ -1,0 +1,308 @@
+"""What every engine promises, whatever thinks in it: one door, data not exceptions, one end, a history that holds."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from attrs import define, field
+
+from punie.domain.content import Prompt
+from punie.domain.errors import EngineError
+from punie.domain.events import TextDelta, TurnEnded
+from punie.domain.tool import ToolCall, ToolResult
+from punie.domain.turn import StopReason, Turn
+from punie.ports.engine import Engine, EngineSession
+from tests.contract.engine_benches import (
+    BENCHES,
+    NOTICE,
+    Calls,
+    EngineBench,
+    Fails,
+    ListsTools,
+    Says,
+    Stalls,
+    calls,
+    places,
+)
+from tests.fakes.engine_side import FakeEventSink, FakeToolDoor, catalog_of
+from tests.fakes.gate import Gate
+
+pytestmark = pytest.mark.anyio
+
+ALL = places("scripted", "direct", "pydantic_ai")
+WITH_A_MODEL = places("scripted", "pydantic_ai")
+
+
+@pytest.fixture(scope="module", params=ALL, ids="-".join)
+def place(request: pytest.FixtureRequest) -> tuple[str, str]:
+    return request.param
+
+
+with_a_model = pytest.mark.parametrize("place", WITH_A_MODEL, ids="-".join, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
+def anyio_backend(place: tuple[str, str]) -> Any:
+    return place[1], {}
+
+
+@pytest.fixture
+async def bench(place: tuple[str, str], tmp_path: Path) -> AsyncIterator[EngineBench]:
+    made = BENCHES[place[0]](tmp_path)
+    with anyio.fail_after(20):
+        yield made
+        await made.aclose()
+
+
+_numbers = itertools.count(1)
+
+
+async def run(
+    session: EngineSession, prompt: Prompt, door: FakeToolDoor | None = None, sink: FakeEventSink | None = None
+) -> StopReason:
+    turn = Turn(f"turn-{next(_numbers)}", "session", prompt)
+    return await session.run(turn, tools=door or FakeToolDoor(), events=sink or FakeEventSink())
+
+
+@define(eq=False)
+class CancelledTurn:
+    """A turn in a scope of its own, as the use case runs it; `ended` is how `run` ended, each time it did."""
+
+    session: EngineSession
+    prompt: Prompt
+    door: FakeToolDoor
+    sink: FakeEventSink
+    ended: list[object] = field(factory=list, init=False)
+    _scope: anyio.CancelScope = field(factory=anyio.CancelScope, init=False)
+    _over: anyio.Event = field(factory=anyio.Event, init=False)
+
+    async def run(self) -> None:
+        with self._scope:
+            try:
+                self.ended.append(await run(self.session, self.prompt, self.door, self.sink))
+            except BaseException as error:
+                self.ended.append(type(error))
+                raise
+        self._over.set()
+
+    async def cancel(self) -> None:
+        """Cancel it, and see it end within a second."""
+        self._scope.cancel()
+        with anyio.fail_after(1):
+            await self._over.wait()
+
+
+@pytest.mark.requirement("DESIGN-4", "S0-06", "S0-32")
+async def test_an_engine_keeps_its_port_and_opens_sessions_that_share_nothing(bench: EngineBench) -> None:
+    engine, prompts = bench.arrange([Says(("one",)), Says(("one",))])
+    first, second = engine.open("a"), engine.open("b")
+    assert isinstance(engine, Engine)
+    assert isinstance(first, EngineSession)
+    assert first is not second
+    before = second.snapshot()
+    assert await run(first, prompts[0]) is StopReason.END_TURN
+    assert second.snapshot() == before
+    assert first.snapshot() != before
+    await first.aclose()
+    await first.aclose()
+    assert await run(second, prompts[1]) is StopReason.END_TURN
+
+
+@pytest.mark.requirement("DESIGN-4", "S3-30")
+async def test_a_call_goes_through_the_door_once_with_its_name_and_arguments(bench: EngineBench) -> None:
+    engine, prompts = bench.arrange([calls("look", {"z": [1, {"y": None}], "a": "ü"})])
+    door, sink = FakeToolDoor(catalog_of("look")), FakeEventSink()
+    assert await run(engine.open("s"), prompts[0], door, sink) is StopReason.END_TURN
+    (call,) = door.calls
+    assert (call.name, call.arguments) == ("look", {"z": (1, {"y": None}), "a": "ü"})
+    assert call.id
+    assert not any(isinstance(event, TurnEnded) for event in sink.events), "the end is the use case's to say"
+
+
+@with_a_model
+@pytest.mark.requirement("S3-29")
+async def test_what_is_said_before_a_call_is_out_before_the_call_and_the_rest_after_it(bench: EngineBench) -> None:
+    engine, prompts = bench.arrange([calls("look", before=("a", "b"), after=("c", "d"))])
+    log: list[object] = []
+    door, sink = FakeToolDoor(catalog_of("look"), log=log), FakeEventSink(log=log)
+    await run(engine.open("s"), prompts[0], door, sink)
+    order = [e.text if isinstance(e, TextDelta) else "CALL" for e in log if isinstance(e, (TextDelta, ToolCall))]
+    assert [step for step in order if step in "abcdCALL"] == ["a", "b", "CALL", "c", "d"]
+
+
+@pytest.mark.requirement("DESIGN-4", "R-08", "R-14")
+@pytest.mark.parametrize(
+    "result",
+    [
+        ToolResult.failure("The disk is full: nothing was written."),
+        ToolResult.denied("The user rejected it; nothing was run."),
+        ToolResult.success("It holds 3 lines."),
+    ],
+    ids=lambda result: result.outcome.value,
+)
+async def test_a_result_is_data_whatever_came_of_the_call(bench: EngineBench, result: ToolResult) -> None:
+    engine, prompts = bench.arrange([calls("look")])
+    door, sink = FakeToolDoor(catalog_of("look"), {"look": result}), FakeEventSink()
+    assert await run(engine.open("s"), prompts[0], door, sink) is StopReason.END_TURN
+    assert result.text in bench.told(sink)
+
+
+@pytest.mark.requirement("DESIGN-4")
+async def test_many_failed_calls_in_a_row_do_not_end_the_turn_or_the_session(bench: EngineBench) -> None:
+    engine, prompts = bench.arrange([calls("look") for _ in range(6)])
+    door = FakeToolDoor(catalog_of("look"), {"look": ToolResult.failure("No.")})
+    session = engine.open("s")
+    for prompt in prompts:
+        assert await run(session, prompt, door) is StopReason.END_TURN
+    assert len(door.calls) == 6
+    assert len({call.id for call in door.calls}) == 6
+
+
+@pytest.mark.requirement("INTERFACES-2", "S0-33")
+async def test_a_name_that_is_not_offered_still_reaches_the_door(bench: EngineBench) -> None:
+    engine, prompts = bench.arrange([calls("made_up", {"a": 1})])
+    door, sink = FakeToolDoor(catalog_of("look")), FakeEventSink()
+    assert await run(engine.open("s"), prompts[0], door, sink) is StopReason.END_TURN
+    assert [(call.name, call.arguments) for call in door.calls] == [("made_up", {"a": 1})]
+    assert "There is no tool named 'made_up'." in bench.told(sink)
+
+
+@pytest.mark.requirement("INTERFACES-2", "S0-33")
+async def test_a_call_reaches_the_door_where_no_tool_is_offered_at_all(bench: EngineBench) -> None:
+    engine, prompts = bench.arrange([calls("made_up")])
+    door = FakeToolDoor()
+    assert await run(engine.open("s"), prompts[0], door) is StopReason.END_TURN
+    assert [call.name for call in door.calls] == ["made_up"]
+
+
+@pytest.mark.requirement("INTERFACES-2")
+@pytest.mark.parametrize("arguments", [[1, 2], "text", 7, False], ids=repr)
+async def test_arguments_that_are_no_object_reach_the_door_as_they_are(bench: EngineBench, arguments: Any) -> None:
+    engine, prompts = bench.arrange([calls("look", arguments)])
+    door = FakeToolDoor(catalog_of("look"))
+    assert await run(engine.open("s"), prompts[0], door) is StopReason.END_TURN
+    wanted = tuple(arguments) if isinstance(arguments, list) else arguments
+    assert [call.arguments for call in door.calls] == [wanted]
+
+
+@with_a_model
+@pytest.mark.requirement("DESIGN-4")
+async def test_calls_of_one_answer_run_at_once(bench: EngineBench) -> None:
+    engine, prompts = bench.arrange([Calls((("left", {}), ("right", {})))])
+    gates = {"left": Gate(), "right": Gate()}
+    door = FakeToolDoor(catalog_of("left", "right"), gates=gates)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run, engine.open("s"), prompts[0], door)
+        for gate in gates.values():
+            await gate.arrived.wait()
+        gates["right"].opened.set()
+        gates["left"].opened.set()
+    assert sorted(door.finished) == ["left", "right"]
+    assert len({call.id for call in door.calls}) == 2
+
+
+@pytest.mark.requirement("A-06")
+async def test_a_cancel_while_a_tool_runs_is_over_in_a_second_and_the_next_turn_works(bench: EngineBench) -> None:
+    engine, prompts = bench.arrange([calls("look", after=None), Says(("next",))])
+    session, gate = engine.open("s"), Gate()
+    door, sink = FakeToolDoor(catalog_of("look"), gates={"look": gate}), FakeEventSink()
+    turn = CancelledTurn(session, prompts[0], door, sink)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(turn.run)
+        await gate.arrived.wait()
+        await turn.cancel()
+    assert turn.ended == [anyio.get_cancelled_exc_class()]
+    assert door.finished == []
+    shown = len(sink.events)
+    next_sink = FakeEventSink()
+    assert await run(session, prompts[1], sink=next_sink) is StopReason.END_TURN
+    assert next_sink.text
+    assert len(sink.events) == shown, "nothing is said in a turn that is over"
+
+
+@with_a_model
+@pytest.mark.requirement("A-06")
+async def test_a_cancel_while_the_model_thinks_is_over_in_a_second_and_the_next_turn_works(bench: EngineBench) -> None:
+    engine, prompts = bench.arrange([Stalls("half"), Says(("next",))])
+    session, sink = engine.open("s"), FakeEventSink()
+    turn = CancelledTurn(session, prompts[0], FakeToolDoor(), sink)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(turn.run)
+        await bench.stalled(sink)
+        await turn.cancel()
+    assert turn.ended == [anyio.get_cancelled_exc_class()]
+    assert sink.text == "half"
+    next_sink = FakeEventSink()
+    assert await run(session, prompts[1], sink=next_sink) is StopReason.END_TURN
+    assert next_sink.text == "next"
+
+
+@with_a_model
+@pytest.mark.requirement("DESIGN-4")
+async def test_a_model_that_fails_is_an_error_with_kind_and_cause_and_the_next_turn_works(bench: EngineBench) -> None:
+    engine, prompts = bench.arrange([Fails(), Says(("next",))])
+    session, sink = engine.open("s"), FakeEventSink()
+    with pytest.raises(EngineError) as caught:
+        await run(session, prompts[0])
+    assert caught.value.kind == "rate_limit"
+    assert caught.value.cause.endswith(".")
+    assert await run(session, prompts[1], sink=sink) is StopReason.END_TURN
+    assert sink.text == "next"
+
+
+@pytest.mark.requirement("R-10", "S3-16")
+async def test_the_tools_are_listed_again_for_each_turn(bench: EngineBench) -> None:
+    engine, prompts = bench.arrange([ListsTools(), ListsTools()])
+    session, door = engine.open("s"), FakeToolDoor(catalog_of("old_tool"))
+    sink = FakeEventSink()
+    await run(session, prompts[0], door, sink)
+    assert "old_tool" in bench.told(sink)
+    door.catalog = catalog_of("new_tool")
+    sink = FakeEventSink()
+    await run(session, prompts[1], door, sink)
+    assert "new_tool" in bench.told(sink)
+    assert "old_tool" not in bench.told(sink)
+    assert door.times_offered >= 2
+
+
+@with_a_model
+@pytest.mark.requirement("S3-29")
+async def test_a_thousand_pieces_arrive_one_by_one_in_order_through_a_slow_listener(bench: EngineBench) -> None:
+    pieces = tuple(f"{number} " for number in range(1000))
+    engine, prompts = bench.arrange([Says(pieces)])
+    gate = Gate()
+    sink = FakeEventSink(gate=gate)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run, engine.open("s"), prompts[0], None, sink)
+        await gate.arrived.wait()
+        assert len(sink.events) == 1, "the engine waits for its listener"
+        gate.opened.set()
+    assert sink.texts == list(pieces)
+    assert len({event.message_id for event in sink.events if isinstance(event, TextDelta)}) == 1
+
+
+@pytest.mark.requirement("M-09")
+async def test_a_session_goes_on_from_a_snapshot(bench: EngineBench, place: tuple[str, str]) -> None:
+    engine, prompts = bench.arrange([Says(("one",)), Says(("two",))])
+    session, sink = engine.open("s"), FakeEventSink()
+    await run(session, prompts[0])
+    resumed = engine.open("s", session.snapshot())
+    assert resumed.snapshot() == session.snapshot()
+    assert await run(resumed, prompts[1], sink=sink) is StopReason.END_TURN
+    remembered = {"scripted": "two", "direct": "/help", "pydantic_ai": "prompt 0"}[place[0]]
+    assert remembered in bench.told(sink)
+    assert NOTICE not in sink.text
+
+
+@pytest.mark.requirement("DESIGN-4")
+@pytest.mark.parametrize("snapshot", [b"", b"{", b"[1]", b'{"position": -1, "turns": true}', b"\xff"], ids=repr)
+async def test_a_snapshot_of_something_else_is_a_configuration_error(bench: EngineBench, snapshot: bytes) -> None:
+    engine, prompts = bench.arrange([Says(("one",))])
+    with pytest.raises(EngineError) as caught:
+        await run(engine.open("s", snapshot), prompts[0])
+    assert caught.value.kind == "configuration"
