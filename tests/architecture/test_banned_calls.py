@@ -11,6 +11,8 @@ from tests.architecture.source_tree import ROOT, calls_of, inside, source_files,
 
 RUNS_TEXT = {"exec", "eval", "builtins.exec", "builtins.eval", "os.system", "os.popen", "subprocess.getoutput"}
 
+TAKES_SHELL = {"run", "call", "check_call", "check_output", "Popen"}
+
 LOOSE_TASKS = {
     "create_task",
     "ensure_future",
@@ -26,6 +28,7 @@ STARTS_PROCESS = {"anyio.run_process", "anyio.open_process", "run_process", "ope
 # DESIGN.md, section 8: `except Exception` is legal at the wire and at the turn. Each place with its reason.
 CATCHES_ALL: dict[str, str] = {
     "adapters/acp/incoming.py": "the wire: every request is answered, whatever its handler raises",
+    "bootstrap/warm_up.py": "a thread hands what broke to the task that awaits it, unchanged",
     "adapters/acp/pending.py": "the wire: a late answer's clean-up must not end the connection",
     "application/agent.py": "the turn's owner: closing one session must not take the others along",
     "application/run_turn.py": "the turn: one that was cancelled is over, however its engine took it",
@@ -40,7 +43,7 @@ def runs_text(tree: ast.AST) -> list[str]:
     """Calls that hand text to an interpreter: exec, eval, a shell, a process started from one string."""
     found: list[str] = []
     for name, call in calls_of(tree):
-        shell = any(
+        shell = name.split(".")[-1] in TAKES_SHELL and any(
             word.arg == "shell" and not (isinstance(word.value, ast.Constant) and word.value.value is False)
             for word in call.keywords
         )

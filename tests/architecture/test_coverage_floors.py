@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pytest_mock import MockerFixture
 
 from tools import check_coverage
 
@@ -21,30 +22,30 @@ def summary(lines: tuple[int, int], branches: tuple[int, int]) -> dict[str, int]
     }
 
 
-def run(monkeypatch: pytest.MonkeyPatch, files: dict[str, dict[str, int]]) -> int:
-    monkeypatch.setattr(check_coverage, "measured", lambda: files)
-    return check_coverage.main()
+def run(mocker: MockerFixture, files: dict[str, dict[str, int]]) -> int:
+    read = mocker.patch.object(check_coverage, "measured", return_value=files)
+    code = check_coverage.main()
+    read.assert_called_once_with()
+    return code
 
 
-def test_floors_that_are_reached_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_floors_that_are_reached_pass(mocker: MockerFixture) -> None:
     files = {"domain/tool.py": summary((95, 100), (19, 20)), "adapters/acp/wire.py": summary((90, 100), (18, 20))}
-    assert run(monkeypatch, files) == 0
+    assert run(mocker, files) == 0
 
 
 @pytest.mark.parametrize("room", ["domain", "ports", "application"])
-def test_the_inside_has_the_higher_floor(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], room: str
-) -> None:
-    assert run(monkeypatch, {f"{room}/thing.py": summary((90, 100), (18, 20))}) == 1
+def test_the_inside_has_the_higher_floor(mocker: MockerFixture, capsys: pytest.CaptureFixture[str], room: str) -> None:
+    assert run(mocker, {f"{room}/thing.py": summary((90, 100), (18, 20))}) == 1
     assert f"{room}/thing.py: 10 lines, 2 branches missed" in capsys.readouterr().out
 
 
-def test_untested_branches_cannot_hide_behind_many_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run(monkeypatch, {"domain/tool.py": summary((1000, 1000), (8, 10))}) == 1
+def test_untested_branches_cannot_hide_behind_many_lines(mocker: MockerFixture) -> None:
+    assert run(mocker, {"domain/tool.py": summary((1000, 1000), (8, 10))}) == 1
 
 
-def test_the_whole_has_a_floor_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run(monkeypatch, {"adapters/acp/wire.py": summary((84, 100), (0, 0))}) == 1
+def test_the_whole_has_a_floor_too(mocker: MockerFixture) -> None:
+    assert run(mocker, {"adapters/acp/wire.py": summary((84, 100), (0, 0))}) == 1
 
 
 def test_without_data_it_fails_and_says_what_to_do(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,8 +97,40 @@ def test_make_help_lists_every_command() -> None:
         assert re.search(rf"^  make {command} +\w", done.stdout, re.MULTILINE), command
 
 
-def test_a_set_up_tree_runs_without_the_network() -> None:
-    """With its stamps in place `make demo` and `make test` start at once: no pip, no npm in what they would run."""
-    command = ["make", "--dry-run", "--no-print-directory", "demo", "lint", "docs"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert not re.search(r"pip install|npm ci", done.stdout)
+@pytest.fixture
+def set_up_tree(tmp_path: Path) -> Path:
+    """A folder that make takes for set up: an interpreter, and every stamp that its own dry run says it would leave."""
+    for name in ("Makefile", "pyproject.toml", "requirements/dev.txt", "tests/schema/package-lock.json"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv" / "bin" / "python").touch()
+    for stamp in re.findall(r"&& touch (\S+)$", dry_run(tmp_path, "demo"), re.MULTILINE):
+        (tmp_path / stamp).touch()
+    return tmp_path
+
+
+def dry_run(root: Path, *targets: str) -> str:
+    """What make would run in that folder for those targets."""
+    command = ["make", "--dry-run", "--no-print-directory", *targets]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.requirement("INTERFACES-7")
+def test_a_set_up_tree_installs_nothing(set_up_tree: Path) -> None:
+    assert "pip install" not in dry_run(set_up_tree, "demo", "lint", "docs", "bench")
+
+
+@pytest.mark.requirement("INTERFACES-7")
+def test_a_changed_lock_is_installed_again(set_up_tree: Path) -> None:
+    with (set_up_tree / "requirements" / "dev.txt").open("a", encoding="utf-8") as lock:
+        lock.write("\n")
+    assert "--require-hashes" in dry_run(set_up_tree, "demo")
+
+
+@pytest.mark.requirement("INTERFACES-7")
+def test_a_moved_tree_links_its_package_anew_without_resolving_anything(set_up_tree: Path, tmp_path: Path) -> None:
+    moved = set_up_tree.rename(tmp_path.parent / f"{tmp_path.name}-moved")
+    commands = dry_run(moved, "demo")
+    assert "--no-deps --no-build-isolation" in commands
+    assert "--require-hashes" not in commands

@@ -33,7 +33,7 @@ class RawClient:
     """A subprocess and the client's end of its pipes; lives for one `with` block, which ends the process.
 
     `updates` grows by one `(sessionId, update)` for each session/update, in order of arrival; `prompt` empties it.
-    `answer_s` adds up the time that this client itself took for the agent's requests, `asked` counts them; both are the
+    `answer_ms` adds up the time that this client itself took for the agent's requests, `asked` counts them; both are the
     reader's to reset.
     """
 
@@ -46,20 +46,22 @@ class RawClient:
         catalogue: Sequence[Json] | None = None,
         file: str = "x" * 1000,
         timeout_s: float = 60.0,
+        processor_time: bool = False,
     ) -> None:
         self.updates: list[tuple[str, Json]] = []
         self.asked: dict[str, int] = {}
-        self.answer_s = 0.0
+        self.answer_ms = 0.0
         self._cwd = cwd
         self._catalogue = catalogue
         self._file = file
         self._timeout_s = timeout_s
+        self._processor_time = processor_time
         self._answers: dict[int, Json] = {}
         self._next_id = 0
         self._buffer = b""
         self._unsent = b""
         self._stderr = (cwd / f"stderr-{time.monotonic_ns()}.txt").open("wb+")
-        self.spawned_s = time.perf_counter()
+        self._spawned_s = time.perf_counter()
         self._process = subprocess.Popen(
             list(argv),
             stdin=subprocess.PIPE,
@@ -146,6 +148,13 @@ class RawClient:
 
     # -- the process ---------------------------------------------------------------------------------------------------
 
+    def clock_ms(self) -> float:
+        """Time since the spawn: the wall's, or with `processor_time` what all threads of the process have used."""
+        if not self._processor_time:
+            return (time.perf_counter() - self._spawned_s) * 1000
+        threads = Path(f"/proc/{self._process.pid}/task").glob("*/schedstat")
+        return sum(int(thread.read_text("ascii").split()[0]) for thread in threads) / 1e6
+
     def memory_mb(self, field: str) -> float:
         """`VmRSS` or `VmHWM` of the process; not a number where there is no /proc."""
         try:
@@ -209,7 +218,7 @@ class RawClient:
             else:
                 result = answer(self, message["params"])
                 self._send({"jsonrpc": "2.0", "id": message["id"], "result": result})
-            self.answer_s += time.perf_counter() - begin_s
+            self.answer_ms += (time.perf_counter() - begin_s) * 1000
 
     def _with_stderr(self, text: str) -> str:
         self._stderr.seek(0)

@@ -79,9 +79,9 @@ def large_pieces(world: World) -> list[Row]:
             client.initialize()
             session = client.new_session()
             client.prompt(session, "hello")
-            begin_s = time.perf_counter()
+            begin_ms = client.clock_ms()
             client.prompt(session, world.command(calls=1))
-            file_ms = (time.perf_counter() - begin_s) * 1000
+            file_ms = client.clock_ms() - begin_ms
             results = _last_texts(stub, "tool")
             if not any(file in result for result in results):
                 message = (
@@ -89,9 +89,9 @@ def large_pieces(world: World) -> list[Row]:
                 )
                 raise Broken(message)
             session = client.new_session()
-            begin_s = time.perf_counter()
+            begin_ms = client.clock_ms()
             client.prompt(session, f"{prompt}\n{world.command(calls=0)}")
-            prompt_ms = (time.perf_counter() - begin_s) * 1000
+            prompt_ms = client.clock_ms() - begin_ms
             said = _last_texts(stub, "user")
             if not any(prompt in text for text in said):
                 message = f"the 1 MB prompt did not reach the model whole: {[len(text) for text in said]} characters"

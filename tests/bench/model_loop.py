@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from tests.bench.client import RawClient
 from tests.bench.corridor import CHUNKS, timed_prompt
 from tests.bench.figures import Row, ratio
 from tests.bench.world import World, expect
@@ -30,10 +31,16 @@ def pydantic_ai(world: World) -> list[Row]:
                 session = punie.new_session()
                 times["punie", "first"].append(timed_prompt(punie, session, world.command(calls=0), "0"))
                 times["punie", kind].append(timed_prompt(punie, session, text, kind))
-                times["bare", "first"].append(bare.call("run", {"prompt": world.command(calls=0)})["ms"])
-                result = bare.call("run", {"prompt": text, "history": True})
-                times["bare", kind].append(result["ms"])
-                expect(result["text"], "".join(CHUNKS) if kind == "chunks" else "0 ", "what the bare loop heard")
+                times["bare", "first"].append(_timed_run(bare, world.command(calls=0), "0", history=False))
+                times["bare", kind].append(_timed_run(bare, text, kind, history=True))
     group, name = "Pydantic AI", "bare loop"
     rows = [ratio(group, _TITLES[k], times["punie", k], (name, times["bare", k]), 1.25) for k in _COUNTS]
     return [*rows, ratio(group, "first prompt of a session", times["punie", "first"], (name, times["bare", "first"]))]
+
+
+def _timed_run(bare: RawClient, text: str, kind: str, *, history: bool) -> float:
+    begin_ms = bare.clock_ms()
+    said = bare.call("run", {"prompt": text, "history": history})["text"]
+    elapsed_ms = bare.clock_ms() - begin_ms
+    expect(said, "".join(CHUNKS) if kind == "chunks" else "0 ", "what the bare loop heard")
+    return elapsed_ms

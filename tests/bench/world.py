@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ class World:
     stub_url: str
     product: Sequence[str]
     quick: bool
+    processor_time: bool = False
 
     def repeats(self, full: int, quick: int) -> int:
         """How often a measurement is taken."""
@@ -61,11 +62,14 @@ class World:
     def punie(self, model: str = CHAT_MODEL, *, stub_url: str | None = None, **client: Any) -> RawClient:
         """The product, as an IDE starts it."""
         argv = [*self.product, "acp", "--model", model]
-        return RawClient(argv, self.environment(stub_url), cwd=self.project, **client)
+        return self._client(argv, self.environment(stub_url), **client)
 
     def floor(self, name: str, **client: Any) -> RawClient:
         """One of the scripts in floors/."""
-        return RawClient([sys.executable, str(FLOORS / f"{name}.py")], self.environment(), cwd=self.project, **client)
+        return self._client([sys.executable, str(FLOORS / f"{name}.py")], self.environment(), **client)
+
+    def _client(self, argv: Sequence[str], environment: Mapping[str, str], **client: Any) -> RawClient:
+        return RawClient(argv, environment, cwd=self.project, processor_time=self.processor_time, **client)
 
     def script(self, turns: Sequence[Sequence[Json]]) -> str:
         """A script file for the product's `script` engine; returns the model name."""
@@ -84,7 +88,7 @@ def _package_root() -> Path:
 
 
 @contextlib.contextmanager
-def the_world(product: Sequence[str] | None, *, quick: bool) -> Generator[World]:
+def the_world(product: Sequence[str] | None, *, quick: bool, processor_time: bool = False) -> Generator[World]:
     """The stub server as a process of its own, so that its work is nobody's time, and an empty home."""
     with tempfile.TemporaryDirectory(prefix="punie-bench-") as name:
         directory = Path(name).resolve()
@@ -97,7 +101,7 @@ def the_world(product: Sequence[str] | None, *, quick: bool) -> Generator[World]
             assert stub.stdout is not None
             port = stub.stdout.readline().split()[1]
             own = [sys.executable, "-m", "punie"]
-            yield World(directory, f"http://127.0.0.1:{port}/v1", list(product or own), quick)
+            yield World(directory, f"http://127.0.0.1:{port}/v1", list(product or own), quick, processor_time)
             stub.communicate()
 
 

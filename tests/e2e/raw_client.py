@@ -250,6 +250,7 @@ class RawClient:
         try:
             if gate := self.gates.get(method):
                 gate.arrived.set()
+                self.log.wake()
                 await gate.opened.wait()
             return {"result": await handler(params)}
         except RefusalError as refusal:

@@ -86,11 +86,11 @@ async def test_anything_but_an_offered_yes_leaves_the_disk_untouched(spawn: Spaw
 async def test_a_pipe_closed_in_the_face_of_a_question_is_a_denial(spawn: Spawn, project: Path):
     target = project / "notes.txt"
     async with spawn([call("write_file", path=str(target), content="overwritten")]) as ide:
+        ide.person.will("allow_once")  # too late to count
         gate = ide.hold(ASK)
         session = await ide.open(project)
         await ide.start_prompt(session)
-        with_timeout = ide.until(lambda: ide.log.count(ASK), "the question")
-        await with_timeout
+        await ide.until(gate.arrived.is_set, "the question")
         await ide.close_stdin()
         assert await ide.exit(2) == 0
         gate.open()

@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.conftest import Spawn
 from tests.e2e.ide_parts import RefusalError
 from tests.e2e.processes import gone, pid_in
-from tests.e2e.scripts import RESULT, call, text
+from tests.e2e.scripts import RESULT, call, sleep, text
 
 pytestmark = pytest.mark.anyio
 
@@ -95,6 +95,7 @@ async def test_a_background_command_answers_its_id_and_the_four_tools_act_on_it(
     script = [
         call("run_command", command="echo begun; exec sleep 60", background=True),
         RESULT,
+        sleep(0.5),
         call("get_terminal_output", terminal_id="ide-terminal-1"),
         call("kill_terminal", terminal_id="ide-terminal-1"),
         call("wait_for_terminal_exit", terminal_id="ide-terminal-1"),

@@ -74,7 +74,7 @@ async def use(project: Path) -> AsyncIterator[Use]:
     tools = {tool.name: tool for tool in PROJECT_TOOLS}
     async with LocalTerminals() as terminals:
 
-        async def call(name: str, **arguments: Any) -> ToolAnswer:
+        async def call(name: str, /, **arguments: Any) -> ToolAnswer:
             context = ToolContext("session", "call", str(project), LocalWorkspace(guard), terminals)
             return ToolAnswer.of(await tools[name].handler(arguments, context))
 

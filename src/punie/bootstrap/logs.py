@@ -6,6 +6,7 @@ import logging
 import sys
 from collections.abc import Mapping
 from logging.handlers import RotatingFileHandler
+from pathlib import Path
 
 from punie.domain.display import display_safe
 
@@ -21,9 +22,13 @@ class _SafeFormatter(logging.Formatter):
 
 
 def start_logging(environ: Mapping[str, str], log_file: str | None) -> logging.Logger:
-    """Set up the process's logging once and give its logger. `PUNIE_LOG_LEVEL` chooses the level (default INFO)."""
+    """Set up the process's logging once and give its logger. `PUNIE_LOG_LEVEL` chooses the level (default INFO).
+
+    Raises `OSError` where the file cannot be written.
+    """
     handler: logging.Handler
     if log_file is not None:
+        Path(log_file).parent.mkdir(parents=True, exist_ok=True)
         handler = RotatingFileHandler(
             log_file, maxBytes=MAX_LOG_BYTES, backupCount=KEPT_FILES, encoding="utf-8", errors="replace"
         )

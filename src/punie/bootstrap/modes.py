@@ -19,6 +19,7 @@ from punie.bootstrap.lifespan import Process
 from punie.bootstrap.logs import start_logging
 
 EXIT_DONE = 0
+EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
 _EXIT_OF = {signal.SIGINT: EXIT_INTERRUPTED, signal.SIGTERM: EXIT_TERMINATED}
@@ -66,7 +67,11 @@ def run_acp(*, model: str | None, log_file: str | None) -> int:
     """Serve one ACP client on this process's stdin and stdout; gives the exit code, or leaves with it."""
     write_fd = claim_stdout()
     read_fd = claim_stdin()
-    log = start_logging(os.environ, log_file)
+    try:
+        log = start_logging(os.environ, log_file)
+    except OSError as error:
+        sys.stderr.write(f"punie: --log-file {log_file} cannot be written: {error.strerror}. Name another file.\n")
+        return EXIT_USAGE
     mode = AcpMode(os.environ, {"model": model}, log)
     code = anyio.run(mode.run, read_fd, write_fd)
     logging.shutdown()

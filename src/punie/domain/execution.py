@@ -45,9 +45,9 @@ class CallLife:
 
 
 def cut(text: str, limit_bytes: int) -> str:
-    """The text, or its head and tail with a line between them that says how much was left out.
+    """The text, or its head and tail under a first line that says how much of it is there.
 
-    `limit_bytes` counts UTF-8; no character is torn.
+    `limit_bytes` counts UTF-8, the lines that say so not counted; no character is torn.
     """
     if len(text) * 4 <= limit_bytes:
         return text
@@ -57,4 +57,5 @@ def cut(text: str, limit_bytes: int) -> str:
     head, tail = limit_bytes * 2 // 3, limit_bytes - limit_bytes * 2 // 3
     first = data[:head].decode("utf-8", "ignore")
     last = data[len(data) - tail :].decode("utf-8", "ignore")
-    return f"{first}\n[... {len(data) - limit_bytes} of {len(data)} bytes left out ...]\n{last}"
+    said = f"[truncated: {limit_bytes} of {len(data)} bytes shown, the middle left out]"
+    return f"{said}\n{first}\n[... {len(data) - limit_bytes} bytes left out here ...]\n{last}"

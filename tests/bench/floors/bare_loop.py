@@ -1,13 +1,12 @@
 """Floor: a bare Pydantic AI loop on the same model endpoint: no ACP, no tool desk, no permission, no session.
 
-Reads requests `{"id": N, "params": {"prompt": ..., "history": bool}}`, a line each, and answers with what it measured
-itself: milliseconds from the prompt to the end of the run, all events consumed. `history` keeps the messages of the run
-before. The only tool, read_file, returns a constant.
+Reads requests `{"id": N, "params": {"prompt": ..., "history": bool}}`, a line each, and answers `{"text": ...}` when the run
+has ended and all its events were consumed. `history` keeps the messages of the run before. The only tool, read_file,
+returns a constant.
 """
 
 import json
 import sys
-import time
 from typing import Any
 
 import anyio
@@ -31,7 +30,6 @@ async def read_file(path: str) -> str:
 async def run(prompt: str, history: list[ModelMessage]) -> tuple[dict[str, Any], list[ModelMessage]]:
     """One run, node by node (the cheapest of the library's streaming ways), every event looked at."""
     pieces: list[str] = []
-    begin = time.perf_counter()
     async with agent.iter(prompt, message_history=history) as turn:
         async for node in turn:
             if Agent.is_model_request_node(node) or Agent.is_call_tools_node(node):
@@ -41,9 +39,8 @@ async def run(prompt: str, history: list[ModelMessage]) -> tuple[dict[str, Any],
                             pieces.append(event.delta.content_delta)
                         elif isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
                             pieces.append(event.part.content)
-    elapsed_ms = (time.perf_counter() - begin) * 1000
     assert turn.result is not None
-    return {"ms": elapsed_ms, "text": "".join(pieces)}, turn.result.all_messages()
+    return {"text": "".join(pieces)}, turn.result.all_messages()
 
 
 async def main() -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from attrs import define, field
-from dulwich.index import Index
+from dulwich.index import Index, IndexEntry
 from dulwich.object_format import DEFAULT_OBJECT_FORMAT, ObjectFormat
 from dulwich.object_store import iter_tree_contents
-from dulwich.objects import ObjectID
+from dulwich.objects import Blob, ObjectID
 from dulwich.objects import Commit as GitCommit
 from dulwich.refs import HEADREF
 from dulwich.repo import Repo
@@ -67,7 +67,7 @@ class Checkout:
         if head is None:
             return None
         commit = self.repo.object_store[head]
-        assert isinstance(commit, GitCommit)  # noqa: S101 - a damaged repository otherwise, said so by the caller
+        assert isinstance(commit, GitCommit)
         return commit.tree
 
     def head_entries(self) -> TreeEntries:
@@ -77,6 +77,13 @@ class Checkout:
             return {}
         found = iter_tree_contents(self.repo.object_store, tree)
         return {item.path: (item.mode, item.sha) for item in found if item.path and item.mode and item.sha}
+
+    def stored(self, sha: ObjectID) -> bytes:
+        """The bytes of a stored file; none where it is missing (a partial clone) or no file (a submodule)."""
+        if sha not in self.repo.object_store:
+            return b""
+        found = self.repo.object_store[sha]
+        return found.data if isinstance(found, Blob) else b""
 
     def sees(self, path: bytes) -> bool:
         """Whether a path of the index or a tree is a plain one and inside the session's roots."""
@@ -133,6 +140,15 @@ class Checkout:
         return os.fsencode(os.path.relpath(real, self.top)) if real != self.top else b""
 
 
+def entry_of(index: Index, path: bytes) -> IndexEntry | None:
+    """The index entry of a path; None where there is none, or a conflict."""
+    try:
+        found = index[path]
+    except KeyError:
+        return None
+    return found if isinstance(found, IndexEntry) else None
+
+
 def _content(folder: int, name: str) -> bytes | None:
     known = os.stat(name, dir_fd=folder, follow_symlinks=False)
     if stat.S_ISLNK(known.st_mode):
@@ -140,14 +156,16 @@ def _content(folder: int, name: str) -> bytes | None:
     if not stat.S_ISREG(known.st_mode):
         return None
     if known.st_size > FILE_LIMIT_BYTES:
-        raise ToolFailedError(f"{name} is too large for Punie's git tools ({known.st_size} bytes). Use git with run_command.")
+        raise ToolFailedError(
+            f"{name} is too large for Punie's git tools ({known.st_size} bytes). Use git with run_command."
+        )
     descriptor = os.open(name, _READ_FLAGS, dir_fd=folder)
     with os.fdopen(descriptor, "rb") as file:
         return file.read(FILE_LIMIT_BYTES)
 
 
 @contextmanager
-def open_checkout(cwd: str, roots: tuple[str, ...]) -> Iterator[Checkout]:
+def open_checkout(cwd: str, roots: tuple[str, ...]) -> Generator[Checkout]:
     """The repository around `cwd`, closed at the end. Raises `ToolFailedError` where there is none."""
     start = os.path.realpath(cwd)
     top = _top_of(start)

@@ -8,12 +8,12 @@ import time
 from collections.abc import Iterable
 
 from attrs import frozen
-from dulwich.index import Index, IndexEntry, commit_tree, index_entry_from_stat
-from dulwich.objects import Blob, ObjectID, S_ISGITLINK
+from dulwich.index import Index, commit_tree, index_entry_from_stat
+from dulwich.objects import S_ISGITLINK, Blob, ObjectID
 from dulwich.objects import Commit as GitCommit
 from dulwich.refs import HEADREF
 
-from punie.adapters.git.checkout import Checkout
+from punie.adapters.git.checkout import Checkout, entry_of
 from punie.adapters.git.conversion import Conversion
 from punie.adapters.git.history import shown_commit
 from punie.adapters.git.ignoring import UntrackedFiles
@@ -43,7 +43,9 @@ def commit_paths(checkout: Checkout, message: str, paths: tuple[str, ...]) -> Co
     index = checkout.index()
     require_full_index(index)
     if index.has_conflicts():
-        raise ToolFailedError("There are conflicts that are not resolved, so nothing was committed. Resolve them first.")
+        raise ToolFailedError(
+            "There are conflicts that are not resolved, so nothing was committed. Resolve them first."
+        )
     before = _stamp(index)
     wanted = _wanted(checkout, index, paths)
     conversion = Conversion(checkout)
@@ -122,14 +124,13 @@ def _stored(checkout: Checkout, conversion: Conversion, index: Index, path: byte
     data = checkout.read(path) if known is not None else None
     if known is None or data is None:
         return None
-    found = index[path] if path in index else None
-    entry = found if isinstance(found, IndexEntry) else None
+    entry = entry_of(index, path)
     if not stat.S_ISLNK(known.st_mode):
         data = conversion.clean(path, data, entry)
     blob = Blob.from_string(data)
     checkout.repo.object_store.add_object(blob)
     mode = conversion.mode(known.st_mode, None if entry is None else entry.mode)
-    return _NewFile(mode, blob.get_id(checkout.object_format), known)
+    return _NewFile(mode, ObjectID(blob.get_id(checkout.object_format)), known)
 
 
 def _tree(checkout: Checkout, files: dict[bytes, _NewFile | None]) -> ObjectID:

@@ -8,7 +8,6 @@ from functools import cached_property
 from dulwich.attrs import GitAttributes
 from dulwich.index import IndexEntry, cleanup_mode
 from dulwich.line_ending import CRLFAction, line_ending_filter_for_action, read_eol_config, resolve_crlf_action
-from dulwich.objects import Blob
 
 from punie.adapters.git.checkout import Checkout
 from punie.domain.errors import ToolFailedError
@@ -65,7 +64,4 @@ class Conversion:
                 )
 
     def _store_has_crlf(self, entry: IndexEntry | None) -> bool:
-        if entry is None:
-            return False
-        blob = self._checkout.repo.object_store[entry.sha]
-        return isinstance(blob, Blob) and b"\r\n" in blob.data
+        return entry is not None and b"\r\n" in self._checkout.stored(entry.sha)

@@ -9,7 +9,7 @@ from attrs import frozen
 from dulwich.index import Index, IndexEntry, cleanup_mode
 from dulwich.objects import Blob, ObjectID
 
-from punie.adapters.git.checkout import Checkout
+from punie.adapters.git.checkout import Checkout, entry_of
 from punie.adapters.git.conversion import Conversion
 from punie.adapters.git.status import changed_paths, staged_paths
 from punie.domain.paths import is_secret
@@ -47,14 +47,11 @@ def read_diff(checkout: Checkout, path: str | None, *, staged: bool) -> str:
     return "".join(parts)
 
 
-def _sides(
-    checkout: Checkout, index: Index, paths: list[bytes], *, staged: bool
-) -> Iterator[tuple[bytes, Side, Side]]:
+def _sides(checkout: Checkout, index: Index, paths: list[bytes], *, staged: bool) -> Iterator[tuple[bytes, Side, Side]]:
     head = checkout.head_entries() if staged else {}
     conversion = Conversion(checkout)
     for path in paths:
-        entry = index[path] if path in index else None
-        indexed = entry if isinstance(entry, IndexEntry) else None
+        indexed = entry_of(index, path)
         middle = Side() if indexed is None else _stored(checkout, cleanup_mode(indexed.mode), indexed.sha)
         if staged:
             known = head.get(path)
@@ -64,8 +61,7 @@ def _sides(
 
 
 def _stored(checkout: Checkout, mode: int, sha: ObjectID) -> Side:
-    found = checkout.repo.object_store[sha] if sha in checkout.repo.object_store else None
-    return Side(mode, found.data if isinstance(found, Blob) else b"", sha)
+    return Side(mode, checkout.stored(sha), sha)
 
 
 def _on_disk(checkout: Checkout, conversion: Conversion, path: bytes, entry: IndexEntry | None) -> Side:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 
 from dulwich.objects import Commit as GitCommit
 
@@ -44,4 +44,4 @@ def _time(seconds: float, offset_s: int) -> str:
         zone = timezone(timedelta(seconds=offset_s))
         return datetime.fromtimestamp(seconds, zone).isoformat(timespec="seconds")
     except (ValueError, OverflowError, OSError):  # a commit may claim any number
-        return datetime.fromtimestamp(0, timezone.utc).isoformat(timespec="seconds")
+        return datetime.fromtimestamp(0, UTC).isoformat(timespec="seconds")

@@ -62,16 +62,21 @@ class UntrackedFiles:
             path = folder + b"/" + name if folder else name
             if path in self.tracked or name == b".git" or _ignored(stack, path, is_folder=is_folder):
                 continue
-            if not is_folder:
-                if is_file and self.checkout.sees(path):
-                    yield path
-            elif depth < _DEPTH_LIMIT and self._may_hold_visible(path) and not _is_repository(os.path.join(full, name)):
-                whole = collapse and path not in self._tracked_folders and self.checkout.sees(path)
-                inside = self._below(path, stack, depth + 1, collapse=collapse and not whole)
-                if not whole:
-                    yield from inside
-                elif next(inside, None) is not None:
-                    yield path + b"/"
+            if is_folder:
+                yield from self._folder(path, stack, depth + 1, collapse=collapse)
+            elif is_file and self.checkout.sees(path):
+                yield path
+
+    def _folder(self, path: bytes, stack: Stack, depth: int, *, collapse: bool) -> Iterator[bytes]:
+        nested = os.path.lexists(os.path.join(os.fsencode(self.checkout.top), path, b".git"))
+        if nested or depth > _DEPTH_LIMIT or not self._may_hold_visible(path):
+            return
+        whole = collapse and path not in self._tracked_folders and self.checkout.sees(path)
+        inside = self._below(path, stack, depth, collapse=collapse and not whole)
+        if not whole:
+            yield from inside
+        elif next(inside, None) is not None:
+            yield path + b"/"
 
     def _may_hold_visible(self, path: bytes) -> bool:
         full = self.checkout.full(path)
@@ -88,10 +93,6 @@ def _entries(folder: bytes) -> list[tuple[bytes, bool, bool]]:
     except OSError:  # closed to us
         return []
     return sorted(found)
-
-
-def _is_repository(folder: bytes) -> bool:
-    return os.path.lexists(os.path.join(folder, b".git"))
 
 
 def _ignored(stack: Stack, path: bytes, *, is_folder: bool) -> bool:

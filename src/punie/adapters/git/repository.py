@@ -99,7 +99,7 @@ class DulwichRepository(Repository):
         return await anyio.to_thread.run_sync(in_thread, abandon_on_cancel=abandon, limiter=self._threads)
 
 
-class _in_words:  # noqa: N801 - reads as a phrase where it is used
+class _in_words:
     """Says what a damaged or unusual repository did, in words for a model; dulwich has no common error class."""
 
     def __enter__(self) -> None:

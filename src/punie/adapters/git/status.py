@@ -7,9 +7,9 @@ import stat
 from collections.abc import Iterator
 
 from dulwich.index import ConflictedIndexEntry, Index, IndexEntry, cleanup_mode
-from dulwich.objects import Blob, S_ISGITLINK
+from dulwich.objects import S_ISGITLINK, Blob
 
-from punie.adapters.git.checkout import Checkout
+from punie.adapters.git.checkout import Checkout, entry_of
 from punie.adapters.git.conversion import Conversion
 from punie.adapters.git.ignoring import UntrackedFiles
 from punie.domain.errors import ToolFailedError
@@ -32,9 +32,10 @@ def staged_paths(checkout: Checkout, index: Index) -> Iterator[bytes]:
     """Paths whose index entry differs from the last commit."""
     entries = checkout.head_entries()
     for path, (mode, sha) in entries.items():
-        entry = index[path] if path in index else None
-        same = isinstance(entry, IndexEntry) and (entry.sha, cleanup_mode(entry.mode)) == (sha, mode)
-        if not same and not isinstance(entry, ConflictedIndexEntry) and checkout.sees(path):
+        entry = entry_of(index, path)
+        same = entry is not None and (entry.sha, cleanup_mode(entry.mode)) == (sha, mode)
+        conflict = entry is None and path in index
+        if not same and not conflict and checkout.sees(path):
             yield path
     for path, entry in index.items():
         if path not in entries and isinstance(entry, IndexEntry) and checkout.sees(path):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 # Linux opens a folder that may be passed through but not listed with O_PATH; macOS has O_SEARCH for that.
@@ -40,7 +40,7 @@ class MissingFolderError(FileNotFoundError):
 
 
 @contextmanager
-def opened_folder(path: str, *, make: bool = False) -> Iterator[int]:
+def opened_folder(path: str, *, make: bool = False) -> Generator[int]:
     """A descriptor of the folder `path` (absolute, its links already followed), for `dir_fd`.
 
     A link met on the way means that the path changed since it was checked: `NotADirectoryError` or `OSError`. With
@@ -89,7 +89,7 @@ def _remove_empty(parent: int, name: str) -> None:
 
 
 def open_file(folder: int, name: str) -> int:
-    """A descriptor for reading the regular file `name` of an opened folder; raises `NotAFileError` for anything else."""
+    """A descriptor for reading the regular file `name` of an opened folder; `NotAFileError` for anything else."""
     _require_regular(os.stat(name, dir_fd=folder, follow_symlinks=False))  # opening a device may have effects
     found = os.open(name, READ_FLAGS, dir_fd=folder)
     try:
@@ -111,7 +111,7 @@ def existing_file(folder: int, name: str) -> os.stat_result | None:
 
 
 def read_at_most(descriptor: int, limit_bytes: int) -> bytes:
-    """The file's bytes from here on, one more than `limit_bytes` at most: a longer answer means that it is too large."""
+    """The file's bytes from here on, one more than `limit_bytes` at most: such an answer means that it is too large."""
     chunks: list[bytes] = []
     left = limit_bytes + 1
     while left > 0 and (chunk := os.read(descriptor, min(left, 1 << 20))):

@@ -58,7 +58,7 @@ class LocalPathGuard(PathGuard):
 
 
 def resolve(path: str) -> str | None:
-    """The path with every link followed, also in parts after the deepest that exists; None where that cannot be told."""
+    """The path with every link followed, dangling ones too; None where it cannot be told where it leads."""
     try:
         if len(os.fsencode(path)) > PATH_LIMIT_BYTES or "\0" in path:
             return None

@@ -12,6 +12,8 @@ import select
 import shutil
 import subprocess
 
+from attrs import frozen
+
 from punie.adapters.local.child_environment import child_environment
 from punie.adapters.local.ignore_rules import IgnoreRules
 from punie.adapters.local.stop_flag import StopFlag
@@ -29,6 +31,15 @@ _OPTIONS = (
 )  # fmt: skip
 
 
+@frozen
+class Candidates:
+    """Absolute paths in path order; how many files were searched (0: not heard), and whether it got to the end."""
+
+    paths: tuple[str, ...]
+    searched: int
+    complete: bool
+
+
 class RipgrepUnusableError(Exception):
     """This ripgrep cannot do it (too old, broken): the caller searches without it."""
 
@@ -43,12 +54,8 @@ def find_ripgrep(name: str, roots: tuple[str, ...]) -> str | None:
 
 def candidates(
     program: str, text: str, start: str, rules: IgnoreRules, stop: StopFlag, *, case_sensitive: bool
-) -> tuple[list[str], int | None, bool]:
-    """Absolute paths of files below `start` that seem to hold `text`, in path order.
-
-    With it how many files were searched (None where that was not heard), and whether it got to the end. Blocks;
-    raises `RipgrepUnusableError`.
-    """
+) -> Candidates:
+    """The files below `start` that seem to hold `text`. Blocks; raises `RipgrepUnusableError`."""
     options = [*_OPTIONS, "--case-sensitive" if case_sensitive else "--ignore-case"]
     if rules.start_is_ignored or not rules.in_repository:
         options.append("--no-ignore-parent")  # rules from above the session's root are none of ours
@@ -89,10 +96,10 @@ def _output(process: subprocess.Popen[bytes], stop: StopFlag) -> tuple[bytes, bo
     return b"".join(said), False
 
 
-def _understood(said: bytes, *, complete: bool) -> tuple[list[str], int | None, bool]:
+def _understood(said: bytes, *, complete: bool) -> Candidates:
     *paths, summary = said.split(b"\0")
     searched = re.search(rb"(\d+) files? searched", summary)
     if complete and searched is None:  # it says so at the end of every search that took place
         raise RipgrepUnusableError("it gave no summary")
     found = sorted((os.fsdecode(path) for path in paths), key=lambda path: path.split("/"))
-    return found, int(searched[1]) if searched else None, complete
+    return Candidates(tuple(found), int(searched[1]) if searched else 0, complete)

@@ -6,6 +6,7 @@ import os
 import secrets
 import signal
 from types import TracebackType
+from typing import Self
 
 import anyio
 import anyio.lowlevel
@@ -56,7 +57,7 @@ class LocalTerminals(Terminals):
         self._mark = secrets.token_hex(16)
         self._tasks: TaskGroup | None = None
 
-    async def __aenter__(self) -> LocalTerminals:
+    async def __aenter__(self) -> Self:
         self._tasks = anyio.create_task_group()
         await self._tasks.__aenter__()
         return self
@@ -86,14 +87,14 @@ class LocalTerminals(Terminals):
         tasks = self._running_tasks()
         if len(self._terminals) >= TERMINAL_LIMIT:
             raise ToolFailedError(
-                f"This session holds {TERMINAL_LIMIT} terminals, so no other was started. Release some with release_terminal."
+                f"This session holds {TERMINAL_LIMIT} terminals, so no other was started. "
+                "Release some with release_terminal."
             )
         environment = child_environment(os.environ) | {MARK: self._mark}
         process = await anyio.to_thread.run_sync(start_process, command, environment)
         try:
             await anyio.lowlevel.checkpoint_if_cancelled()
-            if self._tasks is not tasks:
-                raise ToolFailedError("The session was closed while the program started; it was ended again.")
+            self._running_tasks()  # the session may have been closed meanwhile
         except BaseException:  # nobody would ever learn its id
             process.abandon()
             raise

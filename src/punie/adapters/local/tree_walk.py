@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 
 from attrs import define, frozen
 
-from punie.adapters.local.folders import LIST_FLAGS
+from punie.adapters.local.folders import LIST_FLAGS, opened_folder
 from punie.adapters.local.ignore_rules import IgnoreRules
 from punie.adapters.local.stop_flag import StopFlag
+from punie.domain.errors import ToolFailedError
 
 ENTRY_LIMIT = 200_000
 """Entries looked at in one walk."""
@@ -93,3 +95,27 @@ def _entry(folder: str, folder_fd: int, item: os.DirEntry[str]) -> Entry:
     except OSError:  # gone by now: neither
         is_link = is_folder = is_file = False
     return Entry(folder, item.name, folder_fd, is_folder, is_file, is_link)
+
+
+@contextmanager
+def opened_start(path: str) -> Generator[int]:
+    """The start of a walk as a descriptor that can be listed; failures as `ToolFailedError`."""
+    folder, name = os.path.split(path)
+    try:
+        with opened_folder(folder) as parent:
+            descriptor = os.open(name or ".", LIST_FLAGS, dir_fd=parent)
+    except FileNotFoundError:
+        raise ToolFailedError(f"{path} does not exist. List a folder above it to see what is there.") from None
+    except NotADirectoryError:
+        raise ToolFailedError(f"{path} is not a folder. read_file reads a file.") from None
+    except OSError as error:
+        raise ToolFailedError(f"{path} cannot be listed: {error.strerror or error}.") from None
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def shown(path: str) -> str:
+    """The path as text that can be sent: bytes of a name that are no UTF-8 show as U+FFFD."""
+    return os.fsencode(path).decode("utf-8", "replace")

@@ -9,7 +9,7 @@ import itertools
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
 
@@ -152,7 +152,7 @@ def _slice(path: str, text: str, line_1based: int, limit_lines: int | None) -> s
     if not part and start and limit_lines != 0:
         count = text.count("\n") + (not text.endswith("\n") and bool(text))
         if start > count:
-            raise ToolFailedError(f"{path} has {count} lines, so there is no line {line_1based}. Ask for an earlier one.")
+            raise ToolFailedError(f"{path} has {count} lines; there is no line {line_1based}. Ask for an earlier one.")
     return part
 
 
@@ -252,7 +252,7 @@ _REASONS = {
 
 
 @contextmanager
-def _in_words(path: str, done: str) -> Iterator[None]:
+def _in_words(path: str, done: str) -> Generator[None]:
     try:
         yield
     except NotAFileError as error:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeAlias
 
 import httpx2
 from attrs import define, field
-from pydantic_ai import Agent
+from pydantic_ai import Agent, AgentRun
 from pydantic_ai.exceptions import AgentRunError, UsageLimitExceeded, UserError
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model
@@ -70,6 +70,15 @@ def _agent(settings: ModelSettings) -> DeskAgent:
     )
 
 
+@define(eq=False)
+class _Attempt:
+    """What one turn leaves behind, however it ends."""
+
+    model: StreamedModel
+    deps: TurnDeps
+    run: AgentRun[TurnDeps, Answer] | None = None
+
+
 @define
 class Conversation:
     """Lives as long as its session; one turn at a time."""
@@ -85,50 +94,49 @@ class Conversation:
     async def run(self, turn: Turn, *, tools: ToolDoor, events: EventSink) -> StopReason:
         """Run one turn; see the port `EngineSession`."""
         await self._kit.enter()
-        model = StreamedModel(self._kit.model, turn.id, events)
-        deps = TurnDeps(turn.session_id, tools, self._listed)
+        attempt = _Attempt(
+            StreamedModel(self._kit.model, turn.id, events), TurnDeps(turn.session_id, tools, self._listed)
+        )
         try:
-            return await self._work(turn, model, deps)
+            return await self._work(turn, attempt)
+        except TurnStopped as stopped:
+            refused = stopped.reason is StopReason.REFUSAL
+            self._keep(attempt, refused=refused)
+            return stopped.reason
+        except UsageLimitExceeded:
+            self._keep(attempt)
+            return StopReason.MAX_TURN_REQUESTS
         except (AgentRunError, UserError, httpx2.HTTPError) as error:
+            self._keep(attempt, refused=True)
             raise run_error(error, self._kit.reached) from error
+        except BaseException:
+            self._keep(attempt)
+            raise
 
-    async def _work(self, turn: Turn, model: StreamedModel, deps: TurnDeps) -> StopReason:
+    async def _work(self, turn: Turn, attempt: _Attempt) -> StopReason:
         async with self._kit.agent.iter(
             user_content(turn.prompt),
             message_history=self._history or None,
-            model=model,
+            model=attempt.model,
             instructions=encodable(turn.instructions) or None,
-            deps=deps,
+            deps=attempt.deps,
             usage_limits=UsageLimits(request_limit=turn.limits.max_requests),
             infer_name=False,
         ) as run:
-            try:
-                async for _ in run:
-                    pass
-            except TurnStopped as stopped:
-                refused = stopped.reason is StopReason.REFUSAL
-                self._keep(run.new_messages(), None if refused else model.left_over, only_if_answered=refused)
-                return stopped.reason
-            except UsageLimitExceeded:
-                self._keep(run.new_messages(), None)
-                return StopReason.MAX_TURN_REQUESTS
-            except (AgentRunError, UserError, httpx2.HTTPError):
-                self._keep(run.new_messages(), model.left_over, only_if_answered=True)
-                raise
-            except BaseException:
-                self._keep(run.new_messages(), model.left_over)
-                raise
+            attempt.run = run
+            async for _ in run:
+                pass
             self._history += lasting(run.new_messages())
         return StopReason.END_TURN
 
-    def _keep(
-        self, new: Sequence[ModelMessage], left_over: ModelResponse | None, *, only_if_answered: bool = False
-    ) -> None:
-        """Add what a broken-off turn said and did.
+    def _keep(self, attempt: _Attempt, *, refused: bool = False) -> None:
+        """Add what a turn that was broken off had said and done; only now, as its tasks are done.
 
-        A prompt that the provider refused before anything came of it is forgotten: it would be refused again with
-        every prompt that follows.
+        A prompt that was refused before anything came of it is forgotten: it would be refused again with every prompt
+        that follows. So is a refused answer.
         """
-        answered = left_over is not None or any(isinstance(message, ModelResponse) for message in new)
-        if answered or not only_if_answered:
-            self._history = mended([*self._history, *new], left_over)
+        new = attempt.run.new_messages() if attempt.run is not None else []
+        left_over = attempt.model.left_over
+        if refused and left_over is None and not any(isinstance(message, ModelResponse) for message in new):
+            return
+        self._history = mended([*self._history, *new], left_over, attempt.deps.finished)

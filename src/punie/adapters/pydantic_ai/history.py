@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pydantic import ValidationError
@@ -12,6 +12,8 @@ from pydantic_ai.messages import (
     ModelRequest,
     ModelResponse,
     TextPart,
+    ToolCallPart,
+    ToolReturnPart,
     repair_messages,
 )
 
@@ -36,10 +38,36 @@ def lasting(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
     ]
 
 
-def mended(messages: Sequence[ModelMessage], left_over: ModelResponse | None) -> list[ModelMessage]:
-    """The messages of a turn that did not end well, valid for a next request: every call has a result."""
-    whole = [*messages, left_over] if left_over is not None else list(messages)
-    return repair_messages(lasting(whole))
+def mended(
+    messages: Sequence[ModelMessage], left_over: ModelResponse | None, finished: Mapping[str, ToolReturnPart]
+) -> list[ModelMessage]:
+    """The messages of a turn that did not end well, valid for a next request: every call has a result.
+
+    `finished` holds the results of calls that were done when the turn was broken off; the library has not always got
+    round to them by then. The other open calls get a result that says that they were interrupted.
+    """
+    whole = lasting(messages)
+    if left_over is not None:
+        whole.append(left_over)
+    missing = [finished[call_id] for call_id in _open_calls(whole) if call_id in finished]
+    if missing:
+        whole.append(ModelRequest(parts=missing, state="interrupted"))
+    return repair_messages(whole)
+
+
+def _open_calls(messages: Sequence[ModelMessage]) -> list[str]:
+    """The ids of the calls of the last answer that have no result yet."""
+    last = max((n for n, message in enumerate(messages) if isinstance(message, ModelResponse)), default=None)
+    if last is None:
+        return []
+    answered = {
+        part.tool_call_id
+        for message in messages[last + 1 :]
+        for part in message.parts
+        if isinstance(part, ToolReturnPart)
+    }
+    calls = (part.tool_call_id for part in messages[last].parts if isinstance(part, ToolCallPart))
+    return [call_id for call_id in calls if call_id not in answered]
 
 
 def dump(messages: Sequence[ModelMessage]) -> bytes:

@@ -36,7 +36,10 @@ def build_model(name: str, settings: ModelSettings) -> Model:
     }
 
     def provider(provider_name: str) -> Provider[Any]:
-        return infer_provider_class(provider_name)(**given)
+        made = infer_provider_class(provider_name)
+        for key in given.keys() - inspect.signature(made).parameters.keys():
+            raise UserError(f"the provider {provider_name} takes no {key} of its own")
+        return made(**given)
 
     try:
         model = infer_model(name, provider if given else infer_provider)

@@ -73,7 +73,7 @@ class StreamedModel(WrapperModel):
             self.left_over = None if opened is None else unfinished(opened.get())
             raise
         if (reason := _STOPS.get(response.finish_reason or "")) is not None:
-            self.left_over = unfinished(response)
+            self.left_over = unfinished(response) if reason is StopReason.MAX_TOKENS else None
             raise TurnStopped(reason)
         _tell_apart(response)
         return response

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from attrs import define, field
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ToolFailed
-from pydantic_ai.messages import BinaryContent, ModelResponse, ToolCallPart
+from pydantic_ai.messages import ModelResponse, ToolCallPart, ToolReturnPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
@@ -34,11 +33,16 @@ class Listed:
 
 @define
 class TurnDeps:
-    """What the library hands back to the toolset; lives as long as the turn."""
+    """What the library hands back to the toolset; lives as long as the turn.
+
+    `finished` holds the results of the current answer's calls by their ids, for a turn that is broken off before the
+    library has written them down.
+    """
 
     session_id: str
     door: ToolDoor
     listed: Listed
+    finished: dict[str, ToolReturnPart] = field(factory=dict)
 
 
 class AnyArguments:
@@ -84,10 +88,13 @@ class DeskToolset(AbstractToolset[TurnDeps]):
         """
         call = _called(ctx.tool_call_id or name, name, tool_args[_WRITTEN])
         result = await ctx.deps.door.call(call)
-        if result.outcome in {ToolOutcome.FAILED, ToolOutcome.CANCELLED}:
-            raise ToolFailed(_text_of(result))
+        text = _text_of(result)
+        failed = result.outcome in {ToolOutcome.FAILED, ToolOutcome.CANCELLED}
+        ctx.deps.finished[call.id] = ToolReturnPart(name, text, call.id, outcome="failed" if failed else "success")
+        if failed:
+            raise ToolFailed(text)
         pictures = [seen for block in result.content if isinstance(block, Image) and (seen := picture(block))]
-        return _with_pictures(_text_of(result), pictures)
+        return [text, *pictures] if pictures else text
 
     def unknown(self, name: str) -> ToolsetTool[TurnDeps]:
         """A stand-in for a name that was not offered: the desk is to refuse it, and to show that it did."""
@@ -121,6 +128,7 @@ class OnlyTheDesk(AbstractCapability[TurnDeps]):
         self, ctx: RunContext[TurnDeps], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
         """Add the names that the model made up to this step's tools: the answer is whole, no call of it ran yet."""
+        ctx.deps.finished.clear()  # those of the answer before: the library has them, and servers may use an id again
         tools = ctx.tool_manager.tools if ctx.tool_manager is not None else None
         if tools is not None:
             for part in response.parts:
@@ -149,10 +157,6 @@ def _text_of(result: ToolResult) -> str:
 
 def _linked(block: EmbeddedResource | ResourceLink) -> str:
     return (block.text or block.uri) if isinstance(block, EmbeddedResource) else block.uri
-
-
-def _with_pictures(text: str, pictures: Sequence[BinaryContent]) -> str | list[str | BinaryContent]:
-    return [text, *pictures] if pictures else text
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator
 from itertools import islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from attrs import frozen
 
 from punie.adapters.schema.problems import in_words, shortened
-from punie.adapters.schema.references import count_patterns, remote_reference
+from punie.adapters.schema.references import SchemaReferences
 from punie.domain.json_value import JsonObject, thaw_object
 from punie.ports.argument_validator import ArgumentValidator
 
@@ -90,15 +90,17 @@ class JsonSchemaRsValidator(ArgumentValidator):
         return compiled
 
     def _compiled_by_text(self, schema: JsonObject) -> _Compiled:
-        if not isinstance(schema, Mapping):
-            return _Compiled(problem="it is not a JSON object")
         try:
             plain = thaw_object(schema)
             text = json.dumps(plain)
+        except AttributeError:
+            return _Compiled(problem="it is not a JSON object")
         except (TypeError, ValueError, RecursionError):
             return _Compiled(problem="it is not a JSON value that can be read (not JSON, or nested too deeply)")
         if len(text) > SCHEMA_LIMIT_CHARS:
-            return _Compiled(problem=f"it is too large: {len(text)} characters of JSON, the limit is {SCHEMA_LIMIT_CHARS}")
+            return _Compiled(
+                problem=f"it is too large: {len(text)} characters of JSON, at most {SCHEMA_LIMIT_CHARS} fit"
+            )
         compiled = self._by_text.get(text)
         if compiled is None:
             compiled = _compile(plain)
@@ -127,7 +129,11 @@ def _is_small(arguments: object) -> bool:
     seen = 0
     while ahead and seen <= SMALL_VALUES:
         value = ahead.pop()
-        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        inner: Collection[object] = ()
+        if isinstance(value, dict):
+            inner = cast("dict[str, object]", value).values()
+        elif isinstance(value, list):
+            inner = cast("list[object]", value)
         seen += 1 + len(inner)
         ahead.extend(islice(inner, SMALL_VALUES))
     return seen <= SMALL_VALUES
@@ -139,12 +145,13 @@ def _bound(cache: OrderedDict[Any, Any]) -> None:
 
 
 def _compile(schema: dict[str, object]) -> _Compiled:
-    problem = _shape_problem(schema)
+    references = SchemaReferences(schema)
+    problem = _shape_problem(schema, references)
     if problem is not None:
         return _Compiled(problem=problem)
     import jsonschema_rs  # 14 ms of CPU: loaded with the first session, never before `initialize` is answered
 
-    per_pattern = min(PATTERN_LIMIT_BYTES, PATTERN_BUDGET_BYTES // max(1, count_patterns(schema)))
+    per_pattern = min(PATTERN_LIMIT_BYTES, PATTERN_BUDGET_BYTES // max(1, references.patterns))
     linear = jsonschema_rs.RegexOptions(size_limit=per_pattern)
     stepped = jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACK_LIMIT, size_limit=per_pattern)
     first = _compile_with(schema, linear)
@@ -183,14 +190,16 @@ def _retrieve_nothing(uri: str) -> Any:
     raise ValueError("only references inside the schema are followed")
 
 
-def _shape_problem(schema: dict[str, object]) -> str | None:
+def _shape_problem(schema: dict[str, object], references: SchemaReferences) -> str | None:
     kind = schema.get("type", "object")
     if kind != "object" and not (isinstance(kind, list) and "object" in kind):
         return shortened(f"its type is {json.dumps(kind)}, but a tool's arguments are an object")
     draft = schema.get("$schema", "")
     if not isinstance(draft, str):
         return "its $schema is not a string"
-    reference = remote_reference(schema)
-    if reference is not None:
-        return shortened(f"it refers to another document, {reference!r}; only references inside the schema are followed")
+    remote = references.remote
+    if remote is not None:
+        return shortened(f"it refers to another document, {remote!r}; only references inside it are followed")
+    if references.multiply:
+        return "its references multiply so far that checking one value could take for ever"
     return None

@@ -1,69 +1,130 @@
-"""Which documents a JSON Schema refers to, found without reading any of them."""
+"""Which documents a JSON Schema refers to, and how much work its references make, without reading or running any."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from urllib.parse import urldefrag, urljoin
+from typing import TypeAlias, cast
+from urllib.parse import unquote, urldefrag, urljoin
+
+Schema: TypeAlias = "dict[str, object]"
 
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
-_MAPS = frozenset(
-    {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"},
-)
+WAY_LIMIT = 10_000
+"""Ways through `allOf`, `$ref` and the like that one value may take; ordinary schemas have a handful."""
+
+_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
 """Keywords whose value maps names of the author's choosing to schemas: a property may well be called `$ref`."""
 
-_DATA = frozenset({"enum", "const", "default", "examples", "example"})
+_DATA = frozenset({"enum", "const", "default", "examples", "example", "required", "type"})
 """Keywords whose value is data: what looks like a reference in there is none."""
 
+_SAME_VALUE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies")
+"""Keywords whose schemas look at the same value again, so that their work multiplies through references."""
 
-def remote_reference(schema: dict[str, object]) -> str | None:
-    """The first reference that leaves the schema, or None.
 
-    A reference to an anchor or a pointer of the schema itself stays inside, and so does one to a subschema that the
-    schema embeds under an `$id` of its own.
-    """
-    found = list(_subschemas(schema, ""))
-    known = {base for _, base in found}
-    for subschema, base in found:
+class SchemaReferences:
+    """What a schema (plain dicts and lists) says of other places; lives while the schema is looked at."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._root = schema
+        self._found = list(_subschemas(schema))
+        self._refers = any(keyword in found for found, _ in self._found for keyword in REFERENCES)
+        self._ways: dict[int, int] = {}
+
+    @property
+    def remote(self) -> str | None:
+        """The first reference that leaves the schema, or None.
+
+        A reference to an anchor or a pointer of the schema itself stays inside, and so does one to a subschema that
+        the schema embeds under an `$id` of its own.
+        """
+        if not self._refers:
+            return None
+        known = {base for _, base in self._found}
+        for schema, base in self._found:
+            for keyword in REFERENCES:
+                target = schema.get(keyword)
+                if isinstance(target, str) and _document(base, target) not in known:
+                    return target
+        return None
+
+    @property
+    def patterns(self) -> int:
+        """How many regular expressions the schema holds."""
+        return sum(
+            ("pattern" in schema) + len(_object(schema.get("patternProperties")) or ()) for schema, _ in self._found
+        )
+
+    @property
+    def multiply(self) -> bool:
+        """Whether references multiply beyond `WAY_LIMIT`: forty short definitions can ask for 2**40 checks of a value."""
+        if not self._refers:
+            return False
+        try:
+            return any(self._ways_through(schema) > WAY_LIMIT for schema, _ in self._found)
+        except RecursionError:  # thousands of references one behind the other
+            return True
+
+    def _ways_through(self, schema: Schema) -> int:
+        key = id(schema)  # every subschema lives as long as the root
+        if key not in self._ways:
+            self._ways[key] = 1  # the library stops at a reference that leads back to where it came from
+            ways = 1 + sum(self._ways_through(inner) for inner in self._of_same_value(schema))
+            self._ways[key] = min(ways, WAY_LIMIT + 1)
+        return self._ways[key]
+
+    def _of_same_value(self, schema: Schema) -> Iterator[Schema]:
         for keyword in REFERENCES:
-            target = subschema.get(keyword)
-            if isinstance(target, str) and _document(base, target) not in known:
-                return target
-    return None
+            target = self._target(schema.get(keyword))
+            if target is not None:
+                yield target
+        for keyword in _SAME_VALUE:
+            inner = schema.get(keyword)
+            by_name = _object(inner) if keyword in _MAPS else None
+            several = _array(inner) if by_name is None else list(by_name.values())
+            for value in [inner] if several is None else several:
+                found = _object(value)
+                if found is not None:
+                    yield found
+
+    def _target(self, reference: object) -> Schema | None:
+        if not isinstance(reference, str):
+            return None
+        fragment = unquote(urldefrag(reference).fragment)
+        if not fragment.startswith("/"):
+            anchored = (schema for schema, _ in self._found if schema.get("$anchor") == fragment)
+            return next(anchored, None) if fragment else self._root
+        value: object = self._root
+        for part in fragment[1:].split("/"):
+            value = _child(value, part.replace("~1", "/").replace("~0", "~"))
+        return _object(value)
 
 
-def count_patterns(schema: dict[str, object]) -> int:
-    """How many regular expressions the schema holds."""
-    total = 0
-    for subschema, _ in _subschemas(schema, ""):
-        by_name = subschema.get("patternProperties")
-        total += "pattern" in subschema
-        total += len(by_name) if isinstance(by_name, dict) else 0
-    return total
-
-
-def _subschemas(schema: dict[str, object], base: str) -> Iterator[tuple[dict[str, object], str]]:
-    """Every subschema with the address of the document that it belongs to; the root's is empty where it has no `$id`."""
-    ahead: list[tuple[object, str]] = [(schema, base)]
+def _subschemas(schema: Schema) -> Iterator[tuple[Schema, str]]:
+    """Every subschema with the address of the document that it belongs to; empty where the root has no `$id`."""
+    ahead: list[tuple[object, str]] = [(schema, "")]
     while ahead:
         value, base = ahead.pop()
-        if isinstance(value, list):
-            ahead.extend((item, base) for item in value)
-        elif isinstance(value, dict):
-            base = _own_base(value, base)
-            yield value, base
-            for keyword, inner in value.items():
-                if keyword in _MAPS and isinstance(inner, dict):
-                    ahead.extend((item, base) for item in inner.values())
-                elif keyword not in _DATA:
-                    ahead.append((inner, base))
+        ahead.extend((item, base) for item in _array(value) or ())
+        found = _object(value)
+        if found is None:
+            continue
+        base = _own_base(found, base)
+        yield found, base
+        for keyword, inner in found.items():
+            by_name = _object(inner) if keyword in _MAPS else None
+            if by_name is not None:
+                ahead.extend((item, base) for item in by_name.values())
+            elif keyword not in _DATA and isinstance(inner, (dict, list)):
+                ahead.append((cast("object", inner), base))
 
 
-def _own_base(schema: dict[str, object], base: str) -> str:
+def _own_base(schema: Schema, base: str) -> str:
     for keyword in ("$id", "id"):  # draft 4 spells it without the sign
         own = schema.get(keyword)
         if isinstance(own, str):
-            return _document(base, own) if not own.startswith("#") else base
+            return base if own.startswith("#") else _document(base, own)
     return base
 
 
@@ -72,3 +133,19 @@ def _document(base: str, reference: str) -> str:
         return urldefrag(urljoin(base, reference)).url
     except ValueError:  # not an address at all; the compiler says what it thinks of it
         return reference
+
+
+def _child(value: object, name: str) -> object:
+    several = _array(value)
+    if several is not None:
+        return several[int(name)] if name.isdecimal() and int(name) < len(several) else None
+    by_name = _object(value)
+    return None if by_name is None else by_name.get(name)
+
+
+def _object(value: object) -> Schema | None:
+    return cast("Schema", value) if isinstance(value, dict) else None
+
+
+def _array(value: object) -> list[object] | None:
+    return cast("list[object]", value) if isinstance(value, list) else None

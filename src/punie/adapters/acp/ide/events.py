@@ -111,11 +111,12 @@ class FileWritten:
 
 @frozen
 class ProgramStarted:
-    """A program runs in a terminal."""
+    """A program runs in a terminal: the agent's, or one that a tool of the IDE runs by itself (`background`)."""
 
     terminal_id: str
     line: str
     cwd: str
+    background: bool = False
 
 
 @frozen

@@ -71,12 +71,14 @@ class _Screen:
 class ObservedTerminals(Terminals):
     """Records what programs print as they print it; knows only the terminals that were created through it.
 
-    `tasks` runs the watching of each terminal until its program ends or it is released.
+    `tasks` runs the watching of each terminal until its program ends or it is released. `background` says that nobody
+    asked for these programs: tools of the IDE run them.
     """
 
     inner: Terminals
     record: Record
     tasks: anyio.abc.TaskGroup
+    background: bool = False
     _screens: dict[str, _Screen] = field(factory=dict, init=False)
 
     @property
@@ -88,7 +90,7 @@ class ObservedTerminals(Terminals):
         """Start a program and watch it."""
         terminal_id = await self.inner.create(command)
         self._screens[terminal_id] = _Screen()
-        self.record(ProgramStarted(terminal_id, command.line, command.cwd))
+        self.record(ProgramStarted(terminal_id, command.line, command.cwd, self.background))
         self.tasks.start_soon(self._watch, terminal_id)
         return terminal_id
 

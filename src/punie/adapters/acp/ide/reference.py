@@ -117,6 +117,7 @@ class ReferenceIde:
             session.workspace = ObservedWorkspace(self.workspace, session.record)
         if self.terminals is not None:
             session.terminals = ObservedTerminals(self.terminals, session.record, self.tasks)
+            session.tools_terminals = ObservedTerminals(self.terminals, session.record, self.tasks, background=True)
         self.sessions[session_id] = session
         return session
 

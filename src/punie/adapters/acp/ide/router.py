@@ -164,7 +164,7 @@ class IdeRouter(Router):
         tool = _lent(self.shelf).get(params.name)
         if tool is None:
             raise RpcError(INVALID_PARAMS, f"this IDE has no tool named {params.name!r}")
-        context = ToolContext(session.id, params.tool_call_id, session.cwd, session.workspace, session.terminals)
+        context = ToolContext(session.id, params.tool_call_id, session.cwd, session.workspace, session.tools_terminals)
         try:
             answer = ToolAnswer.of(await tool.handler(params.arguments, context))
         except ToldToModel as refusal:

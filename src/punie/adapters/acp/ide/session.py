@@ -66,7 +66,10 @@ class Turn:
 
 @define(eq=False)
 class IdeSession:
-    """Lives from session/new until `close` or the end of the IDE. `events` is all that happened in it, oldest first."""
+    """Lives from session/new until `close` or the end of the IDE. `events` is all that happened in it, oldest first.
+
+    `terminals` are the agent's, `tools_terminals` those of the IDE's own tools: neither reaches the other's.
+    """
 
     id: str
     cwd: str
@@ -76,6 +79,7 @@ class IdeSession:
     observe: Observe | None = None
     workspace: ObservedWorkspace | None = None
     terminals: ObservedTerminals | None = None
+    tools_terminals: ObservedTerminals | None = None
     events: list[IdeEvent] = field(factory=list, init=False)
     _discovery: JsonObject = field(default=EMPTY_OBJECT, init=False)
     _open_questions: set[anyio.CancelScope] = field(factory=set, init=False)
@@ -127,8 +131,9 @@ class IdeSession:
 
     async def release(self) -> None:
         """End every program that the session left running."""
-        if self.terminals is not None:
-            await self.terminals.release_all()
+        for terminals in (self.terminals, self.tools_terminals):
+            if terminals is not None:
+                await terminals.release_all()
 
     async def answer(self, question: Question) -> dict[str, Any]:
         """Put a question to the person; gives the result of session/request_permission."""

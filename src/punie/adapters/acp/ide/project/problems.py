@@ -90,13 +90,16 @@ def _problems(output: str, cwd: str) -> Iterator[Problem]:
 
 def _answer(checker: str, path: str, problems: list[Problem]) -> ToolAnswer:
     if not problems:
-        return ToolAnswer(f"{checker} finds no problem in {path}.", {"checker": checker, "count": 0, "problems": []})
+        clean = f"{checker} finds no problem in {path}."
+        return ToolAnswer(clean, {"checker": checker, "count": 0, "summary": clean, "problems": []})
     listed = "\n".join(str(problem) for problem in problems[:SHOWN_PROBLEMS])
     more = f"\n... and {len(problems) - SHOWN_PROBLEMS} more" if len(problems) > SHOWN_PROBLEMS else ""
     first = problems[0]
+    summary = f"{checker} finds {len(problems)} problem{'s' * (len(problems) > 1)} in {path}:\n{listed}{more}"
     structured = {
         "checker": checker,
         "count": len(problems),
+        "summary": summary,
         "first_path": first.path,
         "first_line": first.line,
         "problems": [
@@ -104,7 +107,7 @@ def _answer(checker: str, path: str, problems: list[Problem]) -> ToolAnswer:
             for problem in problems[:SHOWN_PROBLEMS]
         ],
     }
-    return ToolAnswer(f"{checker} finds {len(problems)} in {path}:\n{listed}{more}", structured)
+    return ToolAnswer(summary, structured)
 
 
 FIND_PROBLEMS = IdeTool(

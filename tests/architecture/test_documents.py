@@ -1,0 +1,63 @@
+"""What the documents must hold for their readers; `make docs` checks their links and code blocks."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from tests.architecture.source_tree import ROOT, committed_files
+from tools import check_docs
+
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+README = ROOT / "README.md"
+
+
+def json_blocks(name: str) -> list[dict]:
+    _, blocks = check_docs.split((ROOT / name).read_text(encoding="utf-8"))
+    return [json.loads(block.text) for block in blocks if block.language == "json"]
+
+
+def test_every_link_resolves_and_every_block_parses(capsys: pytest.CaptureFixture[str]) -> None:
+    code = check_docs.main(ROOT)
+    assert code == 0, capsys.readouterr().err
+
+
+@pytest.mark.requirement("S0-69")
+def test_decisions_are_numbered_and_give_context_choice_cost_and_what_would_change_our_mind() -> None:
+    assert DECISIONS
+    assert [int(path.name[:4]) for path in DECISIONS] == list(range(1, len(DECISIONS) + 1))
+    for path in DECISIONS:
+        parts = re.findall(r"^\*\*(.+?)\.\*\*", path.read_text(encoding="utf-8"), re.MULTILINE)
+        assert {"Context", "Choice", "Cost", "What would change our mind"} <= set(parts), path.name
+
+
+@pytest.mark.requirement("S0-26", "S0-54")
+def test_ide_authors_find_the_three_methods_with_messages_that_parse() -> None:
+    text = (ROOT / "docs" / "ide-authors.md").read_text(encoding="utf-8")
+    methods = {"_punie.dev/discover_tools", "_punie.dev/call_tool", "_punie.dev/tools_changed"}
+    assert {method for method in methods if method in text} == methods
+    shown = {block.get("method") for block in json_blocks("docs/ide-authors.md")}
+    assert methods <= shown
+
+
+@pytest.mark.requirement("DC-09")
+def test_the_readme_shows_the_entry_that_an_ide_needs() -> None:
+    servers = [entry for block in json_blocks("README.md") for entry in block.get("agent_servers", {}).values()]
+    assert servers
+    assert all(entry["args"] == ["acp"] and entry["command"].startswith("/") for entry in servers)
+
+
+@pytest.mark.requirement("S3-09")
+def test_the_protocol_is_called_by_its_name() -> None:
+    texts = {path: path.read_text(encoding="utf-8") for path in committed_files() if path.suffix == ".md"}
+    wrong = "Agent Communication " + "Protocol"
+    assert [path.name for path, text in texts.items() if wrong.lower() in text.lower()] == []
+    assert "Agent Client Protocol" in texts[README]
+
+
+def test_the_readme_names_the_commands_that_a_fresh_clone_needs() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert "make demo" in text
+    assert "make test" in text

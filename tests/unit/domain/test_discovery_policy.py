@@ -1,0 +1,151 @@
+"""The three tiers as a pure function (rulings R-01, R-03; S0-19 to S0-22)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from punie.domain.catalog import ToolCatalog
+from punie.domain.discovery import (
+    CatalogAnswer,
+    ClientCapabilities,
+    DroppedEntry,
+    LocalTools,
+    Server,
+    Tier,
+    ToolPlan,
+    plan_tools,
+)
+from punie.domain.tool import ToolDescriptor
+
+SEVEN = [
+    "read_file", "write_file", "run_command", "get_terminal_output", "release_terminal", "wait_for_terminal_exit",
+    "kill_terminal",
+]  # fmt: skip
+EXTENDED = [
+    "edit_file", "list_files", "search_text", "get_shell_info", "git_status", "git_diff", "git_log", "git_add_commit",
+]  # fmt: skip
+TERMINAL = SEVEN[2:]
+
+capabilities = st.builds(ClientCapabilities, st.booleans(), st.booleans(), st.booleans(), st.booleans())
+catalogs = st.lists(st.sampled_from([*SEVEN[:2], "list_files", "custom", "other"]), max_size=4).map(
+    lambda names: ToolCatalog(map(ToolDescriptor, names))
+)
+answers = st.none() | st.builds(CatalogAnswer, catalogs, st.just((DroppedEntry("x", "y"),)), st.booleans())
+settings = st.sampled_from(LocalTools)
+
+
+def can(**flags: bool) -> ClientCapabilities:
+    return ClientCapabilities(**flags)
+
+
+def names(plan: ToolPlan) -> list[str]:
+    return [*plan.catalog.names, *(tool.name for tool in plan.built_ins)]
+
+
+@pytest.mark.requirement("S0-21", "S0-05", "R-01", "R-03")
+@pytest.mark.parametrize("local", [LocalTools.AUTO, LocalTools.ALWAYS])
+def test_tier_default_is_all_of_both_sets_in_order_served_here(local: LocalTools) -> None:
+    plan = plan_tools(can(), None, local)
+    assert plan.tier is Tier.DEFAULT
+    assert names(plan) == SEVEN + EXTENDED
+    assert {tool.server for tool in plan.built_ins} == {Server.LOCAL}
+    assert plan.tools_of_tier == 15
+
+
+@pytest.mark.requirement("R-03")
+def test_tier_default_is_empty_where_this_machine_may_serve_nothing() -> None:
+    plan = plan_tools(can(), None, LocalTools.NEVER)
+    assert (plan.tier, names(plan), plan.tools_of_tier) == (Tier.DEFAULT, [], 0)
+
+
+@pytest.mark.requirement("S0-20", "R-03")
+@pytest.mark.parametrize(
+    ("capability", "expected"),
+    [
+        (can(read_text_file=True), ["read_file"]),
+        (can(write_text_file=True), ["write_file"]),
+        (can(read_text_file=True, write_text_file=True), ["read_file", "write_file", "edit_file"]),
+        (can(terminal=True), TERMINAL),
+        (can(read_text_file=True, terminal=True), ["read_file", *TERMINAL]),
+        (can(read_text_file=True, write_text_file=True, terminal=True), [*SEVEN, "edit_file"]),
+    ],
+)
+def test_tier_capabilities_gives_what_the_client_lends(capability: ClientCapabilities, expected: list[str]) -> None:
+    plan = plan_tools(capability, None, LocalTools.NEVER)
+    assert (plan.tier, names(plan)) == (Tier.CAPABILITIES, expected)
+    assert {tool.server for tool in plan.built_ins} == {Server.CLIENT}
+
+
+@pytest.mark.requirement("R-03", "S0-08")
+def test_beside_a_client_that_reads_files_listing_and_searching_use_this_disk() -> None:
+    plan = plan_tools(can(read_text_file=True), None, LocalTools.AUTO)
+    assert [(tool.name, tool.server) for tool in plan.built_ins] == [
+        ("read_file", Server.CLIENT), ("list_files", Server.LOCAL), ("search_text", Server.LOCAL),
+    ]  # fmt: skip
+    assert names(plan_tools(can(write_text_file=True), None, LocalTools.AUTO)) == ["write_file"]
+    assert names(plan_tools(can(terminal=True), None, LocalTools.AUTO)) == TERMINAL
+
+
+@pytest.mark.requirement("R-03")
+def test_with_always_the_extended_set_stands_beside_what_the_client_lends() -> None:
+    plan = plan_tools(can(read_text_file=True, write_text_file=True), None, LocalTools.ALWAYS)
+    servers = {tool.name: tool.server for tool in plan.built_ins}
+    assert names(plan) == ["read_file", "write_file", *EXTENDED]
+    assert servers["edit_file"] is Server.CLIENT
+    assert all(servers[name] is Server.LOCAL for name in EXTENDED[1:])
+
+
+@pytest.mark.requirement("S0-19", "R-03")
+def test_a_catalogue_stands_alone_in_its_own_order() -> None:
+    answer = CatalogAnswer(ToolCatalog(map(ToolDescriptor, ["zeta", "read_file", "alpha"])))
+    plan = plan_tools(can(read_text_file=True, terminal=True, discover_tools=True), answer, LocalTools.ALWAYS)
+    assert (plan.tier, names(plan), plan.tools_of_tier) == (Tier.CATALOG, ["zeta", "read_file", "alpha"], 3)
+
+
+@pytest.mark.requirement("R-03")
+def test_a_catalogue_that_extends_is_followed_by_the_lower_tiers_tools_it_does_not_name() -> None:
+    answer = CatalogAnswer(ToolCatalog(map(ToolDescriptor, ["custom", "write_file"])), extends=True)
+    plan = plan_tools(can(read_text_file=True, write_text_file=True), answer, LocalTools.NEVER)
+    assert names(plan) == ["custom", "write_file", "read_file", "edit_file"]
+    assert (plan.tier, plan.tools_of_tier) == (Tier.CATALOG, 2)
+    without_capabilities = plan_tools(can(), answer, LocalTools.AUTO)
+    assert names(without_capabilities) == ["custom", "write_file", *(n for n in SEVEN + EXTENDED if n != "write_file")]
+
+
+@pytest.mark.requirement("S0-22", "S0-55", "S0-65", "R-06")
+@pytest.mark.parametrize("extends", [False, True])
+def test_no_answer_and_an_empty_answer_fall_to_the_next_tier(extends: bool) -> None:
+    for answer in (None, CatalogAnswer(dropped=(DroppedEntry("bad", "no"),), extends=extends)):
+        assert plan_tools(can(terminal=True, discover_tools=True), answer).tier is Tier.CAPABILITIES
+        assert plan_tools(can(discover_tools=True), answer).tier is Tier.DEFAULT
+
+
+@pytest.mark.requirement("A-02", "S0-68")
+@given(capabilities, answers, settings)
+def test_no_plan_uses_what_was_not_advertised(
+    capability: ClientCapabilities, answer: CatalogAnswer | None, local: LocalTools
+) -> None:
+    plan = plan_tools(capability, answer, local)
+    by_client = {tool.name for tool in plan.built_ins if tool.server is Server.CLIENT}
+    if not capability.read_text_file:
+        assert not by_client & {"read_file", "edit_file"}
+    if not capability.write_text_file:
+        assert not by_client & {"write_file", "edit_file"}
+    if not capability.terminal:
+        assert not by_client & set(TERMINAL)
+    assert not by_client & set(EXTENDED[1:])
+    if local is LocalTools.NEVER:
+        assert all(tool.server is Server.CLIENT for tool in plan.built_ins)
+
+
+@given(capabilities, answers, settings)
+def test_every_plan_names_each_tool_once_and_built_in_tools_in_their_fixed_order(
+    capability: ClientCapabilities, answer: CatalogAnswer | None, local: LocalTools
+) -> None:
+    plan = plan_tools(capability, answer, local)
+    assert len(set(names(plan))) == len(names(plan))
+    order = [(SEVEN + EXTENDED).index(tool.name) for tool in plan.built_ins]
+    assert order == sorted(order)
+    assert (plan.tier is Tier.CATALOG) == (answer is not None and bool(answer.catalog))

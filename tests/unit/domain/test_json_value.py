@@ -1,0 +1,86 @@
+"""JSON trees that nobody can change keep what they were made from (R-05)."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from punie.domain.json_value import (
+    DEPTH_LIMIT,
+    NotJsonError,
+    freeze,
+    freeze_object,
+    json_type,
+    thaw,
+    thaw_object,
+)
+from tests.unit.domain.json_trees import nested, objects, trees
+
+pytestmark = pytest.mark.requirement("R-05")
+
+
+@given(trees())
+def test_freezing_and_thawing_gives_the_same_json_in_the_same_key_order(tree: Any) -> None:
+    assert json.dumps(thaw(freeze(tree))) == json.dumps(tree)
+
+
+@given(objects())
+def test_an_object_comes_back_as_a_fresh_dict(tree: dict[str, Any]) -> None:
+    frozen = freeze_object(tree)
+    thawed = thaw_object(frozen)
+    assert json.dumps(thawed) == json.dumps(tree)
+    thawed["added"] = 1
+    assert "added" not in frozen or "added" in tree
+
+
+@given(trees())
+def test_freezing_twice_changes_nothing(tree: Any) -> None:
+    assert freeze(freeze(tree)) == freeze(tree)
+
+
+def test_a_frozen_tree_is_a_copy_that_cannot_be_changed() -> None:
+    source: dict[str, Any] = {"list": [1, {"deep": [2]}]}
+    frozen = freeze_object(source)
+    source["list"][1]["deep"].append(3)
+    source["new"] = True
+    assert thaw(frozen) == {"list": [1, {"deep": [2]}]}
+    with pytest.raises(TypeError):
+        frozen["new"] = True  # type: ignore[index]
+    assert isinstance(frozen["list"], tuple)
+
+
+def test_a_tree_at_the_depth_limit_is_taken_and_a_deeper_one_refused() -> None:
+    assert thaw(freeze(nested(DEPTH_LIMIT - 1))) == nested(DEPTH_LIMIT - 1)
+    with pytest.raises(NotJsonError, match=str(DEPTH_LIMIT)):
+        freeze(nested(DEPTH_LIMIT))
+
+
+@pytest.mark.parametrize("value", [{1: "a"}, {None: 1}, {"a": {2: 3}}, {"a"}, b"bytes", object(), [object()]])
+def test_what_is_no_json_is_refused(value: object) -> None:
+    with pytest.raises(NotJsonError):
+        freeze(value)
+
+
+@pytest.mark.parametrize("value", [None, 1, "text", [1], True])
+def test_only_an_object_passes_for_an_object(value: object) -> None:
+    with pytest.raises(NotJsonError, match=json_type(value)):
+        freeze_object(value)
+
+
+def test_any_mapping_counts_as_an_object() -> None:
+    assert thaw(freeze(OrderedDict(b=1, a=2))) == {"b": 1, "a": 2}
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (None, "null"), (True, "a boolean"), (1, "a number"), (1.5, "a number"), ("", "a string"), ({}, "an object"),
+        ([], "an array"), ((), "an array"),
+    ],
+)  # fmt: skip
+def test_types_are_named_as_json_names_them(value: object, words: str) -> None:
+    assert json_type(value) == words
