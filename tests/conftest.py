@@ -12,14 +12,17 @@ Both are deterministic: the same tree gives the same examples.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import coverage
 import hypothesis
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
 
 hypothesis.settings.register_profile("ci", derandomize=True, deadline=None, database=None, max_examples=200)
 hypothesis.settings.register_profile("dev", derandomize=True, deadline=None, database=None, max_examples=50)
@@ -40,6 +43,9 @@ def punie_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             leaks = name.startswith(_LEAKS) and not name.startswith(_KEPT)
             if leaks or name.lower() in _PROXIES:
                 patch.delenv(name)
+        if coverage.Coverage.current() is not None:  # `make check`: what runs in processes of their own counts too
+            patch.setenv("COVERAGE_PROCESS_START", str(ROOT / "pyproject.toml"))
+            patch.setenv("COVERAGE_FILE", str(ROOT / ".coverage"))
         patch.setenv("PUNIE_HOME", str(home))
         patch.setenv("NO_COLOR", "1")
         yield home

@@ -18,7 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; gives its exit code. Wrong usage leaves with exit code 2, as argparse does."""
     arguments = _parser().parse_args(argv)
     if arguments.command == "acp":
-        from punie.bootstrap.modes import run_acp
+        from punie.bootstrap.acp_mode import run_acp
 
         return run_acp(model=arguments.model, log_file=arguments.log_file)
     if arguments.command == "demo":
@@ -44,7 +44,9 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="punie", description="A coding agent whose tool runtime is your IDE.")
+    parser = argparse.ArgumentParser(
+        prog="punie", allow_abbrev=False, description="A coding agent whose tool runtime is your IDE."
+    )
     parser.add_argument("--version", action="version", version=f"punie {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_acp(commands)
@@ -60,13 +62,13 @@ def _add_model(command: argparse.ArgumentParser) -> None:
 
 
 def _add_acp(commands: Commands) -> None:
-    acp = commands.add_parser("acp", help="serve an IDE over ACP on stdin and stdout")
+    acp = commands.add_parser("acp", allow_abbrev=False, help="serve an IDE over ACP on stdin and stdout")
     _add_model(acp)
     acp.add_argument("--log-file", metavar="F", help="write the log there, rotated, instead of to stderr")
 
 
 def _add_ask(commands: Commands) -> None:
-    ask = commands.add_parser("ask", help="run one prompt on this machine, without an IDE")
+    ask = commands.add_parser("ask", allow_abbrev=False, help="run one prompt on this machine, without an IDE")
     _add_model(ask)
     ask.add_argument("--json", action="store_true", help="print events as JSON, one a line")
     ask.add_argument("--cwd", metavar="DIR", default=".", help="the project's directory (default: this one)")
@@ -74,7 +76,9 @@ def _add_ask(commands: Commands) -> None:
 
 
 def _add_demo(commands: Commands) -> None:
-    demo = commands.add_parser("demo", help="play the whole thing on this machine: a small IDE, its tools, a prompt")
+    demo = commands.add_parser(
+        "demo", allow_abbrev=False, help="play the whole thing on this machine: a small IDE, its tools, a prompt"
+    )
     _add_model(demo)
     demo.add_argument("--project", metavar="DIR", help="the project to work on (default: this repository)")
     demo.add_argument("--interactive", action="store_true", help="answer the questions yourself")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -26,12 +27,17 @@ INITIALIZE = {
 IMPORT_LINE = re.compile(r"^import time:\s+\d+ \|\s+\d+ \|\s+(?P<module>\S+)$")
 
 
+def unmeasured() -> dict[str, str]:
+    """The environment less what makes coverage load itself into every Python process."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+
+
 def imported_before_the_answer(model: str, stderr: Path) -> set[str]:
     """Start the agent under -X importtime, ask `initialize`, and list what it had imported when the answer arrived."""
     command = [sys.executable, "-X", "importtime", "-m", "punie", "acp", "--model", model]
     with (
         stderr.open("wb") as log,
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log) as agent,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=unmeasured()) as agent,
     ):
         assert agent.stdin is not None
         assert agent.stdout is not None
@@ -62,7 +68,7 @@ def test_a_heavy_import_is_seen() -> None:
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["acp", "--help"]])
 def test_help_and_version_load_nothing_heavy_either(arguments: list[str]) -> None:
     command = [sys.executable, "-X", "importtime", "-m", "punie", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30, env=unmeasured())
     modules = {match["module"] for line in done.stderr.splitlines() if (match := IMPORT_LINE.match(line))}
     assert "punie.cli" in modules
     assert heavy_ones(modules) | ({"anyio", "msgspec"} & modules) == set()

@@ -38,6 +38,9 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="fewer repeats: a first look, not a figure to quote")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout instead of the table")
+    parser.add_argument(
+        "--cpu", action="store_true", help="processor time instead of the clock's (Linux; a busy machine)"
+    )
     parser.add_argument("--only", action="append", choices=list(MEASUREMENTS), help="this measurement (repeatable)")
     parser.add_argument("--product", help="the command to measure instead of this tree's `python -m punie`")
     return parser.parse_args(argv)
@@ -61,14 +64,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _options(argv)
     product = shlex.split(options.product) if options.product else None
     begin_s = time.monotonic()
-    with the_world(product, quick=options.quick) as world:
+    with the_world(product, quick=options.quick, processor_time=options.cpu) as world:
         rows, broken = _measure(world, options.only or list(MEASUREMENTS))
     over = [row for row in rows if row.mark == "over"]
-    machine = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    clock = "processor time" if options.cpu else "wall clock"
+    machine = f"{clock}, Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     if options.json:
         document = {
             "machine": machine,
             "quick": options.quick,
+            "cpu": options.cpu,
             "rows": [row.as_json() for row in rows],
             "broken": broken,
         }

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import anyio
 from attrs import define, field
 
+from punie.application.run_turn import TurnEvents
 from punie.domain.errors import ToolFailedError
 from punie.domain.events import TextDelta
 from punie.domain.json_value import thaw
@@ -25,6 +26,7 @@ from punie.ports.permission_broker import PermissionBroker
 from punie.ports.tool_executor import ToolExecutor
 from punie.ports.tool_provider import ToolProvider, ToolSourceError
 from tests.fakes.client import FakeClient
+from tests.fakes.engine_side import FakeEventSink
 
 
 class BrokerBench(ABC):
@@ -59,6 +61,10 @@ class SinkBench(ABC):
 
     @abstractmethod
     async def listener_leaves(self) -> None: ...
+
+    def as_heard(self, text: str) -> str:
+        """What the listener hears of this text: the same, unless the sink is a screen."""
+        return text
 
 
 class ProviderBench(ABC):
@@ -139,11 +145,37 @@ class FakeSinkBench(SinkBench):
 
 
 @define(slots=False)
+class EngineSideSinkBench(SinkBench):
+    sink: FakeEventSink = field(factory=FakeEventSink)
+
+    async def heard(self, count: int) -> list[str]:
+        assert len(self.sink.texts) >= count
+        return self.sink.texts
+
+    async def listener_leaves(self) -> None:
+        """Nobody looks at the list any more."""
+
+
+class TurnEventsBench(SinkBench):
+    """The turn's wrapper around a lane."""
+
+    def __init__(self) -> None:
+        self.lane = FakeSinkBench()
+        self.sink = TurnEvents(self.lane.sink)
+
+    async def heard(self, count: int) -> list[str]:
+        return await self.lane.heard(count)
+
+    async def listener_leaves(self) -> None:
+        await self.lane.listener_leaves()
+
+
+@define(slots=False)
 class FakeProviderBench(ProviderBench):
     provider: FakeClient = field(factory=lambda: FakeClient(tool_catalog=[]))
 
     def source_offers(self, entries: Sequence[dict[str, Any]], *, extends: bool = False) -> None:
-        self.provider.tool_catalog, self.provider.extends = list(entries), extends
+        self.provider.tool_catalog, self.provider.extends = [*entries], extends
 
     def source_refuses(self) -> None:
         self.provider.fail("discover_tools", ToolSourceError("the client refused"))
@@ -186,10 +218,3 @@ def simply(bench: Callable[[], Any]) -> Maker:
         yield bench()
 
     return maker
-
-
-BROKERS: dict[type, Maker] = {FakeClient: simply(FakeBrokerBench)}
-SINKS: dict[type, Maker] = {FakeClient: simply(FakeSinkBench)}
-PROVIDERS: dict[type, Maker] = {FakeClient: simply(FakeProviderBench)}
-EXECUTORS: dict[type, Maker] = {FakeClient: simply(FakeExecutorBench)}
-"""Every implementation of the port and how to put it on a bench; test_every_implementation_is_listed.py reads them."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
+import pkgutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import anyio
 import pytest
 from attrs import define, field
 
+import punie.adapters
 from punie.domain.content import Prompt
 from punie.domain.errors import EngineError
 from punie.domain.events import TextDelta, TurnEnded
@@ -57,6 +60,13 @@ async def bench(place: tuple[str, str], tmp_path: Path) -> AsyncIterator[EngineB
     with anyio.fail_after(20):
         yield made
         await made.aclose()
+
+
+def test_every_engine_of_ours_stands_in_the_table() -> None:
+    for found in pkgutil.walk_packages(punie.adapters.__path__, "punie.adapters."):
+        importlib.import_module(found.name)
+    ours = {kind.__module__.split(".")[2] for kind in Engine.__subclasses__() if kind.__module__.startswith("punie.")}
+    assert ours == set(BENCHES)
 
 
 _numbers = itertools.count(1)

@@ -23,7 +23,8 @@ from punie.domain.policy import Verdict
 from punie.domain.tool import ToolKind
 from punie.domain.turn import StopReason
 from punie.domain.usage import Usage
-from tests.contract.peer_benches import SINKS, SinkBench
+from tests.contract.peer_benches import SinkBench
+from tests.contract.peer_table import SINKS
 
 pytestmark = pytest.mark.anyio
 
@@ -62,11 +63,11 @@ async def test_every_kind_of_event_is_taken_between_two_texts(bench: SinkBench) 
 
 
 async def test_text_arrives_as_it_was_said(bench: SinkBench) -> None:
-    texts = [" leading", "line\nend\n", "\ttab", "naïve — 🙂", '{"json": "\\n"}', "\u2028"]
+    texts = [" leading", "line\nend\n", "\ttab", "naïve — 🙂", '{"json": "\\n"}', "\u2028tail"]
     with anyio.fail_after(5):
         for text in texts:
             await bench.sink.emit(TextDelta(text))
-        assert await bench.heard(len(texts)) == texts
+        assert await bench.heard(len(texts)) == [bench.as_heard(text) for text in texts]
 
 
 async def test_it_does_not_raise_when_the_listener_is_gone(bench: SinkBench) -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import anyio
 import pytest
 
+from punie.adapters.console.broker import HeadlessBroker
 from punie.domain.content import Diff
 from punie.domain.permission import (
     ALLOW_ONCE,
@@ -20,7 +21,8 @@ from punie.domain.permission import (
     Selected,
 )
 from punie.domain.tool import ToolKind
-from tests.contract.peer_benches import BROKERS, BrokerBench
+from tests.contract.peer_benches import BrokerBench
+from tests.contract.peer_table import BROKERS
 
 pytestmark = pytest.mark.anyio
 
@@ -34,6 +36,11 @@ def question(call_id: str = "call-1") -> PermissionQuestion:
         diffs=(Diff("/project/src/app.py", "old\n", "new\n"), Diff("/project/new.py", None, "")),
         raw_input={"path": "/project/src/app.py", "content": "new\n"},
     )  # fmt: skip
+
+
+async def test_where_nobody_is_there_every_question_is_a_denial() -> None:
+    outcome = await HeadlessBroker().ask(question())
+    assert isinstance(Asking(OPTIONS, None, "it changes a file").settle(outcome), Denied)
 
 
 @pytest.fixture(params=BROKERS.values(), ids=[implementation.__name__ for implementation in BROKERS])

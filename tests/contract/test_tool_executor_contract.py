@@ -10,7 +10,8 @@ import pytest
 from punie.domain.errors import ToldToModel
 from punie.domain.json_value import thaw
 from punie.domain.tool import ToolResult
-from tests.contract.peer_benches import EXECUTORS, ExecutorBench
+from tests.contract.peer_benches import ExecutorBench
+from tests.contract.peer_table import EXECUTORS
 from tests.fakes.progress import FakeProgress
 
 pytestmark = pytest.mark.anyio

@@ -9,10 +9,11 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.domain.json_value import thaw
+from punie.domain.json_value import thaw, thaw_object
 from punie.domain.tool import ToolKind, ToolSource
 from punie.ports.tool_provider import ToolSourceError
-from tests.contract.peer_benches import PROVIDERS, ProviderBench
+from tests.contract.peer_benches import ProviderBench
+from tests.contract.peer_table import PROVIDERS
 
 pytestmark = pytest.mark.anyio
 
@@ -49,7 +50,7 @@ async def test_tools_come_in_the_order_of_the_source_with_everything_they_say(be
     assert tool.requires_permission
     assert tool.destructive
     assert (tool.categories, tool.tags, tool.source) == (("refactoring",), ("python",), ToolSource.IDE)
-    assert thaw(tool.metadata)["icon"] == {"name": "pencil"}
+    assert thaw_object(tool.metadata)["icon"] == {"name": "pencil"}
     assert not answer.extends
     assert answer.dropped == ()
 

@@ -118,7 +118,17 @@ async def test_a_client_that_reads_nothing_gets_no_endless_buffer_and_the_end_st
 
 @pytest.mark.requirement("A-14")
 async def test_the_log_file_takes_the_log(spawn: Spawn, project: Path, tmp_path: Path):
-    log = tmp_path / "logs/punie.log"
+    log = tmp_path / "punie.log"
     async with spawn([text("hello")], args=("--log-file", str(log))) as ide:
-        await ide.prompt(await ide.open(project))
-    assert log.exists()
+        session = await ide.open(project)
+        await ide.prompt(session)
+    assert session in log.read_text("utf-8")
+
+
+async def test_a_log_file_that_cannot_be_opened_is_explained_and_no_traceback(spawn: Spawn, tmp_path: Path):
+    async with spawn(args=("--log-file", str(tmp_path / "no-such-folder/or-a-folder")), exits=None) as ide:
+        await ide.close_stdin()
+        await ide.exit(5)
+        await ide.until(lambda: ide.log.closed, "the end of the output")
+    assert ide.process.returncode in {0, 2}
+    assert "Traceback" not in ide.errors()

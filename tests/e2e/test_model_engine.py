@@ -14,7 +14,7 @@ import pytest
 from tests.e2e.conftest import Spawn
 from tests.e2e.entries import RENAME, STATIC, SYMBOLS, entry
 from tests.e2e.raw_client import RpcError
-from tests.e2e.scripts import RESULT, call
+from tests.e2e.scripts import RESULT, call, text
 from tests.e2e.wire_shape import shape
 from tests.stub_openai import Call, Failure, Reply, StubOpenAI
 
@@ -262,7 +262,7 @@ async def test_the_three_engines_have_the_same_wire_shape(spawn: Spawn, project:
         reply for name, arguments, _ in calls for reply in (Reply(calls=[Call(name, arguments)]), Reply(text=["ok"]))
     ]
     seen: dict[str, list[Any]] = {}
-    with StubOpenAI(replies) as stub:
+    with StubOpenAI([Reply(text=["hello"]), *replies]) as stub:
         engines: dict[str, dict[str, Any]] = {
             "script": {},
             "direct": {"model": "direct"},
@@ -270,10 +270,11 @@ async def test_the_three_engines_have_the_same_wire_shape(spawn: Spawn, project:
         }
         for engine, options in engines.items():
             (project / "new.txt").unlink(missing_ok=True)
-            turns = [] if options else [[call(name, **arguments), RESULT] for name, arguments, _ in calls]
+            turns = [] if options else [[text("hello")], *([call(name, **given), RESULT] for name, given, _ in calls)]
             async with spawn(*turns, **options) as ide:
                 ide.person.always("allow_once")
                 session = await ide.open(project)
+                await ide.prompt(session, "/help", timeout_s=SLOW_START_S)  # the direct engine's first words go here
                 prompts = [await ide.prompt(session, line, timeout_s=SLOW_START_S) for _, _, line in calls]
                 seen[engine] = [shape(turn, ide) for turn in prompts]
     assert seen["direct"] == seen["script"]

@@ -48,7 +48,7 @@ DENIALS: dict[str, Any] = {
     "an outcome that is an array": {"outcome": ["selected"]},
     "no outcome": {},
     "null": None,
-    "a string": "allow_once",
+    "a string": lambda _params: "allow_once",
     "true": True,
     "an array": [selected("allow_once")],
     "an error": refuse,

@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e import scripts
 from tests.e2e.entries import MINIMAL, RENAME, STATIC, SYMBOLS
-from tests.e2e.ide_parts import choose
+from tests.e2e.ide_parts import RefusalError, choose
 from tests.e2e.official_schema import OfficialSchema
 from tests.e2e.processes import gone, pid_in, sleeper
 from tests.e2e.raw_client import EVERYTHING, agent_command, capabilities, clean_environment
@@ -147,11 +147,8 @@ async def test_the_default_tier(spawn_sdk: SpawnSdk, project: Path):
 
 @pytest.mark.requirement("S0-22")
 async def test_a_client_that_knows_no_discovery_answers_method_not_found(spawn_sdk: SpawnSdk, project: Path):
-    async def not_found(_params: Any) -> Any:
-        raise acp.RequestError.method_not_found("_punie.dev/discover_tools")
-
     async with spawn_sdk([TOOLS], caps=WITH_DISCOVERY) as ide:
-        ide.catalogue.discover = not_found  # type: ignore[method-assign]
+        ide.catalogue.pages = [RefusalError(-32601, "Method not found")]
         turn = await ide.prompt(await ide.start(project))
         assert turn.names[:7] == STATIC
 

@@ -66,7 +66,7 @@ class FakeClient(Workspace, Terminals, PermissionBroker, EventSink, ToolProvider
 
         self.notifications: list[SessionEvent] = []
 
-        self.tool_catalog = None if tool_catalog is None else list(tool_catalog)
+        self.tool_catalog: Sequence[Entry] | None = None if tool_catalog is None else list(tool_catalog)
         self.extends = extends
         self.discover_tools_calls = 0
         self.tools = dict(tools or {})

@@ -133,7 +133,11 @@ async def test_a_server_error_after_a_tool_ran_keeps_what_was_done() -> None:
         assert await talk.say("second") is StopReason.END_TURN
         messages = talk.messages()
     assert not dangling(messages)
-    assert [message["content"] for message in messages if message["role"] in {"tool", "user"}] == ["first", "WRITTEN", "second"]
+    assert [message["content"] for message in messages if message["role"] in {"tool", "user"}] == [
+        "first",
+        "WRITTEN",
+        "second",
+    ]
 
 
 async def test_a_connection_that_breaks_amid_the_answer_keeps_the_text_that_was_shown() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from pydantic_ai.exceptions import ModelTimeoutError, UnexpectedModelBehavior
@@ -24,6 +26,7 @@ from tests.stub_openai import Failure, Reply, StepSource
 
 pytestmark = pytest.mark.anyio
 
+ROOT = Path(__file__).parents[2]
 TURN = Turn("turn", "session", Prompt.of_text("SECRET PROMPT"))
 QUICK = {"retry-after-ms": "1"}
 KEY = "sk-stub-key-123456"
@@ -43,7 +46,11 @@ async def error_of(engine: PydanticAiEngine) -> EngineError:
         (Failure(401, f"Incorrect API key provided: {KEY}"), "auth", ("HTTP 401", "OPENAI_API_KEY")),
         (Failure(403), "auth", ("HTTP 403", "OPENAI_API_KEY")),
         (Failure(404, "no such model", "model_not_found"), "configuration", ("HTTP 404", "openai-chat:stub")),
-        (Failure(400, f"tools not supported, {KEY}, Bearer abcdefgh12"), "configuration", ("tools not supported", "HTTP 400")),
+        (
+            Failure(400, f"tools not supported, {KEY}, Bearer abcdefgh12"),
+            "configuration",
+            ("tools not supported", "HTTP 400"),
+        ),
         (Failure.context_length(), "context", ("longer than", "new session")),
         (Failure(429, headers={"retry-after": "0"}), "rate_limit", ("HTTP 429", "in 1 seconds")),
         (Failure(429, headers=QUICK), "rate_limit", ("HTTP 429", "again in")),
@@ -163,8 +170,10 @@ async def test_other_failures_of_the_library_have_a_kind_too(raised: Exception, 
 
 async def test_a_bug_is_no_provider_error() -> None:
     with pytest.raises(ZeroDivisionError):
-        await PydanticAiEngine("x", build=failing(ZeroDivisionError())).open("s").run(
-            TURN, tools=FakeToolDoor(), events=FakeEventSink()
+        await (
+            PydanticAiEngine("x", build=failing(ZeroDivisionError()))
+            .open("s")
+            .run(TURN, tools=FakeToolDoor(), events=FakeEventSink())
         )
 
 
@@ -204,3 +213,26 @@ def test_only_the_chosen_providers_library_is_loaded() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.requirement("A-14")
+def test_the_library_prints_nothing_of_its_own() -> None:
+    code = (
+        "import anyio\n"
+        "from punie.adapters.pydantic_ai.engine import PydanticAiEngine\n"
+        "from punie.domain.content import Prompt\n"
+        "from punie.domain.turn import Turn\n"
+        "from tests.fakes.engine_side import FakeEventSink, FakeToolDoor\n"
+        "async def main():\n"
+        "    turn = Turn('t', 's', Prompt.of_text('x'))\n"
+        "    session = PydanticAiEngine('test').open('s')\n"
+        "    await session.run(turn, tools=FakeToolDoor(), events=FakeEventSink())\n"
+        "anyio.run(main)\n"
+    )
+    # As started by a person or a program that the library would greet.
+    quiet = ("CI", "PYTEST_VERSION", "PYTEST_CURRENT_TEST", "PYDANTIC_AI_NO_BANNER")
+    environment = {name: value for name, value in os.environ.items() if name not in quiet} | {"AI_AGENT": "somebody"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment, cwd=ROOT
+    )
+    assert (done.stdout, done.stderr) == ("", "")

@@ -12,6 +12,7 @@ import pytest
 from punie.adapters.pydantic_ai.engine import ModelSettings, PydanticAiEngine
 from punie.domain.catalog import ToolCatalog
 from punie.domain.content import EmbeddedResource, Image, Prompt, ResourceLink, Text
+from punie.domain.json_value import thaw
 from punie.domain.tool import ToolCall, ToolDescriptor, ToolOutcome, ToolResult
 from punie.domain.turn import StopReason
 from tests.fakes.engine_side import FakeToolDoor, catalog_of, message_ids
@@ -52,7 +53,9 @@ async def test_a_tools_schema_reaches_the_server_as_the_same_json_with_the_same_
 
 async def test_a_model_that_cannot_follow_references_gets_them_inlined_and_all_else_unchanged() -> None:
     plain = {"type": "object", "title": "T", "properties": {"b": {"type": "string"}, "a": {"title": "A"}}}
-    door = FakeToolDoor(ToolCatalog([ToolDescriptor("odd", parameters=ODD_SCHEMA), ToolDescriptor("plain", parameters=plain)]))
+    door = FakeToolDoor(
+        ToolCatalog([ToolDescriptor("odd", parameters=ODD_SCHEMA), ToolDescriptor("plain", parameters=plain)])
+    )
     async with talking([Reply(text=["ok"])], model="ollama:qwen3", door=door) as talk:
         await talk.say("x")
     odd, same = (tool["function"]["parameters"] for tool in talk.stub.requests[0].body["tools"])
@@ -122,7 +125,9 @@ async def test_broken_json_reaches_the_door_as_written_and_the_next_request_is_v
 @pytest.mark.requirement("DESIGN-4")
 async def test_arguments_too_deep_for_us_are_refused_at_the_door_and_not_by_a_crash() -> None:
     deep = '{"a":' * 300 + "1" + "}" * 300
-    async with talking([Reply(calls=[Call("look", deep)]), Reply(text=["ok"])], door=FakeToolDoor(catalog_of("look"))) as talk:
+    async with talking(
+        [Reply(calls=[Call("look", deep)]), Reply(text=["ok"])], door=FakeToolDoor(catalog_of("look"))
+    ) as talk:
         assert await talk.say("x") is StopReason.END_TURN
         (call,) = talk.door.calls
     assert "nests deeper" in str(call.arguments)
@@ -131,13 +136,15 @@ async def test_arguments_too_deep_for_us_are_refused_at_the_door_and_not_by_a_cr
 @pytest.mark.requirement("M-05", "A-11")
 async def test_calls_that_share_an_id_are_told_apart_and_each_gets_its_own_result() -> None:
     same = [Call("look", {"n": n}, id="call_0") for n in range(3)]
-    door = FakeToolDoor(catalog_of("look"), {"look": lambda call: ToolResult.success(f"result {dict(call.arguments)['n']}")})
+    door = FakeToolDoor(catalog_of("look"), {"look": lambda call: ToolResult.success(f"result {thaw(call.arguments)}")})
     async with talking([Reply(calls=same), Reply(text=["done"])], door=door) as talk:
         assert await talk.say("x") is StopReason.END_TURN
         messages = talk.messages()
     assert len({call.id for call in door.calls}) == 3
     assert not dangling(messages)
-    assert [message["content"] for message in messages if message["role"] == "tool"] == ["result 0", "result 1", "result 2"]
+    assert [message["content"] for message in messages if message["role"] == "tool"] == [
+        f"result {{'n': {n}}}" for n in range(3)
+    ]
 
 
 @pytest.mark.requirement("S3-29")
@@ -208,7 +215,11 @@ async def test_halves_of_surrogate_pairs_do_not_break_the_request() -> None:
     door = FakeToolDoor(catalog_of("look"), {"look": ToolResult.success("a\ud800b")})
     async with talking([Reply(calls=[Call("look")]), Reply(text=["ok"])], door=door) as talk:
         assert await talk.say("c\udfffd", instructions="e\ud800f") is StopReason.END_TURN
-        assert [message["content"] for message in talk.messages() if message["role"] != "assistant"] == ["e?f", "c?d", "a?b"]
+        assert [message["content"] for message in talk.messages() if message["role"] != "assistant"] == [
+            "e?f",
+            "c?d",
+            "a?b",
+        ]
 
 
 async def test_a_tool_may_be_called_as_the_librarys_own_ones_are() -> None:
@@ -227,9 +238,7 @@ async def test_two_sessions_of_one_engine_at_once_keep_their_words_tools_and_his
     }
     with StubOpenAI(conversations=scripts) as stub:
         engine = PydanticAiEngine("openai-chat:stub", ModelSettings(base_url=stub.base_url, api_key="k"))
-        talks = {
-            key: Talk(stub, engine, engine.open(key), FakeToolDoor(catalog_of(f"tool_{key}"))) for key in scripts
-        }
+        talks = {key: Talk(stub, engine, engine.open(key), FakeToolDoor(catalog_of(f"tool_{key}"))) for key in scripts}
         async with anyio.create_task_group() as tasks:
             for key, talk in talks.items():
                 tasks.start_soon(talk.say, f"I am {key}")

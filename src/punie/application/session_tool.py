@@ -32,11 +32,13 @@ class CallContext:
 class PreparedCall:
     """A call that is ready to run: `effect` runs it once; `diffs` is what it would change, for the question.
 
-    Nothing had an effect yet: preparing reads at most.
+    Nothing had an effect yet: preparing reads at most. `watches_time` says that the effect keeps to the call's time
+    limit by itself and needs a moment beyond it to stop in good order; any other is stopped at the limit.
     """
 
     effect: Effect
     diffs: tuple[Diff, ...] = ()
+    watches_time: bool = False
 
 
 class SessionTool(Protocol):

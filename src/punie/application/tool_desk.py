@@ -17,7 +17,7 @@ from punie.application.call_card import CallCard
 from punie.application.session_tool import CallContext, PreparedCall, SessionTool
 from punie.application.toolbox import Toolbox
 from punie.domain.catalog import ToolCatalog
-from punie.domain.display import display_safe
+from punie.domain.display import display_safe, one_line
 from punie.domain.errors import ArgumentsRefusedError, InternalFault, OutsideWorkspaceError, ToldToModel
 from punie.domain.events import PermissionSettled
 from punie.domain.execution import cut
@@ -40,12 +40,17 @@ from punie.ports.engine import ToolDoor
 from punie.ports.event_sink import EventSink
 from punie.ports.path_guard import PathGuard
 from punie.ports.permission_broker import PermissionBroker
+from punie.ports.tool_executor import CallProgress
 
 END_LIMIT_S = 1.0
 """How long a slow client may hold up the last word on a cancelled call."""
 
 STOP_GRACE_S = 5.0
 """Beyond a call's time limit: what a tool that watches its own limit gets for stopping in good order."""
+
+
+class _TurnOverError(Exception):
+    """The turn ended while a call was on its way: it goes no further."""
 
 
 @define
@@ -150,6 +155,8 @@ class TurnDesk(ToolDoor):
             return await self._through(call, card)
         except ToldToModel as error:
             return ToolResult.failure(str(error), code=error.code)
+        except _TurnOverError:
+            return ToolResult.cancelled("The turn ended before this ran; nothing was done.")
         except Exception:  # the turn goes on: one call that breaks is that call's failure (S2-80, DESIGN.md section 8)
             fault = InternalFault(uuid.uuid4().hex[:12])
             self.desk.log.exception("reference %s: the call of %s broke", fault.reference, call.name)
@@ -161,21 +168,28 @@ class TurnDesk(ToolDoor):
         decision = decide(request.tool.descriptor, request.facts)
         if decision.rule == "roots":
             return await self._outside(request, decision)
-        prepared = await request.tool.prepare(request.arguments, request.context)
+        self._check_open()
+        prepared = await _prepared(request, decision)
+        self._check_open()
         denied = await self._refused(request, decision, prepared)
         if denied is not None:
             return ToolResult.denied(f"{request.tool.denial(request.arguments)}: {denied.reason}. Nothing was done.")
-        if self._closed:
-            return ToolResult.cancelled("The turn ended before this ran; nothing was done.")
+        self._check_open()
         await card.start()
+        self._check_open()
         return _limited(await self._effect(request, prepared, card), request.limits)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise _TurnOverError
 
     async def _announced(self, call: ToolCall, card: CallCard) -> _Request:
         arguments = call.arguments if isinstance(call.arguments, Mapping) else EMPTY_OBJECT
         try:
             tool = self.desk.toolbox.find(call.name)
         except ToldToModel:
-            await card.announce(title=display_safe(call.name)[:80], kind=ToolKind.OTHER, raw_input=call.arguments)
+            title = one_line(call.name, 80) or "(a tool without a name)"
+            await card.announce(title=title, kind=ToolKind.OTHER, raw_input=call.arguments)
             raise
         located = [await self.desk.guard.locate(path) for path in tool.paths(arguments)]
         await card.announce(
@@ -233,13 +247,29 @@ class TurnDesk(ToolDoor):
         await self.desk.events.emit(PermissionSettled(request.context.call_id, request.call.name, verdict, reason))
 
     async def _effect(self, request: _Request, prepared: PreparedCall, card: CallCard) -> ToolResult:
-        with anyio.move_on_after(request.limits.time_s + STOP_GRACE_S):
+        grace_s = STOP_GRACE_S if prepared.watches_time else 0.0
+        with anyio.move_on_after(request.limits.time_s + grace_s):
             return await prepared.effect(card)
         return ToolResult.failure(
             f"{request.call.name} was stopped: it took longer than {request.limits.time_s:g} s. Its effect may be "
             "partly there; look before you call it again.",
             code="timed_out",
         )
+
+
+async def _prepared(request: _Request, decision: Decision) -> PreparedCall:
+    """The call, ready to run. What goes wrong with a secret tells of its content: only who may read it hears that."""
+    try:
+        return await request.tool.prepare(request.arguments, request.context)
+    except ToldToModel as error:
+        if decision.rule != "secrets":
+            raise
+        refusal = error
+
+    async def effect(_progress: CallProgress) -> ToolResult:
+        raise refusal
+
+    return PreparedCall(effect)
 
 
 def _limited(result: ToolResult, limits: CallLimits) -> ToolResult:

@@ -13,7 +13,7 @@ from pathlib import Path
 import anyio
 from attrs import define, field
 
-from punie.adapters.acp.agent import encode_usage
+from punie.adapters.acp.sessions import encode_usage
 from punie.adapters.acp.updates import encode_update
 from punie.adapters.console.broker import ConsoleBroker, HeadlessBroker
 from punie.adapters.console.events import DenialTally, JsonLinesSink, TextSink

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Mapping
-from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from punie.domain.display import display_safe
@@ -28,6 +27,8 @@ def start_logging(environ: Mapping[str, str], log_file: str | None) -> logging.L
     """
     handler: logging.Handler
     if log_file is not None:
+        from logging.handlers import RotatingFileHandler  # sockets and pickles come with it: only where it is needed
+
         Path(log_file).parent.mkdir(parents=True, exist_ok=True)
         handler = RotatingFileHandler(
             log_file, maxBytes=MAX_LOG_BYTES, backupCount=KEPT_FILES, encoding="utf-8", errors="replace"

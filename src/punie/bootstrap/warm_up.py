@@ -8,18 +8,17 @@ from collections.abc import Callable, Mapping
 import anyio
 from anyio import from_thread
 from anyio.lowlevel import EventLoopToken, current_token
-from attrs import define, field
 
 
-@define
 class _Job:
-    """One piece of work, and who waits for it."""
+    """One piece of work, and who waits for it; a plain class, since this module is on the path to the first answer."""
 
-    work: Callable[[], object]
-    result: object = None
-    error: BaseException | None = None
-    done: bool = False
-    waiters: list[tuple[EventLoopToken, anyio.Event]] = field(factory=list)
+    def __init__(self, work: Callable[[], object]) -> None:
+        self.work = work
+        self.result: object = None
+        self.error: BaseException | None = None
+        self.done = False
+        self.waiters: list[tuple[EventLoopToken, anyio.Event]] = []
 
 
 class WarmUp:

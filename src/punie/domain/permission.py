@@ -143,16 +143,19 @@ def open_flow(decision: Decision, scope: GrantScope | None, granted: frozenset[G
 
 
 def grant_scope(tool: ToolDescriptor, arguments: JsonObject, facts: Facts, cwd: str) -> GrantScope | None:
-    """What a session grant for this call would cover (R-02); None where no scope can be named."""
-    if tool.source is not ToolSource.BUILT_IN:
-        return GrantScope(tool.name, definition_hash(tool))
+    """What a session grant for this call would cover (R-02); None where no scope can be named.
+
+    A secret is asked for each time (R-16), whoever serves the tool.
+    """
     if any(where.secret for where in facts.locations):
         return None
+    if tool.source is not ToolSource.BUILT_IN:
+        return GrantScope(tool.name, definition_hash(tool))
     if tool.name in {"write_file", "edit_file"}:
         return GrantScope(tool.name, "any path inside the session's directories")
     if tool.name == "run_command":
-        exact = {key: thaw(value) for key, value in arguments.items()}
-        return GrantScope(tool.name, _digest([exact, cwd, [where.path for where in facts.locations]]))
+        directory = facts.locations[0].path if facts.locations else cwd
+        return GrantScope(tool.name, _digest([thaw(arguments.get("command")), thaw(arguments.get("args")), directory]))
     return None
 
 

@@ -1,8 +1,8 @@
 """Floor: a bare Pydantic AI loop on the same model endpoint: no ACP, no tool desk, no permission, no session.
 
-Reads requests `{"id": N, "params": {"prompt": ..., "history": bool}}`, a line each, and answers `{"text": ...}` when the run
-has ended and all its events were consumed. `history` keeps the messages of the run before. The only tool, read_file,
-returns a constant.
+Reads requests `{"id": N, "params": {"prompt": ..., "history": bool}}`, a line each, and answers `{"text": ...}` when
+the run has ended and all its events were consumed. `history` keeps the messages of the run before. The only tool,
+read_file, returns a constant.
 """
 
 import json

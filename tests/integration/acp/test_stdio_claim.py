@@ -26,9 +26,9 @@ class Agent(Router):
         return self.noise()
 
     async def noise(self):
-        print("printed")
         sys.__stdout__.write("written to the first stdout\\n")
         sys.__stdout__.flush()
+        print("printed")
         os.write(1, b"below Python\\n")
         libc = ctypes.CDLL(None)
         libc.puts(b"from C")
@@ -67,9 +67,9 @@ HOW = pytest.mark.parametrize("how", ["asyncio", "trio", "threads"])
 
 
 def start(*args: str, stdin: int | IO[Any] = subprocess.PIPE, stdout: int | IO[Any] = subprocess.PIPE) -> Any:
-    return subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", AGENT, *args], stdin=stdin, stdout=stdout, stderr=subprocess.PIPE
-    )
+    argv = [sys.executable, "-W", "error", "-c", AGENT, *args]
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    return subprocess.Popen(argv, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, env=buffered)
 
 
 def line(request_id: int, method: str) -> bytes:
@@ -85,8 +85,24 @@ def test_whatever_prints_goes_to_stderr_and_the_wire_carries_protocol_only(how: 
     answers = {message["id"]: message for message in map(json.loads, out.splitlines())}
     assert answers[1]["result"] == {"read": "", "inherited": False}
     assert answers[2]["error"]["code"] == -32601
+    assert err.index(b"printed") < err.index(b"below Python"), "a print is not held back"
     for words in ("printed", "written to the first", "below Python", "from C", "from a child", "by its name"):
         assert words.encode() in err
+
+
+@pytest.mark.requirement("A-14")
+@HOW
+def test_what_reads_stdin_finds_it_ended_and_never_waits_for_the_client(how: str):
+    with start(how) as agent:
+        assert agent.stdin is not None
+        assert agent.stdout is not None
+        agent.stdin.write(line(1, "noise"))
+        agent.stdin.flush()
+        assert json.loads(agent.stdout.readline())["result"]["read"] == "", "stdin is still open"
+        agent.stdin.write(line(2, "no_such"))
+        agent.stdin.flush()
+        assert json.loads(agent.stdout.readline())["id"] == 2, "the child took nothing from the wire"
+        agent.communicate(timeout=20)
 
 
 def test_what_was_printed_before_the_claim_is_not_held_back_into_the_wire():

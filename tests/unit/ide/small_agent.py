@@ -47,7 +47,8 @@ class SmallAgent(Router):
                 return self._prompt(body["sessionId"])
             case "session/close":
                 return self._answer({})
-        raise RpcError(METHOD_NOT_FOUND, "the small agent is small")
+            case _:
+                raise RpcError(METHOD_NOT_FOUND, "the small agent is small")
 
     def notification(self, method: str, params: Raw) -> None:
         self.seen.append((method, msgspec.json.decode(params)))

@@ -13,9 +13,10 @@ from attrs import frozen
 from msgspec import Raw
 
 from punie.adapters.acp.blocks import encode_result_content
+from punie.adapters.acp.handshake import decode
 from punie.adapters.acp.jsonrpc import Connection, ConnectionClosed, RpcError
 from punie.adapters.acp.updates import encode_update
-from punie.adapters.acp.wire import CreateTerminalAnswer, ExitAnswer, OutputAnswer, PermissionAnswer, ReadAnswer, decode
+from punie.adapters.acp.wire import CreateTerminalAnswer, ExitAnswer, OutputAnswer, PermissionAnswer, ReadAnswer
 from punie.domain.display import one_line
 from punie.domain.errors import ToolFailedError
 from punie.domain.events import SessionEvent

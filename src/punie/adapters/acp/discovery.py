@@ -14,8 +14,9 @@ from msgspec import Raw
 
 from punie.adapters.acp.blocks import BlockError, decode_block
 from punie.adapters.acp.entries import decode_entry
+from punie.adapters.acp.handshake import decode
 from punie.adapters.acp.jsonrpc import Connection, ConnectionClosed, RpcError
-from punie.adapters.acp.wire import CallAnswer, DiscoverAnswer, decode, is_true
+from punie.adapters.acp.wire import CallAnswer, DiscoverAnswer, is_true
 from punie.domain.catalog import ToolCatalog
 from punie.domain.content import Block
 from punie.domain.discovery import CatalogAnswer, DroppedEntry

@@ -110,7 +110,8 @@ def decode_line(line: bytes | bytearray) -> Message | None:
     """One line, without its newline, to one message; None for a blank line. Never raises on any input."""
     if not line or line.isspace():
         return None
-    line = line.removeprefix(_BOM)
+    if line.startswith(_BOM):  # noqa: FURB188  removeprefix would copy every bytearray, and large lines are bytearrays
+        line = line[len(_BOM) :]
     try:
         envelope = _decode_envelope(line)
         if not _is_utf8(line):

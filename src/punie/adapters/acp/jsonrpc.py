@@ -101,7 +101,6 @@ class Connection:
         self._pending = PendingCalls(log)
         self._reading: anyio.CancelScope | None = None
         self._stopped = False
-        self._lost = False
         self._started = False
 
     # -- what we ask of the peer -----------------------------------------------------------------------------------
@@ -210,6 +209,7 @@ class Connection:
                 self._log.debug("the input ended")
                 return
             self._take(line, incoming)
+            del line  # it may be large, and the next may be long in coming
             if self._outbox.answers_flood:
                 await self._outbox.answers_ebb()
 
@@ -218,14 +218,13 @@ class Connection:
             await self._outbox.run(self._transport.send)
         except _LOST as exc:
             self._log.info("the output broke, so the peer is taken for gone: %s", type(exc).__name__)
-            self._lost = True
             self._outbox.close()
             self.stop()
 
     async def _settle(self, incoming: Incoming) -> None:
         """Let handlers that need nobody else finish: `printf '<initialize>' | punie acp` has an answer to come."""
         for _ in range(_SETTLING_ROUNDS):
-            if not incoming or self._lost:
+            if not incoming:
                 return
             await anyio.lowlevel.checkpoint()
 

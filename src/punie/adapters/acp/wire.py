@@ -6,38 +6,11 @@ unknown variant is one variant lost and not the whole message. Field names follo
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import msgspec
 from msgspec import Raw
 
-from punie.adapters.acp.rpc_errors import INVALID_PARAMS, RpcError
+from punie.adapters.acp.handshake import DISCOVERY_VERSION, EXTENSION, Params
 from punie.domain.discovery import ClientCapabilities
-
-EXTENSION = "punie.dev"
-"""The key of our extension below `_meta` (INTERFACES.md section 3)."""
-
-DISCOVERY_VERSION = 1
-
-T = TypeVar("T")
-
-
-class Params(msgspec.Struct, rename="camel", gc=False):
-    """Parameters of a request; unknown fields are ignored."""
-
-
-class InitializeParams(Params):
-    """`initialize`."""
-
-    protocol_version: int
-    client_capabilities: Raw = Raw(b"null")
-    client_info: Raw = Raw(b"null")
-
-
-class AuthenticateParams(Params):
-    """`authenticate`."""
-
-    method_id: str
 
 
 class NewSessionParams(Params):
@@ -115,22 +88,6 @@ class CallAnswer(Params):
     content: list[Raw]
     is_error: bool | None = None
     structured_content: Raw = Raw(b"null")
-
-
-def decode(raw: Raw, kind: type[T]) -> T:
-    """Decode an answer of the client; raises `msgspec.ValidationError` with the field that does not fit."""
-    try:
-        return msgspec.json.decode(raw, type=kind)
-    except RecursionError as error:
-        raise msgspec.ValidationError("nested too deeply") from error
-
-
-def decode_params(raw: Raw, kind: type[T]) -> T:
-    """Decode a request's parameters; raises the -32602 error that names the field, and never echoes a value."""
-    try:
-        return decode(raw, kind)
-    except msgspec.DecodeError as error:
-        raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from error
 
 
 def decode_capabilities(raw: Raw) -> ClientCapabilities:

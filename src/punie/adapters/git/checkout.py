@@ -1,5 +1,7 @@
 """An opened repository with its working tree: where it is, and which of its files the session may see."""
 
+# ruff: noqa: PTH118, PTH120 - paths as git sees them: bytes, undecodable names, folder descriptors
+
 from __future__ import annotations
 
 import os
@@ -67,7 +69,7 @@ class Checkout:
         if head is None:
             return None
         commit = self.repo.object_store[head]
-        assert isinstance(commit, GitCommit)
+        assert isinstance(commit, GitCommit)  # noqa: S101 - a damaged repository otherwise, and said so by the caller
         return commit.tree
 
     def head_entries(self) -> TreeEntries:

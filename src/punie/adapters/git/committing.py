@@ -1,5 +1,7 @@
 """Making one commit out of named files, without running anything."""
 
+# ruff: noqa: PTH116, PTH118, PTH120 - paths as git sees them: bytes, undecodable names, folder descriptors
+
 from __future__ import annotations
 
 import os

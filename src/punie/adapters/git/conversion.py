@@ -59,8 +59,8 @@ class Conversion:
         for name in _NEEDS_A_PROGRAM:
             if attributes.get(name) not in {None, False}:
                 raise ToolFailedError(
-                    f"{path.decode('utf-8', 'replace')} needs git's {name.decode()} attribute, which runs a program that "
-                    "Punie does not run. Nothing was committed; commit it with git through run_command."
+                    f"{path.decode('utf-8', 'replace')} has git's {name.decode()} attribute, which asks for a "
+                    "program or an encoding that Punie leaves to git. Nothing was committed; use run_command."
                 )
 
     def _store_has_crlf(self, entry: IndexEntry | None) -> bool:

@@ -1,5 +1,7 @@
 """Untracked files: what is in the working tree, not in the index, and not ignored."""
 
+# ruff: noqa: PTH118, PTH120 - paths as git sees them: bytes, undecodable names, folder descriptors
+
 from __future__ import annotations
 
 import os

@@ -11,13 +11,14 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 import anyio.to_thread
 
-from punie.domain.errors import ToolFailedError
+from punie.domain.errors import ToolFailedError, UnsupportedHereError
 from punie.ports.repository import Commit, Repository, RepositoryStatus
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class DulwichRepository(Repository):
         return await self._run(work, abandon=True)
 
     async def diff(self, path: str | None, *, staged: bool) -> str:
-        """A diff as git prints it, of one file or folder or of all inside the roots; contents of secret files are left out.
+        """A diff as git prints it, of one file or folder or of all inside the roots, less the contents of secret files.
 
         `path` is absolute, or relative to the session's directory or the repository's top.
         """
@@ -75,7 +76,7 @@ class DulwichRepository(Repository):
         return await self._run(work, abandon=True)
 
     async def add_and_commit(self, message: str, paths: tuple[str, ...]) -> Commit:
-        """Commit exactly these files and folders as they are in the working tree, and leave the rest of the index alone.
+        """Commit exactly these files and folders as they are in the working tree; the rest of the index stays as it is.
 
         Without paths: everything changed, staged or untracked inside the roots, unless an untracked file among it may
         hold secrets. Author and committer are user.name and user.email of the git configuration. Raises
@@ -90,6 +91,12 @@ class DulwichRepository(Repository):
         return await self._run(work, abandon=False)
 
     async def _run(self, work: Callable[[Checkout], _T], *, abandon: bool) -> _T:
+        if os.name != "posix":
+            raise UnsupportedHereError(
+                "Punie does not read git repositories itself on this operating system yet. Use git through the IDE's "
+                "terminal, or run Punie on Linux or macOS."
+            )
+
         def in_thread() -> _T:
             from punie.adapters.git.checkout import open_checkout
 
@@ -99,30 +106,27 @@ class DulwichRepository(Repository):
         return await anyio.to_thread.run_sync(in_thread, abandon_on_cancel=abandon, limiter=self._threads)
 
 
-class _in_words:
+@contextmanager
+def _in_words() -> Generator[None]:
     """Says what a damaged or unusual repository did, in words for a model; dulwich has no common error class."""
+    from dulwich import errors
+    from dulwich.file import FileLocked
 
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        from dulwich import errors
-        from dulwich.file import FileLocked
-
-        if isinstance(error, FileLocked):
-            raise ToolFailedError(
-                "Another git program is changing this repository (there is a lock file), so nothing was done. "
-                "Try again when it is done; if none runs, remove the .lock file."
-            ) from None
-        unusable = (
-            errors.NotGitRepository, errors.ChecksumMismatch, errors.WrongObjectException, errors.MissingCommitError,
-            errors.ObjectMissing, errors.ApplyDeltaError, errors.FileFormatException, errors.RefFormatError,
-            OSError, ValueError, KeyError, IndexError, EOFError, AssertionError, NotImplementedError, zlib.error,
-            struct.error,
-        )  # fmt: skip
-        if isinstance(error, unusable):
-            what = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
-            raise ToolFailedError(
-                f"The git repository cannot be used here: {type(error).__name__}: {what[:200]}. "
-                "It may be damaged, or use a feature that Punie does not know; try git itself with run_command."
-            ) from error
+    try:
+        yield
+    except FileLocked:
+        raise ToolFailedError(
+            "Another git program is changing this repository (there is a lock file), so nothing was done. "
+            "Try again when it is done; if none runs, remove the .lock file."
+        ) from None
+    except (
+        errors.NotGitRepository, errors.ChecksumMismatch, errors.WrongObjectException, errors.MissingCommitError,
+        errors.ObjectMissing, errors.ApplyDeltaError, errors.FileFormatException, errors.RefFormatError,
+        OSError, ValueError, KeyError, IndexError, EOFError, AssertionError, NotImplementedError, zlib.error,
+        struct.error,
+    ) as error:  # fmt: skip
+        what = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+        raise ToolFailedError(
+            f"The git repository cannot be used here: {type(error).__name__}: {what[:200]}. "
+            "It may be damaged, or use a feature that Punie does not know; try git itself with run_command."
+        ) from error

@@ -1,5 +1,7 @@
 """What differs: last commit, index, working tree."""
 
+# ruff: noqa: PTH116 - paths as git sees them: bytes, undecodable names, folder descriptors
+
 from __future__ import annotations
 
 import os

@@ -52,7 +52,7 @@ class LocalFileTree(FileTree):
     async def search_text(
         self, path: str, text: str, *, case_sensitive: bool, glob: str | None, limit: int
     ) -> Findings:
-        """See the port. `ToolFailedError` where the path is missing, or a file that is not searched, or on a bad glob."""
+        """See the port. `ToolFailedError` for a missing path, a file that is not searched, and an unusable glob."""
         sought = Sought(text, case_sensitive, Needle(text, case_sensitive=case_sensitive), Glob(glob))
         start = await self._inside(path)
 

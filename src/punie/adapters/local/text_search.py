@@ -28,11 +28,13 @@ class Needle:
             raise ToolFailedError("The text to search for must be one line, not empty. Search for one line of it.")
         flags = 0 if case_sensitive else re.IGNORECASE
         self._pattern = re.compile(re.escape(text), flags)
-        self._bytes = text.encode("utf-8", "surrogatepass") if case_sensitive else None
+        self._bytes = text.encode("utf-8", "surrogatepass")
+        self._exact = case_sensitive
+        self._folded = self._bytes.lower()
 
     def lines_of(self, path: str, data: bytes) -> Iterator[FoundLine]:
         """The lines that hold the text, in order; bytes that are no UTF-8 show as U+FFFD."""
-        if self._bytes is not None and self._bytes not in data:  # most files end here, undecoded
+        if self._surely_not_in(data):  # most files end here, undecoded
             return
         text = data.decode("utf-8", "replace")
         if self._pattern.search(text) is None:
@@ -41,6 +43,12 @@ class Needle:
             found = self._pattern.search(line)
             if found is not None:
                 yield FoundLine(path, number, _window(line.removesuffix("\r"), found.start()))
+
+    def _surely_not_in(self, data: bytes) -> bool:
+        if self._exact:
+            return self._bytes not in data
+        # Beyond ASCII other letters may be equal without regard to case (the Kelvin sign and k).
+        return data.isascii() and self._folded not in data.lower()
 
 
 class Glob:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import httpx2
+import pydantic_ai
 from attrs import define, field
 from pydantic_ai import Agent, AgentRun
 from pydantic_ai.exceptions import AgentRunError, UsageLimitExceeded, UserError
@@ -40,6 +41,8 @@ class Kit:
     @classmethod
     def of(cls, name: str, settings: ModelSettings, build: Callable[[], Model] | None) -> Kit:
         """Build the model. Raises `EngineError`."""
+        # It would print one to stderr at the first run; ty takes the library's switch for a constant.
+        pydantic_ai.BANNER_ENABLED = False  # ty: ignore[invalid-assignment]
         model = build_model(name, settings) if build is None else build()
         return cls(model, _agent(settings), Reached.of(name, model, settings))
 
@@ -74,7 +77,6 @@ def _agent(settings: ModelSettings) -> DeskAgent:
 class _Attempt:
     """What one turn leaves behind, however it ends."""
 
-    model: StreamedModel
     deps: TurnDeps
     run: AgentRun[TurnDeps, Answer] | None = None
 
@@ -94,9 +96,8 @@ class Conversation:
     async def run(self, turn: Turn, *, tools: ToolDoor, events: EventSink) -> StopReason:
         """Run one turn; see the port `EngineSession`."""
         await self._kit.enter()
-        attempt = _Attempt(
-            StreamedModel(self._kit.model, turn.id, events), TurnDeps(turn.session_id, tools, self._listed)
-        )
+        model = StreamedModel(self._kit.model, turn.id, events)
+        attempt = _Attempt(TurnDeps(turn.session_id, tools, self._listed, model))
         try:
             return await self._work(turn, attempt)
         except TurnStopped as stopped:
@@ -117,7 +118,7 @@ class Conversation:
         async with self._kit.agent.iter(
             user_content(turn.prompt),
             message_history=self._history or None,
-            model=attempt.model,
+            model=attempt.deps.model,
             instructions=encodable(turn.instructions) or None,
             deps=attempt.deps,
             usage_limits=UsageLimits(request_limit=turn.limits.max_requests),
@@ -136,7 +137,7 @@ class Conversation:
         that follows. So is a refused answer.
         """
         new = attempt.run.new_messages() if attempt.run is not None else []
-        left_over = attempt.model.left_over
+        left_over = attempt.deps.model.left_over
         if refused and left_over is None and not any(isinstance(message, ModelResponse) for message in new):
             return
         self._history = mended([*self._history, *new], left_over, attempt.deps.finished)

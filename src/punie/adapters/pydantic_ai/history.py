@@ -24,10 +24,11 @@ from punie.domain.turn import EngineErrorKind
 def unfinished(response: ModelResponse) -> ModelResponse | None:
     """What stays of an answer that was broken off: its text.
 
-    Its calls were not run, and the last may be half written; thoughts without their signature are refused by providers.
+    Its calls were not run, and the last may be half written; thoughts without their signature are refused by providers,
+    and so are ids of messages whose thoughts are missing.
     """
-    said = [part for part in response.parts if isinstance(part, TextPart) and part.content]
-    return replace(response, parts=said, state="interrupted") if said else None
+    said = [TextPart(part.content) for part in response.parts if isinstance(part, TextPart) and part.content]
+    return ModelResponse(parts=said, model_name=response.model_name, state="interrupted") if said else None
 
 
 def lasting(messages: Sequence[ModelMessage]) -> list[ModelMessage]:

@@ -61,22 +61,24 @@ class StreamedModel(WrapperModel):
         model_settings: RequestSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Make one request and pass on what it streams. Raises `TurnStopped` for an answer that was cut short."""
+        """Make one request and pass on what it streams."""
         self._requests += 1
         opened: StreamedResponse | None = None
         try:
             async with self.wrapped.request_stream(messages, model_settings, model_request_parameters, None) as opened:
                 await self._pass_on(opened)
-            response = opened.get()
-            await self._count(response)
+            return opened.get()
         except BaseException:
             self.left_over = None if opened is None else unfinished(opened.get())
             raise
+
+    async def conclude(self, response: ModelResponse) -> None:
+        """Look at a whole answer, priced by now, before any of its calls is run. Raises `TurnStopped`."""
+        await self._count(response)
         if (reason := _STOPS.get(response.finish_reason or "")) is not None:
             self.left_over = unfinished(response) if reason is StopReason.MAX_TOKENS else None
             raise TurnStopped(reason)
         _tell_apart(response)
-        return response
 
     async def _pass_on(self, stream: StreamedResponse) -> None:
         emit = self._events.emit
@@ -89,7 +91,6 @@ class StreamedModel(WrapperModel):
     async def _count(self, response: ModelResponse) -> None:
         used = response.usage
         before = self._usage
-        cost = _cost_usd(response)
         self._usage = evolve(
             before,
             input_tokens=before.input_tokens + used.input_tokens,
@@ -97,7 +98,7 @@ class StreamedModel(WrapperModel):
             cached_read_tokens=before.cached_read_tokens + used.cache_read_tokens,
             cached_write_tokens=before.cached_write_tokens + used.cache_write_tokens,
             requests=before.requests + 1,
-            cost_usd=before.cost_usd if cost is None else (before.cost_usd or 0.0) + cost,
+            cost_usd=before.cost_usd if used.cost is None else (before.cost_usd or 0.0) + float(used.cost),
         )
         await self._events.emit(UsageChanged(self._usage))
 
@@ -114,19 +115,6 @@ def _piece(event: ModelResponseStreamEvent, message_id: str) -> TextDelta | Thou
         kind = TextDelta if isinstance(event.part, TextPart) else ThoughtDelta
         return kind(event.part.content, message_id)
     return None
-
-
-def _cost_usd(response: ModelResponse) -> float | None:
-    if response.usage.cost is not None:
-        return float(response.usage.cost)
-    if not response.model_name:
-        return None
-    try:
-        price = response.cost().total_price
-    except (LookupError, ValueError):  # a model that the price list does not know, or an answer without usage
-        return None
-    response.usage.cost = price  # spares the library the same search
-    return float(price)
 
 
 def _tell_apart(response: ModelResponse) -> None:

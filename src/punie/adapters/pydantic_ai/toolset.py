@@ -14,6 +14,7 @@ from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
 from punie.adapters.pydantic_ai.prompts import encodable, picture
+from punie.adapters.pydantic_ai.streaming import StreamedModel
 from punie.domain.catalog import ToolCatalog
 from punie.domain.content import EmbeddedResource, Image, ResourceLink
 from punie.domain.json_value import NotJsonError, thaw, thaw_object
@@ -42,6 +43,7 @@ class TurnDeps:
     session_id: str
     door: ToolDoor
     listed: Listed
+    model: StreamedModel
     finished: dict[str, ToolReturnPart] = field(factory=dict)
 
 
@@ -127,7 +129,8 @@ class OnlyTheDesk(AbstractCapability[TurnDeps]):
     async def after_model_request(
         self, ctx: RunContext[TurnDeps], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
-        """Add the names that the model made up to this step's tools: the answer is whole, no call of it ran yet."""
+        """Called with each whole answer, before its calls are run: the names it made up join this step's tools."""
+        await ctx.deps.model.conclude(response)
         ctx.deps.finished.clear()  # those of the answer before: the library has them, and servers may use an id again
         tools = ctx.tool_manager.tools if ctx.tool_manager is not None else None
         if tools is not None:

@@ -28,6 +28,15 @@ SMALL_VALUES = 2_000
 """Arguments of more values than this get their first problem only."""
 
 SCHEMA_LIMIT_CHARS = 1_000_000
+DRAFTS = (
+    "http://json-schema.org/draft-04/schema",
+    "http://json-schema.org/draft-06/schema",
+    "http://json-schema.org/draft-07/schema",
+    "https://json-schema.org/draft/2019-09/schema",
+    "https://json-schema.org/draft/2020-12/schema",
+)
+"""What `$schema` may name; the last one counts where it names none."""
+
 CACHE_LIMIT = 512
 PATTERN_BUDGET_BYTES = 64_000_000
 """What the compiled regular expressions of one schema may take in all."""
@@ -67,7 +76,7 @@ class JsonSchemaRsValidator(ArgumentValidator):
         """At most `PROBLEM_LIMIT` sentences that name the field and what was expected; empty if the arguments fit."""
         compiled = self._compiled(schema)
         if compiled.problem is not None:
-            return (f"the tool's schema cannot be used: {compiled.problem}",)
+            return (shortened(f"the tool's schema cannot be used: {compiled.problem}"),)
         try:
             plain = thaw_object(arguments)
             if compiled.validator.is_valid(plain):
@@ -134,7 +143,7 @@ def _is_small(arguments: object) -> bool:
             inner = cast("dict[str, object]", value).values()
         elif isinstance(value, list):
             inner = cast("list[object]", value)
-        seen += 1 + len(inner)
+        seen += len(inner)
         ahead.extend(islice(inner, SMALL_VALUES))
     return seen <= SMALL_VALUES
 
@@ -174,16 +183,10 @@ def _compile_with(schema: dict[str, object], patterns: Patterns) -> _Compiled:
             mask="the value",
         )
     except jsonschema_rs.ValidationError as error:
-        return _Compiled(problem=_compile_problem(schema, error))
+        return _Compiled(problem=in_words(error))
     except (ValueError, jsonschema_rs.ReferencingError, RecursionError) as error:
         return _Compiled(problem=shortened(str(error).partition("\n")[0]))
     return _Compiled(validator)
-
-
-def _compile_problem(schema: dict[str, object], error: ValidationError) -> str:
-    if error.message.startswith("Unknown meta-schema"):
-        return shortened(f"its $schema, {schema.get('$schema')!r}, names no known draft (4, 6, 7, 2019-09 or 2020-12)")
-    return in_words(error)
 
 
 def _retrieve_nothing(uri: str) -> Any:
@@ -194,9 +197,9 @@ def _shape_problem(schema: dict[str, object], references: SchemaReferences) -> s
     kind = schema.get("type", "object")
     if kind != "object" and not (isinstance(kind, list) and "object" in kind):
         return shortened(f"its type is {json.dumps(kind)}, but a tool's arguments are an object")
-    draft = schema.get("$schema", "")
-    if not isinstance(draft, str):
-        return "its $schema is not a string"
+    draft = schema.get("$schema", DRAFTS[-1])
+    if not isinstance(draft, str) or draft.removesuffix("#") not in DRAFTS:
+        return shortened(f"its $schema, {draft!r}, names no known draft (4, 6, 7, 2019-09 or 2020-12)")
     remote = references.remote
     if remote is not None:
         return shortened(f"it refers to another document, {remote!r}; only references inside it are followed")

@@ -58,7 +58,7 @@ class SchemaReferences:
 
     @property
     def multiply(self) -> bool:
-        """Whether references multiply beyond `WAY_LIMIT`: forty short definitions can ask for 2**40 checks of a value."""
+        """Whether references multiply beyond `WAY_LIMIT`: forty short definitions can ask for 2**40 checks."""
         if not self._refers:
             return False
         try:

@@ -50,7 +50,7 @@ class RunCommand(BuiltInTool):
             run = _Run(self.ledger, command, context, progress)
             return await (run.in_background() if background else run.to_the_end())
 
-        return PreparedCall(effect)
+        return PreparedCall(effect, watches_time=True)
 
 
 @frozen
@@ -120,7 +120,7 @@ class _TerminalTool(BuiltInTool):
         async def effect(_progress: CallProgress) -> ToolResult:
             return await self.act(terminal_id, context)
 
-        return PreparedCall(effect)
+        return PreparedCall(effect, watches_time=True)
 
     @abstractmethod
     async def act(self, terminal_id: str, context: CallContext) -> ToolResult:

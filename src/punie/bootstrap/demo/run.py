@@ -24,9 +24,12 @@ from punie.bootstrap.demo.screen import Screen
 from punie.bootstrap.demo.script import Play, modelled, scripted
 from punie.bootstrap.demo.verdict import judge, show_verdict
 from punie.bootstrap.local_ide import open_local_ide, punie_command
+from punie.domain.errors import SettingsError
+from punie.domain.turn import EngineErrorKind
 
 DONE, FAILED, USAGE, NO_MODEL = 0, 1, 2, 4
-_MODEL_CODES = frozenset({"engine", "auth_required"})
+_SETTINGS_CODES = frozenset({SettingsError.code, EngineErrorKind.CONFIGURATION.value})
+_MODEL_CODES = frozenset(kind.value for kind in EngineErrorKind) - {EngineErrorKind.INTERNAL.value}
 
 
 async def run_demo(*, project: str | None, model: str | None, interactive: bool, in_place: bool) -> int:
@@ -74,7 +77,7 @@ def _environment(model: str | None, folder: Path) -> Mapping[str, str]:
 def _exit_code(error: RpcError) -> int:
     data = cast("dict[str, object]", error.data) if isinstance(error.data, dict) else {}
     code = data.get("code")
-    if code == "settings":
+    if code in _SETTINGS_CODES:
         return USAGE
     return NO_MODEL if code in _MODEL_CODES else FAILED
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
 import textwrap
 from collections.abc import Callable
-from pathlib import Path
 from typing import TextIO
 
 from punie.domain.display import display_safe
 
 WIDTH = 80
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+
+
+class _Nowhere(io.StringIO):
+    """Takes everything and keeps nothing."""
+
+    def write(self, text: str, /) -> int:
+        return len(text)
 
 
 class Screen:
@@ -115,4 +122,4 @@ class Screen:
         try:
             write()
         except BrokenPipeError:
-            self._out = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - it lives as long as the process
+            self._out = _Nowhere()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import msgspec
 import pytest
 
@@ -85,3 +87,16 @@ def test_an_answer_is_found_among_escapes_that_need_mending():
     decoded = decode_line(rb'{"jsonrpc":"2.0","id":3,"result":"\\\ud800 \n \uD83D\uDE00 \udfff"}')
     assert isinstance(decoded, Answer)
     assert msgspec.json.decode(decoded.result) == "\\\ufffd \n \U0001f600 \ufffd"
+
+
+def test_a_large_line_is_decoded_without_a_second_copy_of_it():
+    size = 16 * MEGABYTE
+    line = bytearray(b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"%b"}}' % (b"x" * size))
+    tracemalloc.start()
+    try:
+        decoded = decode_line(line)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert isinstance(decoded, Request)
+    assert peak < size / 10

@@ -91,7 +91,7 @@ def _problems(output: str, cwd: str) -> Iterator[Problem]:
 def _answer(checker: str, path: str, problems: list[Problem]) -> ToolAnswer:
     if not problems:
         clean = f"{checker} finds no problem in {path}."
-        return ToolAnswer(clean, {"checker": checker, "count": 0, "summary": clean, "problems": []})
+        return ToolAnswer(clean, {"checker": checker, "count": 0, "summary": f"{clean}\n", "problems": []})
     listed = "\n".join(str(problem) for problem in problems[:SHOWN_PROBLEMS])
     more = f"\n... and {len(problems) - SHOWN_PROBLEMS} more" if len(problems) > SHOWN_PROBLEMS else ""
     first = problems[0]
@@ -99,7 +99,7 @@ def _answer(checker: str, path: str, problems: list[Problem]) -> ToolAnswer:
     structured = {
         "checker": checker,
         "count": len(problems),
-        "summary": summary,
+        "summary": f"{summary}\n",
         "first_path": first.path,
         "first_line": first.line,
         "problems": [

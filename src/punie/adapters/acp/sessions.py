@@ -1,0 +1,132 @@
+"""The methods of sessions: wire to use case, and back (room 2 of the corridor, behind the handshake)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable
+from pathlib import PurePath
+
+from msgspec import Raw
+
+from punie.adapters.acp.blocks import BlockError, decode_block
+from punie.adapters.acp.client import AcpEventSink, AcpPermissionBroker, AcpTerminals, AcpWorkspace
+from punie.adapters.acp.discovery import TOOLS_CHANGED, AcpToolBridge, AcpToolCatalog
+from punie.adapters.acp.handshake import EXTENSION, decode_params
+from punie.adapters.acp.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Connection, RpcError
+from punie.adapters.acp.wire import NewSessionParams, PromptParams, SessionParams, decode_capabilities
+from punie.domain.content import Prompt
+from punie.domain.discovery import ClientCapabilities
+from punie.domain.session import DiscoveryReport, SessionSpec
+from punie.domain.turn import TurnReport
+from punie.domain.usage import Usage
+from punie.ports.agent import Agent, RunningTurn
+from punie.ports.peer import Peer
+
+
+class SessionMethods:
+    """What a client may ask of sessions; bound to one connection, lives as long as it."""
+
+    def __init__(self, agent: Agent, connection: Connection, log: logging.Logger) -> None:
+        self._agent = agent
+        self._connection = connection
+        self._log = log
+        self._capabilities = ClientCapabilities()
+
+    def meet(self, capabilities: Raw) -> None:
+        """Take in what the client said of itself in `initialize`; sessions opened from now on go by it."""
+        self._capabilities = decode_capabilities(capabilities)
+        self._log.info("the client offers %s", self._capabilities)
+
+    def request(self, method: str, params: Raw) -> Awaitable[object]:
+        """Begin a request; a prompt is accepted here, before the next line is read."""
+        match method:
+            case "session/new":
+                return self._new(params)
+            case "session/prompt":
+                return self._prompt(params)
+            case "session/close":
+                return self._close(params)
+            case _:
+                raise RpcError(METHOD_NOT_FOUND, "This agent does not know that method.")
+
+    def notification(self, method: str, params: Raw) -> bool:
+        """Take a notification; False for one that is not ours."""
+        match method:
+            case "session/cancel":
+                self._agent.cancel(decode_params(params, SessionParams).session_id)
+            case _ if method == TOOLS_CHANGED:
+                self._agent.tools_changed(decode_params(params, SessionParams).session_id)
+            case _:
+                return False
+        return True
+
+    async def _new(self, raw: Raw) -> object:
+        params = decode_params(raw, NewSessionParams)
+        if not PurePath(params.cwd).is_absolute() or "\0" in params.cwd:
+            raise RpcError(INVALID_PARAMS, "cwd must be an absolute path.")
+        unused = {"mcpServers": params.mcp_servers, "additionalDirectories": params.additional_directories}
+        for what, given in unused.items():
+            if given:
+                self._log.warning("session/new: %d %s given; not used by this version", len(given), what)
+        spec = SessionSpec(params.cwd)
+        opened = await self._agent.open_session(spec, lambda session_id: self._peer(session_id, spec))
+        return {"sessionId": opened.id, "_meta": {EXTENSION: {"discovery": _discovery(opened.discovery)}}}
+
+    def _prompt(self, raw: Raw) -> Awaitable[object]:
+        params = decode_params(raw, PromptParams)
+        try:
+            prompt = Prompt(tuple(decode_block(block) for block in params.prompt))
+        except BlockError as error:
+            raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from error
+        return _answered(self._agent.begin_turn(params.session_id, prompt))
+
+    async def _close(self, raw: Raw) -> object:
+        await self._agent.close_session(decode_params(raw, SessionParams).session_id)
+        return {}
+
+    def _peer(self, session_id: str, spec: SessionSpec) -> Peer:
+        """The client's side of one session: only what it advertised (A-02)."""
+        connection, can = self._connection, self._capabilities
+        files = can.read_text_file or can.write_text_file
+        return Peer(
+            capabilities=can,
+            broker=AcpPermissionBroker(connection, session_id),
+            events=AcpEventSink(connection, session_id),
+            workspace=AcpWorkspace(connection, session_id) if files else None,
+            terminals=AcpTerminals(connection, session_id) if can.terminal else None,
+            catalog=AcpToolCatalog(connection, session_id, spec.cwd, self._log) if can.discover_tools else None,
+            bridge=AcpToolBridge(connection, session_id) if can.discover_tools else None,
+        )
+
+
+async def _answered(turn: RunningTurn) -> object:
+    return encode_report(await turn.run())
+
+
+def encode_report(report: TurnReport) -> dict[str, object]:
+    """The answer to `session/prompt`; what was used goes into `_meta`, where ACP v1 has no stable field for it."""
+    answer: dict[str, object] = {"stopReason": report.stop_reason.value}
+    if report.usage != Usage():
+        answer["_meta"] = {EXTENSION: {"usage": encode_usage(report.usage)}}
+    return answer
+
+
+def encode_usage(usage: Usage) -> dict[str, object]:
+    """Usage as our own JSON has it."""
+    encoded: dict[str, object] = {
+        "inputTokens": usage.input_tokens,
+        "outputTokens": usage.output_tokens,
+        "cachedReadTokens": usage.cached_read_tokens,
+        "cachedWriteTokens": usage.cached_write_tokens,
+        "requests": usage.requests,
+    }
+    return encoded if usage.cost_usd is None else {**encoded, "costUsd": usage.cost_usd}
+
+
+def _discovery(report: DiscoveryReport) -> dict[str, object]:
+    return {
+        "tier": report.tier.value,
+        "tools": report.tools,
+        "dropped": [{"name": entry.name, "reason": entry.reason} for entry in report.dropped],
+        "elapsedMs": report.elapsed_ms,
+    }

@@ -1,0 +1,25 @@
+"""The half of `punie acp` that only sessions need; imported behind the `initialize` answer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+
+from punie.adapters.acp.jsonrpc import Connection
+from punie.adapters.acp.sessions import SessionMethods
+from punie.application.agent import PunieAgent
+from punie.bootstrap.lifespan import Process
+
+
+async def serve_sessions(
+    connection: Connection,
+    environ: Mapping[str, str],
+    flags: Mapping[str, str | None],
+    log: logging.Logger,
+    offer: Callable[[SessionMethods], Awaitable[None]],
+) -> None:
+    """Own the connection's sessions for as long as `offer` lasts; leaving closes them all."""
+    process = Process(environ, flags, log)
+    process.warm_up.start()
+    async with PunieAgent(process.session_scope, log) as agent:
+        await offer(SessionMethods(agent, connection, log))

@@ -1,0 +1,110 @@
+"""The terminal as a front end on the benches: the person types letters, the listener is a stream."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import anyio.from_thread
+
+from punie.adapters.acp.updates import encode_update
+from punie.adapters.console.broker import ConsoleBroker
+from punie.adapters.console.events import DenialTally, JsonLinesSink, TextSink
+from punie.domain.display import display_safe
+from tests.contract.peer_benches import BrokerBench, SinkBench
+
+LETTERS = {"allow_once": "o", "allow_session": "s", "reject": "r"}
+
+
+class ConsoleBrokerBench(BrokerBench):
+    def __init__(self) -> None:
+        self.broker = ConsoleBroker(self._read_line, io.StringIO())
+        self.let_go = threading.Event()
+        self._typed: deque[str | anyio.Event] = deque()
+        self._asked = 0
+
+    def will_select(self, option_id: str) -> None:
+        self._typed.append(LETTERS.get(option_id, "?") + "\n")
+
+    def will_dismiss(self) -> None:
+        self._typed.append("\n")
+
+    def will_never_answer(self) -> anyio.Event:
+        put = anyio.Event()
+        self._typed.append(put)
+        return put
+
+    @property
+    def asked(self) -> int:
+        return self._asked
+
+    def _read_line(self) -> str:
+        self._asked += 1
+        typed = self._typed.popleft()
+        if isinstance(typed, str):
+            return typed
+        anyio.from_thread.run_sync(typed.set)
+        self.let_go.wait(30)
+        return ""
+
+
+@asynccontextmanager
+async def console_broker() -> AsyncIterator[ConsoleBrokerBench]:
+    """A bench whose blocked reader is let go at the end."""
+    bench = ConsoleBrokerBench()
+    try:
+        yield bench
+    finally:
+        bench.let_go.set()
+
+
+class Ear(io.StringIO):
+    """A stream that remembers each write, until its reader is gone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes: list[str] = []
+        self.gone = False
+
+    def write(self, text: str) -> int:
+        if self.gone:
+            raise BrokenPipeError
+        self.writes.append(text)
+        return len(text)
+
+
+class TextSinkBench(SinkBench):
+    def __init__(self) -> None:
+        self.ear, self.notes = Ear(), Ear()
+        self.sink = TextSink(self.ear, self.notes, DenialTally())
+
+    def as_heard(self, text: str) -> str:
+        return display_safe(text)
+
+    async def heard(self, count: int) -> list[str]:
+        texts = [text for text in self.ear.writes if text != "\n"]
+        assert len(texts) >= count
+        return texts
+
+    async def listener_leaves(self) -> None:
+        self.ear.gone = self.notes.gone = True
+
+
+class JsonLinesSinkBench(SinkBench):
+    def __init__(self) -> None:
+        self.ear = Ear()
+        self.sink = JsonLinesSink(self.ear, encode_update, DenialTally())
+
+    async def heard(self, count: int) -> list[str]:
+        updates = [json.loads(line).get("update", {}) for line in self.ear.writes]
+        texts = [each["content"]["text"] for each in updates if each.get("sessionUpdate") == "agent_message_chunk"]
+        assert len(texts) >= count
+        return texts
+
+    async def listener_leaves(self) -> None:
+        self.ear.gone = True

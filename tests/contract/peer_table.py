@@ -1,0 +1,51 @@
+"""Every implementation of the four ports of a client's side, and how to put it on a bench."""
+
+from __future__ import annotations
+
+from punie.adapters.acp.client import AcpEventSink, AcpPermissionBroker
+from punie.adapters.acp.discovery import AcpToolBridge, AcpToolCatalog
+from punie.adapters.console.broker import ConsoleBroker
+from punie.adapters.console.events import JsonLinesSink, TextSink
+from punie.application.run_turn import TurnEvents
+from tests.contract.acp_benches import (
+    AcpBrokerBench,
+    AcpExecutorBench,
+    AcpProviderBench,
+    AcpSinkBench,
+    over_the_wire,
+)
+from tests.contract.console_benches import JsonLinesSinkBench, TextSinkBench, console_broker
+from tests.contract.peer_benches import (
+    EngineSideSinkBench,
+    FakeBrokerBench,
+    FakeExecutorBench,
+    FakeProviderBench,
+    FakeSinkBench,
+    Maker,
+    TurnEventsBench,
+    simply,
+)
+from tests.fakes.client import FakeClient
+from tests.fakes.engine_side import FakeEventSink
+
+BROKERS: dict[type, Maker] = {
+    FakeClient: simply(FakeBrokerBench),
+    ConsoleBroker: console_broker,
+    AcpPermissionBroker: over_the_wire(AcpBrokerBench),
+}
+SINKS: dict[type, Maker] = {
+    FakeClient: simply(FakeSinkBench),
+    FakeEventSink: simply(EngineSideSinkBench),
+    TurnEvents: simply(TurnEventsBench),
+    TextSink: simply(TextSinkBench),
+    JsonLinesSink: simply(JsonLinesSinkBench),
+    AcpEventSink: over_the_wire(AcpSinkBench),
+}
+PROVIDERS: dict[type, Maker] = {
+    FakeClient: simply(FakeProviderBench),
+    AcpToolCatalog: over_the_wire(AcpProviderBench),
+}
+EXECUTORS: dict[type, Maker] = {
+    FakeClient: simply(FakeExecutorBench),
+    AcpToolBridge: over_the_wire(AcpExecutorBench),
+}

@@ -1,0 +1,229 @@
+"""The ports that this machine serves, each on a bench that a contract suite can work with.
+
+A bench joins the port under test with a way to prepare and to look at what is behind it, in words that fit every
+implementation: the disk of this machine, or a fake's memory. A new implementation adds a maker to its table.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from attrs import define, field
+
+from punie.adapters.git.repository import DulwichRepository
+from punie.adapters.local.clock import LocalClock
+from punie.adapters.local.file_tree import LocalFileTree
+from punie.adapters.local.path_guard import LocalPathGuard
+from punie.adapters.local.terminals import LocalTerminals
+from punie.adapters.local.workspace import LocalWorkspace
+from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
+from punie.domain.terminal import Command
+from punie.ports.file_tree import FileTree
+from punie.ports.path_guard import PathGuard
+from punie.ports.repository import Repository
+from punie.ports.terminals import Terminals
+from punie.ports.workspace import Workspace
+from tests.fakes.client import FakeClient
+from tests.fakes.clock import FakeClock
+
+Maker: TypeAlias = Callable[[Path], AbstractAsyncContextManager[Any]]
+"""Puts an implementation on its bench; the folder is empty, and the test's own."""
+
+
+class WorkspaceBench(ABC):
+    """A workspace, the absolute folder it serves, and its files."""
+
+    workspace: Workspace
+    root: str
+
+    @abstractmethod
+    def put(self, name: str, text: str) -> str:
+        """Make a file; gives its absolute path."""
+
+    @abstractmethod
+    def get(self, path: str) -> str | None:
+        """What the file holds; None where there is none."""
+
+
+class TerminalsBench(ABC):
+    """Terminals, and commands whose end is known."""
+
+    terminals: Terminals
+
+    @abstractmethod
+    def printing(self, output: str, *, exit_code: int = 0, output_limit_bytes: int = 1_000_000) -> Command:
+        """A program that prints that and ends."""
+
+    @abstractmethod
+    def running(self) -> Command:
+        """A program that runs until it is killed."""
+
+
+# ------------------------------------------------------------------------------------------------------------ workspaces
+
+
+@define(slots=False)
+class LocalWorkspaceBench(WorkspaceBench):
+    workspace: LocalWorkspace
+    root: str
+
+    def put(self, name: str, text: str) -> str:
+        path = Path(self.root) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+        return str(path)
+
+    def get(self, path: str) -> str | None:
+        return Path(path).read_bytes().decode() if Path(path).is_file() else None
+
+
+@define(slots=False)
+class FakeWorkspaceBench(WorkspaceBench):
+    workspace: FakeClient = field(factory=FakeClient)
+    root: str = "/project"
+
+    def put(self, name: str, text: str) -> str:
+        self.workspace.files[f"{self.root}/{name}"] = text
+        return f"{self.root}/{name}"
+
+    def get(self, path: str) -> str | None:
+        return self.workspace.files.get(path)
+
+
+@asynccontextmanager
+async def local_workspace(folder: Path) -> AsyncIterator[LocalWorkspaceBench]:
+    root = str(folder.resolve())
+    yield LocalWorkspaceBench(LocalWorkspace(LocalPathGuard((root,), root)), root)
+
+
+@asynccontextmanager
+async def fake_workspace(_folder: Path) -> AsyncIterator[FakeWorkspaceBench]:
+    yield FakeWorkspaceBench()
+
+
+# ------------------------------------------------------------------------------------------------------------- terminals
+
+
+@define(slots=False)
+class LocalTerminalsBench(TerminalsBench):
+    terminals: LocalTerminals
+    cwd: str
+
+    def printing(self, output: str, *, exit_code: int = 0, output_limit_bytes: int = 1_000_000) -> Command:
+        program = f"import sys; sys.stdout.write({output!r}); sys.exit({exit_code})"
+        return Command(sys.executable, ("-c", program), self.cwd, "print", output_limit_bytes)
+
+    def running(self) -> Command:
+        return Command.of("sleep", ("1000",), self.cwd)
+
+
+@define(slots=False)
+class FakeTerminalsBench(TerminalsBench):
+    terminals: FakeClient = field(factory=FakeClient)
+
+    def printing(self, output: str, *, exit_code: int = 0, output_limit_bytes: int = 1_000_000) -> Command:
+        self.terminals.queue_terminal("print", output, exit_code)
+        return Command("print", (), "/project", "print", output_limit_bytes)
+
+    def running(self) -> Command:
+        self.terminals.queue_terminal("sleep", exit_code=None)
+        return Command.of("sleep", ("1000",), "/project")
+
+
+@asynccontextmanager
+async def local_terminals(folder: Path) -> AsyncIterator[LocalTerminalsBench]:
+    async with LocalTerminals() as terminals:
+        yield LocalTerminalsBench(terminals, str(folder))
+
+
+@asynccontextmanager
+async def fake_terminals(_folder: Path) -> AsyncIterator[FakeTerminalsBench]:
+    yield FakeTerminalsBench()
+
+
+# ---------------------------------------------------------------------------------- what is only ever on a disk, so far
+
+
+@define
+class TreeBench:
+    """A file tree over a folder of the disk; `build` makes files by their names below it."""
+
+    tree: FileTree
+    root: Path
+
+    def build(self, files: Mapping[str, str | bytes]) -> None:
+        for name, content in files.items():
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    def below(self, path: str) -> str:
+        """An absolute path as one below the root."""
+        return path.removeprefix(f"{self.root}/")
+
+
+def _tree_bench(folder: Path, ripgrep: str | None) -> TreeBench:
+    root = folder.resolve()
+    guard = LocalPathGuard((str(root),), str(root))
+    return TreeBench(LocalFileTree(guard, (str(root),), ripgrep=ripgrep), root)
+
+
+@asynccontextmanager
+async def local_file_tree(folder: Path) -> AsyncIterator[TreeBench]:
+    yield _tree_bench(folder, None)
+
+
+@asynccontextmanager
+async def local_file_tree_with_ripgrep(folder: Path) -> AsyncIterator[TreeBench]:
+    yield _tree_bench(folder, "rg")
+
+
+@define
+class GuardBench:
+    """A guard over `root` with the working directory `root/work`; beside the root lies `outside`."""
+
+    guard: PathGuard
+    root: Path
+    outside: Path
+
+
+@asynccontextmanager
+async def local_path_guard(folder: Path) -> AsyncIterator[GuardBench]:
+    base = folder.resolve()
+    root, outside = base / "repo", base / "outside"
+    (root / "work").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "file.txt").write_text("theirs")
+    yield GuardBench(LocalPathGuard((str(root),), str(root / "work")), root, outside)
+
+
+@define
+class RepositoryBench:
+    """A repository over the folder `top`, where nothing was made yet."""
+
+    repository: Repository
+    top: Path
+
+
+@asynccontextmanager
+async def dulwich_repository(folder: Path) -> AsyncIterator[RepositoryBench]:
+    top = folder.resolve()
+    yield RepositoryBench(DulwichRepository(str(top), (str(top),)), top)
+
+
+WORKSPACES: dict[type, Maker] = {LocalWorkspace: local_workspace, FakeClient: fake_workspace}
+TERMINALS: dict[type, Maker] = {LocalTerminals: local_terminals, FakeClient: fake_terminals}
+FILE_TREES: dict[type, Maker] = {LocalFileTree: local_file_tree}
+PATH_GUARDS: dict[type, Maker] = {LocalPathGuard: local_path_guard}
+REPOSITORIES: dict[type, Maker] = {DulwichRepository: dulwich_repository}
+VALIDATORS: dict[type, Callable[[], Any]] = {JsonSchemaRsValidator: JsonSchemaRsValidator}
+CLOCKS: dict[type, Callable[[], Any]] = {LocalClock: LocalClock, FakeClock: lambda: FakeClock(step_s=0.5)}
+"""Every implementation of the port and how to put it on a bench."""
+
+HAS_RIPGREP = shutil.which("rg") is not None

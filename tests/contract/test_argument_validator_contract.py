@@ -1,0 +1,313 @@
+"""What every argument validator promises (S0-57, R-05, INTERFACES section 3)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
+from punie.domain.json_value import freeze_object, thaw_object
+from punie.ports.argument_validator import ArgumentValidator
+from tests.contract.tables import VALIDATORS
+
+READ_FILE = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string", "description": "The file"},
+        "line": {"type": "integer", "minimum": 1},
+        "options": {"type": "object", "properties": {"depth": {"type": "integer"}}, "required": ["depth"]},
+        "tags": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["path"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(params=VALIDATORS.values(), ids=[implementation.__name__ for implementation in VALIDATORS])
+def validator(request: pytest.FixtureRequest) -> ArgumentValidator:
+    made: ArgumentValidator = request.param()
+    return made
+
+
+def problems(validator: ArgumentValidator, schema: Any, arguments: Any) -> tuple[str, ...]:
+    return validator.problems(freeze_object(schema), freeze_object(arguments))
+
+
+def of_value(schema: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {"value": schema}}
+
+
+# --- arguments ---------------------------------------------------------------------------------
+
+
+def test_arguments_that_fit_have_no_problems(validator: ArgumentValidator) -> None:
+    arguments = {"path": "a.py", "line": 3, "options": {"depth": 2}, "tags": ["x", "y"]}
+    assert validator.schema_problem(freeze_object(READ_FILE)) is None
+    assert problems(validator, READ_FILE, arguments) == ()
+
+
+@pytest.mark.requirement("S0-57")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({}, ["path", "required"]),
+        ({"path": 3}, ["path", "string"]),
+        ({"path": None}, ["path", "string"]),
+        ({"path": "a", "line": "3"}, ["line", "integer"]),
+        ({"path": "a", "line": 0}, ["line", "minimum of 1"]),
+        ({"path": "a", "lien": 3}, ["lien", "not allowed"]),
+        ({"path": "a", "options": {"depth": "x"}}, ["options.depth", "integer"]),
+        ({"path": "a", "options": {}}, ["options", "depth", "required"]),
+        ({"path": "a", "tags": ["x", 2]}, ["tags[1]", "string"]),
+    ],
+)
+def test_a_problem_names_the_field_and_what_was_expected(
+    validator: ArgumentValidator, arguments: Any, said: list[str]
+) -> None:
+    (problem,) = problems(validator, READ_FILE, arguments)
+    assert [word for word in said if word not in problem] == []
+
+
+def test_every_problem_is_said_at_once_up_to_a_handful(validator: ArgumentValidator) -> None:
+    assert len(problems(validator, READ_FILE, {"line": "x", "tags": [1, 2], "options": 3})) == 5
+    assert len(problems(validator, READ_FILE, {"path": "a", "tags": list(range(1000))})) == 10
+
+
+def test_alternatives_are_named(validator: ArgumentValidator) -> None:
+    schema = of_value({"anyOf": [{"type": "string"}, {"type": "null"}]})
+    (problem,) = problems(validator, schema, {"value": 3})
+    assert "value" in problem
+    assert '"string"' in problem
+    assert '"null"' in problem
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"path": ["x" * 5_000_000]},
+        {"path": "a", "y" * 5_000_000: 1},
+        {"path": "a", **{f"key{number}": number for number in range(100_000)}},
+        {"path": "a", "tags": [7] * 1_000_000},
+    ],
+    ids=["a long string", "a long name", "many names", "a million wrong items"],
+)
+def test_what_the_model_wrote_is_not_said_back_at_length(validator: ArgumentValidator, arguments: Any) -> None:
+    said = problems(validator, READ_FILE, arguments)
+    assert 1 <= len(said) <= 10
+    assert all(len(problem) <= 200 for problem in said)
+
+
+def test_numbers_keep_their_size(validator: ArgumentValidator) -> None:
+    schema = of_value({"type": "integer", "minimum": 10**40})
+    assert problems(validator, schema, {"value": 10**40}) == ()
+    assert problems(validator, schema, {"value": 10**40 - 1}) != ()
+    assert problems(validator, of_value({"type": "integer"}), {"value": 3.0}) == ()
+    assert problems(validator, of_value({"type": "integer"}), {"value": True}) != ()
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), "\ud800", {"\ud800": 1}])
+def test_what_is_no_json_raises_nothing(validator: ArgumentValidator, value: Any) -> None:
+    for schema in (of_value({"type": "number"}), of_value({"enum": ["a"]}), of_value({"type": "string", "minLength": 1})):
+        assert isinstance(problems(validator, schema, {"value": value}), tuple)
+
+
+def test_deep_arguments_are_followed(validator: ArgumentValidator) -> None:
+    schema = {"type": "object", "properties": {"next": {"$ref": "#"}}, "additionalProperties": False}
+    deep: dict[str, Any] = {}
+    for _ in range(190):
+        deep = {"next": deep}
+    assert problems(validator, schema, deep) == ()
+    assert problems(validator, schema, {"next": {"next": {"other": 1}}}) != ()
+
+
+@pytest.mark.requirement("INTERFACES-3")
+@pytest.mark.parametrize("draft", [None, "http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2019-09/schema"])
+def test_format_is_not_asserted(validator: ArgumentValidator, draft: str | None) -> None:
+    schema = of_value({"type": "string", "format": "email"}) | ({"$schema": draft} if draft else {})
+    assert problems(validator, schema, {"value": "not an address"}) == ()
+
+
+@pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|a)*$", r"^(?=(a+)+$)(?!b)", r"^(a|aa)+\1$", r"(a*)*\1b"])
+def test_a_pattern_that_could_take_for_ever_does_not(validator: ArgumentValidator, pattern: str) -> None:
+    schema = of_value({"type": "string", "pattern": pattern})
+    assert validator.schema_problem(freeze_object(schema)) is None
+    assert len(problems(validator, schema, {"value": "a" * 5_000 + "!"})) == 1
+
+
+def test_look_around_and_back_references_work(validator: ArgumentValidator) -> None:
+    schema = of_value({"type": "string", "pattern": r"^(?!x)(\w)\1$"})
+    assert problems(validator, schema, {"value": "aa"}) == ()
+    assert problems(validator, schema, {"value": "xx"}) != ()
+    assert problems(validator, schema, {"value": "ab"}) != ()
+
+
+# --- schemas -----------------------------------------------------------------------------------
+
+USABLE: list[dict[str, Any]] = [
+    {},
+    {"type": "object"},
+    {"type": ["object", "null"]},
+    {"properties": {"a": True, "b": False}},
+    {"type": "object", "properties": {"$ref": {"type": "string"}, "$id": {}, "enum": {"type": "string"}}},
+    {"properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"type": "string"}}},
+    {"properties": {"a": {"$ref": "#named"}}, "$defs": {"a": {"$anchor": "named"}}},
+    {"properties": {"a": {"$ref": "#"}}},
+    {"$id": "https://example.com/root.json", "$ref": "#/$defs/a", "$defs": {"a": {}}},
+    {"$id": "https://example.com/root.json", "$ref": "root.json#/$defs/a", "$defs": {"a": {}}},
+    {"$ref": "https://example.com/a", "$defs": {"a": {"$id": "https://example.com/a", "type": "object"}}},
+    {"$dynamicRef": "#node", "$dynamicAnchor": "node"},
+    {"properties": {"a": {"enum": [{"$ref": "https://example.com/x"}], "default": {"$ref": "file:///x"}}}},
+    {"$schema": "http://json-schema.org/draft-04/schema#", "properties": {"a": {"exclusiveMinimum": True, "minimum": 1}}},
+    {"$schema": "http://json-schema.org/draft-06/schema#"},
+    {"$schema": "http://json-schema.org/draft-07/schema", "definitions": {"a": {}}},
+    {"$schema": "https://json-schema.org/draft/2019-09/schema"},
+    {"$schema": "https://json-schema.org/draft/2020-12/schema"},
+    {"x-vendor": {"anything": [1, None, {}]}, "title": "T", "description": "D"},
+]
+
+
+@pytest.mark.parametrize("schema", USABLE, ids=json.dumps)
+def test_usable_schemas_have_no_problem(validator: ArgumentValidator, schema: Any) -> None:
+    assert validator.schema_problem(freeze_object(schema)) is None
+    assert isinstance(problems(validator, schema, {}), tuple)
+
+
+REMOTE = [
+    "https://example.com/schema.json", "http://127.0.0.1:9/x", "file:///etc/passwd", "other.json", "/other.json#/a",
+    "//example.com/x", "urn:example:x", "../x", "?x", "https://json-schema.org/draft/2020-12/schema",
+]  # fmt: skip
+
+
+@pytest.mark.requirement("INTERFACES-3")
+@pytest.mark.parametrize("keyword", ["$ref", "$dynamicRef"])
+@pytest.mark.parametrize("target", REMOTE)
+def test_a_schema_that_refers_to_another_document_is_refused_and_nothing_is_read(
+    validator: ArgumentValidator, keyword: str, target: str
+) -> None:
+    places: list[dict[str, Any]] = [
+        {keyword: target},
+        {"properties": {"a": {"items": {"anyOf": [{keyword: target}]}}}},
+        {"$defs": {"unused": {keyword: target}}},
+        {"$id": "https://example.org/root", "additionalProperties": {keyword: target}},
+    ]
+    for schema in places:
+        problem = validator.schema_problem(freeze_object(schema))
+        assert problem is not None
+        assert target in problem
+        assert problems(validator, schema, {}) != ()
+
+
+@pytest.mark.requirement("INTERFACES-3")
+@pytest.mark.parametrize(
+    "draft",
+    ["https://example.com/mine", "http://json-schema.org/draft-03/schema#", "http://json-schema.org/schema#", "draft-07", 7, None],
+)
+def test_an_unknown_draft_is_refused(validator: ArgumentValidator, draft: Any) -> None:
+    problem = validator.schema_problem(freeze_object({"$schema": draft, "type": "object"}))
+    assert problem is not None
+    assert "$schema" in problem
+
+
+BROKEN: list[tuple[dict[str, Any], str]] = [
+    ({"type": "strnig"}, "type"),
+    ({"type": 7}, "type"),
+    ({"type": "string"}, "object"),
+    ({"type": ["string", "null"]}, "object"),
+    ({"required": "path"}, "required"),
+    ({"properties": ["a"]}, "properties"),
+    ({"properties": {"a": {"pattern": "("}}}, "pattern"),
+    ({"properties": {"a": {"minLength": -1}}}, "minLength"),
+    ({"$ref": "#/$defs/missing"}, "missing"),
+    ({"$ref": "#missing"}, "missing"),
+    ({"description": "x" * 2_000_000}, "large"),
+    ({"description": "\ud800"}, ""),
+]
+
+
+@pytest.mark.parametrize(("schema", "word"), BROKEN, ids=[json.dumps(schema)[:60] for schema, _ in BROKEN])
+def test_a_schema_that_cannot_work_says_why_in_short(validator: ArgumentValidator, schema: Any, word: str) -> None:
+    problem = validator.schema_problem(freeze_object(schema))
+    assert problem is not None
+    assert word in problem
+    assert 0 < len(problem) <= 200
+    (said,) = problems(validator, schema, {"a": 1})
+    assert "schema" in said
+
+
+@pytest.mark.parametrize("schema", [None, 3, "x", [], [1], True, False])
+def test_what_is_no_object_at_all_raises_nothing(validator: ArgumentValidator, schema: Any) -> None:
+    assert validator.schema_problem(schema) is not None
+    assert validator.problems(schema, freeze_object({})) != ()
+
+
+def multiplying(levels: int) -> dict[str, Any]:
+    twice = {
+        f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}, {"minProperties": 0, "$ref": f"#/$defs/d{n + 1}"}]}
+        for n in range(levels)
+    }
+    return {"$ref": "#/$defs/d0", "$defs": {**twice, f"d{levels}": {"type": "object"}}}
+
+
+def test_references_that_multiply_without_end_are_refused(validator: ArgumentValidator) -> None:
+    assert validator.schema_problem(freeze_object(multiplying(5))) is None
+    problem = validator.schema_problem(freeze_object(multiplying(60)))
+    assert problem is not None
+    assert "references" in problem
+
+
+def test_a_long_chain_of_references_raises_nothing(validator: ArgumentValidator) -> None:
+    chain = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(5_000)}
+    said = validator.schema_problem(freeze_object({"$ref": "#/$defs/d0", "$defs": {**chain, "d5000": {}}}))
+    assert said is None or "references" in said
+
+
+@pytest.mark.requirement("R-05")
+def test_a_changed_schema_is_another_schema(validator: ArgumentValidator) -> None:
+    schema: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}}}
+    assert validator.problems(schema, {"a": 1}) != ()
+    schema["properties"]["a"]["type"] = "integer"
+    assert validator.problems(schema, {"a": 1}) == ()
+
+
+def test_thousands_of_schemas_do_not_get_mixed_up(validator: ArgumentValidator) -> None:
+    for number in range(1_200):
+        schema = of_value({"const": number})
+        assert problems(validator, schema, {"value": number}) == ()
+        assert problems(validator, schema, {"value": number + 1}) != ()
+
+
+# --- by property -------------------------------------------------------------------------------
+
+keywords = st.sampled_from(
+    ["type", "properties", "items", "required", "enum", "const", "anyOf", "allOf", "not", "$ref", "$id", "$schema",
+     "$defs", "pattern", "minimum", "maxLength", "additionalProperties", "if", "then", "$anchor", "a", "b"]
+) | st.text(max_size=3)  # fmt: skip
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keywords, inner, max_size=4),
+    max_leaves=12,
+)
+objects = st.dictionaries(keywords, json_values, max_size=5)
+
+
+@pytest.fixture(scope="module")
+def lasting() -> Iterator[ArgumentValidator]:
+    yield JsonSchemaRsValidator()
+
+
+@given(schema=objects, arguments=objects)
+def test_any_json_may_come_as_a_schema_and_as_arguments(
+    lasting: ArgumentValidator, schema: dict[str, Any], arguments: dict[str, Any]
+) -> None:
+    frozen_schema, frozen_arguments = freeze_object(schema), freeze_object(arguments)
+    problem = lasting.schema_problem(frozen_schema)
+    said = lasting.problems(frozen_schema, frozen_arguments)
+    assert problem is None or (said and len(problem) <= 200)
+    assert len(said) <= 10
+    assert all(0 < len(line) <= 200 for line in said)
+    assert json.dumps(thaw_object(frozen_schema)) == json.dumps(schema)

@@ -1,0 +1,100 @@
+"""No implementation of a port escapes its contract: adapters, wrappers and fakes (DESIGN.md sections 4 and 10)."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator, Mapping
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import punie
+import punie.ports
+import tests.fakes
+from tests.contract import peer_table, tables, wire_benches
+
+
+def names(table: Mapping[type, Any]) -> set[str]:
+    """The implementations of a suite's table."""
+    return {kind.__name__ for kind in table}
+
+
+SUITES: dict[str, set[str]] = {
+    "Workspace": names(wire_benches.ALL_WORKSPACES),
+    "Terminals": names(wire_benches.ALL_TERMINALS),
+    "FileTree": names(tables.FILE_TREES),
+    "PathGuard": names(tables.PATH_GUARDS),
+    "Repository": names(tables.REPOSITORIES),
+    "ArgumentValidator": names(tables.VALIDATORS),
+    "Clock": names(tables.CLOCKS),
+    "EventSink": names(peer_table.SINKS),
+    "PermissionBroker": names(peer_table.BROKERS) | {"HeadlessBroker"},  # it has a test of its own there
+    "ToolProvider": names(peer_table.PROVIDERS),
+    "ToolExecutor": names(peer_table.EXECUTORS),
+    # Keyed by the engine's name in tests/contract/engine_benches.py; a session belongs to its engine.
+    "Engine": {"ScriptedEngine", "DirectEngine", "PydanticAiEngine"},
+    "EngineSession": {"ScriptedSession", "DirectSession", "PydanticAiSession"},
+}
+"""The implementations in the table of each port's contract suite."""
+
+ONE_SIDED = {
+    "CallProgress": "the desk's card is the one implementation; beside it stands a recorder for tests of tools",
+    "ToolDoor": "the desk of a turn is the one implementation; engines' tests stand in for it",
+}
+"""Ports that one class of the application keeps and that only its own tests can hold it to, and why."""
+
+
+def load(package: ModuleType) -> None:
+    """Import every module below a package, so that its classes are known as subclasses."""
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+
+
+def ports() -> Iterator[type]:
+    """Every Protocol that a module of `punie.ports` defines."""
+    for module in pkgutil.iter_modules(punie.ports.__path__, "punie.ports."):
+        for _, kind in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+            if kind.__module__ == module.name and getattr(kind, "_is_protocol", False):
+                yield kind
+
+
+def implementations(port: type) -> Iterator[type]:
+    """The whole classes that name the port as their base, directly or not; tests' own one-off doubles do not count."""
+    for child in port.__subclasses__():
+        if not inspect.isabstract(child) and child.__module__.startswith(("punie.", "tests.fakes.")):
+            yield child
+        yield from implementations(child)
+
+
+@pytest.fixture(scope="module")
+def known() -> dict[str, set[str]]:
+    load(punie)
+    load(tests.fakes)
+    return {port.__name__: {kind.__name__ for kind in implementations(port)} for port in ports()}
+
+
+@pytest.mark.requirement("M-27")
+@pytest.mark.parametrize("port", SUITES)
+def test_the_table_of_a_port_lists_exactly_its_implementations(known: dict[str, set[str]], port: str) -> None:
+    assert known[port] == SUITES[port]
+
+
+def test_a_port_that_two_classes_keep_has_a_contract_suite(known: dict[str, set[str]]) -> None:
+    without = {port: kinds for port, kinds in known.items() if len(kinds) > 1 and port not in {*SUITES, *ONE_SIDED}}
+    assert without == {}
+
+
+def test_an_implementation_that_nobody_listed_is_found(known: dict[str, set[str]]) -> None:
+    from punie.ports.event_sink import EventSink
+
+    class Unlisted(EventSink):
+        async def emit(self, event: Any) -> None: ...
+
+    Unlisted.__module__ = "punie.adapters.somewhere"
+    assert "Unlisted" in {kind.__name__ for kind in implementations(EventSink)}
+    assert "Unlisted" not in SUITES["EventSink"]
+    Unlisted.__module__ = __name__

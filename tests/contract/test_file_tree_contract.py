@@ -1,0 +1,298 @@
+"""What every file tree promises; with ripgrep and without, the answers are the same."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from punie.domain.errors import OutsideWorkspaceError, ToldToModel
+from punie.ports.file_tree import Findings
+from tests.contract.tables import FILE_TREES, HAS_RIPGREP, TreeBench, local_file_tree_with_ripgrep
+
+pytestmark = pytest.mark.anyio
+
+WITH_RIPGREP = pytest.param(
+    local_file_tree_with_ripgrep,
+    id="LocalFileTree with ripgrep",
+    marks=pytest.mark.skipif(not HAS_RIPGREP, reason="NOT CHECKED with ripgrep: rg is not installed on this machine"),
+)
+MAKERS = [*(pytest.param(maker, id=kind.__name__) for kind, maker in FILE_TREES.items()), WITH_RIPGREP]
+
+
+@pytest.fixture(params=MAKERS)
+async def bench(request: pytest.FixtureRequest, anyio_backend: object, tmp_path: Path) -> AsyncIterator[TreeBench]:
+    (tmp_path / "root").mkdir()
+    async with request.param(tmp_path / "root") as made:
+        yield made
+
+
+async def listed(bench: TreeBench, path: str | Path = "", *, recursive: bool = True, limit: int = 1000) -> list[str]:
+    listing = await bench.tree.list_files(str(bench.root / path), recursive=recursive, limit=limit)
+    assert listing.complete
+    return [bench.below(path) for path in listing.paths]
+
+
+async def search(  # noqa: PLR0913 - the port's own words
+    bench: TreeBench,
+    text: str,
+    path: str | Path = "",
+    *,
+    case_sensitive: bool = True,
+    glob: str | None = None,
+    limit: int = 1000,
+) -> Findings:
+    start = str(bench.root / path)
+    return await bench.tree.search_text(start, text, case_sensitive=case_sensitive, glob=glob, limit=limit)
+
+
+async def found(bench: TreeBench, text: str, path: str | Path = "", **options: object) -> list[tuple[str, int]]:
+    findings = await search(bench, text, path, **options)  # type: ignore[arg-type]
+    assert findings.complete
+    return [(bench.below(line.path), line.line_1based) for line in findings.lines]
+
+
+# --- listing -----------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S0-08")
+async def test_a_folder_lists_its_entries_in_order_and_folders_end_with_a_slash(bench: TreeBench) -> None:
+    bench.build({"b.py": "", "a/x.py": "", "a/y/z.py": "", ".github/ci.yml": "", "a.py": "", "a-b/c": ""})
+    assert await listed(bench, recursive=False) == [".github/", "a/", "a-b/", "a.py", "b.py"]
+    assert await listed(bench) == [
+        ".github/", ".github/ci.yml", "a/", "a/x.py", "a/y/", "a/y/z.py", "a-b/", "a-b/c", "a.py", "b.py",
+    ]  # fmt: skip
+
+
+async def test_a_long_listing_is_cut_and_says_so(bench: TreeBench) -> None:
+    bench.build({f"{number:03}": "" for number in range(50)})
+    listing = await bench.tree.list_files(str(bench.root), recursive=True, limit=10)
+    assert [bench.below(path) for path in listing.paths] == [f"{number:03}" for number in range(10)]
+    assert not listing.complete
+    assert len(await listed(bench, limit=50)) == 50
+
+
+@pytest.mark.parametrize("recursive", [True, False])
+async def test_what_cannot_be_listed_is_told_to_the_model(bench: TreeBench, recursive: bool) -> None:
+    bench.build({"file.py": "x"})
+    for name in ("missing", "file.py", ".git"):
+        with pytest.raises(ToldToModel, match=name):
+            await bench.tree.list_files(str(bench.root / name), recursive=recursive, limit=10)
+
+
+@pytest.mark.requirement("R-16")
+async def test_nothing_outside_is_listed_or_searched(bench: TreeBench) -> None:
+    outside = bench.root.parent / "outside"
+    outside.mkdir()
+    (outside / "theirs.txt").write_text("needle")
+    (bench.root / "link").symlink_to(outside)
+    for path in (outside, bench.root / "link", "/"):
+        with pytest.raises(OutsideWorkspaceError):
+            await bench.tree.list_files(str(path), recursive=True, limit=10)
+        with pytest.raises(OutsideWorkspaceError):
+            await search(bench, "needle", path)
+
+
+@pytest.mark.requirement("R-16")
+async def test_links_out_are_passed_over_and_links_inside_are_named_but_not_followed(bench: TreeBench) -> None:
+    bench.build({"src/a.py": "needle"})
+    outside = bench.root.parent / "outside"
+    outside.mkdir()
+    (outside / "theirs.txt").write_text("needle")
+    (bench.root / "out").symlink_to(outside)
+    (bench.root / "out.txt").symlink_to(outside / "theirs.txt")
+    (bench.root / "in").symlink_to("src")
+    (bench.root / "in.py").symlink_to("src/a.py")
+    (bench.root / "src/loop").symlink_to("..")
+    (bench.root / "self").symlink_to("self")
+    assert await listed(bench) == ["in", "in.py", "src/", "src/a.py", "src/loop"]
+    assert await found(bench, "needle") == [("src/a.py", 1)]
+
+
+# --- what git ignores --------------------------------------------------------------------------
+
+IGNORED = {
+    ".gitignore": "*.log\n/build/\nnode_modules/\n!keep.log\n# comment\n\ndoc/*.txt\n",
+    "a.log": "needle", "keep.log": "needle", "build/x.py": "needle", "src/build/y.py": "needle",
+    "node_modules/p/index.js": "needle", "src/node_modules/q.js": "needle", "doc/a.txt": "needle",
+    "doc/deep/b.txt": "needle", "src/.gitignore": "*.tmp\n!special.log\n", "src/a.tmp": "needle",
+    "src/special.log": "needle", "src/other.log": "needle", "top.tmp": "needle", ".git/config": "needle",
+}  # fmt: skip
+SEEN = ["doc/deep/b.txt", "keep.log", "src/build/y.py", "src/special.log", "top.tmp"]
+
+
+@pytest.mark.parametrize("repository", [True, False])
+async def test_what_git_ignores_is_passed_over(bench: TreeBench, repository: bool) -> None:
+    bench.build({name: text for name, text in IGNORED.items() if repository or not name.startswith(".git/")})
+    names = [name for name in await listed(bench) if not name.endswith(("/", ".gitignore"))]
+    assert names == SEEN
+    assert await found(bench, "needle") == [(name, 1) for name in SEEN]
+
+
+async def test_the_rules_of_folders_above_count_too(bench: TreeBench) -> None:
+    bench.build(IGNORED)
+    assert [name for name in await listed(bench, "src") if "." in Path(name).name] == [
+        "src/.gitignore", "src/build/y.py", "src/special.log",
+    ]  # fmt: skip
+    assert await found(bench, "needle", "src") == [("src/build/y.py", 1), ("src/special.log", 1)]
+
+
+async def test_rules_above_the_root_count_only_within_the_same_repository(bench: TreeBench) -> None:
+    (bench.root.parent / ".gitignore").write_text("*.py\n")
+    bench.build({"a.py": "needle"})
+    assert await found(bench, "needle") == [("a.py", 1)]
+    assert await listed(bench) == ["a.py"]
+    (bench.root.parent / ".git").mkdir()
+    assert await found(bench, "needle") == []
+    assert await listed(bench) == []
+
+
+async def test_a_repository_inside_the_repository_has_its_own_rules(bench: TreeBench) -> None:
+    bench.build({
+        ".git/HEAD": "", ".gitignore": "*.gen\n", "sub/.git": "gitdir: elsewhere\n", "sub/a.gen": "needle",
+        "sub/.gitignore": "*.x\n", "sub/b.x": "needle", "b.x": "needle", "c.gen": "needle",
+    })  # fmt: skip
+    assert await found(bench, "needle") == [("b.x", 1), ("sub/a.gen", 1)]
+    assert await listed(bench, "sub") == ["sub/.gitignore", "sub/a.gen"]
+
+
+async def test_the_exclude_file_of_the_repository_counts(bench: TreeBench) -> None:
+    bench.build({".git/info/exclude": "*.mine\n", "a.mine": "needle", "b.txt": "needle"})
+    assert await found(bench, "needle") == [("b.txt", 1)]
+    assert await listed(bench) == ["b.txt"]
+
+
+async def test_an_ignored_folder_can_be_asked_for_by_name(bench: TreeBench) -> None:
+    bench.build(IGNORED)
+    assert await listed(bench, "node_modules") == ["node_modules/p/", "node_modules/p/index.js"]
+    assert await found(bench, "needle", "node_modules") == [("node_modules/p/index.js", 1)]
+
+
+@pytest.mark.parametrize("rules", [b"!\n[z-a]\n\\\n*.log\n", b"\xff\xfe\n*.log\n", b"*.log\r\n", b"*a" * 50 + b"\n*.log\n"])
+async def test_a_strange_rule_does_not_spoil_the_others(bench: TreeBench, rules: bytes) -> None:
+    bench.build({".gitignore": rules, "a.log": "needle", "a" * 200 + "b": "needle"})
+    with anyio.fail_after(10):
+        assert await listed(bench) == [".gitignore", "a" * 200 + "b"]
+        assert [path for path, _ in await found(bench, "needle")] == ["a" * 200 + "b"]
+
+
+# --- searching ---------------------------------------------------------------------------------
+
+
+async def test_lines_come_in_path_order_with_number_and_text(bench: TreeBench) -> None:
+    bench.build({"b.py": "x\nthe needle here\r\nneedle needle\n", "a/z.py": "needle", "a.py": "no\n" * 9 + "\tneedle\n"})
+    findings = await search(bench, "needle")
+    assert [(bench.below(line.path), line.line_1based, line.text) for line in findings.lines] == [
+        ("a/z.py", 1, "needle"), ("a.py", 10, "\tneedle"), ("b.py", 2, "the needle here"), ("b.py", 3, "needle needle"),
+    ]  # fmt: skip
+    assert findings.complete
+    assert findings.files_read == 3
+
+
+@pytest.mark.parametrize("text", ["a.b", "a[b", "$(touch x)", "--files", "-e", "a\\b", "(", "*", "a  b", "'", '"', "ü", "🐍"])
+async def test_the_text_is_taken_literally(bench: TreeBench, text: str) -> None:
+    bench.build({"yes.txt": f"before {text} after\n", "no.txt": "axb ab aab touch x e files\n"})
+    assert await found(bench, text) == [("yes.txt", 1)]
+    assert sorted(os.listdir(bench.root)) == ["no.txt", "yes.txt"]
+
+
+async def test_case_counts_unless_it_is_told_not_to(bench: TreeBench) -> None:
+    bench.build({"a.txt": "Needle\nNEEDLE\nneedle\nÜBER über\n"})
+    assert await found(bench, "needle") == [("a.txt", 3)]
+    assert await found(bench, "nEEdle", case_sensitive=False) == [("a.txt", 1), ("a.txt", 2), ("a.txt", 3)]
+    assert await found(bench, "Über", case_sensitive=False) == [("a.txt", 4)]
+
+
+@pytest.mark.parametrize(
+    ("glob", "expected"),
+    [
+        ("*.py", ["a.py", "src/a.py", "src/deep/a.py"]),
+        ("src/**", ["src/a.py", "src/a.ts", "src/deep/a.py"]),
+        ("src/**/*.py", ["src/a.py", "src/deep/a.py"]),
+        ("src/*.py", ["src/a.py"]),
+        ("*.{py,ts}", ["a.py", "src/a.py", "src/a.ts", "src/deep/a.py"]),
+        ("/*.py", ["a.py"]),
+        ("**/deep/*", ["src/deep/a.py"]),
+        ("a.py", ["a.py", "src/a.py", "src/deep/a.py"]),
+        ("!*.py", ["src/a.ts"]),
+        ("*.rs", []),
+    ],
+)
+async def test_a_glob_says_which_files(bench: TreeBench, glob: str, expected: list[str]) -> None:
+    bench.build({name: "needle" for name in ("a.py", "src/a.py", "src/a.ts", "src/deep/a.py")})
+    assert [path for path, _ in await found(bench, "needle", glob=glob)] == expected
+
+
+async def test_a_glob_does_not_bring_back_what_git_ignores(bench: TreeBench) -> None:
+    bench.build({".gitignore": "*.log\n", "a.log": "needle"})
+    assert await found(bench, "needle", glob="*.log") == []
+
+
+async def test_one_file_is_searched_where_it_is_named_ignored_or_not(bench: TreeBench) -> None:
+    bench.build({".gitignore": "*.log\n", "a.log": "x\nneedle\n", "b.txt": "needle"})
+    findings = await search(bench, "needle", "a.log")
+    assert [(bench.below(line.path), line.line_1based) for line in findings.lines] == [("a.log", 2)]
+    assert findings.files_read == 1
+
+
+UNSEARCHED: dict[str, str | bytes] = {
+    "binary": b"needle\0", "late.bin": b"needle\n" * 20_000 + b"\0", "utf16.txt": "needle".encode("utf-16"),
+    "huge.txt": "needle\n" * 400_000, ".env": "needle", "deploy/id_rsa": "needle", ".ssh/config": "needle",
+}  # fmt: skip
+
+
+@pytest.mark.requirement("R-16")
+async def test_binary_huge_and_secret_files_are_not_searched(bench: TreeBench) -> None:
+    bench.build({**UNSEARCHED, "a.txt": "needle", "latin1.txt": b"\xe4 needle", "bom.txt": "\ufeffneedle"})
+    assert await found(bench, "needle") == [("a.txt", 1), ("bom.txt", 1), ("latin1.txt", 1)]
+    for name in UNSEARCHED:
+        with pytest.raises(ToldToModel, match=Path(name).name):
+            await search(bench, "needle", name)
+
+
+async def test_many_lines_are_cut_and_say_so(bench: TreeBench) -> None:
+    bench.build({"a.txt": "needle\n" * 100, "b.txt": "needle\n" * 100})
+    findings = await search(bench, "needle", limit=150)
+    assert len(findings.lines) == 150
+    assert bench.below(findings.lines[-1].path) == "b.txt"
+    assert not findings.complete
+    assert (await search(bench, "needle", limit=200)).complete
+
+
+async def test_a_very_long_line_is_shown_around_what_was_found(bench: TreeBench) -> None:
+    bench.build({"min.js": "x" * 500_000 + "needle" + "y" * 500_000})
+    (line,) = (await search(bench, "needle")).lines
+    assert "needle" in line.text
+    assert len(line.text) < 1_100
+
+
+@pytest.mark.parametrize("text", ["", "a\nb", "a\0b"])
+async def test_what_cannot_be_on_a_line_is_refused(bench: TreeBench, text: str) -> None:
+    with pytest.raises(ToldToModel, match="one line"):
+        await search(bench, text)
+
+
+@pytest.mark.parametrize("glob", ["*a" * 50, "{a,b}" * 20])
+async def test_a_glob_that_would_take_for_ever_is_refused(bench: TreeBench, glob: str) -> None:
+    bench.build({"a" * 200: "needle"})
+    with anyio.fail_after(5), pytest.raises(ToldToModel, match="simpler"):
+        await search(bench, "needle", glob=glob)
+
+
+async def test_names_that_are_no_text_are_shown_and_found(bench: TreeBench) -> None:
+    (bench.root / os.fsdecode(b"caf\xe9.txt")).write_text("needle")
+    assert await listed(bench) == ["caf\ufffd.txt"]
+    assert await found(bench, "needle") == [("caf\ufffd.txt", 1)]
+
+
+async def test_a_cancelled_search_ends_at_once(bench: TreeBench) -> None:
+    bench.build({f"{number}.txt": "hay\n" * 50_000 for number in range(100)})
+    with anyio.fail_after(10):
+        with anyio.move_on_after(0.02) as patience:
+            await search(bench, "NEEDLE", case_sensitive=False)
+            await anyio.sleep_forever()
+        assert patience.cancelled_caught
+        assert await listed(bench, recursive=False)

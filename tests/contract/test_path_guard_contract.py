@@ -1,0 +1,115 @@
+"""What every path guard promises: a path is inside only if following it ends inside (R-16)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from punie.domain.paths import Location
+from tests.contract.tables import PATH_GUARDS, GuardBench
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("R-16")]
+
+
+@pytest.fixture(params=PATH_GUARDS.values(), ids=[implementation.__name__ for implementation in PATH_GUARDS])
+async def bench(request: pytest.FixtureRequest, anyio_backend: object, tmp_path: Path) -> AsyncIterator[GuardBench]:
+    async with request.param(tmp_path) as made:
+        yield made
+
+
+async def located(bench: GuardBench, path: Path | str) -> Location:
+    return await bench.guard.locate(str(path))
+
+
+@pytest.mark.parametrize("path", ["a.py", "./a.py", "deep/er/a.py", "deep/../a.py", "deep//a.py", "~/a.py", "~", "a\nb"])
+async def test_a_relative_path_is_taken_from_the_working_directory(bench: GuardBench, path: str) -> None:
+    assert await located(bench, path) == Location(os.path.normpath(bench.root / "work" / path), inside=True)
+
+
+async def test_the_root_itself_is_inside(bench: GuardBench) -> None:
+    assert await located(bench, bench.root) == Location(str(bench.root), inside=True)
+    assert await located(bench, "..") == Location(str(bench.root), inside=True)
+    assert await located(bench, f"{bench.root}/") == Location(str(bench.root), inside=True)
+
+
+@pytest.mark.parametrize(
+    "path", ["../..", "../../outside/file.txt", "/", "/etc/passwd", "../../repo-evil/a.py", "missing/../../../x", "//etc/x"]
+)
+async def test_what_leads_out_is_outside(bench: GuardBench, path: str) -> None:
+    where = await located(bench, path)
+    assert not where.inside
+    assert where.path == os.path.realpath(bench.root / "work" / path)
+
+
+async def test_a_sibling_whose_name_begins_like_the_root_is_outside(bench: GuardBench) -> None:
+    evil = bench.root.parent / "repo-evil"
+    evil.mkdir()
+    assert not (await located(bench, evil / "a.py")).inside
+
+
+@pytest.mark.parametrize("kind", ["absolute", "relative", "through another link"])
+@pytest.mark.parametrize("tail", ["", "file.txt", "new/deep/file.txt"])
+async def test_a_link_that_leads_out_is_outside_whatever_comes_after_it(bench: GuardBench, kind: str, tail: str) -> None:
+    link = bench.root / "work" / "link"
+    if kind == "absolute":
+        link.symlink_to(bench.outside)
+    elif kind == "relative":
+        link.symlink_to(Path("../../outside"))
+    else:
+        (bench.root / "other").symlink_to(bench.outside)
+        link.symlink_to(bench.root / "other")
+    where = await located(bench, link / tail)
+    assert where == Location(str(bench.outside / tail), inside=False)
+
+
+async def test_a_link_that_dangles_outside_is_outside(bench: GuardBench) -> None:
+    (bench.root / "new.txt").symlink_to(bench.outside / "not-there-yet.txt")
+    assert not (await located(bench, bench.root / "new.txt")).inside
+
+
+async def test_a_link_that_stays_inside_is_followed(bench: GuardBench) -> None:
+    (bench.root / "link").symlink_to("work")
+    assert await located(bench, bench.root / "link" / "a.py") == Location(str(bench.root / "work/a.py"), inside=True)
+
+
+async def test_going_up_from_a_link_starts_where_the_link_leads(bench: GuardBench) -> None:
+    (bench.root / "link").symlink_to(bench.outside)
+    assert not (await located(bench, bench.root / "link" / ".." / "repo-evil")).inside
+    (bench.outside / "back").symlink_to(bench.root / "work")
+    back = bench.root / "link" / "back" / ".." / "a.py"
+    assert await located(bench, back) == Location(str(bench.root / "a.py"), inside=True)
+
+
+async def test_a_loop_of_links_is_outside(bench: GuardBench) -> None:
+    (bench.root / "a").symlink_to("b")
+    (bench.root / "b").symlink_to("a")
+    (bench.root / "self").symlink_to("self/x")
+    for name in ("a", "b/x", "self"):
+        assert not (await located(bench, bench.root / name)).inside
+
+
+@pytest.mark.parametrize("path", ["", "a\0b", "x" * 5000, "x/" * 3000, "n" * 300, "\ud800"])
+async def test_what_no_file_can_be_called_is_outside_and_raises_nothing(bench: GuardBench, path: str) -> None:
+    assert not (await located(bench, path)).inside
+
+
+async def test_a_file_below_a_file_stays_where_its_name_says(bench: GuardBench) -> None:
+    (bench.root / "file").write_text("x")
+    assert (await located(bench, bench.root / "file" / "x")).inside
+    assert not (await located(bench, bench.root / "file" / "../../outside")).inside
+
+
+@pytest.mark.parametrize("name", [".env", "deploy/id_rsa", ".ssh/config", "KEY.PEM"])
+async def test_secret_files_are_marked(bench: GuardBench, name: str) -> None:
+    assert (await located(bench, name)).secret
+    assert not (await located(bench, "plain.py")).secret
+
+
+async def test_a_harmless_name_for_a_secret_file_hides_nothing_nor_the_other_way_round(bench: GuardBench) -> None:
+    (bench.root / "work" / "notes.txt").symlink_to(".env")
+    (bench.root / "work" / "id_rsa").symlink_to("notes.md")
+    assert (await located(bench, "notes.txt")).secret
+    assert (await located(bench, "id_rsa")).secret

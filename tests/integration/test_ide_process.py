@@ -1,0 +1,135 @@
+"""Agents as child processes of the reference IDE: none that hangs, dies or never starts gets past it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from punie.adapters.acp.ide import process
+from punie.adapters.acp.ide.process import AgentGone, launch_agent
+from punie.adapters.acp.ide.reference import ReferenceIde, start_ide
+from punie.adapters.acp.jsonrpc import RpcError
+
+pytestmark = pytest.mark.anyio
+
+POLITE = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    result = {"initialize": {"protocolVersion": 1}, "session/new": {"sessionId": "s"}}.get(message["method"], {})
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+DYING = POLITE.replace(
+    "    result",
+    "    if message['method'] == 'session/prompt':\n        sys.exit('the model file is missing')\n    result",
+)
+STUBBORN = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + POLITE + "time.sleep(1000)\n"
+
+
+@asynccontextmanager
+async def started(program: str) -> AsyncIterator[ReferenceIde]:
+    with anyio.fail_after(20):
+        async with start_ide([sys.executable, "-c", program]) as ide:
+            yield ide
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def open_descriptors() -> int:
+    listed = Path("/proc/self/fd")
+    return len(list(listed.iterdir())) if listed.exists() else 0
+
+
+async def test_an_agent_that_ends_with_its_input_is_not_killed() -> None:
+    async with launch_agent([sys.executable, "-c", POLITE]) as agent:
+        child = agent.process
+    assert child.returncode == 0
+
+
+async def test_an_agent_that_will_not_go_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "LEAVE_S", 0.1)
+    monkeypatch.setattr(process, "TERMINATE_S", 0.1)
+    began = time.monotonic()
+    async with start_ide([sys.executable, "-c", STUBBORN]) as ide:
+        await ide.new_session("/")
+    assert time.monotonic() - began < 10
+
+
+async def test_a_program_that_does_not_exist_says_so(tmp_path: Path) -> None:
+    with pytest.raises(AgentGone, match="could not be started: no-such-agent: No such file"):
+        async with start_ide(["no-such-agent"], cwd=str(tmp_path)):
+            pytest.fail("it started")
+
+
+async def test_an_agent_that_dies_at_once_is_an_error_with_its_last_words() -> None:
+    with pytest.raises(AgentGone, match="exit code 3") as gone:
+        async with started("import sys; print('no licence', file=sys.stderr); sys.exit(3)"):
+            pytest.fail("it shook hands")
+    assert "no licence" in str(gone.value)
+    assert gone.value.exit_code == 3
+
+
+async def test_an_agent_that_dies_in_a_turn_is_an_error_with_its_last_words() -> None:
+    async with started(DYING) as ide:
+        session = await ide.new_session("/")
+        with pytest.raises(AgentGone, match="the model file is missing"):
+            await session.prompt("hello")
+
+
+async def test_an_agent_that_floods_stderr_never_waits_for_a_reader() -> None:
+    noisy = "import sys\nprint('x' * 3_000_000, file=sys.stderr)\n" + POLITE
+    async with started(noisy) as ide:
+        assert (await ide.new_session("/")).id == "s"
+
+
+async def test_nothing_is_left_when_the_ide_ends_with_an_error() -> None:
+    pids: list[int] = []
+
+    async def fail_inside() -> None:
+        async with launch_agent([sys.executable, "-c", POLITE]) as agent:
+            pids.append(agent.process.pid)
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError):
+        await fail_inside()
+    assert not alive(pids[0])
+
+
+async def test_nothing_is_left_when_the_ide_is_cancelled() -> None:
+    pids: list[int] = []
+    with anyio.move_on_after(0.5) as scope:
+        async with launch_agent([sys.executable, "-c", POLITE]) as agent:
+            pids.append(agent.process.pid)
+            scope.cancel()
+            await anyio.sleep_forever()
+    assert not alive(pids[0])
+
+
+async def test_descriptors_are_given_back() -> None:
+    async with started(POLITE):
+        pass
+    before = open_descriptors()
+    for _ in range(5):
+        async with started(POLITE) as ide:
+            await ide.new_session("/")
+    assert open_descriptors() <= before
+
+
+async def test_a_refusal_of_the_handshake_is_the_agents_own_error() -> None:
+    refusing = POLITE.replace('"result": result', '"error": {"code": -32000, "message": "log in first"}')
+    with pytest.raises(RpcError, match="log in first"):
+        async with started(refusing):
+            pytest.fail("it shook hands")

@@ -1,0 +1,88 @@
+"""Which models get a tool's schema as it is, and how the tool desk stands in for the library's toolsets."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.models.ollama import OllamaModel
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.models.test import TestModel
+from pydantic_ai.profiles import InlineDefsJsonSchemaTransformer, ModelProfile
+from pydantic_ai.providers.ollama import OllamaProvider
+from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import AbstractToolset
+
+from punie.adapters.pydantic_ai.engine import ModelSettings
+from punie.adapters.pydantic_ai.models import request_settings, verbatim
+from punie.adapters.pydantic_ai.toolset import DeskToolset
+
+PLAIN: dict[str, Any] = {
+    "title": "T",
+    "type": "object",
+    "properties": {"z": {"type": "string", "minLength": 1, "default": ""}, "a": {"title": "A", "type": "integer"}},
+    "additionalProperties": True,
+}
+REFERRING: dict[str, Any] = {
+    "type": "object",
+    "properties": {"a": {"$ref": "#/$defs/x"}},
+    "$defs": {"x": {"type": "string"}},
+}
+
+
+def sent(model: Model, schema: dict[str, Any]) -> tuple[str, bool | None]:
+    """The schema as the model would send it, and whether it would ask for strictness."""
+    asked = ModelRequestParameters(function_tools=[ToolDefinition(name="t", parameters_json_schema=schema)])
+    (tool,) = model.customize_request_parameters(asked).function_tools
+    return json.dumps(tool.parameters_json_schema), tool.strict
+
+
+@pytest.mark.requirement("S0-59")
+@pytest.mark.parametrize("kind", [OpenAIChatModel, OpenAIResponsesModel])
+@pytest.mark.parametrize("name", ["gpt-5", "gpt-4o", "ft:gpt-4o:x", "qwen3-coder"])
+@pytest.mark.parametrize("schema", [PLAIN, REFERRING], ids=["plain", "referring"])
+def test_openai_models_get_every_schema_as_it_is_and_no_strictness(
+    kind: Any, name: str, schema: dict[str, Any]
+) -> None:
+    model = kind(name, provider=OpenAIProvider(base_url="http://127.0.0.1:1/v1", api_key="x"))
+    assert sent(verbatim(model), schema) == (json.dumps(schema), None)
+
+
+def test_a_model_that_cannot_follow_references_gets_only_those_schemas_rewritten() -> None:
+    model = verbatim(OllamaModel("qwen3", provider=OllamaProvider(base_url="http://127.0.0.1:1/v1")))
+    assert sent(model, PLAIN)[0] == json.dumps(PLAIN)
+    inlined = json.loads(sent(model, REFERRING)[0])
+    assert inlined["properties"]["a"] == {"type": "string"}
+
+
+def test_a_provider_with_a_dialect_of_its_own_keeps_the_librarys_rewriting() -> None:
+    class Google(OpenAIChatModel):
+        @property
+        def system(self) -> str:
+            return "google"
+
+    profile = ModelProfile(json_schema_transformer=InlineDefsJsonSchemaTransformer)
+    provider = OpenAIProvider(base_url="http://127.0.0.1:1/v1", api_key="x")
+    model = Google("gemini", provider=provider, profile=profile)
+    assert verbatim(model) is model
+
+
+def test_a_model_without_rewriting_or_provider_stays_as_it_is() -> None:
+    model = TestModel()
+    assert verbatim(model) is model
+
+
+@pytest.mark.requirement("S3-15")
+def test_the_toolset_is_the_librarys_own_kind_of_toolset() -> None:
+    assert isinstance(DeskToolset(), AbstractToolset)
+    assert DeskToolset().id
+
+
+def test_the_settings_go_with_every_request_and_the_key_is_never_shown() -> None:
+    settings = ModelSettings(api_key="sk-secret", max_output_tokens=7, temperature=0.5)
+    assert request_settings(settings) == {"max_tokens": 7, "temperature": 0.5}
+    assert request_settings(ModelSettings()) == {}
+    assert "sk-secret" not in repr(settings)

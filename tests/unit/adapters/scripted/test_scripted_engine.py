@@ -1,0 +1,328 @@
+"""The script engine plays exactly what its file says (INTERFACES.md section 2)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from punie.adapters.scripted import script
+from punie.adapters.scripted.engine import ScriptedEngine
+from punie.domain.catalog import ToolCatalog
+from punie.domain.content import Prompt
+from punie.domain.errors import EngineError
+from punie.domain.json_value import thaw
+from punie.domain.tool import ToolCall, ToolDescriptor, ToolOutcome, ToolResult
+from punie.domain.turn import EngineErrorKind, StopReason, Turn
+from punie.ports.engine import EngineSession
+from tests.fakes.engine_side import FakeEventSink, FakeToolDoor, catalog_of, message_ids
+from tests.fakes.gate import Gate
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-2", "R-15")]
+
+TURN = Turn("t", "s", Prompt.of_text("whatever"))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "play.json"
+
+
+def session_of(file: Path, *turns: Any, snapshot: bytes | None = None) -> EngineSession:
+    file.write_text(json.dumps({"turns": turns}), encoding="utf-8")
+    return ScriptedEngine(str(file)).open("s", snapshot)
+
+
+async def played(session: EngineSession, door: FakeToolDoor | None = None) -> FakeEventSink:
+    sink = FakeEventSink()
+    assert await session.run(TURN, tools=door or FakeToolDoor(), events=sink) is StopReason.END_TURN
+    return sink
+
+
+async def test_text_and_thought_are_one_piece_each_in_order(file: Path) -> None:
+    sink = await played(session_of(file, [{"text": "a"}, {"thought": "hm"}, {"text": ""}, {"text": "c"}]))
+    assert sink.texts == ["a", "", "c"]
+    assert sink.thoughts == ["hm"]
+    assert len(sink.events) == 4
+
+
+async def test_each_session_starts_at_the_first_turn_and_each_prompt_takes_one(file: Path) -> None:
+    first = session_of(file, [{"text": "one"}], [{"text": "two"}])
+    second = ScriptedEngine(str(file)).open("other")
+    assert [(await played(first)).text, (await played(first)).text] == ["one", "two"]
+    assert (await played(second)).text == "one"
+
+
+async def test_a_turn_past_the_end_says_so_and_ends(file: Path) -> None:
+    session = session_of(file, [{"text": "one"}])
+    await played(session)
+    for prompt in (2, 3):
+        said = (await played(session)).text
+        assert said == f"The script play.json has 1 turn and this is prompt {prompt}: there is nothing left to play."
+
+
+async def test_a_failed_turn_counts_and_so_does_a_cancelled_one(file: Path) -> None:
+    fail = {"fail": {"kind": "overloaded", "message": "Busy."}}
+    session = session_of(
+        file, [{"text": "a"}, fail, {"text": "never"}], [{"text": "b"}, {"sleep_s": 60}], [{"text": "c"}]
+    )
+    sink = FakeEventSink()
+    with pytest.raises(EngineError):
+        await session.run(TURN, tools=FakeToolDoor(), events=sink)
+    assert sink.text == "a"
+    gate = Gate()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(lambda: session.run(TURN, tools=FakeToolDoor(), events=FakeEventSink(gate=gate)))
+        await gate.arrived.wait()
+        tasks.cancel_scope.cancel()
+    assert (await played(session)).text == "c"
+
+
+async def test_a_position_survives_a_snapshot_and_so_does_what_a_reference_means(file: Path) -> None:
+    door = FakeToolDoor(catalog_of("start", "use"), {"start": ToolResult.success("ok", structured={"id": "term-1"})})
+    turns = ([{"call": {"name": "start"}}], [{"call": {"name": "use", "arguments": {"id": "$result.id"}}}])
+    session = session_of(file, *turns)
+    await played(session, door)
+    await played(session_of(file, *turns, snapshot=session.snapshot()), door)
+    assert door.calls[-1].arguments == {"id": "term-1"}
+    assert len({call.id for call in door.calls}) == 2
+
+
+@pytest.mark.requirement("R-08")
+async def test_a_call_waits_for_its_result_and_a_failed_or_denied_one_does_not_stop_the_turn(file: Path) -> None:
+    door = FakeToolDoor(
+        catalog_of("bad", "denied"),
+        {"bad": ToolResult.failure("It broke."), "denied": ToolResult.denied("Rejected.")},
+    )
+    items = [
+        {"call": {"name": "bad", "arguments": {"a": 1}}},
+        {"result": True},
+        {"call": {"name": "denied"}},
+        {"result": True},
+        {"call": {"name": "nobody_has_it"}},
+        {"text": "end"},
+    ]
+    sink = await played(session_of(file, items), door)
+    assert sink.texts == ["It broke.", "Rejected.", "end"]
+    assert [(call.name, thaw(call.arguments)) for call in door.calls] == [
+        ("bad", {"a": 1}),
+        ("denied", {}),
+        ("nobody_has_it", {}),
+    ]
+
+
+async def test_after_parallel_calls_result_says_all_of_them_in_the_scripts_order(file: Path) -> None:
+    gates = {"first": Gate(), "second": Gate()}
+    door = FakeToolDoor(catalog_of("first", "second"), gates=gates)
+    session = session_of(file, [{"parallel": [{"name": "first"}, {"call": {"name": "second"}}]}, {"result": True}])
+    sink = FakeEventSink()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(lambda: session.run(TURN, tools=door, events=sink))
+        for gate in gates.values():
+            await gate.arrived.wait()
+        gates["second"].opened.set()
+        while "second" not in door.finished:
+            await anyio.lowlevel.checkpoint()
+        gates["first"].opened.set()
+    assert door.finished == ["second", "first"]
+    assert sink.texts == ["first is done.\nsecond is done."]
+
+
+async def test_result_says_structured_data_where_there_is_no_text_and_says_so_before_any_call(file: Path) -> None:
+    door = FakeToolDoor(
+        catalog_of("data", "silent"),
+        {
+            "data": ToolResult(ToolOutcome.SUCCEEDED, structured={"b": ["ü"], "a": None}),
+            "silent": ToolResult(ToolOutcome.SUCCEEDED),
+        },
+    )
+    items = [
+        {"result": True},
+        {"call": {"name": "data"}},
+        {"result": True},
+        {"call": {"name": "silent"}},
+        {"result": True},
+    ]
+    sink = await played(session_of(file, items), door)
+    assert sink.texts == ["No tool was called in this turn yet.", '{"b": ["ü"], "a": null}', ""]
+
+
+async def test_a_reference_is_replaced_at_any_depth_by_the_last_structured_result(file: Path) -> None:
+    door = FakeToolDoor(
+        catalog_of("make", "text_only", "use"),
+        {"make": ToolResult.success("ok", structured={"id": "t-1", "list": [1, {"x": None}]})},
+    )
+    arguments = {
+        "a": "$result.id",
+        "b": ["$result.list", {"c": "$result.id"}],
+        "same": ["$result.missing", "x $result.id", "$result", "$RESULT.id"],
+    }
+    items = [
+        {"call": {"name": "make"}},
+        {"call": {"name": "text_only"}},
+        {"call": {"name": "use", "arguments": arguments}},
+    ]
+    await played(session_of(file, items), door)
+    assert door.calls[-1].arguments == {
+        "a": "t-1",
+        "b": ((1, {"x": None}), {"c": "t-1"}),
+        "same": ("$result.missing", "x $result.id", "$result", "$RESULT.id"),
+    }
+
+
+async def test_in_parallel_the_last_call_of_the_script_with_data_is_referred_to(file: Path) -> None:
+    answers = {name: ToolResult.success(name, structured={"n": name}) for name in ("a", "b")}
+    door = FakeToolDoor(catalog_of("a", "b", "c"), answers)
+    use = {"call": {"name": "c", "arguments": {"n": "$result.n"}}}
+    await played(session_of(file, [{"parallel": [{"name": "a"}, {"name": "b"}, {"name": "c"}]}, use]), door)
+    assert door.calls[-1].arguments == {"n": "b"}
+
+
+@pytest.mark.requirement("S0-59")
+async def test_tools_says_the_offered_list_as_json_with_order_and_keys_kept(file: Path) -> None:
+    schema = {"type": "object", "properties": {"z": {"default": 1.0}, "a": {"enum": ["ü", None]}}, "$defs": {}}
+    door = FakeToolDoor(
+        ToolCatalog([ToolDescriptor("zz", description="Last ü.", parameters=schema), ToolDescriptor("aa")])
+    )
+    sink = await played(session_of(file, [{"tools": True}]), door)
+    listed = [
+        {"name": "zz", "description": "Last ü.", "inputSchema": schema},
+        {"name": "aa", "description": "", "inputSchema": {"type": "object"}},
+    ]
+    assert sink.texts == [json.dumps(listed, ensure_ascii=False)]
+
+
+async def test_tools_sees_a_change_in_mid_turn(file: Path) -> None:
+    door = FakeToolDoor(catalog_of("old"))
+
+    def change(_: ToolCall) -> ToolResult:
+        door.catalog = catalog_of("new")
+        return ToolResult.success("ok")
+
+    door.answers = {"old": change}
+    sink = await played(session_of(file, [{"tools": True}, {"call": {"name": "old"}}, {"tools": True}]), door)
+    assert ['"name": "old"' in text for text in sink.texts] == [True, False]
+
+
+async def test_usage_adds_up_within_the_turn(file: Path) -> None:
+    items = [{"usage": {"inputTokens": 5, "outputTokens": 2}}, {"usage": {"inputTokens": 1}}, {"usage": {}}]
+    session = session_of(file, items, [{"usage": {"outputTokens": 3}}])
+    usages = (await played(session)).usages
+    assert [(u.input_tokens, u.output_tokens, u.requests) for u in usages] == [(5, 2, 1), (6, 2, 2), (6, 2, 3)]
+    (usage,) = (await played(session)).usages
+    assert (usage.input_tokens, usage.output_tokens) == (0, 3)
+
+
+async def test_pieces_between_two_calls_are_one_message(file: Path) -> None:
+    items = [{"thought": "t"}, {"text": "a"}, {"text": "b"}, {"call": {"name": "x"}}, {"text": "c"}]
+    ids = message_ids((await played(session_of(file, items))).events)
+    assert ids[0] == ids[1] == ids[2] != ids[3]
+
+
+@pytest.mark.requirement("A-08")
+async def test_fail_with_max_tokens_is_a_stop_reason(file: Path) -> None:
+    session = session_of(file, [{"fail": {"kind": "max_tokens"}}, {"text": "never"}])
+    sink = FakeEventSink()
+    assert await session.run(TURN, tools=FakeToolDoor(), events=sink) is StopReason.MAX_TOKENS
+    assert sink.events == []
+
+
+@pytest.mark.parametrize(
+    "kind", ["auth", "rate_limit", "overloaded", "connection", "timeout", "context", "content_filter", "internal"]
+)
+async def test_every_other_fail_is_an_error_with_the_scripts_message(file: Path, kind: str) -> None:
+    session = session_of(file, [{"fail": {"kind": kind, "message": "As the script says."}}])
+    with pytest.raises(EngineError) as caught:
+        await session.run(TURN, tools=FakeToolDoor(), events=FakeEventSink())
+    assert (caught.value.kind, caught.value.cause) == (kind, "As the script says.")
+    assert EngineErrorKind(kind)
+
+
+@pytest.mark.parametrize(
+    ("item", "reason"),
+    [
+        ({"say": "x"}, "unknown item 'say'"),
+        ({"text": "x", "thought": "y"}, "exactly one key"),
+        ({}, "exactly one key"),
+        ("text", "exactly one key"),
+        ({"text": 1}, '"text" is a number, expected a string'),
+        ({"thought": None}, '"thought" is null, expected a string'),
+        ({"call": "read_file"}, '"call" is a string, expected an object'),
+        ({"call": {"arguments": {}}}, "\"call\" lacks 'name'"),
+        ({"call": {"name": "x", "args": {}}}, "\"call\" has the unknown key 'args'"),
+        ({"call": {"name": ["x"]}}, '"call.name" is an array'),
+        ({"parallel": {}}, "non-empty array of calls"),
+        ({"parallel": []}, "non-empty array of calls"),
+        ({"parallel": [{"nope": 1}]}, "\"parallel\" lacks 'name'"),
+        ({"result": 1}, '"result" must be true'),
+        ({"tools": False}, '"tools" must be true'),
+        ({"sleep_s": -1}, '"sleep_s" must be a number'),
+        ({"sleep_s": "1"}, '"sleep_s" must be a number'),
+        ({"sleep_s": True}, '"sleep_s" must be a number'),
+        ({"usage": {"inputTokens": -1}}, '"usage.inputTokens" must be a whole number'),
+        ({"usage": {"tokens": 1}}, "\"usage\" has the unknown key 'tokens'"),
+        ({"usage": 3}, '"usage" is a number'),
+        ({"fail": {"message": "x"}}, "\"fail\" lacks 'kind'"),
+        ({"fail": {"kind": "configuration"}}, "\"fail.kind\" is 'configuration', expected one of auth,"),
+    ],
+)
+def test_a_wrong_item_is_found_when_the_session_opens_and_named_by_turn_and_place(
+    file: Path, item: Any, reason: str
+) -> None:
+    with pytest.raises(EngineError) as caught:
+        session_of(file, [{"text": "fine"}], [{"text": "fine"}, item])
+    assert caught.value.kind == "configuration"
+    assert str(file) in caught.value.cause
+    assert "turn 2, item 2: " in caught.value.cause
+    assert reason in caught.value.cause
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "it is not JSON"),
+        (b'{"turns": [', "it is not JSON"),
+        (b"[]", 'it must be an object {"turns"'),
+        (b'{"turns": {}}', 'it must be an object {"turns"'),
+        (b'{"turns": [{"text": "x"}]}', "turn 1 is an object, expected an array of items"),
+        (b'{"turns": [[{"sleep_s": NaN}]]}', "NaN is not a JSON number"),
+        (b"\xff\xfe", "it is not UTF-8 text"),
+        (b'{"turns": ' + b"[" * 300 + b"]" * 300 + b"}", "nests deeper"),
+        (b"[" * 200_000, "it is not JSON"),
+    ],
+    ids=range(9),
+)
+def test_a_file_that_is_no_script_is_refused_with_its_name_and_the_reason(
+    file: Path, content: bytes, reason: str
+) -> None:
+    file.write_bytes(content)
+    with pytest.raises(EngineError) as caught:
+        ScriptedEngine(str(file)).open("s")
+    assert caught.value.kind == "configuration"
+    assert caught.value.cause.startswith(f"The script {file} cannot be played: ")
+    assert reason in caught.value.cause
+    assert caught.value.next_step
+
+
+def test_a_file_that_is_missing_or_a_folder_is_refused(tmp_path: Path) -> None:
+    for path, reason in ((tmp_path / "none.json", "no such file"), (tmp_path, "not a regular file")):
+        with pytest.raises(EngineError, match=reason):
+            ScriptedEngine(str(path)).open("s")
+
+
+def test_a_file_of_absurd_size_is_refused_unread(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(script, "SIZE_LIMIT_BYTES", 10)
+    with pytest.raises(EngineError, match="more than the 10 allowed"):
+        session_of(file, [{"text": "longer than that"}])
+
+
+def test_making_the_engine_reads_nothing() -> None:
+    assert ScriptedEngine("/nowhere/at/all.json")
+
+
+def test_a_byte_order_mark_and_other_keys_beside_turns_do_no_harm(file: Path) -> None:
+    file.write_bytes(b"\xef\xbb\xbf" + json.dumps({"about": "a demo", "turns": []}).encode())
+    assert ScriptedEngine(str(file)).open("s")

@@ -1,0 +1,68 @@
+"""This machine's side of a session in memory: a tree, a repository, notes. They answer what a test put into them."""
+
+from __future__ import annotations
+
+from attrs import define, field
+
+from punie.domain.errors import ToolFailedError
+from punie.ports.file_tree import Findings, FoundLine, Listing
+from punie.ports.repository import Commit, RepositoryStatus
+
+
+@define
+class MadeUpTree:
+    """Keeps the questions; lists and finds what it was given."""
+
+    paths: tuple[str, ...] = ()
+    lines: tuple[FoundLine, ...] = ()
+    complete: bool = True
+    asked: list[dict[str, object]] = field(factory=list)
+
+    async def list_files(self, path: str, *, recursive: bool, limit: int) -> Listing:
+        self.asked.append({"path": path, "recursive": recursive, "limit": limit})
+        return Listing(self.paths, self.complete)
+
+    async def search_text(
+        self, path: str, text: str, *, case_sensitive: bool, glob: str | None, limit: int
+    ) -> Findings:
+        self.asked.append({"path": path, "text": text, "case_sensitive": case_sensitive, "glob": glob, "limit": limit})
+        return Findings(self.lines, 3, self.complete)
+
+
+@define
+class MadeUpRepository:
+    """One repository, or none at all."""
+
+    state: RepositoryStatus | None = None
+    changes: str = ""
+    commits: tuple[Commit, ...] = ()
+    asked: list[tuple[object, ...]] = field(factory=list)
+
+    async def status(self) -> RepositoryStatus:
+        if self.state is None:
+            raise ToolFailedError("There is no git repository here.")
+        return self.state
+
+    async def diff(self, path: str | None, *, staged: bool) -> str:
+        self.asked.append(("diff", path, staged))
+        return self.changes
+
+    async def log(self, limit: int) -> tuple[Commit, ...]:
+        self.asked.append(("log", limit))
+        return self.commits[:limit]
+
+    async def add_and_commit(self, message: str, paths: tuple[str, ...]) -> Commit:
+        self.asked.append(("commit", message, paths))
+        return Commit("c0ffee" * 7, "Ada", "2026-01-02T03:04:05+00:00", message)
+
+
+@define
+class MadeUpNotes:
+    """A project's notes; `reads` counts."""
+
+    text: str | None = None
+    reads: int = 0
+
+    async def read(self) -> str | None:
+        self.reads += 1
+        return self.text

@@ -1,0 +1,306 @@
+"""run_command: create, wait, output, release, in this order and released in every case (S1-34, S1-40, A-09)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from punie.application import terminal_ledger
+from punie.application.terminal_ledger import TerminalLedger
+from punie.application.tools.commands import RunCommand
+from punie.domain.content import TerminalView, Text
+from punie.domain.errors import ToolFailedError
+from punie.domain.events import ToolCallAnnounced, ToolCallUpdated
+from punie.domain.json_value import thaw
+from punie.domain.limits import Limits
+from punie.domain.terminal import Command, ExitStatus, TerminalOutput
+from punie.domain.tool import ToolOutcome, ToolResult
+from tests.fakes.client import FakeClient
+from tests.unit.application.desk_bench import CWD, LOG, PENDING, RUNNING, DeskBench, call, desk_of
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1-34")]
+
+
+class Steps(FakeClient):
+    """A fake client that also keeps the order of its terminal requests."""
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__(**how)
+        self.steps: list[str] = []
+
+    async def create(self, command: Command) -> str:
+        self.steps.append("create")
+        return await super().create(command)
+
+    async def wait(self, terminal_id: str) -> ExitStatus:
+        self.steps.append("wait")
+        return await super().wait(terminal_id)
+
+    async def output(self, terminal_id: str) -> TerminalOutput:
+        self.steps.append("output")
+        return await super().output(terminal_id)
+
+    async def kill(self, terminal_id: str) -> None:
+        self.steps.append("kill")
+        await super().kill(terminal_id)
+
+    async def release(self, terminal_id: str) -> None:
+        self.steps.append("release")
+        await super().release(terminal_id)
+
+
+async def bench_of(client: Steps, *, time_s: float = 600.0) -> tuple[DeskBench, TerminalLedger]:
+    ledger = TerminalLedger(client, LOG)
+    limits = Limits(by_tool={"run_command": {"time_s": time_s}})
+    return await desk_of([RunCommand(ledger)], client=client, limits=limits), ledger
+
+
+async def run(bench: DeskBench, arguments: dict[str, Any], turn_id: str = "turn-1") -> ToolResult:
+    bench.client.queue_permission_selected("allow_once")
+    with anyio.fail_after(10):
+        return await bench.turn(turn_id).call(call("run_command", arguments))
+
+
+@pytest.mark.requirement("S1-40", "S1-41", "S1-35")
+async def test_a_command_is_created_awaited_read_and_released_in_this_order() -> None:
+    client = Steps()
+    terminal_id = client.queue_terminal("make", "built\n", 0)
+    bench, ledger = await bench_of(client)
+    result = await run(bench, {"command": "make", "args": ["test"]})
+    assert client.steps == ["create", "wait", "output", "release"]
+    assert client.released == [terminal_id]
+    assert result.succeeded
+    assert result.text == "built\n[exit code 0]"
+    assert thaw(result.structured) == {"output": "built\n", "truncated": False, "exitCode": 0, "signal": None}
+    assert client.commands == [Command("make", ("test",), CWD, "make test")]
+    assert ledger._turn_of == {}
+
+
+async def test_a_shell_line_goes_to_the_shell_and_people_read_the_line() -> None:
+    client = Steps()
+    bench, _ = await bench_of(client)
+    await run(bench, {"command": "git status && ls | wc -l"})
+    assert (client.commands[0].program, client.commands[0].args) == ("/bin/sh", ("-c", "git status && ls | wc -l"))
+    announced = bench.events[0]
+    assert isinstance(announced, ToolCallAnnounced)
+    assert announced.title == client.questions[0].title == "Running git status && ls | wc -l"
+
+
+@pytest.mark.parametrize(
+    ("cwd", "expected"), [(None, CWD), ("sub", f"{CWD}/sub"), (f"{CWD}/sub", f"{CWD}/sub"), ("", CWD), (".", CWD)]
+)
+async def test_the_directory_is_absolute_and_the_sessions_by_default(cwd: str | None, expected: str) -> None:
+    client = Steps()
+    bench, _ = await bench_of(client)
+    await run(bench, {"command": "ls", "cwd": cwd})
+    assert client.commands[0].cwd == expected
+
+
+@pytest.mark.requirement("R-16")
+async def test_a_directory_outside_the_roots_is_refused_without_a_question() -> None:
+    client = Steps()
+    bench, _ = await bench_of(client)
+    result = await run(bench, {"command": "ls", "cwd": "/etc"})
+    assert result.code == "outside_workspace"
+    assert (client.steps, client.questions) == ([], [])
+
+
+async def test_a_failing_command_is_a_result_that_says_its_exit_code() -> None:
+    client = Steps()
+    client.queue_terminal("make", "no rule", 2)
+    bench, _ = await bench_of(client)
+    result = await run(bench, {"command": "make", "args": []})
+    assert result.text == "no rule\n[exit code 2]"
+    assert result.succeeded
+
+
+@pytest.mark.requirement("S1-16")
+async def test_a_denied_command_starts_nothing() -> None:
+    client = Steps()
+    bench, _ = await bench_of(client)
+    client.queue_permission_selected("reject")
+    result = await bench.turn().call(call("run_command", {"command": "rm", "args": ["-rf", "/"]}))
+    assert result.text.startswith("Permission denied to run rm -rf /")
+    assert client.steps == []
+
+
+@pytest.mark.parametrize("command", ["", "   ", "\n"])
+async def test_an_empty_command_is_refused_without_a_question(command: str) -> None:
+    client = Steps()
+    bench, _ = await bench_of(client)
+    assert "empty" in (await run(bench, {"command": command})).text
+    assert (client.steps, client.questions) == ([], [])
+
+
+@pytest.mark.requirement("S1-34", "A-09", "M-18")
+@pytest.mark.parametrize("step", ["wait", "output"])
+async def test_it_is_released_when_a_later_step_fails(step: str) -> None:
+    client = Steps()
+    bench, ledger = await bench_of(client)
+    client.fail(step, ToolFailedError(f"the client could not {step}"))
+    result = await run(bench, {"command": "make"})
+    assert (result.outcome, result.text) == (ToolOutcome.FAILED, f"the client could not {step}")
+    assert client.steps[-1] == "release"
+    assert (client.terminals, ledger._turn_of) == ({}, {})
+
+
+async def test_a_command_that_cannot_be_started_has_nothing_to_release() -> None:
+    client = Steps()
+    bench, _ = await bench_of(client)
+    client.fail("create", ToolFailedError("no such program"))
+    assert (await run(bench, {"command": "nope"})).text == "no such program"
+    assert client.steps == ["create"]
+
+
+async def test_a_release_that_fails_is_logged_and_the_result_stands(caplog: pytest.LogCaptureFixture) -> None:
+    client = Steps()
+    client.queue_terminal("make", "built", 0)
+    bench, _ = await bench_of(client)
+    caplog.set_level("INFO")
+    client.fail("release", ToolFailedError("the client lost it"))
+    assert (await run(bench, {"command": "make"})).succeeded is True
+    assert "the client lost it" in caplog.text
+
+
+async def test_a_release_that_hangs_holds_up_nobody_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal_ledger, "RELEASE_LIMIT_S", 0.01)
+    client = Steps()
+    bench, _ = await bench_of(client)
+    client.hold("release")
+    assert (await run(bench, {"command": "make"})).succeeded
+
+
+@pytest.mark.requirement("A-06", "A-09")
+@pytest.mark.parametrize("step", ["wait", "output"])
+async def test_it_is_released_when_the_turn_is_cancelled(step: str) -> None:
+    client = Steps()
+    bench, _ = await bench_of(client)
+    gate = client.hold(step)
+    client.queue_permission_selected("allow_once")
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(bench.turn().call, call("run_command", {"command": "make"}))
+            await gate.arrived.wait()
+            tasks.cancel_scope.cancel()
+    assert client.steps[-1] == "release"
+    assert client.terminals == {}
+
+
+async def test_on_a_time_out_it_is_killed_before_its_output_is_read() -> None:
+    client = Steps()
+    client.queue_terminal("serve", "listening\n", None)
+    bench, _ = await bench_of(client, time_s=0.02)
+    result = await run(bench, {"command": "serve", "args": []})
+    assert client.steps == ["create", "wait", "kill", "output", "release"]
+    assert (result.outcome, result.code) == (ToolOutcome.FAILED, "timed_out")
+    assert result.text.startswith("listening\n")
+    assert "background=true" in result.text
+    assert "0.02 s" in result.text
+
+
+async def test_a_client_terminal_is_shown_live_while_it_runs_and_at_the_end() -> None:
+    client = Steps()
+    terminal_id = client.queue_terminal("make", "built", 0)
+    bench, _ = await bench_of(client)
+    await run(bench, {"command": "make"})
+    shown = [event.content for event in bench.events if isinstance(event, ToolCallUpdated) and event.content]
+    assert shown == [(TerminalView(terminal_id),)] * 2
+
+
+async def test_a_terminal_that_the_client_cannot_show_is_shown_as_text() -> None:
+    client = Steps(shows_terminals=False)
+    client.queue_terminal("make", "built", 0)
+    bench, _ = await bench_of(client)
+    await run(bench, {"command": "make"})
+    shown = [event.content for event in bench.events if isinstance(event, ToolCallUpdated) and event.content]
+    assert shown == [(Text("built\n[exit code 0]"),)]
+
+
+async def test_output_that_lost_its_beginning_says_so() -> None:
+    client = Steps()
+    client.queue_terminal("make", "x" * 2_000_000, 0)
+    bench, _ = await bench_of(client)
+    result = await run(bench, {"command": "make"})
+    assert "beginning of the output was dropped" in result.text
+    assert len(result.text) < 70_000
+
+
+async def test_two_commands_at_once_do_not_meet() -> None:
+    client = Steps()
+    client.queue_terminal("a", "A", 0)
+    client.queue_terminal("b", "B", 1)
+    bench, _ = await bench_of(client)
+    client.queue_permission_selected("allow_once")
+    client.queue_permission_selected("allow_once")
+    texts: dict[str, str] = {}
+
+    async def one(name: str) -> None:
+        texts[name] = (await bench.turn().call(call("run_command", {"command": name, "args": []}))).text
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(one, "a")
+            tasks.start_soon(one, "b")
+    assert texts == {"a": "A\n[exit code 0]", "b": "B\n[exit code 1]"}
+    assert client.terminals == {}
+
+
+async def test_a_background_command_answers_its_id_at_once_and_runs_on() -> None:
+    client = Steps()
+    terminal_id = client.queue_terminal("serve", "listening", None)
+    bench, ledger = await bench_of(client)
+    result = await run(bench, {"command": "serve", "background": True})
+    assert terminal_id in result.text
+    assert thaw(result.structured) == {"terminalId": terminal_id}
+    assert client.steps == ["create"]
+    assert not client.terminals[terminal_id].has_ended
+    assert ledger.check(terminal_id) == terminal_id
+    assert list(bench.lives.values())[0][:2] == [PENDING, RUNNING]
+
+
+@pytest.mark.requirement("A-09")
+async def test_a_background_command_is_released_when_its_own_turn_is_cancelled_and_not_by_another() -> None:
+    client = Steps()
+    bench, ledger = await bench_of(client)
+    for turn_id in ("turn-1", "turn-2"):
+        client.queue_terminal("serve", "", None)
+        await run(bench, {"command": "serve", "background": True}, turn_id)
+    await ledger.release_turn("turn-1")
+    assert client.released == ["term-0"]
+    assert list(client.terminals) == ["term-1"]
+
+
+@pytest.mark.requirement("A-09", "M-18")
+async def test_everything_in_the_background_is_released_when_the_session_closes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(terminal_ledger, "RELEASE_LIMIT_S", 0.05)
+    client = Steps()
+    bench, ledger = await bench_of(client)
+    for _ in range(3):
+        client.queue_terminal("serve", "", None)
+        await run(bench, {"command": "serve", "background": True})
+    client.fail("release", ToolFailedError("lost"))
+    with anyio.fail_after(5), anyio.CancelScope() as cancelled:
+        cancelled.cancel()
+        await ledger.release_everything()
+    assert client.steps.count("release") == 3
+    assert len(client.released) == 2
+    await ledger.release_everything()
+    assert client.steps.count("release") == 3
+
+
+@pytest.mark.requirement("R-02")
+async def test_a_grant_covers_the_same_command_in_the_same_directory_and_no_other() -> None:
+    client = Steps()
+    bench, _ = await bench_of(client)
+    client.queue_permission_selected("allow_session")
+    again = {"command": "make", "args": ["test"]}
+    await bench.turn().call(call("run_command", again))
+    assert (await bench.turn().call(call("run_command", again))).succeeded
+    for other in ({"command": "make"}, {"command": "make", "args": ["test", "-x"]}, {**again, "cwd": "sub"}):
+        assert (await bench.turn().call(call("run_command", other))).outcome is ToolOutcome.DENIED
+    assert len(client.questions) == 4
+    assert len(client.commands) == 2

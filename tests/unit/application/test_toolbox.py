@@ -1,0 +1,139 @@
+"""Tools change in mid-session: bursts are merged, and whoever asks next sees every announced change (R-04, R-10)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
+from punie.application.discover_tools import DiscoverTools
+from punie.application.toolbox import Toolbox
+from punie.domain.discovery import ClientCapabilities, LocalTools
+from punie.domain.errors import ToolDisabledError, UnknownToolError
+from punie.ports.tool_provider import ToolSourceError
+from tests.fakes.client import FakeClient
+from tests.fakes.clock import FakeClock
+from tests.unit.application.desk_bench import LOG, RecordingTool
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("R-04")]
+
+
+def toolbox_of(client: FakeClient, *disabled: str) -> Toolbox:
+    can = ClientCapabilities(read_text_file=True, discover_tools=True)
+    discover = DiscoverTools("s", can, client, JsonSchemaRsValidator(), FakeClock(), LocalTools.NEVER, LOG)
+    return Toolbox(discover, lambda plan: tuple(map(RecordingTool, plan.catalog)), frozenset(disabled))
+
+
+@asynccontextmanager
+async def watched(client: FakeClient, *names: str, disabled: tuple[str, ...] = ()) -> AsyncIterator[Toolbox]:
+    client.tool_catalog = entries(*names)
+    toolbox = toolbox_of(client, *disabled)
+    with anyio.fail_after(5):
+        await toolbox.fill()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(toolbox.watch)
+            yield toolbox
+            tasks.cancel_scope.cancel()
+
+
+def entries(*names: str) -> list[Any]:
+    return [{"name": name} for name in names]
+
+
+@pytest.mark.requirement("S0-15")
+async def test_asking_what_is_offered_asks_nobody_again() -> None:
+    client = FakeClient()
+    async with watched(client, "lint") as toolbox:
+        for _ in range(3):
+            assert (await toolbox.current()).names == ("lint",)
+        assert client.discover_tools_calls == 1
+
+
+async def test_the_next_question_after_an_announcement_sees_the_change() -> None:
+    client = FakeClient()
+    async with watched(client, "lint") as toolbox:
+        client.tool_catalog = entries("lint", "fmt")
+        toolbox.mark_stale()
+        assert (await toolbox.current()).names == ("lint", "fmt")
+        assert toolbox.find("fmt").descriptor.name == "fmt"
+
+
+async def test_a_burst_is_one_asking() -> None:
+    client = FakeClient()
+    async with watched(client, "lint") as toolbox:
+        for _ in range(50):
+            toolbox.mark_stale()
+        await toolbox.current()
+        assert client.discover_tools_calls == 2
+
+
+async def test_announcements_during_an_asking_cause_exactly_one_more() -> None:
+    client = FakeClient()
+    async with watched(client, "lint") as toolbox:
+        gate = client.hold("discover_tools")
+        toolbox.mark_stale()
+        await gate.arrived.wait()
+        for _ in range(10):
+            toolbox.mark_stale()
+        client.tool_catalog = entries("newest")
+        gate.opened.set()
+        assert (await toolbox.current()).names == ("newest",)
+        await anyio.wait_all_tasks_blocked()
+        assert client.discover_tools_calls == 3
+
+
+async def test_a_failed_asking_lets_those_who_wait_go_on_with_the_last_good_tools() -> None:
+    client = FakeClient()
+    async with watched(client, "lint") as toolbox:
+        client.fail("discover_tools", ToolSourceError("busy"))
+        toolbox.mark_stale()
+        assert (await toolbox.current()).names == ("lint",)
+        client.tool_catalog = entries("fmt")
+        toolbox.mark_stale()
+        assert (await toolbox.current()).names == ("fmt",)
+
+
+async def test_several_may_wait_for_one_change() -> None:
+    client = FakeClient()
+    seen: list[tuple[str, ...]] = []
+    async with watched(client, "lint") as toolbox:
+
+        async def look() -> None:
+            seen.append((await toolbox.current()).names)
+
+        gate = client.hold("discover_tools")
+        toolbox.mark_stale()
+        client.tool_catalog = entries("fmt")
+        async with anyio.create_task_group() as tasks:
+            for _ in range(5):
+                tasks.start_soon(look)
+            await gate.arrived.wait()
+            gate.opened.set()
+    assert seen == [("fmt",)] * 5
+
+
+async def test_a_tool_that_went_is_unknown_at_once_with_near_names() -> None:
+    client = FakeClient()
+    async with watched(client, "linter", "fmt") as toolbox:
+        client.tool_catalog = entries("linters", "fmt")
+        toolbox.mark_stale()
+        await toolbox.current()
+        with pytest.raises(UnknownToolError) as unknown:
+            toolbox.find("linter")
+        assert unknown.value.near == ("linters",)
+
+
+@pytest.mark.requirement("R-10")
+async def test_a_disabled_tool_is_told_from_an_unknown_one_and_is_never_suggested() -> None:
+    async with watched(FakeClient(), "lint", "lint_all", disabled=("lint_all", "gone")) as toolbox:
+        assert (await toolbox.current()).names == ("lint",)
+        with pytest.raises(ToolDisabledError):
+            toolbox.find("lint_all")
+        for name in ("gone", "lint_al"):
+            with pytest.raises(UnknownToolError) as unknown:
+                toolbox.find(name)
+            assert "lint_all" not in unknown.value.near

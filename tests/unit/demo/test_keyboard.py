@@ -1,0 +1,81 @@
+"""The person at the keyboard: lines as they are typed, and no answer that was not given."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+
+import anyio
+import pytest
+
+from punie.adapters.acp.ide.permission import Question
+from punie.bootstrap.demo.keyboard import Keyboard, Person
+from punie.bootstrap.demo.screen import Screen
+from punie.domain.permission import ALLOW_ONCE, ALLOW_SESSION, REJECT
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    read, write = os.pipe()
+    open_ends = {read, write}
+    yield read, write
+    for end in open_ends:
+        try:
+            os.close(end)
+        except OSError:
+            continue
+
+
+async def test_lines_arrive_one_by_one_however_they_are_chunked(pipe: tuple[int, int]) -> None:
+    read, write = pipe
+    keyboard = Keyboard(read)
+    os.write(write, b"first\r\nsec")
+    with anyio.fail_after(5):
+        assert await keyboard.read_line() == "first"
+        os.write(write, b"ond\n\nlast")
+        assert await keyboard.read_line() == "second"
+        assert await keyboard.read_line() == ""
+        os.close(write)
+        assert await keyboard.read_line() == "last"
+        assert await keyboard.read_line() is None
+
+
+async def test_waiting_for_a_line_can_be_given_up(pipe: tuple[int, int]) -> None:
+    keyboard = Keyboard(pipe[0])
+    with anyio.move_on_after(0.01) as patience:
+        await keyboard.read_line()
+    assert patience.cancelled_caught
+    os.write(pipe[1], b"still there\n")
+    with anyio.fail_after(5):
+        assert await keyboard.read_line() == "still there"
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [("1", "allow_once"), (" 2 ", "allow_session"), ("3", "reject"), ("", "reject"), ("4", "reject"), ("0", "reject"),
+     ("yes", "reject"), ("²", "reject"), (None, "reject")],
+)  # fmt: skip
+async def test_only_the_number_of_an_option_picks_it_and_anything_else_rejects(typed: str | None, answer: str) -> None:
+    async def read_line() -> str | None:
+        return typed
+
+    out = io.StringIO()
+    question = Question("s", "c", "Writing a", "edit", (ALLOW_ONCE, ALLOW_SESSION, REJECT))
+    assert await Person(Screen(out), read_line).decide(question) == answer
+    assert "1 Allow once  2 Allow for this session  3 Reject" in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("typed", "suggested", "prompt"),
+    [("fix it", "look", "fix it"), ("", "look", "look"), ("", None, None), (None, "look", None)],
+)
+async def test_enter_takes_the_suggestion_and_the_end_of_input_ends(
+    typed: str | None, suggested: str | None, prompt: str | None
+) -> None:
+    async def read_line() -> str | None:
+        return typed
+
+    assert await Person(Screen(io.StringIO()), read_line).next_prompt(suggested) == prompt

@@ -1,0 +1,83 @@
+"""Where the demo works: what is copied, what is planted, and that nothing of the user's is touched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from punie.bootstrap.demo import place
+from punie.bootstrap.demo.place import NOTE, NoSuchProjectError, default_project, prepare
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "mine"
+    for name in ("app.py", "docs/a.md", ".git/config", "node_modules/x.js", ".ruff_cache/y", "demo_shop/mine.py"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(name)
+    (root / "big.bin").write_bytes(b"x" * (place.SIZE_LIMIT_BYTES + 1))
+    (root / "link").symlink_to("/etc")
+    return root
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "temporary"
+    made.mkdir()
+    return made
+
+
+def test_a_copy_holds_the_sources_and_the_planted_package_and_nothing_else(project: Path, folder: Path) -> None:
+    before = {str(path): path.read_bytes() for path in project.rglob("*") if path.is_file()}
+    made = prepare(str(project), folder, in_place=False)
+    copied = set(made.snapshot())
+    assert {name for name in copied if not name.startswith("demo_shop/")} == {"app.py", "docs/a.md"}
+    assert "demo_shop/cart.py" in copied
+    assert "demo_shop/mine.py" not in copied  # in the copy; the user's own stays where it is
+    assert not made.root.is_relative_to(project)
+    assert {str(path): path.read_bytes() for path in project.rglob("*") if path.is_file()} == before
+    assert "planted" in made.about
+
+
+def test_the_planted_package_compiles_and_has_the_one_mistake(project: Path, folder: Path) -> None:
+    made = prepare(str(project), folder, in_place=False)
+    with pytest.warns(SyntaxWarning, match="is"):
+        compile((made.root / "demo_shop/cart.py").read_text(), "cart.py", "exec")
+
+
+def test_in_place_nothing_is_planted_and_the_note_takes_a_free_name(project: Path, folder: Path) -> None:
+    (project / NOTE).write_text("mine")
+    made = prepare(str(project), folder, in_place=True)
+    assert made.root == project.resolve()
+    assert made.note != NOTE
+    assert not (project / made.note).exists()
+    assert list(folder.iterdir()) == []
+
+
+def test_without_a_project_it_is_this_repository(folder: Path) -> None:
+    assert default_project() == ROOT
+    made = prepare(None, folder, in_place=False)
+    assert "pyproject.toml" in made.snapshot()
+
+
+def test_an_installed_package_plants_a_project_of_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(place, "default_project", lambda: None)
+    made = prepare(None, folder, in_place=False)
+    assert {name.split("/")[0] for name in made.snapshot()} == {"demo_shop"}
+    with pytest.raises(NoSuchProjectError, match="--project"):
+        prepare(None, folder, in_place=True)
+
+
+@pytest.mark.parametrize("name", ["missing", "app.py"])
+def test_what_is_no_folder_is_refused_with_a_reason(project: Path, folder: Path, name: str) -> None:
+    with pytest.raises(NoSuchProjectError, match="no folder"):
+        prepare(str(project / name), folder, in_place=False)
+
+
+def test_copying_stops_at_its_bound(project: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(place, "FILE_LIMIT", 1)
+    made = prepare(str(project), folder, in_place=False)
+    assert "(1 files)" in made.about

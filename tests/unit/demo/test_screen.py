@@ -1,0 +1,93 @@
+"""The demo's screen: eighty columns, nothing that a person cannot see, colour only where it is welcome."""
+
+from __future__ import annotations
+
+import io
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from punie.bootstrap.demo.screen import Screen
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Closed(io.StringIO):
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
+def printed(*pieces: str, label: str = "Punie: ") -> str:
+    out = io.StringIO()
+    screen = Screen(out)
+    for piece in pieces:
+        screen.flow(piece, label)
+    screen.end_flow()
+    return out.getvalue()
+
+
+def test_streamed_pieces_flow_into_wrapped_lines_under_their_label() -> None:
+    text = "one two three " * 12
+    whole, in_pieces = printed(text), printed(*[text[start : start + 5] for start in range(0, len(text), 5)])
+    lines = whole.splitlines()
+    assert lines[0].startswith("Punie: one two")
+    assert all(line.startswith("       ") for line in lines[1:])
+    assert all(len(line) <= 80 for line in lines)
+    assert "".join(whole.split()) == "".join(in_pieces.split()) == "Punie:" + "".join(text.split())
+
+
+def test_lines_of_a_streamed_text_stay_lines() -> None:
+    assert printed("first\n\nsecond\n  indented") == "Punie: first\n\n       second\n         indented\n"
+
+
+@given(st.text(st.characters(codec=None)))
+def test_whatever_is_shown_is_display_safe(text: str) -> None:
+    out = io.StringIO()
+    screen = Screen(out)
+    screen.line(text, "red")
+    screen.cut(text)
+    screen.lines(text, limit=3)
+    screen.flow(text, "You: ")
+    screen.ask(text)
+    unsafe = {"Cc", "Cf", "Zl", "Zp", "Cs"}
+    assert all(char in "\n\t" or unicodedata.category(char) not in unsafe for char in out.getvalue())
+
+
+def test_long_lines_are_cut_and_long_texts_say_how_much_is_left_out() -> None:
+    out = io.StringIO()
+    screen = Screen(out)
+    screen.cut("x" * 200, indent="  ")
+    screen.lines("a\nb\nc\nd", limit=2)
+    assert out.getvalue().splitlines() == ["  " + "x" * 77 + "…", "a", "b", "... 2 more lines"]
+
+
+@pytest.mark.parametrize(("variable", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    coloured, plain, piped = Terminal(), Terminal(), io.StringIO()
+    Screen(coloured).line("hello", "red")
+    Screen(piped).line("hello", "red")
+    monkeypatch.setenv(variable, value)
+    Screen(plain).line("hello", "red")
+    assert coloured.getvalue() == "\x1b[31mhello\x1b[0m\n"
+    assert plain.getvalue() == piped.getvalue() == "hello\n"
+
+
+def test_a_screen_whose_reader_left_goes_on_silently() -> None:
+    screen = Screen(Closed())
+    screen.line("hello")
+    screen.flow("hello", "You: ")
+    screen.end_flow()
+
+
+def test_a_screen_that_cannot_show_a_letter_shows_another() -> None:
+    raw = io.BytesIO()
+    screen = Screen(io.TextIOWrapper(raw, encoding="ascii", write_through=True))
+    screen.line("● naïve")
+    assert raw.getvalue() == b"? na?ve\n"

@@ -1,0 +1,53 @@
+"""The demo claims nothing that did not happen."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from punie.adapters.acp.ide.events import IdeEvent, PermissionAnswered, PermissionAsked, ToolUsed
+from punie.adapters.acp.ide.permission import Question
+from punie.bootstrap.demo.screen import Screen
+from punie.bootstrap.demo.verdict import judge, show_verdict
+from punie.domain.permission import ALLOW_ONCE, REJECT
+
+USED: list[IdeEvent] = [ToolUsed("c", "lint", {}, "fine")]
+ASKED: list[IdeEvent] = [
+    PermissionAsked(Question("s", "c", "Editing a.py", "edit", (ALLOW_ONCE, REJECT))),
+    PermissionAnswered("c", "allow_once"),
+]
+OLD, NEW = {"a.py": "1", "b.py": "1"}, {"a.py": "2", "c.py": "1"}
+
+
+def test_all_three_facts_together_are_the_proof() -> None:
+    verdict = judge([*USED, *ASKED], "catalog", OLD, NEW)
+    assert verdict.missing == ()
+    assert verdict.tools == ("lint",)
+    assert verdict.asked == (("Editing a.py", "Allow once"),)
+    assert verdict.changed == ("a.py", "b.py", "c.py")
+    out = io.StringIO()
+    show_verdict(Screen(out), verdict)
+    assert "Allow once: Editing a.py" in out.getvalue()
+    assert "changed on the disk: a.py, b.py, c.py" in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("events", "tier", "after", "missing"),
+    [
+        ([*ASKED], "catalog", NEW, "no discovered tool"),
+        ([ToolUsed("c", "lint", {}, "broken", is_error=True), *ASKED], "catalog", NEW, "no discovered tool"),
+        ([*USED, *ASKED], "default", NEW, "no discovered tool"),
+        ([*USED], "catalog", NEW, "nobody was asked"),
+        ([*USED, *ASKED], "catalog", OLD, "no file changed"),
+    ],
+)
+def test_each_fact_that_is_missing_is_named(
+    events: list[IdeEvent], tier: str, after: dict[str, str], missing: str
+) -> None:
+    verdict = judge(events, tier, OLD, after)
+    assert len(verdict.missing) == 1
+    assert missing in verdict.missing[0]
+    out = io.StringIO()
+    show_verdict(Screen(out), verdict)
+    assert "Not everything worked" in out.getvalue()

@@ -1,0 +1,48 @@
+"""Every error says what happened and what to do next, in one sentence for its listener (DESIGN.md section 8)."""
+
+from __future__ import annotations
+
+import pytest
+
+from punie.domain import errors
+from punie.domain.errors import Fault, PunieError, ToldToClient, ToldToModel
+
+EXAMPLES: list[tuple[PunieError, list[str]]] = [
+    (errors.UnknownToolError("lint", ("linter",)), ["'lint'", "Did you mean linter?", "offered tools"]),
+    (errors.ToolDisabledError("lint"), ["'lint'", "disabled", "settings"]),
+    (errors.ArgumentsRefusedError("lint", ("path: expected a string", "x")), ["lint", "path: expected a string; x"]),
+    (errors.OutsideWorkspaceError("/etc/passwd", ("/p",)), ["/etc/passwd", "outside", "Use a path inside /p"]),
+    (errors.ToolFailedError("It broke."), ["It broke."]),
+    (errors.UnknownTerminalError("term-9"), ["'term-9'", "background=true"]),
+    (errors.UnsupportedHereError("Not on Windows."), ["Not on Windows."]),
+    (errors.UnknownSessionError("sess_1"), ["no open session", "session/new"]),
+    (errors.SessionBusyError("sess_1"), ["already running", "session/cancel"]),
+    (errors.InvalidRequestError("cwd must be absolute."), ["cwd must be absolute."]),
+    (errors.SettingsError("config.toml", "model: expected a text"), ["config.toml", "model: expected a text", "try again"]),
+    (errors.EngineError("auth", "The key is wrong.", "Set OPENAI_API_KEY."), ["The key is wrong. Set OPENAI_API_KEY."]),
+    (errors.InternalFault("abc123"), ["abc123", "log"]),
+    (errors.PeerGoneError(), ["closed the connection"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("error", "said"), EXAMPLES, ids=[type(error).__name__ for error, _ in EXAMPLES])
+def test_its_sentence_names_the_case_and_the_way_on(error: PunieError, said: list[str]) -> None:
+    assert [part for part in said if part not in str(error)] == []
+    assert error.code not in {"error", "request_error", "tool_error"}
+
+
+def test_every_error_of_the_three_families_has_an_example() -> None:
+    families = [subclass for family in (ToldToModel, ToldToClient, Fault) for subclass in family.__subclasses__()]
+    ours = {error for error in families if error.__module__ == errors.__name__}
+    assert ours == {type(error) for error, _ in EXAMPLES}
+
+
+def test_codes_are_unique() -> None:
+    codes = [error.code for error, _ in EXAMPLES]
+    assert len(set(codes)) == len(codes)
+
+
+@pytest.mark.requirement("M-12")
+def test_the_id_of_a_session_is_never_repeated_to_a_stranger() -> None:
+    for error in (errors.UnknownSessionError("sess_secret"), errors.SessionBusyError("sess_secret")):
+        assert "sess_secret" not in str(error) + repr(error)

@@ -1,0 +1,64 @@
+"""The life of a call, and cutting what is too long (A-11, M-04, R-14)."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from punie.domain.execution import CallLife, CallStatus, LifeError, cut
+
+PENDING, RUNNING, DONE, FAILED = CallStatus
+
+
+@pytest.mark.requirement("A-11", "M-04")
+@given(st.lists(st.sampled_from(CallStatus), max_size=6))
+def test_a_call_ends_at_most_once_and_nothing_follows_its_end(steps: list[CallStatus]) -> None:
+    life = CallLife()
+    lived = [life.status]
+    for step in steps:
+        try:
+            life.advance(step)
+        except LifeError:
+            assert life.status is lived[-1], "a refused step changes nothing"
+        else:
+            lived.append(step)
+    assert lived[0] is PENDING
+    assert lived in [[PENDING], [PENDING, FAILED], [PENDING, RUNNING], [PENDING, RUNNING, DONE], [PENDING, RUNNING, FAILED]]
+
+
+def test_completed_and_failed_are_the_ends() -> None:
+    assert [status.terminal for status in CallStatus] == [False, False, True, True]
+
+
+@given(st.text(), st.integers(0, 200))
+@example("🙂" * 20, 30)
+@example("é" * 50, 49)
+@example("\ud800" * 20, 30)
+def test_nothing_is_torn_and_no_more_than_the_limit_is_kept(text: str, limit: int) -> None:
+    short = cut(text, limit)
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size <= limit:
+        assert short == text
+        return
+    kept = [line for line in re.split(r"\[[^\[\]]*(?:truncated|left out)[^\[\]]*\]\n?", short) if line]
+    assert str(size) in short, "it says how long it was"
+    assert sum(len(piece.strip("\n").encode("utf-8", "surrogatepass")) for piece in kept) <= limit + 2
+
+
+@given(st.text(alphabet="aé☃🙂", min_size=40), st.integers(0, 39))
+def test_what_is_left_is_the_beginning_and_the_end(text: str, limit: int) -> None:
+    said, first, gap, last = cut(text, limit).split("\n")
+    assert text.startswith(first)
+    assert text.endswith(last)
+    assert "truncated" in said
+    assert "left out" in gap
+    assert len((first + last).encode()) <= limit
+    assert len((first + last).encode()) > limit - 8, "no more than a torn character is lost at either edge"
+
+
+def test_a_text_at_the_limit_stays_the_same_object() -> None:
+    for text in ("a" * 100, "é" * 50):
+        assert cut(text, 100) is text

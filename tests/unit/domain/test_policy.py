@@ -1,0 +1,95 @@
+"""Who is asked: ruling R-16 as a total function."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from punie.domain.discovery import BUILT_IN_TOOLS
+from punie.domain.paths import Location
+from punie.domain.policy import Decision, Facts, Verdict, decide
+from punie.domain.tool import ToolDescriptor, ToolKind, ToolSource
+
+pytestmark = pytest.mark.requirement("R-16")
+
+INSIDE = Facts((Location("/project/a", inside=True),))
+OUTSIDE = Facts((Location("/project/a", inside=True), Location("/etc/passwd", inside=False)))
+SECRET = Facts((Location("/project/a", inside=True), Location("/project/.env", inside=True, secret=True)))
+UNASKED = {
+    "read_file", "list_files", "search_text", "get_shell_info", "git_status", "git_diff", "git_log",
+    "get_terminal_output", "release_terminal", "wait_for_terminal_exit", "kill_terminal",
+}  # fmt: skip
+HARMLESS = {"read", "search", "think"}
+
+tools = st.builds(
+    ToolDescriptor,
+    name=st.sampled_from([*BUILT_IN_TOOLS, "custom"]),
+    kind=st.sampled_from([*ToolKind, "unheard_of", None]),
+    requires_permission=st.booleans(),
+    annotations=st.sampled_from([{}, {"destructiveHint": True}, {"destructiveHint": False}, {"readOnlyHint": True}]),
+    source=st.sampled_from(ToolSource),
+)
+facts = st.builds(
+    Facts, st.lists(st.builds(Location, st.just("/p/x"), st.booleans(), st.booleans()), max_size=3).map(tuple)
+)
+
+
+def verdict(tool: ToolDescriptor, given: Facts = INSIDE) -> Verdict:
+    return decide(tool, given).verdict
+
+
+@pytest.mark.requirement("S0-10", "S1-02")
+@pytest.mark.parametrize("name", BUILT_IN_TOOLS)
+def test_built_in_tools_that_only_look_run_unasked_and_the_others_ask(name: str) -> None:
+    assert verdict(ToolDescriptor(name)) is (Verdict.ALLOW if name in UNASKED else Verdict.ASK)
+
+
+@pytest.mark.requirement("S0-49")
+@pytest.mark.parametrize("kind", [*[kind.value for kind in ToolKind], None, "unheard_of"])
+def test_a_catalogue_entry_runs_unasked_only_if_its_kind_is_harmless(kind: str | None) -> None:
+    expected = Verdict.ALLOW if kind in HARMLESS else Verdict.ASK
+    assert verdict(ToolDescriptor("custom", kind, source=ToolSource.IDE)) is expected
+
+
+@pytest.mark.requirement("S0-49", "M-07")
+@pytest.mark.parametrize("kind", sorted(HARMLESS))
+def test_a_harmless_kind_asks_all_the_same_if_it_wants_leave_or_destroys(kind: str) -> None:
+    assert verdict(ToolDescriptor("custom", kind, requires_permission=True, source=ToolSource.IDE)) is Verdict.ASK
+    destroys = ToolDescriptor("custom", kind, annotations={"destructiveHint": True}, source=ToolSource.IDE)
+    assert verdict(destroys) is Verdict.ASK
+
+
+@pytest.mark.parametrize("kind", list(ToolKind))
+def test_every_mcp_tool_asks(kind: ToolKind) -> None:
+    assert verdict(ToolDescriptor("server__tool", kind, source=ToolSource.MCP)) is Verdict.ASK
+
+
+def test_a_catalogue_entry_named_like_a_tool_of_ours_gets_no_leave_from_its_name() -> None:
+    assert verdict(ToolDescriptor("git_status", "other", source=ToolSource.IDE)) is Verdict.ASK
+
+
+@given(tools, facts)
+def test_a_path_outside_the_roots_is_refused_whatever_else_is_known(tool: ToolDescriptor, given: Facts) -> None:
+    outside = any(not where.inside for where in given.locations)
+    assert (decide(tool, given).verdict is Verdict.DENY) == outside
+
+
+@given(tools, facts)
+def test_a_secret_never_runs_unasked(tool: ToolDescriptor, given: Facts) -> None:
+    if any(where.secret for where in given.locations):
+        assert decide(tool, given).verdict is not Verdict.ALLOW
+
+
+@given(tools, facts)
+def test_every_decision_names_its_rule_and_reason_and_is_the_same_again(tool: ToolDescriptor, given: Facts) -> None:
+    decision = decide(tool, given)
+    assert isinstance(decision, Decision)
+    assert decision.rule
+    assert decision.reason
+    assert decide(tool, given) == decision
+
+
+def test_the_reason_names_the_path_that_decided() -> None:
+    assert "/etc/passwd" in decide(ToolDescriptor("read_file"), OUTSIDE).reason
+    assert "/project/.env" in decide(ToolDescriptor("read_file"), SECRET).reason

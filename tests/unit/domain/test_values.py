@@ -1,0 +1,61 @@
+"""Small values: limits, commands, prompts, sessions."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+import attrs
+import pytest
+
+from punie.domain.content import EmbeddedResource, Image, Prompt, ResourceLink, Text
+from punie.domain.limits import MIB, CallLimits, Limits
+from punie.domain.session import SessionSpec
+from punie.domain.terminal import Command, ExitStatus
+
+
+def test_a_tools_own_limit_beats_the_general_one_each_by_itself() -> None:
+    limits = Limits(CallLimits(10.0, 100), MappingProxyType({"lint": {"time_s": 3}, "fmt": {"output_bytes": 7.0}}))
+    assert limits.of("lint") == CallLimits(3.0, 100)
+    assert limits.of("fmt") == CallLimits(10.0, 7)
+    assert limits.of("other") == CallLimits(10.0, 100)
+
+
+def test_a_file_is_read_whole_unless_the_settings_say_otherwise() -> None:
+    assert Limits().of("read_file").output_bytes == 16 * MIB
+    assert Limits(CallLimits(output_bytes=1000)).of("read_file").output_bytes == 1000
+    assert Limits(by_tool={"read_file": {"output_bytes": 5}}).of("read_file").output_bytes == 5
+    assert Limits().of("run_command").output_bytes == 65_536
+
+
+@pytest.mark.requirement("S1-29")
+def test_with_arguments_a_program_runs_and_without_them_a_shell_line() -> None:
+    assert Command.of("make test && ls", None, "/p") == Command("/bin/sh", ("-c", "make test && ls"), "/p", "make test && ls")
+    assert Command.of("git", ("log", "two words"), "/p") == Command("git", ("log", "two words"), "/p", "git log 'two words'")
+    assert Command.of("ls", (), "/p").program == "ls"
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(ExitStatus(0), "exit code 0"), (ExitStatus(None, "SIGTERM"), "ended by SIGTERM"), (ExitStatus(), "ended")],
+)
+def test_an_exit_is_told_in_words(status: ExitStatus, words: str) -> None:
+    assert str(status) == words
+
+
+@pytest.mark.requirement("S3-21")
+def test_a_prompt_as_plain_text_keeps_the_order_and_shows_links_as_addresses() -> None:
+    prompt = Prompt(
+        (
+            Text("look at"), ResourceLink("file:///a.py", "a.py"), Image("AAAA", "image/png"),
+            EmbeddedResource("file:///b.py", text="secret body"), Text("please"),
+        )
+    )  # fmt: skip
+    assert prompt.text == "look at\nfile:///a.py\nfile:///b.py\nplease"
+    assert Prompt.of_text("hi").blocks == (Text("hi"),)
+
+
+def test_a_session_may_touch_its_directory_and_the_further_ones() -> None:
+    spec = SessionSpec("/a", ("/b",))
+    assert spec.roots == ("/a", "/b")
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        spec.cwd = "/c"  # type: ignore[misc]
