@@ -21,6 +21,9 @@ SCHEMA := $(SCHEMA_DIR)/.installed-$(call sum,tests/schema/package-lock.json)
 # Extra arguments for one run: make test ARGS="tests/unit -k stdio", make demo ARGS="--interactive".
 ARGS ?=
 
+# Test processes; JOBS=0 runs all in one, which a debugger needs.
+JOBS ?= 2
+
 .PHONY: help
 help: ## list the commands
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -35,7 +38,7 @@ run: $(READY) ## an ACP agent on stdin and stdout
 
 .PHONY: test
 test: $(READY) schema ## all tests
-	@$(PY) -m pytest $(ARGS)
+	@$(PY) -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 .PHONY: check
 check: $(READY) lint types docs ## what CI runs: lint, types, layers, docs, and the tests with their coverage

@@ -13,7 +13,8 @@ import anyio.to_thread
 from attrs import define, frozen
 
 from punie.adapters.direct.engine import DirectEngine
-from punie.adapters.pydantic_ai.engine import ModelSettings, PydanticAiEngine
+from punie.adapters.pydantic_ai.engine import PydanticAiEngine
+from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.adapters.scripted.engine import ScriptedEngine
 from punie.domain.content import Prompt
 from punie.ports.engine import Engine

@@ -122,6 +122,8 @@ class RawClient:
     problems: list[str] = field(factory=list, init=False)
     ended_early: bool = field(default=False, init=False)
     ignores_cancel_requests: bool = field(default=False, init=False)
+    reading: anyio.Event = field(factory=anyio.Event, init=False)
+    """Set while we read what the agent writes; see `stop_reading`."""
     terminals: Terminals = field(init=False)
     process: anyio.abc.Process = field(init=False)
     _tasks: anyio.abc.TaskGroup = field(init=False)
@@ -148,6 +150,7 @@ class RawClient:
             "_punie.dev/call_tool": self.catalogue.call,
         }
         self.log.notes = self.errors
+        self.reading.set()
         self._tasks.start_soon(self._read_stdout)
         self._tasks.start_soon(self._read_stderr)
         return self
@@ -199,6 +202,7 @@ class RawClient:
         parts: list[bytes] = []
         with contextlib.suppress(anyio.EndOfStream, anyio.ClosedResourceError):
             while True:
+                await self.reading.wait()
                 chunk = await self.process.stdout.receive()
                 *lines, rest = chunk.split(b"\n")
                 for line in lines:
@@ -297,6 +301,10 @@ class RawClient:
     async def notify(self, method: str, params: Any) -> None:
         """Send a notification."""
         await self.send({"jsonrpc": "2.0", "method": method, "params": params})
+
+    def stop_reading(self) -> None:
+        """Leave the agent's lines in the pipe from now on (`reading.set()` goes on)."""
+        self.reading = anyio.Event()
 
     async def close_stdin(self) -> None:
         """The client goes away."""

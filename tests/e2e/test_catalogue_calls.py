@@ -13,7 +13,7 @@ from tests.e2e.entries import MINIMAL, RENAME, SYMBOLS, entry
 from tests.e2e.ide_parts import RefusalError
 from tests.e2e.scripts import RESULT, call, parallel, raw_call, text
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-3")]
 
 CALL = "_punie.dev/call_tool"
 ARGUMENTS: dict[str, Any] = {

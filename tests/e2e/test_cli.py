@@ -16,6 +16,8 @@ from tests.e2e import scripts
 from tests.e2e.raw_client import clean_environment, run_cli
 from tests.e2e.scripts import RESULT, call, fail, text
 
+pytestmark = pytest.mark.requirement("INTERFACES-1")
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -179,8 +181,11 @@ def test_the_demo_uses_discovered_tools_asks_leave_and_changes_a_file(cli: Run):
     done = cli("demo", cwd=Path(__file__).resolve().parents[2], timeout_s=60)
     assert done.returncode == 0, done.stderr
     said = done.stdout
-    assert re.search(r"allow once", said, re.IGNORECASE), "the question and its answer are shown"
-    assert re.search(r"^\s*(\S+\s+)?\+\S.*", said, re.MULTILINE), "a diff is shown"
+    assert said.count("a tool of the IDE's own") >= 3, "discovered tools are used"
+    assert re.search(r"asks: .*\?", said), "the question is shown"
+    assert "> Allow once" in said, "and its answer"
+    assert re.search(r"^\s+-\s+\S.*\n\s+\+\s+\S", said, re.MULTILINE), "a diff is shown"
+    assert re.search(r"is written", said), "a file changed"
     assert "Traceback" not in done.stderr
     assert "\x1b[" not in said, "colour only on a terminal"
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.raw_client import clean_environment, run_cli
+from tests.e2e.raw_client import agent_command, clean_environment, run_cli
 
 PROMPTS = 2
 
@@ -133,3 +135,23 @@ def test_what_a_model_says_cannot_steer_the_terminal(project: Path, home: Path, 
     script.write_text(json.dumps({"turns": [[{"text": text}, {"thought": text}, hostile], []]}))
     _, screen, _ = demo(home, "--project", str(project), "--model", f"script:{script}")
     assert not {"\x1b", "\u202e", "\u200b", "\x07"} & set(screen)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_it_in_order_and_leaves_nothing_behind(
+    project: Path, home: Path, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    process = subprocess.Popen(
+        agent_command("demo", "--project", str(project), "--interactive"), cwd=home, text=True,
+        env=clean_environment(home, TMPDIR=str(temporary)), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    while process.stdout.read(1) != "S":  # "Suggested ...": it waits for the person
+        assert process.poll() is None
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=20)
+    assert (process.returncode, errors) == (code, "")
+    assert list(temporary.iterdir()) == []

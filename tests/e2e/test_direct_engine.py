@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.conftest import Spawn
 from tests.e2e.entries import RENAME, STATIC, SYMBOLS
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-2")]
 
 
 @pytest.mark.requirement("R-15", "S3-04", "S3-35")

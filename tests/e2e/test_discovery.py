@@ -14,7 +14,7 @@ from tests.e2e.ide_parts import RefusalError
 from tests.e2e.raw_client import RawClient
 from tests.e2e.scripts import RESULT, TOOLS, call, text
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-3")]
 
 ASK = "_punie.dev/discover_tools"
 
@@ -24,7 +24,7 @@ async def open_with_report(ide: RawClient, project: Path) -> tuple[str, dict[str
     return answer["sessionId"], answer["_meta"]["punie.dev"]["discovery"]
 
 
-@pytest.mark.requirement("S0-03", "S0-12", "S0-15", "S0-34", "R-04", "M-06")
+@pytest.mark.requirement("S0-03", "S0-12", "S0-15", "S0-23", "S0-38", "S0-34", "R-04", "M-06")
 async def test_discovery_is_asked_once_while_the_session_opens(spawn_ide: Spawn, project: Path):
     async with spawn_ide([text("one")], [text("two")]) as ide:
         ide.catalogue.offer(SYMBOLS)

@@ -87,6 +87,7 @@ async def test_authenticate_knows_its_own_methods_only(spawn: Spawn):
         assert (await error_of(ide, "authenticate", {"methodId": "nonsense"})).code == -32602
 
 
+@pytest.mark.requirement("INTERFACES-7")
 async def test_nothing_is_served_before_initialize(spawn: Spawn, project: Path):
     async with spawn([text("hello")]) as ide:
         assert (await error_of(ide, "session/new", {"cwd": str(project), "mcpServers": []})).code == -32600
@@ -125,6 +126,7 @@ async def test_an_unknown_session_is_a_typed_error(spawn: Spawn, project: Path):
         await ide.alive()
 
 
+@pytest.mark.requirement("INTERFACES-7")
 @pytest.mark.parametrize("cwd", ["relative/path", ".", "", None, 42])
 async def test_a_session_needs_an_absolute_directory(spawn: Spawn, cwd: Any):
     async with spawn([text("hello")]) as ide:
@@ -178,6 +180,7 @@ async def test_mcp_servers_are_accepted_and_logged_as_unused(spawn: Spawn, proje
         assert "s3cret" not in ide.errors()
 
 
+@pytest.mark.requirement("INTERFACES-7")
 async def test_a_second_prompt_in_a_busy_session_is_refused_and_the_first_goes_on(spawn: Spawn, project: Path):
     async with spawn([text("one "), sleep(0.3), text("two")]) as ide:
         await ide.initialize()
@@ -255,6 +258,7 @@ os.write = write
 """
 
 
+@pytest.mark.requirement("DESIGN-7")
 async def test_nothing_heavy_is_imported_before_initialize_is_answered(spawn: Spawn, tmp_path: Path):
     (tmp_path / "watch").mkdir()
     (tmp_path / "watch/sitecustomize.py").write_text(WATCH, "utf-8")

@@ -6,12 +6,13 @@ import signal
 import time
 from pathlib import Path
 
+import anyio
 import pytest
 
 from tests.e2e.conftest import Spawn
 from tests.e2e.processes import gone, pid_in, sleeper
 from tests.e2e.raw_client import RawClient
-from tests.e2e.scripts import call, sleep, text
+from tests.e2e.scripts import RESULT, call, sleep, text
 
 pytestmark = pytest.mark.anyio
 
@@ -107,13 +108,51 @@ async def test_sigterm_before_the_handshake(spawn: Spawn):
         assert await ends_within_two_seconds(ide) == 143
 
 
-async def test_a_client_that_reads_nothing_gets_no_endless_buffer_and_the_end_still_comes(spawn: Spawn, project: Path):
-    chunk = [text("x" * 1000)] * 2000
-    async with spawn(chunk) as ide:
-        await ide.start_prompt(await ide.open(project))
-        await ide.until(lambda: ide.log.count("session/update") > 10, "the stream to begin")
+def memory_mb(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text("utf-8")
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) / 1024
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc to read peak memory")
+async def test_a_client_that_reads_nothing_makes_the_agent_wait_and_not_grow(spawn: Spawn, project: Path):
+    big = project / "big.txt"
+    big.write_text("x" * 1_000_000, "utf-8")
+    flood = [item for _ in range(60) for item in (call("read_file", path=str(big)), RESULT)]
+    async with spawn(flood, caps={}) as ide:
+        session = await ide.open(project)
+        before = memory_mb(ide.process.pid)
+        running = await ide.start_prompt(session)
+        await ide.until(lambda: ide.log.count("session/update") > 2, "the stream to begin")
+        ide.stop_reading()
+        other = await ide.start("session/new", {"cwd": str(project), "mcpServers": []})
+        with anyio.move_on_after(1.0):
+            await other.frame()  # cannot come: nobody reads. The second is time for a careless agent to pile up.
+        assert memory_mb(ide.process.pid) - before < 60
+        ide.reading.set()
+        assert (await running.turn(timeout_s=20)).stop == "end_turn"
+
+
+@pytest.mark.parametrize("turning", [True, False])
+async def test_the_end_of_input_ends_an_agent_whose_output_nobody_reads(spawn: Spawn, project: Path, *, turning: bool):
+    async with spawn([text("x" * 100_000)] * 100) as ide:
+        session = await ide.open(project)
+        ide.stop_reading()
+        if turning:
+            await ide.start_prompt(session)
         await ide.close_stdin()
         assert await ends_within_two_seconds(ide) == 0
+        ide.reading.set()
+
+
+async def test_a_client_that_stops_listening_ends_the_agent_without_a_traceback(spawn: Spawn, project: Path):
+    async with spawn([text("x" * 10_000), sleep(0.1)] * 50, exits=None) as ide:
+        session = await ide.open(project)
+        await ide.start_prompt(session)
+        await ide.until(lambda: ide.log.updates(session), "the stream to begin")
+        assert ide.process.stdout is not None
+        await ide.process.stdout.aclose()
+        await ide.close_stdin()
+        await ends_within_two_seconds(ide)
 
 
 @pytest.mark.requirement("A-14")

@@ -18,7 +18,7 @@ from tests.e2e.scripts import RESULT, call, text
 from tests.e2e.wire_shape import shape
 from tests.stub_openai import Call, Failure, Reply, StubOpenAI
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-2")]
 
 MODEL = "openai-chat:stub"
 SLOW_START_S = 30.0
@@ -198,26 +198,23 @@ async def test_a_call_cancelled_half_way_leaves_no_dangling_history(spawn: Spawn
 
 
 @pytest.mark.requirement("A-08", "M-11", "M-24")
-@pytest.mark.parametrize(
-    ("failure", "code"),
-    [
+async def test_an_error_of_the_provider_is_an_error_with_its_cause(spawn: Spawn, project: Path):
+    failures = [
         (Failure(401, "bad key"), -32000),
         (Failure(404, "no such model: stub"), -32603),
         (Failure(400, "this request is nonsense"), -32603),
         (Failure.context_length(), -32603),
-    ],
-)
-async def test_an_error_of_the_provider_is_an_error_with_its_cause(
-    spawn: Spawn, project: Path, failure: Failure, code: int
-):
-    with StubOpenAI([failure, Reply(text=["fine again"])]) as stub:
+    ]
+    steps = [step for failure, _ in failures for step in (failure, Reply(text=["fine again"]))]
+    with StubOpenAI(steps) as stub:
         async with spawn(model=MODEL, env=stub.environment()) as ide:
             session = await ide.open(project)
-            with pytest.raises(RpcError) as caught:
-                await ide.prompt(session, "hello", timeout_s=SLOW_START_S)
-            assert caught.value.code == code
-            assert "Traceback" not in str(caught.value)
-            assert (await ide.prompt(session, "again")).text == "fine again"
+            for failure, code in failures:
+                with pytest.raises(RpcError) as caught:
+                    await ide.prompt(session, "hello", timeout_s=SLOW_START_S)
+                assert caught.value.code == code, failure
+                assert "Traceback" not in str(caught.value)
+                assert (await ide.prompt(session, "again")).text == "fine again"
 
 
 @pytest.mark.requirement("M-24", "R-15")

@@ -12,7 +12,7 @@ from tests.e2e.ide_parts import RefusalError, choose
 from tests.e2e.raw_client import RawClient
 from tests.e2e.scripts import RESULT, call, text
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-5")]
 
 ASK = "session/request_permission"
 

@@ -11,7 +11,7 @@ from tests.e2e.entries import MINIMAL
 from tests.e2e.raw_client import RpcError
 from tests.e2e.scripts import RESULT, TOOLS, call, fail, parallel, sleep, text, thought, usage
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-2")]
 
 
 @pytest.mark.requirement("R-15", "S3-29", "S3-30")

@@ -20,7 +20,7 @@ from tests.e2e.raw_client import EVERYTHING, agent_command, capabilities, clean_
 from tests.e2e.scripts import RESULT, TOOLS, call, sleep, text
 from tests.e2e.sdk_client import SdkIde, sdk_ide
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("M-19")]
 
 SpawnSdk = Callable[..., AbstractAsyncContextManager[SdkIde]]
 WITH_DISCOVERY = capabilities(read=True, write=True, terminal=True, discovery=True)
@@ -63,7 +63,7 @@ async def test_reading_a_file_of_the_ide(spawn_sdk: SpawnSdk, project: Path):
         assert turn.card.statuses == ["pending", "in_progress", "completed"]
 
 
-@pytest.mark.requirement("S1-12", "S1-36")
+@pytest.mark.requirement("S1-12", "S1-36", "S3-41")
 async def test_writing_a_file_after_a_yes(spawn_sdk: SpawnSdk, project: Path):
     async with spawn_sdk([call("write_file", path=str(project / "new.txt"), content="made")]) as ide:
         ide.person.will("allow_once")

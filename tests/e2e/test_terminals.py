@@ -13,7 +13,7 @@ from tests.e2e.ide_parts import RefusalError
 from tests.e2e.processes import gone, pid_in
 from tests.e2e.scripts import RESULT, call, sleep, text
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-5")]
 
 FOUR = ["terminal/create", "terminal/wait_for_exit", "terminal/output", "terminal/release"]
 
@@ -90,7 +90,7 @@ async def test_a_command_that_cannot_start_fails_with_the_reason(spawn: Spawn, p
         assert ide.log.count("terminal/release") == 0
 
 
-@pytest.mark.requirement("S1-30", "S1-31", "S1-32", "S1-33", "S1-39", "R-16")
+@pytest.mark.requirement("S1-04", "S1-30", "S1-31", "S1-32", "S1-33", "S1-39", "R-16")
 async def test_a_background_command_answers_its_id_and_the_four_tools_act_on_it(spawn: Spawn, project: Path):
     script = [
         call("run_command", command="echo begun; exec sleep 60", background=True),

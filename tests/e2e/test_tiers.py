@@ -13,7 +13,7 @@ from tests.e2e.ide_parts import RefusalError
 from tests.e2e.raw_client import EVERYTHING, RawClient, capabilities
 from tests.e2e.scripts import RESULT, TOOLS, call, text
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-3")]
 
 
 async def offered(ide: RawClient, project: Path) -> tuple[list[str], dict[str, Any]]:

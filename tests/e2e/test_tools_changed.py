@@ -13,7 +13,7 @@ from tests.e2e.ide_parts import RefusalError
 from tests.e2e.raw_client import RawClient
 from tests.e2e.scripts import TOOLS, call
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-3")]
 
 ASK = "_punie.dev/discover_tools"
 

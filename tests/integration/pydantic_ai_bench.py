@@ -9,7 +9,8 @@ from typing import Any
 
 from attrs import define, field
 
-from punie.adapters.pydantic_ai.engine import ModelSettings, PydanticAiEngine, PydanticAiSession
+from punie.adapters.pydantic_ai.engine import PydanticAiEngine, PydanticAiSession
+from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.domain.content import Prompt
 from punie.domain.turn import StopReason, Turn, TurnLimits
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor

@@ -16,7 +16,8 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
-from punie.adapters.pydantic_ai.engine import ModelSettings, PydanticAiEngine
+from punie.adapters.pydantic_ai.engine import PydanticAiEngine
+from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.domain.content import Prompt
 from punie.domain.errors import EngineError
 from punie.domain.turn import EngineErrorKind, StopReason, Turn

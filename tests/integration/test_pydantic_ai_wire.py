@@ -9,7 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.adapters.pydantic_ai.engine import ModelSettings, PydanticAiEngine
+from punie.adapters.pydantic_ai.engine import PydanticAiEngine
+from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.domain.catalog import ToolCatalog
 from punie.domain.content import EmbeddedResource, Image, Prompt, ResourceLink, Text
 from punie.domain.json_value import thaw

@@ -49,6 +49,7 @@ class PunieAgent(Agent):
     scope: SessionScope
     log: logging.Logger
     _places: dict[str, _Place] = field(factory=dict, init=False)
+    _opening: dict[str, LiveSession] = field(factory=dict, init=False)
     _tasks: TaskGroup | None = field(default=None, init=False)
 
     async def __aenter__(self) -> Self:
@@ -88,8 +89,10 @@ class PunieAgent(Agent):
 
     def tools_changed(self, session_id: str) -> None:
         place = self._places.get(session_id)
-        if place is not None:
-            place.session.desk.toolbox.mark_stale()
+        # A client knows the id from the moment it is asked for its tools, and they may change before it has the answer.
+        session = self._opening.get(session_id) if place is None else place.session
+        if session is not None:
+            session.desk.toolbox.mark_stale()
 
     async def close_session(self, session_id: str) -> None:
         place = self._place(session_id)
@@ -110,8 +113,9 @@ class PunieAgent(Agent):
         place: _Place | None = None
         try:
             async with self.scope(session_id, spec, peer) as session:
+                self._opening[session_id] = session
                 opened = await session.open()
-                place = self._places[session_id] = _Place(session)
+                place = self._places[session_id] = _Place(self._opening.pop(session_id))
                 task_status.started(opened)
                 await place.closing.wait()
                 if place.turn is not None:
@@ -123,6 +127,7 @@ class PunieAgent(Agent):
             # The session was served; what broke while it was taken down must not take the others along.
             self.log.exception("session %s: closing it failed", session_id)
         finally:
+            self._opening.pop(session_id, None)
             if place is not None:
                 self._places.pop(session_id, None)
                 place.gone.set()

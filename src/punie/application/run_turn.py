@@ -39,8 +39,8 @@ class TurnEvents(EventSink):
             self.usage = event.usage
         await self.lane.emit(event)
 
-    async def end(self, reason: StopReason) -> None:
-        """The last event of the turn."""
+    async def end(self, reason: StopReason | None) -> None:
+        """The last event of the turn; without a reason where it failed."""
         self._over = True
         await self.lane.emit(TurnEnded(reason))
 
@@ -70,10 +70,14 @@ class PromptTurn(RunningTurn):
 
     async def run(self) -> TurnReport:
         events = TurnEvents(self.session.desk.events)
-        reason = StopReason.CANCELLED
+        reason: StopReason | None = StopReason.CANCELLED
         try:
-            reason = await self._work(events)
-            return TurnReport(reason, events.usage)
+            report = TurnReport(await self._work(events), events.usage)
+            reason = report.stop_reason
+            return report
+        except Exception:
+            reason = None  # it failed, which is neither an end nor a cancel
+            raise
         finally:
             await self._close(events, reason)
 
@@ -96,7 +100,7 @@ class PromptTurn(RunningTurn):
         turn = Turn(self.id, self.session.id, self.prompt, instructions, self.session.turn_limits)
         return await self.session.engine.run(turn, tools=self._desk, events=events)
 
-    async def _close(self, events: TurnEvents, reason: StopReason) -> None:
+    async def _close(self, events: TurnEvents, reason: StopReason | None) -> None:
         """Leave nothing behind: calls ended, a cancelled turn's programs released, the last event sent."""
         with anyio.CancelScope(shield=True):
             await self._desk.close()

@@ -72,9 +72,9 @@ class UsageChanged:
 
 @frozen
 class TurnEnded:
-    """The turn is over; nothing of it follows."""
+    """The turn is over; nothing of it follows. Without a stop reason where it failed: its caller has the error."""
 
-    stop_reason: StopReason
+    stop_reason: StopReason | None
 
 
 SessionEvent: TypeAlias = (

@@ -78,6 +78,7 @@ async def test_terminal_ids_start_at_term_0_and_none_is_used_twice() -> None:
     assert client._next_terminal_id == 3
 
 
+@pytest.mark.requirement("S1-03")
 async def test_a_terminal_put_there_by_hand_serves_each_method() -> None:
     client = FakeClient()
     client.terminals["term-9"] = FakeTerminal("serve", [], "listening\n", None)

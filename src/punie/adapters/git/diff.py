@@ -83,7 +83,8 @@ def _file_diff(name: str, old: Side, new: Side) -> str:
     elif old.mode != new.mode:
         head += [f"old mode {old.mode:o}", f"new mode {new.mode:o}"]
     if old.data != new.data or (old.mode is None) != (new.mode is None):
-        head.append(f"index {old.id[:7].decode()}..{new.id[:7].decode()}")
+        same = f" {new.mode:o}" if old.mode == new.mode and new.mode is not None else ""
+        head.append(f"index {old.id[:7].decode()}..{new.id[:7].decode()}{same}")
     return "\n".join(head) + "\n" + _body(name, old, new)
 
 

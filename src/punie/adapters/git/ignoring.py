@@ -62,7 +62,8 @@ class UntrackedFiles:
             if self.left < 0:
                 return
             path = folder + b"/" + name if folder else name
-            if path in self.tracked or name == b".git" or _ignored(stack, path, is_folder=is_folder):
+            tracked = path in self.tracked and not is_folder  # a folder may have taken a tracked file's place
+            if tracked or name == b".git" or _ignored(stack, path, is_folder=is_folder):
                 continue
             if is_folder:
                 yield from self._folder(path, stack, depth + 1, collapse=collapse)

@@ -14,11 +14,11 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model
 from pydantic_ai.usage import UsageLimits
 
-from punie.adapters.pydantic_ai.engine import ModelSettings
 from punie.adapters.pydantic_ai.failures import Reached, run_error
 from punie.adapters.pydantic_ai.history import dump, lasting, mended, parse
 from punie.adapters.pydantic_ai.models import build_model, request_settings
 from punie.adapters.pydantic_ai.prompts import encodable, user_content
+from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.adapters.pydantic_ai.streaming import StreamedModel, TurnStopped
 from punie.adapters.pydantic_ai.toolset import Listed, OnlyTheDesk, TurnDeps
 from punie.domain.turn import StopReason, Turn
@@ -42,7 +42,7 @@ class Kit:
     def of(cls, name: str, settings: ModelSettings, build: Callable[[], Model] | None) -> Kit:
         """Build the model. Raises `EngineError`."""
         # It would print one to stderr at the first run; ty takes the library's switch for a constant.
-        pydantic_ai.BANNER_ENABLED = False  # ty: ignore[invalid-assignment]
+        pydantic_ai.BANNER_ENABLED = False  # ty: ignore[invalid-assignment] # a switch
         model = build_model(name, settings) if build is None else build()
         return cls(model, _agent(settings), Reached.of(name, model, settings))
 

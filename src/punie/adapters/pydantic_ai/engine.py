@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
-from attrs import field, frozen
 
+from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.domain.turn import StopReason, Turn
 from punie.ports.engine import Engine, EngineSession, ToolDoor
 from punie.ports.event_sink import EventSink
@@ -18,19 +18,6 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
     from punie.adapters.pydantic_ai.conversation import Conversation, Kit
-
-
-@frozen
-class ModelSettings:
-    """How to reach the model where the provider's own variables shall not say it; all optional.
-
-    `base_url` and `api_key` go to the provider instead of `OPENAI_BASE_URL`, `OPENAI_API_KEY` and their like.
-    """
-
-    base_url: str | None = None
-    api_key: str | None = field(default=None, repr=False)
-    max_output_tokens: int | None = None
-    temperature: float | None = None
 
 
 class PydanticAiEngine(Engine):

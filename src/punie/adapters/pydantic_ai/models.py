@@ -9,14 +9,14 @@ from typing import Any
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, infer_model
 from pydantic_ai.profiles import InlineDefsJsonSchemaTransformer, JsonSchemaTransformer, ModelProfile
+from pydantic_ai.profiles.openai import OpenAIJsonSchemaTransformer
 from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 from pydantic_ai.settings import ModelSettings as RequestSettings
 
-from punie.adapters.pydantic_ai.engine import ModelSettings
 from punie.adapters.pydantic_ai.failures import set_up_error
+from punie.adapters.pydantic_ai.settings import ModelSettings
 
-OWN_DIALECT = ("google", "google-cloud", "bedrock")
-"""Providers whose API takes a dialect of JSON Schema: there, and only there, the library rewrites every schema."""
+_PROBE = {"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"type": "string"}}}
 
 
 class InlineWhereReferred(InlineDefsJsonSchemaTransformer):
@@ -49,17 +49,28 @@ def build_model(name: str, settings: ModelSettings) -> Model:
 
 
 def verbatim(model: Model) -> Model:
-    """The same model with the rewriting of tool schemas switched off, as far as its API can take that (R-05)."""
+    """The same model with the rewriting of tool schemas switched off, as far as its API can take that (R-05).
+
+    Left as the library has it, which rewrites every schema: Google's models, directly and through OpenRouter, and all
+    of Bedrock's, for their APIs take a dialect of JSON Schema. Inlined where it uses `$ref`, else unchanged: Qwen,
+    Llama, gpt-oss and others that do not see definitions (`InlineWhereReferred`).
+    """
     transformer = model.profile.get("json_schema_transformer")
-    if transformer is None or model.system in OWN_DIALECT or model.provider is None:
+    if transformer is None or model.provider is None or not _takes_json_schema(model, transformer):
         return model
     taking = inspect.signature(type(model)).parameters
     if "profile" not in taking or "provider" not in taking:
         return model
-    profile = ModelProfile(json_schema_transformer=_instead_of(transformer))
+    inlines = not _refers(transformer(_PROBE, strict=None).walk())
+    profile = ModelProfile(json_schema_transformer=InlineWhereReferred if inlines else None)
     make: Any = type(model)
     same: Model = make(model.model_name, provider=model.provider, profile=profile)
     return same
+
+
+def _takes_json_schema(model: Model, transformer: type[JsonSchemaTransformer]) -> bool:
+    known = (OpenAIJsonSchemaTransformer, InlineDefsJsonSchemaTransformer)
+    return issubclass(transformer, known) or model.system == "anthropic"
 
 
 def request_settings(settings: ModelSettings) -> RequestSettings:
@@ -70,10 +81,6 @@ def request_settings(settings: ModelSettings) -> RequestSettings:
     if settings.temperature is not None:
         wanted["temperature"] = settings.temperature
     return wanted
-
-
-def _instead_of(transformer: type[JsonSchemaTransformer]) -> type[JsonSchemaTransformer] | None:
-    return InlineWhereReferred if issubclass(transformer, InlineDefsJsonSchemaTransformer) else None
 
 
 def _refers(schema: dict[str, Any]) -> bool:

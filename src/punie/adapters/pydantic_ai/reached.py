@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from attrs import field, frozen
 from pydantic_ai.models import Model
 
-from punie.adapters.pydantic_ai.engine import ModelSettings
+from punie.adapters.pydantic_ai.settings import ModelSettings
 
 _KEYS = {
     "openai": "OPENAI_API_KEY",

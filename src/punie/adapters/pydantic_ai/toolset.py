@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
-from attrs import define, field
+from attrs import define, field, frozen
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import ModelResponse, ToolCallPart, ToolReturnPart
@@ -32,7 +32,7 @@ class Listed:
     tools: dict[str, ToolsetTool[TurnDeps]] = field(factory=dict)
 
 
-@define
+@frozen
 class TurnDeps:
     """What the library hands back to the toolset; lives as long as the turn.
 

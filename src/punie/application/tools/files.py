@@ -31,7 +31,7 @@ class ReadFile(BuiltInTool):
     )
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
-        path = context.locations[0].path
+        path = _path(context)
 
         async def effect(_progress: CallProgress) -> ToolResult:
             text = await self.workspace.read_text(
@@ -57,7 +57,7 @@ class WriteFile(BuiltInTool):
     )
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
-        path, content = context.locations[0].path, text_argument(arguments, "content")
+        path, content = _path(context), text_argument(arguments, "content")
         diff = Diff(path, await self._old_text(path), content)
 
         async def effect(_progress: CallProgress) -> ToolResult:
@@ -92,7 +92,7 @@ class EditFile(BuiltInTool):
     )
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
-        path = context.locations[0].path
+        path = _path(context)
         before = await self.workspace.read_text(path)
         after, count = _replaced(before, arguments)
         diff = Diff(path, before, after)
@@ -110,6 +110,12 @@ class EditFile(BuiltInTool):
             )
 
         return PreparedCall(effect, (diff,))
+
+
+def _path(context: CallContext) -> str:
+    if not context.locations:
+        raise ToolFailedError("path is empty. Give the path of a file.")
+    return context.locations[0].path
 
 
 def _replaced(before: str, arguments: JsonObject) -> tuple[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from punie.adapters.acp.ide.permission import Decide, allow_once
 from punie.adapters.acp.ide.process import AgentGone
 from punie.adapters.acp.ide.project.toolset import PROJECT_TOOLS
 from punie.adapters.acp.ide.session import IdeSession
+from punie.adapters.acp.ide.task_group import flat_task_group
 from punie.adapters.acp.jsonrpc import RpcError
 from punie.bootstrap.demo.conversation import Conversation
 from punie.bootstrap.demo.keyboard import Keyboard, Person
@@ -28,6 +30,7 @@ from punie.domain.errors import SettingsError
 from punie.domain.turn import EngineErrorKind
 
 DONE, FAILED, USAGE, NO_MODEL = 0, 1, 2, 4
+_EXIT_OF_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
 _SETTINGS_CODES = frozenset({SettingsError.code, EngineErrorKind.CONFIGURATION.value})
 _MODEL_CODES = frozenset(kind.value for kind in EngineErrorKind) - {EngineErrorKind.INTERNAL.value}
 
@@ -36,8 +39,18 @@ async def run_demo(*, project: str | None, model: str | None, interactive: bool,
     """Run `punie demo` (INTERFACES.md section 1); gives the exit code.
 
     0: everything happened; 1: something did not, or the agent failed; 2: the project cannot be used or the settings do
-    not load; 4: the model could not be reached.
+    not load; 4: the model could not be reached; 130 and 143: a signal ended it, and everything was cleaned up.
     """
+    stopped_by: list[signal.Signals] = []
+    code = FAILED
+    async with flat_task_group() as tasks:
+        tasks.start_soon(_watch_signals, tasks.cancel_scope, stopped_by)
+        code = await _run(project, model, interactive=interactive, in_place=in_place)
+        tasks.cancel_scope.cancel()
+    return _EXIT_OF_SIGNAL[stopped_by[0]] if stopped_by else code
+
+
+async def _run(project: str | None, model: str | None, *, interactive: bool, in_place: bool) -> int:
     screen = Screen()
     with tempfile.TemporaryDirectory(prefix="punie-demo-", ignore_cleanup_errors=True) as folder:
         try:
@@ -55,6 +68,16 @@ async def run_demo(*, project: str | None, model: str | None, interactive: bool,
         except RpcError as error:
             screen.line(f"The agent refused: {error.message}", "red")
             return _exit_code(error)
+
+
+async def _watch_signals(scope: anyio.CancelScope, stopped_by: list[signal.Signals]) -> None:
+    """Ctrl-C and a termination end the demo in order: the agent gone, its programs gone, the copy removed."""
+    if sys.platform == "win32":
+        return  # no signal receivers there; Ctrl-C is Python's KeyboardInterrupt
+    with anyio.open_signal_receiver(*_EXIT_OF_SIGNAL) as signals:
+        async for number in signals:
+            stopped_by.append(number)
+            scope.cancel()
 
 
 def _play(model: str | None, place: Place, folder: Path) -> Play:

@@ -112,7 +112,7 @@ async def test_a_peer_that_does_not_read_holds_up_the_end_for_half_a_second_at_m
     wire.end()
     began = anyio.current_time()
     await serve(wire, FakeRouter())
-    assert 0.4 < anyio.current_time() - began < 2
+    assert 0.4 < anyio.current_time() - began < 4
     assert wire.batches == []
 
 

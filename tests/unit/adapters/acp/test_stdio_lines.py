@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import sys
 import tracemalloc
 
 import hypothesis
@@ -97,14 +97,12 @@ def test_a_large_line_costs_little_more_than_its_own_size():
     assert peak < 1.3 * size
 
 
-def test_a_line_in_a_hundred_thousand_pieces_does_not_cost_the_square_of_them():
-    def cost_s(pieces: int) -> float:
-        splitter = LineSplitter(2**26)
-        began = time.perf_counter()
-        for _ in range(pieces):
-            splitter.feed(b"1234567")
-        splitter.feed(b"\n")
-        return time.perf_counter() - began
-
-    few = min(cost_s(10_000) for _ in range(3))
-    assert cost_s(100_000) < 40 * few  # linear is 10 times, quadratic 100 times
+def test_a_line_in_a_hundred_thousand_pieces_is_moved_in_memory_a_few_times_only():
+    splitter = LineSplitter(2**26)
+    sizes: set[int] = set()
+    for _ in range(100_000):
+        splitter.feed(b"1234567")
+        sizes.add(sys.getsizeof(splitter._partial))
+    assert len(sizes) < 200, "the buffer grows in steps, so the cost of a piece does not depend on what came before"
+    splitter.feed(b"\n")
+    assert splitter.pop() == b"1234567" * 100_000

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import version
 from typing import Any
 
+import attrs
 import pytest
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.ollama import OllamaModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.models.test import TestModel
-from pydantic_ai.profiles import InlineDefsJsonSchemaTransformer, ModelProfile
+from pydantic_ai.profiles import ModelProfile
+from pydantic_ai.profiles.google import GoogleJsonSchemaTransformer
 from pydantic_ai.providers.ollama import OllamaProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset
 
-from punie.adapters.pydantic_ai.engine import ModelSettings
 from punie.adapters.pydantic_ai.models import request_settings, verbatim
-from punie.adapters.pydantic_ai.toolset import DeskToolset
+from punie.adapters.pydantic_ai.settings import ModelSettings
+from punie.adapters.pydantic_ai.streaming import StreamedModel
+from punie.adapters.pydantic_ai.toolset import DeskToolset, Listed, TurnDeps
+from tests.fakes.engine_side import FakeEventSink, FakeToolDoor
 
 PLAIN: dict[str, Any] = {
     "title": "T",
@@ -51,22 +56,18 @@ def test_openai_models_get_every_schema_as_it_is_and_no_strictness(
     assert sent(verbatim(model), schema) == (json.dumps(schema), None)
 
 
-def test_a_model_that_cannot_follow_references_gets_only_those_schemas_rewritten() -> None:
-    model = verbatim(OllamaModel("qwen3", provider=OllamaProvider(base_url="http://127.0.0.1:1/v1")))
+@pytest.mark.parametrize("name", ["qwen3", "llama3.3", "gpt-oss:20b"])
+def test_a_model_that_cannot_follow_references_gets_only_those_schemas_rewritten(name: str) -> None:
+    model = verbatim(OllamaModel(name, provider=OllamaProvider(base_url="http://127.0.0.1:1/v1")))
     assert sent(model, PLAIN)[0] == json.dumps(PLAIN)
     inlined = json.loads(sent(model, REFERRING)[0])
     assert inlined["properties"]["a"] == {"type": "string"}
 
 
 def test_a_provider_with_a_dialect_of_its_own_keeps_the_librarys_rewriting() -> None:
-    class Google(OpenAIChatModel):
-        @property
-        def system(self) -> str:
-            return "google"
-
-    profile = ModelProfile(json_schema_transformer=InlineDefsJsonSchemaTransformer)
     provider = OpenAIProvider(base_url="http://127.0.0.1:1/v1", api_key="x")
-    model = Google("gemini", provider=provider, profile=profile)
+    profile = ModelProfile(json_schema_transformer=GoogleJsonSchemaTransformer)
+    model = OpenAIChatModel("gemini", provider=provider, profile=profile)
     assert verbatim(model) is model
 
 
@@ -86,3 +87,19 @@ def test_the_settings_go_with_every_request_and_the_key_is_never_shown() -> None
     assert request_settings(settings) == {"max_tokens": 7, "temperature": 0.5}
     assert request_settings(ModelSettings()) == {}
     assert "sk-secret" not in repr(settings)
+
+
+@pytest.mark.requirement("S3-17", "S3-22", "S3-31")
+def test_what_a_turn_hands_to_its_tools_is_frozen_and_holds_the_session_and_ports_only() -> None:
+    model = StreamedModel(TestModel(), "turn", FakeEventSink())
+    deps = TurnDeps("session", FakeToolDoor(), Listed(), model)
+    assert [field.name for field in attrs.fields(TurnDeps)] == ["session_id", "door", "listed", "model", "finished"]
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        deps.session_id = "another"  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.requirement("S3-44")
+def test_the_library_is_of_the_major_version_that_we_wrote_for() -> None:
+    major, minor = (int(part) for part in version("pydantic-ai-slim").split(".")[:2])
+    assert (major, minor) >= (2, 68)
+    assert major == 2

@@ -7,8 +7,8 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from punie.adapters.pydantic_ai.engine import ModelSettings
 from punie.adapters.pydantic_ai.reached import Reached, quoted
+from punie.adapters.pydantic_ai.settings import ModelSettings
 
 
 @pytest.mark.parametrize(

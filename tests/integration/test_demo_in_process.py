@@ -1,0 +1,133 @@
+"""The demo's own code from start to end, in this process; only the agent is another one."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import anyio
+import pytest
+
+from punie.adapters.acp.ide.events import (
+    CallAnnounced,
+    CallMoved,
+    FileWritten,
+    PermissionAsked,
+    ProgramEnded,
+    ProgramPrinted,
+    ProgramStarted,
+    TurnFinished,
+)
+from punie.adapters.acp.ide.permission import Question
+from punie.bootstrap.demo.conversation import Conversation
+from punie.bootstrap.demo.run import run_demo
+from punie.bootstrap.demo.screen import Screen
+from punie.domain.content import Diff, Text
+from punie.domain.permission import ALLOW_ONCE, REJECT
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "mine"
+    root.mkdir()
+    (root / "app.py").write_text("def main() -> None:\n    pass\n")
+    return root
+
+
+async def demo(project: Path, *, model: str | None = None, in_place: bool = False) -> int:
+    with anyio.fail_after(50):
+        return await run_demo(project=str(project), model=model, interactive=False, in_place=in_place)
+
+
+def script(folder: Path, *turns: object) -> str:
+    file = folder / "model.json"
+    file.write_text(json.dumps({"turns": list(turns)}))
+    return f"script:{file}"
+
+
+async def test_the_packaged_script_proves_all_three_facts(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert await demo(project) == 0
+    screen = capsys.readouterr().out
+    assert "changed on the disk: demo_shop/cart.py, demo_shop/checkout.py" in screen
+    assert screen.count("    > Allow once\n") == 3
+
+
+async def test_in_place_the_note_is_the_only_change(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert await demo(project, in_place=True) == 0
+    assert "changed on the disk: punie-demo-note.md" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("kind", "code"), [("connection", 4), ("auth", 4), ("internal", 1)])
+async def test_a_failing_model_gives_the_exit_code_of_its_cause(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, code: int
+) -> None:
+    failing = script(tmp_path, [{"fail": {"kind": kind, "message": "it is what it is"}}])
+    assert await demo(project, model=failing) == code
+    assert "it is what it is" in capsys.readouterr().out
+
+
+async def test_a_model_that_is_no_model_is_a_matter_of_configuration(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert await demo(project, model="script:/does/not/exist.json") == 2
+    assert "refused" in capsys.readouterr().out
+
+
+async def test_without_a_model_commands_do_the_work(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert await demo(project, model="direct") == 0
+    assert "changed on the disk: punie-demo-note.md" in capsys.readouterr().out
+
+
+def shown(*events: object) -> str:
+    out = io.StringIO()
+    conversation = Conversation(Screen(out), "/project")
+    for event in events:
+        conversation.show(event)  # type: ignore[arg-type]
+    return out.getvalue()
+
+
+def test_a_question_hides_nothing_of_what_it_asks() -> None:
+    question = Question(
+        "s", "c", "Running rm \u200b-rf", "execute", (ALLOW_ONCE, REJECT),
+        raw_input={"command": "rm \u202e-rf /", "args": ["a\x1b[2K"]}, reason="it runs a program",
+    )  # fmt: skip
+    screen = shown(PermissionAsked(question))
+    assert "Running rm <U+200B>-rf?" in screen
+    assert "command: rm <U+202E>-rf /" in screen
+    assert "a\\u001b[2K" in screen
+    assert "[Allow once]  [Reject]" in screen
+
+
+def test_a_diff_is_shown_once_and_a_large_one_says_how_much_is_left_out() -> None:
+    big = "".join(f"line {number}\n" for number in range(100))
+    question = Question("s", "c", "Writing a", "edit", (ALLOW_ONCE,), content=(Diff("/project/a", None, big),))
+    screen = shown(PermissionAsked(question), FileWritten("/project/a", None, big))
+    assert screen.count("+line 0\n") == 1
+    assert "--- a (new)" in screen
+    assert "... 77 more lines" in screen
+    assert "a is written" in screen
+
+
+def test_a_program_is_shown_line_by_line_and_a_tools_own_program_is_not() -> None:
+    screen = shown(
+        ProgramStarted("term-0", "make", "/project"),
+        ProgramPrinted("term-0", "comp"),
+        ProgramPrinted("term-0", "iling\nlast"),
+        ProgramEnded("term-0", None, "SIGKILL"),
+        ProgramStarted("term-1", "ruff", "/project", background=True),
+        ProgramPrinted("term-1", "noise\n"),
+        ProgramEnded("term-1", 0),
+    )
+    assert screen == "    $ make\n    | compiling\n    | last\n    | SIGKILL\n"
+
+
+def test_a_failed_call_and_an_early_end_are_said() -> None:
+    screen = shown(
+        CallAnnounced("c", "Reading a", "read", "pending"),
+        CallMoved("c", "failed", content=(Text("there is no such file"),)),
+        TurnFinished("max_tokens"),
+    )
+    assert screen == "  ● Reading a\n    failed\n    there is no such file\n(the turn ended: max_tokens)\n"

@@ -1,0 +1,315 @@
+"""Reading and writing this machine's files: safely, whole or not at all, and with the reason said."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import socket
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from punie.adapters.local import workspace as module
+from punie.adapters.local.path_guard import LocalPathGuard
+from punie.adapters.local.workspace import LocalWorkspace
+from punie.domain.errors import OutsideWorkspaceError, ToolFailedError
+from punie.domain.paths import Location
+from punie.ports.path_guard import PathGuard
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    made = tmp_path.resolve() / "root"
+    made.mkdir()
+    return made
+
+
+@pytest.fixture
+def workspace(root: Path) -> LocalWorkspace:
+    return LocalWorkspace(LocalPathGuard((str(root),), str(root)))
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_open() -> Iterator[None]:
+    """Every file descriptor that a test opened is closed at its end, also after a failure."""
+    before = _descriptors()
+    yield
+    assert _descriptors() <= before
+
+
+def _descriptors() -> set[str]:
+    found = set()
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            target = os.readlink(f"/proc/self/fd/{name}")
+        except OSError:
+            continue
+        if target.startswith("/") and not target.startswith("/proc"):
+            found.add(f"{name} {target}")
+    return found
+
+
+def files_of(root: Path) -> dict[str, str]:
+    return {str(path.relative_to(root)): path.read_text() for path in root.rglob("*") if path.is_file()}
+
+
+# --- inside and nowhere else -------------------------------------------------------------------
+
+
+@pytest.mark.requirement("R-16")
+async def test_outside_nothing_is_read_or_written(workspace: LocalWorkspace, root: Path) -> None:
+    theirs = root.parent / "theirs.txt"
+    theirs.write_text("private")
+    (root / "link.txt").symlink_to(theirs)
+    (root / "folder").symlink_to(root.parent)
+    for path in (theirs, root / "link.txt", root / "folder" / "theirs.txt", root / ".." / "theirs.txt"):
+        with pytest.raises(OutsideWorkspaceError):
+            await workspace.read_text(str(path))
+        with pytest.raises(OutsideWorkspaceError):
+            await workspace.write_text(str(path), "gone")
+    with pytest.raises(OutsideWorkspaceError):
+        await workspace.write_text(str(root / "folder" / "new.txt"), "new")
+    assert theirs.read_text() == "private"
+    assert not (root.parent / "new.txt").exists()
+
+
+class SwappingGuard(PathGuard):
+    """Answers truthfully, and then somebody puts a link in the way before the path is used."""
+
+    def __init__(self, path: Path, swap: Callable[[], None]) -> None:
+        self._path = path
+        self._swap = swap
+
+    async def locate(self, path: str) -> Location:
+        self._swap()
+        return Location(str(self._path), inside=True)
+
+
+@pytest.mark.requirement("R-16")
+@pytest.mark.parametrize("what", ["the file", "its folder"])
+async def test_a_link_put_in_place_after_the_check_is_refused(root: Path, what: str) -> None:
+    outside = root.parent / "outside"
+    outside.mkdir()
+    (outside / "a.txt").write_text("private")
+    (root / "folder").mkdir()
+    (root / "folder" / "a.txt").write_text("ours")
+
+    def swap() -> None:
+        if what == "the file":
+            (root / "folder" / "a.txt").unlink(missing_ok=True)
+            (root / "folder" / "a.txt").symlink_to(outside / "a.txt")
+        elif not (root / "folder").is_symlink():
+            (root / "folder").rename(root / "moved")
+            (root / "folder").symlink_to(outside)
+
+    workspace = LocalWorkspace(SwappingGuard(root / "folder" / "a.txt", swap))
+    with pytest.raises(ToolFailedError, match="link"):
+        await workspace.read_text("a.txt")
+    with pytest.raises(ToolFailedError, match="link"):
+        await workspace.write_text("a.txt", "gone")
+    assert files_of(outside) == {"a.txt": "private"}
+
+
+async def test_a_link_inside_is_read_and_written_through_and_stays_a_link(workspace: LocalWorkspace, root: Path) -> None:
+    (root / "real.txt").write_text("old")
+    (root / "link.txt").symlink_to("real.txt")
+    (root / "new.txt").symlink_to("made.txt")
+    assert await workspace.read_text(str(root / "link.txt")) == "old"
+    await workspace.write_text(str(root / "link.txt"), "new")
+    await workspace.write_text(str(root / "new.txt"), "made")
+    assert (root / "link.txt").is_symlink()
+    assert (root / "real.txt").read_text() == "new"
+    assert (root / "made.txt").read_text() == "made"
+
+
+async def test_only_regular_files_are_touched(workspace: LocalWorkspace, root: Path) -> None:
+    os.mkfifo(root / "pipe")
+    (root / "folder").mkdir()
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(root / "socket"))
+    with listener, anyio.fail_after(5):
+        for name, kind in (("pipe", "named pipe"), ("folder", "folder"), ("socket", "socket")):
+            with pytest.raises(ToolFailedError, match=kind):
+                await workspace.read_text(str(root / name))
+            with pytest.raises(ToolFailedError, match=kind):
+                await workspace.write_text(str(root / name), "x")
+    assert stat.S_ISFIFO((root / "pipe").stat().st_mode)
+
+
+async def test_a_device_is_not_read(tmp_path: Path) -> None:
+    workspace = LocalWorkspace(LocalPathGuard(("/dev",), "/dev"))
+    with anyio.fail_after(5), pytest.raises(ToolFailedError, match="device"):
+        await workspace.read_text("/dev/zero")
+
+
+# --- reading -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"\x89PNG\r\n\0\0", "binary"),
+        ("text".encode("utf-16"), "another encoding"),
+        (b"caf\xe9", "byte 4 of 4"),
+        (b"\xed\xa0\x80", "not in UTF-8"),
+    ],
+)
+async def test_what_is_no_text_says_why_and_what_next(
+    workspace: LocalWorkspace, root: Path, data: bytes, said: str
+) -> None:
+    (root / "a.bin").write_bytes(data)
+    with pytest.raises(ToolFailedError, match=said) as refused:
+        await workspace.read_text(str(root / "a.bin"))
+    assert "run_command" in str(refused.value)
+    assert str(root / "a.bin") in str(refused.value)
+
+
+async def test_a_file_over_the_limit_is_refused_with_its_size(
+    workspace: LocalWorkspace, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "READ_LIMIT_BYTES", 1000)
+    (root / "fits.txt").write_text("x" * 1000)
+    (root / "large.txt").write_text("x" * 1001)
+    assert len(await workspace.read_text(str(root / "fits.txt"))) == 1000
+    with pytest.raises(ToolFailedError, match="1001 bytes, the limit is 1000"):
+        await workspace.read_text(str(root / "large.txt"))
+
+
+async def test_five_megabytes_go_through_whole(workspace: LocalWorkspace, root: Path) -> None:
+    text = "".join(f"line {number} äöü\n" for number in range(350_000))
+    assert len(text.encode()) > 5_000_000
+    await workspace.write_text(str(root / "large.txt"), text)
+    assert await workspace.read_text(str(root / "large.txt")) == text
+
+
+async def test_a_missing_file_names_its_neighbours(workspace: LocalWorkspace, root: Path) -> None:
+    for name in ("settings.py", "Settings.toml", "other.md"):
+        (root / name).write_text("x")
+    with pytest.raises(ToolFailedError, match=r"setings\.py does not exist.*holds settings\.py") as refused:
+        await workspace.read_text(str(root / "setings.py"))
+    assert "other.md" not in str(refused.value)
+    with pytest.raises(ToolFailedError, match="holds OTHER|holds other"):
+        await workspace.read_text(str(root / "OTHER.md"))
+    with pytest.raises(ToolFailedError, match=f"no folder {re.escape(str(root / 'src'))}"):
+        await workspace.read_text(str(root / "src" / "deep" / "a.py"))
+    with pytest.raises(ToolFailedError, match="not a folder"):
+        await workspace.read_text(str(root / "other.md" / "a.py"))
+
+
+@pytest.mark.parametrize(("line", "limit"), [(0, None), (-1, None), (None, -1)])
+async def test_impossible_lines_are_refused(
+    workspace: LocalWorkspace, root: Path, line: int | None, limit: int | None
+) -> None:
+    (root / "a.txt").write_text("x")
+    with pytest.raises(ToolFailedError, match="line"):
+        await workspace.read_text(str(root / "a.txt"), line_1based=line, limit_lines=limit)
+
+
+@pytest.mark.parametrize(("text", "count"), [("1\n2\n3", 3), ("1\n2\n3\n", 3), ("", 0)])
+async def test_a_line_past_the_end_says_how_many_there_are(
+    workspace: LocalWorkspace, root: Path, text: str, count: int
+) -> None:
+    (root / "a.txt").write_text(text)
+    with pytest.raises(ToolFailedError, match=f"has {count} lines"):
+        await workspace.read_text(str(root / "a.txt"), line_1based=count + 2)
+
+
+# --- writing -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o755, 0o600, 0o4755])
+async def test_the_mode_of_the_file_is_kept(workspace: LocalWorkspace, root: Path, mode: int) -> None:
+    (root / "a.sh").write_text("old")
+    (root / "a.sh").chmod(mode)
+    await workspace.write_text(str(root / "a.sh"), "new")
+    assert stat.S_IMODE((root / "a.sh").stat().st_mode) == mode
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+async def test_a_new_file_honours_the_umask(workspace: LocalWorkspace, root: Path, umask: int, mode: int) -> None:
+    before = os.umask(umask)
+    try:
+        await workspace.write_text(str(root / "new.txt"), "x")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((root / "new.txt").stat().st_mode) == mode
+
+
+async def test_other_names_of_a_hard_linked_file_keep_the_old_text(workspace: LocalWorkspace, root: Path) -> None:
+    outside = root.parent / "store.txt"
+    outside.write_text("shared")
+    os.link(outside, root / "a.txt")
+    await workspace.write_text(str(root / "a.txt"), "mine")
+    assert outside.read_text() == "shared"
+    assert (root / "a.txt").read_text() == "mine"
+
+
+async def test_a_read_only_file_is_not_written(workspace: LocalWorkspace, root: Path) -> None:
+    (root / "a.txt").write_text("kept")
+    (root / "a.txt").chmod(0o444)
+    with pytest.raises(ToolFailedError, match="read-only.*chmod"):
+        await workspace.write_text(str(root / "a.txt"), "gone")
+    assert (root / "a.txt").read_text() == "kept"
+
+
+FAULTS = {errno.ENOSPC: "disk is full", errno.EDQUOT: "quota", errno.EIO: "error"}
+
+
+@pytest.mark.parametrize(("fault", "said"), FAULTS.items(), ids=[errno.errorcode[code] for code in FAULTS])
+@pytest.mark.parametrize("call", ["write", "fsync", "rename"])
+async def test_a_write_that_fails_leaves_everything_as_it_was(
+    workspace: LocalWorkspace, root: Path, monkeypatch: pytest.MonkeyPatch, call: str, fault: int, said: str
+) -> None:
+    (root / "a.txt").write_text("kept")
+
+    def fails(*_: object, **__: object) -> int:
+        raise OSError(fault, os.strerror(fault))
+
+    with monkeypatch.context() as full:
+        full.setattr(os, call, fails)
+        with pytest.raises(ToolFailedError, match=said):
+            await workspace.write_text(str(root / "a.txt"), "x" * 100_000)
+        with pytest.raises(ToolFailedError, match=said):
+            await workspace.write_text(str(root / "new/deep/b.txt"), "x")
+    assert files_of(root) == {"a.txt": "kept"}
+    assert [path.name for path in root.iterdir()] == ["a.txt"]
+
+
+async def test_half_a_surrogate_pair_is_refused_before_anything_is_touched(workspace: LocalWorkspace, root: Path) -> None:
+    (root / "a.txt").write_text("kept")
+    with pytest.raises(ToolFailedError, match="character 4"):
+        await workspace.write_text(str(root / "a.txt"), "abc\ud800")
+    assert files_of(root) == {"a.txt": "kept"}
+
+
+async def test_a_name_that_is_too_long_or_below_a_file_says_so(workspace: LocalWorkspace, root: Path) -> None:
+    (root / "file").write_text("kept")
+    with pytest.raises((ToolFailedError, OutsideWorkspaceError)):
+        await workspace.write_text(str(root / ("n" * 300)), "x")
+    with pytest.raises(ToolFailedError, match="not a folder"):
+        await workspace.write_text(str(root / "file" / "x"), "x")
+    assert files_of(root) == {"file": "kept"}
+
+
+async def test_a_write_that_is_cancelled_is_done_or_not_begun(workspace: LocalWorkspace, root: Path) -> None:
+    (root / "a.txt").write_text("old")
+    for delay in (0, 0.001, 0.003):
+        with anyio.move_on_after(delay):
+            await workspace.write_text(str(root / "a.txt"), "new" * 500_000)
+        assert files_of(root) in ({"a.txt": "old"}, {"a.txt": "new" * 500_000})
+
+
+async def test_writers_at_once_do_not_mix(workspace: LocalWorkspace, root: Path) -> None:
+    versions = {letter * 100_000 for letter in "abcdefgh"}
+    async with anyio.create_task_group() as tasks:
+        for version in versions:
+            tasks.start_soon(workspace.write_text, str(root / "a.txt"), version)
+    (left,) = files_of(root).items()
+    assert left[0] == "a.txt"
+    assert left[1] in versions

@@ -1,0 +1,131 @@
+"""Whole sessions on a bench: a real agent, desk and toolbox; a fake client; an engine that does what a test says."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import anyio
+import anyio.lowlevel
+from attrs import define, field
+
+from punie.adapters.local.path_guard import LocalPathGuard
+from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
+from punie.application.agent import PunieAgent
+from punie.application.assemble_tools import AssembleTools, LocalServices
+from punie.application.discover_tools import DiscoverTools
+from punie.application.instructions import Instructions
+from punie.application.live_session import LiveSession
+from punie.application.terminal_ledger import TerminalLedger
+from punie.application.tool_desk import ToolDesk
+from punie.application.toolbox import Toolbox
+from punie.application.tools.shell_info import ShellInfo
+from punie.domain.discovery import ClientCapabilities, LocalTools
+from punie.domain.limits import Limits
+from punie.domain.session import OpenedSession, SessionSpec
+from punie.domain.turn import StopReason, Turn, TurnLimits
+from punie.ports.engine import EngineSession, ToolDoor
+from punie.ports.event_sink import EventSink
+from punie.ports.peer import Peer
+from tests.fakes.client import FakeClient
+from tests.fakes.clock import FakeClock
+from tests.unit.application.desk_bench import CWD, LOG
+from tests.unit.application.doubles import MadeUpNotes, MadeUpRepository, MadeUpTree
+
+Play = Callable[[Turn, ToolDoor, EventSink], Awaitable[StopReason]]
+
+
+async def just_end(turn: Turn, tools: ToolDoor, events: EventSink) -> StopReason:
+    await anyio.lowlevel.checkpoint()
+    return StopReason.END_TURN
+
+
+@define(eq=False, slots=False)
+class PlayedEngine:
+    """Plays `play` each turn; keeps the turns and whether it was closed."""
+
+    play: Play = just_end
+    turns: list[Turn] = field(factory=list)
+    closed: int = 0
+
+    async def run(self, turn: Turn, *, tools: ToolDoor, events: EventSink) -> StopReason:
+        self.turns.append(turn)
+        return await self.play(turn, tools, events)
+
+    def snapshot(self) -> bytes:
+        return b""
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+@define(eq=False)
+class Outer:
+    """A resource that stands around every session, as this machine's terminals do."""
+
+    log: list[str]
+
+    async def __aenter__(self) -> Outer:
+        self.log.append("outer opened")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.log.append("outer closed")
+
+
+@define(eq=False)
+class SessionBench:
+    """Builds sessions the way the composition root does; `log` is the order in which things opened and closed."""
+
+    client: FakeClient = field(factory=FakeClient)
+    engine: PlayedEngine = field(factory=PlayedEngine)
+    capabilities: ClientCapabilities | None = None
+    local: LocalTools = LocalTools.NEVER
+    notes: MadeUpNotes = field(factory=MadeUpNotes)
+    refuses: Exception | None = None
+    log: list[str] = field(factory=list)
+    sessions: list[LiveSession] = field(factory=list)
+
+    def peer(self, _session_id: str) -> Peer:
+        return self.client.peer(self.capabilities)
+
+    @asynccontextmanager
+    async def scope(self, session_id: str, spec: SessionSpec, peer: Peer) -> AsyncIterator[LiveSession]:
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(Outer(self.log))
+            if self.refuses is not None:
+                raise self.refuses
+            session = self._session(session_id, spec, peer)
+            self.sessions.append(session)
+            await stack.enter_async_context(session)
+            self.log.append("session opened")
+            yield session
+            self.log.append("session closing")
+
+    def _session(self, session_id: str, spec: SessionSpec, peer: Peer) -> LiveSession:
+        machine, validator, clock = FakeClient(shows_terminals=False), JsonSchemaRsValidator(), FakeClock()
+        local_ledger = TerminalLedger(machine, LOG)
+        client_ledger = None if peer.terminals is None else TerminalLedger(peer.terminals, LOG)
+        shell = ShellInfo("a", "b", "c", "d", "e")
+        services = LocalServices(machine, local_ledger, MadeUpTree(), MadeUpRepository(), shell)
+        discover = DiscoverTools(session_id, peer.capabilities, peer.catalog, validator, clock, self.local, LOG)
+        toolbox = Toolbox(discover, AssembleTools(session_id, peer, services, client_ledger, LOG))
+        desk = ToolDesk(
+            session_id=session_id, cwd=spec.cwd, roots=spec.roots, toolbox=toolbox,
+            guard=LocalPathGuard(spec.roots, spec.cwd), validator=validator, broker=peer.broker, events=peer.events,
+            clock=clock, limits=Limits(), log=LOG,
+        )  # fmt: skip
+        engine: EngineSession = self.engine  # type: ignore[assignment]
+        ledgers = tuple(ledger for ledger in (client_ledger, local_ledger) if ledger is not None)
+        instructions = Instructions(spec.cwd, self.notes)
+        return LiveSession(session_id, desk, engine, instructions, ledgers, TurnLimits(), LOG)
+
+    @asynccontextmanager
+    async def agent(self) -> AsyncIterator[PunieAgent]:
+        """An agent, for at most ten seconds."""
+        with anyio.fail_after(10):
+            async with PunieAgent(self.scope, LOG) as agent:
+                yield agent
+
+    async def opened(self, agent: PunieAgent) -> OpenedSession:
+        return await agent.open_session(SessionSpec(CWD), self.peer)

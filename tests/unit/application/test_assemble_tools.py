@@ -1,0 +1,163 @@
+"""Each name of a plan is bound to whoever serves it, and to nobody else (R-03, S0-01, S0-35, S0-40, S0-41)."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import anyio
+import pytest
+
+from punie.application.assemble_tools import AssembleTools, LocalServices
+from punie.application.session_tool import SessionTool
+from punie.application.terminal_ledger import TerminalLedger
+from punie.application.tools.shell_info import ShellInfo
+from punie.domain.discovery import (
+    CatalogAnswer,
+    ClientCapabilities,
+    LocalTools,
+    ToolPlan,
+    plan_tools,
+)
+from punie.domain.events import ToolCallAnnounced
+from punie.domain.json_value import thaw
+from punie.domain.tool import ToolOutcome
+from tests.fakes.catalog import answer
+from tests.fakes.client import FakeClient
+from tests.unit.application.desk_bench import LOG, call, desk_of
+from tests.unit.application.doubles import MadeUpRepository, MadeUpTree
+
+pytestmark = pytest.mark.anyio
+
+ALL = ClientCapabilities(read_text_file=True, write_text_file=True, terminal=True, discover_tools=True)
+CALLS: dict[str, dict[str, Any]] = {
+    "read_file": {"path": "a"}, "write_file": {"path": "a", "content": "new"}, "run_command": {"command": "x"},
+    "edit_file": {"path": "a", "old_text": "old", "new_text": "newer"}, "list_files": {}, "search_text": {"text": "x"},
+}  # fmt: skip
+
+
+class Place:
+    """The client's and this machine's files and terminals, each with one file of its own content."""
+
+    def __init__(self, capabilities: ClientCapabilities, catalog: CatalogAnswer | None = None, **how: Any) -> None:
+        self.client = FakeClient(files={"/project/a": "old of the client"}, **how)
+        self.machine = FakeClient(files={"/project/a": "old of the machine"}, shows_terminals=False)
+        self.tree = MadeUpTree()
+        self.local_ledger = TerminalLedger(self.machine, LOG)
+        self.client_ledger = TerminalLedger(self.client, LOG) if capabilities.terminal else None
+        self.capabilities = capabilities
+        self.catalog = catalog
+
+    def tools(self, local: LocalTools = LocalTools.AUTO) -> tuple[SessionTool, ...]:
+        plan: ToolPlan = plan_tools(self.capabilities, self.catalog, local)
+        shell = ShellInfo("a", "b", "c", "d", "e")
+        services = LocalServices(self.machine, self.local_ledger, self.tree, MadeUpRepository(), shell)
+        peer = self.client.peer(self.capabilities)
+        return AssembleTools("sess-1", peer, services, self.client_ledger, LOG)(plan)
+
+    async def use(self, name: str, arguments: dict[str, Any] | None = None, **how: Any) -> Any:
+        self.client.queue_permission_selected("allow_once")
+        bench = await desk_of(self.tools(**how), client=self.client)
+        with anyio.fail_after(5):
+            return await bench.turn().call(call(name, CALLS[name] if arguments is None else arguments))
+
+
+@pytest.mark.requirement("S0-01", "S0-20", "S0-41")
+async def test_what_the_client_lends_is_served_by_the_client_alone() -> None:
+    place = Place(ALL)
+    assert (await place.use("read_file")).text == "old of the client"
+    for name in ("write_file", "edit_file", "run_command"):
+        place.client.files["/project/a"] = "old of the client"
+        assert (await place.use(name)).succeeded, name
+    assert (len(place.client.writes), len(place.client.commands)) == (2, 1)
+    assert (place.machine.reads, place.machine.writes, place.machine.commands) == ([], [], [])
+
+
+@pytest.mark.requirement("S0-21", "A-02", "S0-53")
+async def test_without_capabilities_this_machine_serves_and_the_client_is_never_asked_for_a_file() -> None:
+    place = Place(ClientCapabilities())
+    assert (await place.use("read_file")).text == "old of the machine"
+    for name in ("write_file", "edit_file", "run_command", "list_files", "search_text"):
+        place.machine.files["/project/a"] = "old of the machine"
+        assert (await place.use(name)).succeeded, name
+    assert (place.client.reads, place.client.writes, place.client.commands) == ([], [], [])
+
+
+@pytest.mark.requirement("R-03", "A-02")
+async def test_a_client_that_only_writes_is_not_asked_to_read_the_old_text() -> None:
+    place = Place(ClientCapabilities(write_text_file=True))
+    result = await place.use("write_file")
+    assert result.succeeded
+    assert place.client.reads == []
+    assert place.client.files["/project/a"] == "new"
+
+
+@pytest.mark.requirement("R-03")
+async def test_with_always_the_other_sets_tools_are_this_machines() -> None:
+    place = Place(ClientCapabilities(terminal=True))
+    assert (await place.use("edit_file", local=LocalTools.ALWAYS)).succeeded
+    assert place.machine.files["/project/a"] == "newer of the machine"
+    assert place.client.files["/project/a"] == "old of the client"
+
+
+@pytest.mark.requirement("S0-25", "S0-35", "S0-36", "S0-40", "S0-58", "S0-59", "M-07")
+async def test_a_catalogue_tool_is_bridged_with_its_arguments_its_card_and_a_line_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", LOG.name)
+    entries = [{"name": "refactor_rename", "kind": "edit", "title": "Rename", "description": "Renames."}]
+    place = Place(ALL, answer(entries), tool_catalog=entries)
+    nested = {"to": "b", "deep": {"list": [1, 2.5, None, {"x": []}]}, "files": ["a", "b"]}
+    result = await place.use("refactor_rename", nested)
+    assert result.text == "refactor_rename is done"
+    (made,) = place.client.calls
+    announced = place.client.notifications[0]
+    assert isinstance(announced, ToolCallAnnounced)
+    assert (made.name, thaw(made.arguments), made.id) == ("refactor_rename", nested, announced.call_id)
+    assert announced.title == "Rename"
+    (line,) = [record.getMessage() for record in caplog.records if "refactor_rename" in record.getMessage()]
+    assert "sess-1" in line
+    assert next(r for r in caplog.records if "refactor_rename" in r.getMessage()).levelno >= logging.INFO
+
+
+@pytest.mark.requirement("S0-49", "R-08")
+async def test_a_catalogue_tool_that_wants_leave_and_does_not_get_it_is_not_called() -> None:
+    entries = [{"name": "look", "kind": "read", "requiresPermission": True}]
+    place = Place(ALL, answer(entries), tool_catalog=entries)
+    bench = await desk_of(place.tools(), client=place.client)
+    result = await bench.turn().call(call("look"))
+    assert result.outcome is ToolOutcome.DENIED
+    assert result.text.startswith("Permission denied to use look")
+    assert place.client.calls == []
+
+
+@pytest.mark.requirement("S0-66")
+async def test_a_catalogue_tool_named_like_ours_is_served_by_the_client_and_reads_the_same() -> None:
+    entries = [{"name": "read_file", "kind": "read"}, {"name": "write_file", "kind": "edit"}]
+    place = Place(ALL, answer(entries), tool_catalog=entries)
+    assert (await place.use("read_file", {"path": "a"})).text == "read_file is done"
+    assert place.client.reads == []
+    announced = place.client.notifications[0]
+    assert isinstance(announced, ToolCallAnnounced)
+    assert (announced.title, announced.locations) == ("Reading a", ("/project/a",))
+    assert (await place.use("write_file", {"path": "/etc/x"})).code == "outside_workspace"
+    denied = await (await desk_of(place.tools(), client=FakeClient())).turn().call(call("write_file", {"path": "b"}))
+    assert denied.text.startswith("Permission denied to write b")
+
+
+@pytest.mark.requirement("R-03")
+async def test_a_catalogue_that_extends_brings_both_kinds_of_tools() -> None:
+    entries = [{"name": "read_file", "kind": "read"}]
+    place = Place(ALL, answer(entries, extends=True), tool_catalog=entries)
+    names = [tool.descriptor.name for tool in place.tools(LocalTools.NEVER)]
+    assert names == [
+        "read_file", "write_file", "run_command", "get_terminal_output", "release_terminal", "wait_for_terminal_exit",
+        "kill_terminal", "edit_file",
+    ]  # fmt: skip
+    assert (await place.use("read_file", {"path": "a"})).text == "read_file is done"
+
+
+async def test_what_a_bridged_tool_says_it_cannot_do_is_its_failure() -> None:
+    place = Place(ALL, answer([{"name": "gone", "kind": "read"}]), tool_catalog=[])
+    result = await place.use("gone", {})
+    assert (result.outcome, "no tool named 'gone'" in result.text) == (ToolOutcome.FAILED, True)

@@ -1,0 +1,134 @@
+"""The built-in tools are pinned: names, order, parameters, every byte (R-01, S0-05, S0-11, S0-21)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from punie.adapters.local.clock import LocalClock
+from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
+from punie.application.assemble_tools import AssembleTools, LocalServices
+from punie.application.discover_tools import DiscoverTools
+from punie.application.instructions import Instructions
+from punie.application.terminal_ledger import TerminalLedger
+from punie.application.tools.shell_info import ShellInfo
+from punie.application.toolbox import Toolbox
+from punie.domain.catalog import ToolCatalog
+from punie.domain.discovery import BUILT_IN_TOOLS, EXTENDED_TOOLS, STATIC_TOOLS, ClientCapabilities, LocalTools
+from punie.domain.json_value import freeze_object, thaw_object
+from punie.ports.peer import Peer
+from tests.fakes.client import FakeClient
+from tests.unit.application.desk_bench import LOG
+from tests.unit.application.doubles import MadeUpNotes, MadeUpRepository, MadeUpTree
+
+pytestmark = pytest.mark.anyio
+
+PARAMETERS: Mapping[str, tuple[list[str], list[str]]] = {
+    # name: required in order, optional in order
+    "read_file": (["path"], ["line", "limit"]),
+    "write_file": (["path", "content"], []),
+    "run_command": (["command"], ["args", "cwd", "background"]),
+    "get_terminal_output": (["terminal_id"], []),
+    "release_terminal": (["terminal_id"], []),
+    "wait_for_terminal_exit": (["terminal_id"], []),
+    "kill_terminal": (["terminal_id"], []),
+    "edit_file": (["path", "old_text", "new_text"], ["replace_all"]),
+    "list_files": ([], ["path", "recursive"]),
+    "search_text": (["text"], ["path", "glob", "ignore_case"]),
+    "get_shell_info": ([], []),
+    "git_status": ([], []),
+    "git_diff": ([], ["path", "staged"]),
+    "git_log": ([], ["limit"]),
+    "git_add_commit": (["message"], ["paths"]),
+}
+KINDS = {
+    "read_file": "read", "write_file": "edit", "run_command": "execute", "get_terminal_output": "execute",
+    "release_terminal": "execute", "wait_for_terminal_exit": "execute", "kill_terminal": "execute",
+    "edit_file": "edit", "list_files": "read", "search_text": "search", "get_shell_info": "read",
+    "git_status": "read", "git_diff": "read", "git_log": "read", "git_add_commit": "execute",
+}  # fmt: skip
+
+
+async def default_catalog() -> ToolCatalog:
+    """What a session without capabilities is offered, built from nothing each time."""
+    client = FakeClient()
+    local = LocalServices(
+        client, TerminalLedger(client, LOG), MadeUpTree(), MadeUpRepository(), ShellInfo("a", "b", "c", "d", "e")
+    )
+    discover = DiscoverTools(
+        "s", ClientCapabilities(), None, JsonSchemaRsValidator(), LocalClock(), LocalTools.AUTO, LOG
+    )
+    assemble = AssembleTools("s", Peer(ClientCapabilities(), client, client), local, None, LOG)
+    toolbox = Toolbox(discover, assemble)
+    await toolbox.fill()
+    return await toolbox.current()
+
+
+def as_json(catalog: ToolCatalog) -> str:
+    """The tools as a provider is sent them."""
+    return json.dumps(
+        [
+            {"type": "function", "function": {
+                "name": tool.name, "description": tool.description, "parameters": thaw_object(tool.parameters)}}
+            for tool in catalog
+        ]
+    )  # fmt: skip
+
+
+@pytest.mark.requirement("R-01", "S0-05", "S0-21", "S1-42")
+async def test_the_seven_come_first_and_then_the_extended_set_each_in_its_fixed_order() -> None:
+    assert (*STATIC_TOOLS, *EXTENDED_TOOLS) == BUILT_IN_TOOLS == tuple(PARAMETERS)
+    assert (await default_catalog()).names == tuple(PARAMETERS)
+
+
+@pytest.mark.requirement("R-01", "S1-28", "S1-29")
+async def test_their_parameters_are_those_of_the_ruling_in_order() -> None:
+    catalog = await default_catalog()
+    for name, (required, optional) in PARAMETERS.items():
+        tool = catalog.by_name(name)
+        assert tool is not None
+        schema: Any = thaw_object(tool.parameters)
+        assert schema["type"] == "object"
+        assert schema.get("required", []) == required, name
+        assert list(schema["properties"]) == required + optional, name
+        assert "ctx" not in schema["properties"]
+
+
+async def test_their_kinds_are_fixed_and_each_is_described() -> None:
+    catalog = await default_catalog()
+    assert {tool.name: tool.kind.value for tool in catalog} == KINDS
+    assert all(tool.description.endswith(".") for tool in catalog)
+
+
+@pytest.mark.requirement("S0-11")
+async def test_over_a_hundred_builds_every_byte_is_the_same() -> None:
+    assert len({as_json(await default_catalog()) for _ in range(100)}) == 1
+
+
+async def test_every_schema_compiles_and_takes_its_own_required_arguments_as_strings() -> None:
+    validator = JsonSchemaRsValidator()
+    for tool in await default_catalog():
+        assert validator.schema_problem(tool.parameters) is None, tool.name
+        required, _ = PARAMETERS[tool.name]
+        assert validator.problems(tool.parameters, freeze_object(dict.fromkeys(required, "x"))) == ()
+        for missing in required:
+            rest = {name: "x" for name in required if name != missing}
+            assert missing in validator.problems(tool.parameters, freeze_object(rest))[0]
+
+
+async def test_optional_parameters_may_be_null_as_some_models_write_them() -> None:
+    validator = JsonSchemaRsValidator()
+    flags = {"background", "replace_all", "recursive", "ignore_case", "staged"}
+    for tool in await default_catalog():
+        required, optional = PARAMETERS[tool.name]
+        nulls = {**dict.fromkeys(required, "x"), **{name: None for name in optional if name not in flags}}
+        assert validator.problems(tool.parameters, freeze_object(nulls)) == ()
+
+
+async def test_instructions_and_default_tools_stay_small() -> None:
+    instructions = await Instructions("/home/somebody/projects/some-project", MadeUpNotes()).text()
+    estimate = (len(as_json(await default_catalog())) + len(instructions)) / 4
+    assert estimate < 1500, f"about {estimate:.0f} tokens"
