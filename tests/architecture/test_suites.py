@@ -20,7 +20,7 @@ BLOCKING = ("time.sleep", "subprocess.", "socket.", "os.system", "os.wait", "url
 BLOCKING_METHODS = {"read_text", "read_bytes", "write_text", "write_bytes"}
 
 
-def tests_in(*folders: str) -> Iterator[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef]]:
+def functions_below(*folders: str) -> Iterator[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef]]:
     """Every test function below those folders of tests/, with its file."""
     for folder in folders:
         for path in sorted((TESTS / folder).rglob("test_*.py")):
@@ -72,7 +72,7 @@ def test_an_awaited_read_does_not_block_the_loop() -> None:
 
 @pytest.mark.requirement("M-19", "S3-37")
 def test_the_official_sdk_is_the_client_in_at_least_ten_tests_over_real_processes() -> None:
-    with_sdk = [node.name for _, node in tests_in("e2e") if "spawn_sdk" in {arg.arg for arg in node.args.args}]
+    with_sdk = [node.name for _, node in functions_below("e2e") if "spawn_sdk" in {arg.arg for arg in node.args.args}]
     assert len(with_sdk) >= 10
     starter = (TESTS / "e2e" / "sdk_client.py").read_text(encoding="utf-8")
     assert "spawn_agent_process" in starter, "the SDK starts a process of its own"
@@ -83,7 +83,7 @@ def test_the_official_sdk_is_the_client_in_at_least_ten_tests_over_real_processe
 def test_each_tool_that_acts_is_called_in_a_test_over_a_real_pipe(tool: str) -> None:
     calling = [
         node.name
-        for _, node in tests_in("e2e")
+        for _, node in functions_below("e2e")
         for _, call in calls_of(node)
         if call.args and isinstance(call.args[0], ast.Constant) and call.args[0].value == tool
     ]
@@ -92,7 +92,7 @@ def test_each_tool_that_acts_is_called_in_a_test_over_a_real_pipe(tool: str) -> 
 
 @pytest.mark.requirement("S3-38")
 def test_the_pydantic_ai_engine_has_tests_of_its_own() -> None:
-    own = [node.name for path, node in tests_in("unit", "integration") if "pydantic_ai" in path.as_posix()]
+    own = [node.name for path, node in functions_below("unit", "integration") if "pydantic_ai" in path.as_posix()]
     assert len(own) >= 7
 
 

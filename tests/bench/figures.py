@@ -40,7 +40,7 @@ class Row:
         """OK, over, or nothing where there is no target or no figure."""
         if self.limit is None or math.isnan(self.result):
             return ""
-        return "OK" if self.result <= self.limit else "over"
+        return "OK" if round(self.result, 2) <= self.limit else "over"
 
     def line(self) -> str:
         """The row as text of at most `WIDTH` columns."""

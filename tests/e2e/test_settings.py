@@ -89,12 +89,16 @@ async def test_a_wrong_variable_opens_no_session_and_is_named(spawn: Spawn, proj
         assert "PUNIE_TOOLS_LOCAL" in str(caught.value)
 
 
+def git(project: Path, *args: str) -> str:
+    who = ("-c", "user.name=T", "-c", "user.email=t@example.invalid")
+    return subprocess.run(["git", *who, *args], cwd=project, check=True, capture_output=True, text=True).stdout
+
+
 @pytest.mark.requirement("S0-10", "S2-88")
 async def test_git_is_read_unasked_and_committed_to_after_a_question(spawn: Spawn, project: Path):
-    git = ["git", "-c", "user.name=T", "-c", "user.email=t@example.invalid"]
-    subprocess.run([*git, "init", "-q", "."], cwd=project, check=True)
-    subprocess.run([*git, "add", "."], cwd=project, check=True)
-    subprocess.run([*git, "commit", "-qm", "first words"], cwd=project, check=True)
+    git(project, "init", "-q", ".")
+    git(project, "add", ".")
+    git(project, "commit", "-qm", "first words")
     (project / "notes.txt").write_text("changed\n", "utf-8")
     script = [
         call("git_status"),
@@ -116,7 +120,7 @@ async def test_git_is_read_unasked_and_committed_to_after_a_question(spawn: Spaw
 
 @pytest.mark.requirement("S0-10", "M-02")
 async def test_a_denied_commit_leaves_the_repository_alone(spawn: Spawn, project: Path):
-    subprocess.run(["git", "init", "-q", "."], cwd=project, check=True)
+    git(project, "init", "-q", ".")
     async with spawn([TOOLS], [call("git_add_commit", message="sneaky", paths=["notes.txt"]), RESULT], caps={}) as ide:
         ide.person.will("reject_once")
         session = await ide.open(project)
@@ -125,8 +129,7 @@ async def test_a_denied_commit_leaves_the_repository_alone(spawn: Spawn, project
         turn = await ide.prompt(session)
         assert turn.card.status == "failed"
         assert len(ide.person.questions) == 1
-    found = subprocess.run(["git", "rev-list", "--all"], cwd=project, check=True, capture_output=True)
-    assert found.stdout == b""
+    assert git(project, "rev-list", "--all") == ""
 
 
 @pytest.mark.requirement("S0-66")

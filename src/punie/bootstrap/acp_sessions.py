@@ -23,3 +23,4 @@ async def serve_sessions(
     process.warm_up.start()
     async with PunieAgent(process.session_scope, log) as agent:
         await offer(SessionMethods(agent, connection, log))
+    await process.aclose()

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -17,6 +18,7 @@ from punie.adapters.acp.sessions import encode_usage
 from punie.adapters.acp.updates import encode_update
 from punie.adapters.console.broker import ConsoleBroker, HeadlessBroker
 from punie.adapters.console.events import DenialTally, JsonLinesSink, TextSink
+from punie.adapters.console.pipe import Pipe
 from punie.application.agent import PunieAgent
 from punie.bootstrap.lifespan import Process
 from punie.bootstrap.logs import start_logging
@@ -54,7 +56,12 @@ class AskMode:
     prompt: str
     log: logging.Logger
     _tally: DenialTally = field(factory=DenialTally, init=False)
+    _out: Pipe = field(factory=lambda: Pipe(sys.stdout), init=False)
+    _lines: JsonLinesSink = field(init=False)
     _signal: signal.Signals | None = field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._lines = JsonLinesSink(self._out, encode_update, self._tally)
 
     async def run(self) -> int:
         """Open a session, run the prompt, say how it ended."""
@@ -65,10 +72,11 @@ class AskMode:
                 code = self._ended(await self._turn(agent))
             except PunieError as error:
                 code = self._failed(error)
+        await process.aclose()
         return code
 
     async def _turn(self, agent: PunieAgent) -> TurnReport:
-        opened = await agent.open_session(SessionSpec(str(self.cwd)), lambda _id: self._peer())
+        opened = await agent.open_session(SessionSpec(str(self.cwd)), partial(self._peer, agent))
         self._say({"type": "session", "sessionId": opened.id})
         turn = agent.begin_turn(opened.id, Prompt.of_text(self.prompt))
         outcome: TurnReport | PunieError | None = None
@@ -83,14 +91,12 @@ class AskMode:
             return outcome
         raise outcome or InternalFault("none: the turn ended without an outcome")
 
-    def _peer(self) -> Peer:
+    def _peer(self, agent: PunieAgent, session_id: str) -> Peer:
+        """The terminal as the session's client; when whoever reads our output leaves, the turn ends."""
+        self._out.gone = partial(agent.cancel, session_id)
         person = sys.stdin.isatty() and sys.stderr.isatty() and not self.as_json
-        events = (
-            JsonLinesSink(sys.stdout, encode_update, self._tally)
-            if self.as_json
-            else TextSink(sys.stdout, sys.stderr, self._tally)
-        )
         broker = ConsoleBroker(sys.stdin.readline) if person else HeadlessBroker()
+        events = self._lines if self.as_json else TextSink(self._out, sys.stderr, self._tally)
         return Peer(ClientCapabilities(), broker, events)
 
     async def _watch_signals(self, agent: PunieAgent, session_id: str) -> None:
@@ -139,7 +145,7 @@ class AskMode:
 
     def _say(self, line: dict[str, object]) -> None:
         if self.as_json:
-            JsonLinesSink(sys.stdout, encode_update, self._tally).line(line)
+            self._lines.line(line)
 
 
 def run_ask(*, model: str | None, as_json: bool, cwd: str, prompt: str) -> int:
@@ -150,11 +156,7 @@ def run_ask(*, model: str | None, as_json: bool, cwd: str, prompt: str) -> int:
         sys.stderr.write(f"punie: --cwd {display_safe(cwd)} is not a directory. Name one that exists.\n")
         return EXIT_USAGE
     mode = AskMode(environ, model, as_json, directory, prompt, start_logging(environ, None))
-    try:
-        code = anyio.run(mode.run)
-    except BrokenPipeError:
-        # Whoever read us has gone (`punie ask ... | head`): there is nobody left to tell.
-        code = EXIT_FAILED
+    code = anyio.run(mode.run)
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.flush()
     logging.shutdown()

@@ -44,3 +44,9 @@ class Engines:
         engine = self.get(model)
         if isinstance(engine, PydanticAiEngine):
             engine.load()
+
+    async def aclose(self) -> None:
+        """Close what sessions shared; they must be closed before."""
+        for engine in self._by_model.values():
+            if isinstance(engine, PydanticAiEngine):
+                await engine.aclose()

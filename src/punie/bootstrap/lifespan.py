@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, cast
 
+import anyio
 from attrs import define, field
 
 from punie.application.live_session import LiveSession
@@ -21,6 +22,9 @@ from punie.ports.peer import Peer
 
 if TYPE_CHECKING:
     from punie.bootstrap.container import ProcessContainer
+
+CLOSE_LIMIT_S = 1.0
+"""How long shared connections may take to close when the process ends."""
 
 
 @define
@@ -52,6 +56,11 @@ class Process:
             for resource in cast("list[AbstractAsyncContextManager[object]]", box.lifecycle()):
                 await stack.enter_async_context(resource)
             yield box.session()
+
+    async def aclose(self) -> None:
+        """Let go of what sessions shared, in bounded time."""
+        with anyio.move_on_after(CLOSE_LIMIT_S, shield=True):
+            await self.engines.aclose()
 
     async def _container(self) -> ProcessContainer:
         return cast("ProcessContainer", await self.warm_up.result("container"))

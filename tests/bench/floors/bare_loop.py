@@ -1,8 +1,8 @@
 """Floor: a bare Pydantic AI loop on the same model endpoint: no ACP, no tool desk, no permission, no session.
 
-Reads requests `{"id": N, "params": {"prompt": ..., "history": bool}}`, a line each, and answers `{"text": ...}` when
-the run has ended and all its events were consumed. `history` keeps the messages of the run before. The only tool,
-read_file, returns a constant.
+Reads requests `{"id": N, "params": {"prompt": ..., "history": bool, "at_once": N}}`, a line each, and answers
+`{"text": ...}` when the run has ended and all its events were consumed. `history` keeps the messages of the run before;
+`at_once` makes that many runs of the same prompt at the same time. The only tool, read_file, returns a constant.
 """
 
 import json
@@ -49,7 +49,11 @@ async def main() -> None:
     while line := sys.stdin.buffer.readline():
         request = json.loads(line)
         params = request["params"]
-        result, history = await run(params["prompt"], history if params.get("history") else [])
+        result: dict[str, Any] = {}
+        async with anyio.create_task_group() as others:
+            for _ in range(params.get("at_once", 1) - 1):
+                others.start_soon(run, params["prompt"], [])
+            result, history = await run(params["prompt"], history if params.get("history") else [])
         sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}) + "\n")
         sys.stdout.flush()
 

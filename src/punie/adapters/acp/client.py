@@ -13,12 +13,13 @@ from attrs import frozen
 from msgspec import Raw
 
 from punie.adapters.acp.blocks import encode_result_content
+from punie.adapters.acp.errors import RESOURCE_NOT_FOUND
 from punie.adapters.acp.handshake import decode
 from punie.adapters.acp.jsonrpc import Connection, ConnectionClosed, RpcError
 from punie.adapters.acp.updates import encode_update
 from punie.adapters.acp.wire import CreateTerminalAnswer, ExitAnswer, OutputAnswer, PermissionAnswer, ReadAnswer
 from punie.domain.display import one_line
-from punie.domain.errors import ToolFailedError
+from punie.domain.errors import ToolFailedError, UnknownTerminalError
 from punie.domain.events import SessionEvent
 from punie.domain.json_value import thaw_object
 from punie.domain.permission import Dismissed, PermissionOutcome, PermissionQuestion, Selected, Unusable
@@ -45,6 +46,8 @@ class _ClientSide:
         try:
             return await self.connection.request(method, {"sessionId": self.session_id, **params}, on_late=on_late)
         except RpcError as error:
+            if error.code == RESOURCE_NOT_FOUND and "terminalId" in params:
+                raise UnknownTerminalError(str(params["terminalId"])) from error
             raise ToolFailedError(f"The client could not {what}: {one_line(error.message, 400)}") from error
         except ConnectionClosed as error:
             raise ToolFailedError(f"The client could not {what}: it closed the connection.") from error

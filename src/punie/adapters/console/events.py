@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TextIO
 
 from attrs import define, field
 
+from punie.adapters.console.pipe import Pipe, piped
 from punie.domain.display import display_safe
 from punie.domain.events import (
     PermissionSettled,
@@ -42,8 +42,8 @@ class DenialTally:
 class TextSink(EventSink):
     """The answer on `out`, what the tools do on `notes`; both display-safe."""
 
-    out: TextIO
-    notes: TextIO
+    out: Pipe = field(converter=piped)
+    notes: Pipe = field(converter=piped)
     tally: DenialTally
     _titles: dict[str, str] = field(factory=dict, init=False)
     _at_line_start: bool = field(default=True, init=False)
@@ -53,7 +53,6 @@ class TextSink(EventSink):
         match event:
             case TextDelta(text):
                 self.out.write(display_safe(text))
-                self.out.flush()
                 self._at_line_start = text.endswith("\n")
             case ToolCallAnnounced():
                 self._titles[event.call_id] = event.title
@@ -67,12 +66,10 @@ class TextSink(EventSink):
     def _note(self, line: str) -> None:
         self._end_line()
         self.notes.write(f"- {display_safe(line)}\n")
-        self.notes.flush()
 
     def _end_line(self) -> None:
         if not self._at_line_start:
             self.out.write("\n")
-            self.out.flush()
             self._at_line_start = True
 
 
@@ -80,7 +77,7 @@ class TextSink(EventSink):
 class JsonLinesSink(EventSink):
     """Each event that a program may want as one line of JSON (INTERFACES.md section 1)."""
 
-    out: TextIO
+    out: Pipe = field(converter=piped)
     encode: EncodeUpdate
     tally: DenialTally
 
@@ -97,4 +94,3 @@ class JsonLinesSink(EventSink):
     def line(self, value: dict[str, object]) -> None:
         """Write one line, at once."""
         self.out.write(json.dumps(value) + "\n")
-        self.out.flush()

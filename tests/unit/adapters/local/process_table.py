@@ -25,7 +25,10 @@ def children() -> set[int]:
     """The direct children of this process, zombies among them."""
     found: set[int] = set()
     for task in Path("/proc/self/task").iterdir():
-        found.update(map(int, (task / "children").read_text().split()))
+        try:
+            found.update(map(int, (task / "children").read_text().split()))
+        except OSError:  # a thread that ended meanwhile has no children
+            continue
     return found
 
 

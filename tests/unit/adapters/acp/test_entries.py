@@ -1,0 +1,154 @@
+"""Entries of a catalogue: each looked at on its own, never an exception (R-06, S0-24, S0-31, M-08)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from punie.adapters.acp.entries import decode_entry
+from punie.domain.discovery import DroppedEntry
+from punie.domain.json_value import thaw
+from punie.domain.tool import ToolDescriptor, ToolKind, ToolSource
+from tests.unit.domain.json_trees import nested, objects, trees
+
+pytestmark = pytest.mark.requirement("R-06", "S0-31")
+
+KEYS = [
+    "name", "description", "title", "kind", "inputSchema", "parameters", "outputSchema", "annotations",
+    "requiresPermission", "requires_permission", "categories", "tags", "_meta", "icon",
+]  # fmt: skip
+SCHEMA = {
+    "type": "object", "$defs": {"z": {}, "a": {}},
+    "properties": {"zeta": {"type": ["string", "null"]}, "alpha": {"minimum": 1.0, "maximum": 12345678901234567890}},
+    "x-deep": [1, 2.5, True, None, {"": []}],
+}  # fmt: skip
+
+
+def raw(value: Any) -> Raw:
+    return Raw(json.dumps(value).encode())
+
+
+def tool(**entry: Any) -> ToolDescriptor:
+    found = decode_entry(raw({"name": "lint", **entry}), 0)
+    assert isinstance(found, ToolDescriptor), found
+    return found
+
+
+def dropped(value: Any, position: int = 3) -> DroppedEntry:
+    found = decode_entry(raw(value), position)
+    assert isinstance(found, DroppedEntry), found
+    return found
+
+
+@given(trees(30) | st.dictionaries(st.sampled_from(KEYS), trees(8), max_size=8))
+def test_any_json_is_a_tool_or_is_dropped_with_a_reason(value: Any) -> None:
+    found = decode_entry(raw(value), 3)
+    if isinstance(found, DroppedEntry):
+        assert found.name
+        assert found.reason
+    else:
+        assert found.source is ToolSource.IDE
+
+
+@given(objects())
+def test_an_object_schema_is_kept_as_the_same_json_value_with_its_key_order(schema: dict[str, Any]) -> None:
+    schema["type"] = "object"
+    for key in ("inputSchema", "parameters"):
+        assert json.dumps(thaw(tool(**{key: schema}).parameters)) == json.dumps(schema)
+
+
+@pytest.mark.requirement("S0-16", "S0-56", "M-07")
+def test_a_rich_entry_keeps_everything_it_says() -> None:
+    found = tool(
+        description="Finds problems.", title="Lint", kind="search", inputSchema=SCHEMA, parameters={"type": "object"},
+        outputSchema={"type": "object"}, annotations={"readOnlyHint": True}, requiresPermission=True,
+        categories=["quality"], tags=["a", "b"], icon={"name": "bug"}, _meta={"x": 1},
+    )  # fmt: skip
+    assert (found.description, found.title, found.kind) == ("Finds problems.", "Lint", ToolKind.SEARCH)
+    assert json.dumps(thaw(found.parameters)) == json.dumps(SCHEMA), "inputSchema wins"
+    assert (found.requires_permission, found.categories, found.tags) == (True, ("quality",), ("a", "b"))
+    assert thaw(found.output_schema) == {"type": "object"}
+    assert thaw(found.annotations) == {"readOnlyHint": True}
+    assert thaw(found.metadata) == {"icon": {"name": "bug"}, "_meta": {"x": 1}}
+
+
+@pytest.mark.requirement("S0-24")
+def test_name_kind_and_parameters_alone_are_complete_and_so_is_a_name() -> None:
+    found = decode_entry(raw({"name": "a", "kind": "read", "parameters": {"type": "object", "properties": {}}}), 0)
+    assert isinstance(found, ToolDescriptor)
+    assert thaw(tool().parameters) == {"type": "object"}
+    assert tool().kind is ToolKind.OTHER
+
+
+def test_null_counts_as_left_out() -> None:
+    nulls = {key: None for key in KEYS if key not in {"name", "_meta", "icon"}}
+    assert tool(**nulls) == tool()
+    assert thaw(tool(inputSchema=None, parameters={"type": "object", "title": "x"}).parameters)["title"] == "x"  # type: ignore[index]
+
+
+def test_a_schema_that_names_no_type_describes_an_object() -> None:
+    assert thaw(tool(parameters={"properties": {}}).parameters) == {"properties": {}}
+    assert thaw(tool(parameters={}).parameters) == {}
+
+
+@pytest.mark.requirement("M-08")
+@pytest.mark.parametrize(
+    ("entry", "name", "reason"),
+    [
+        ("lint", "entry 3", "not an object"), (None, "entry 3", "not an object"), ([], "entry 3", "not an object"),
+        ({}, "entry 3", "no name"), ({"name": None}, "entry 3", "no name"), ({"name": 7}, "entry 3", "no name"),
+        ({"name": ""}, "entry 3", "name"), ({"name": "two words"}, "two words", "name"),
+        ({"name": "ide__lint"}, "ide__lint", "underscores"), ({"name": "x" * 65}, "x" * 63 + "…", "name"),
+        ({"name": "naïve"}, "naïve", "name"), ({"name": "evil\x1b[31m\n"}, "evil<U+001B>[31m", "name"),
+        ({"name": "a", "inputSchema": "x"}, "a", "inputSchema is not an object"),
+        ({"name": "a", "inputSchema": False}, "a", "inputSchema is not an object"),
+        ({"name": "a", "parameters": []}, "a", "parameters is not an object"),
+        ({"name": "a", "parameters": {"type": "string"}}, "a", "does not describe an object"),
+        ({"name": "a", "parameters": {"type": "object", "deep": nested(300)}}, "a", "deeper"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_dropped_under_its_name_with_the_reason(entry: Any, name: str, reason: str) -> None:
+    found = dropped(entry)
+    assert found.name == name
+    assert reason in found.reason
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b'{"name":1e999}', b"[" * 100_000, b'{"name":"\\ud800"}'])
+def test_bytes_that_are_no_json_are_dropped(data: bytes) -> None:
+    assert isinstance(decode_entry(Raw(data), 0), DroppedEntry)
+
+
+@pytest.mark.requirement("R-16", "S0-49")
+@pytest.mark.parametrize("key", ["requiresPermission", "requires_permission"])
+@pytest.mark.parametrize("says", [True, 1, "yes", "false", 0, {}, []])
+def test_whoever_says_anything_but_no_is_asked_for(key: str, says: Any) -> None:
+    assert tool(**{key: says}).requires_permission
+
+
+@pytest.mark.parametrize("key", ["requiresPermission", "requires_permission"])
+@pytest.mark.parametrize("says", [False, None])
+def test_only_false_and_null_say_that_no_leave_is_needed(key: str, says: Any) -> None:
+    assert not tool(**{key: says}).requires_permission
+
+
+def test_one_spelling_is_enough_to_ask() -> None:
+    assert tool(requiresPermission=False, requires_permission=True).requires_permission
+
+
+@pytest.mark.parametrize(("says", "destructive"), [(True, True), ("yes", True), (0, True), (False, False), (None, False)])
+def test_a_destructive_hint_is_read_in_doubt_as_yes(says: Any, destructive: bool) -> None:
+    assert tool(annotations={"destructiveHint": says}).destructive is destructive
+
+
+@pytest.mark.parametrize("odd", [5, True, {"a": 1}, ["x"]])
+def test_side_matters_of_the_wrong_kind_are_passed_over(odd: Any) -> None:
+    found = tool(description=odd, title=odd, kind=odd)
+    assert (found.description, found.title, found.kind) == ("", None, ToolKind.OTHER)
+    assert tool(categories=odd if odd != ["x"] else "x", tags=5).categories == ()
+    assert tool(categories=["a", 5, None, "b"]).categories == ("a", "b")
+    assert tool(annotations=5, outputSchema="x") == tool()

@@ -1,0 +1,433 @@
+"""Real programs: their end, their output, their groups, and nothing left of them (Linux's /proc is the witness)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from punie.adapters.local import processes, terminals as module
+from punie.adapters.local.processes import ChildProcess
+from punie.adapters.local.terminals import LocalTerminals
+from punie.domain.errors import ToolFailedError
+from punie.domain.terminal import Command, ExitStatus
+from tests.unit.adapters.local.process_table import children, processes_with, until_gone
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="the process table is read from /proc"),
+]
+
+
+@pytest.fixture
+def word() -> str:
+    """A word for command lines that no other process has: `sleep 1000 WORD` would not do, so it names a variable."""
+    return uuid.uuid4().hex
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_running(word: str) -> Iterator[None]:
+    before = children()
+    yield
+    assert processes_with(word) == []
+    assert children() <= before
+
+
+@pytest.fixture(params=["pidfd", "polling"])
+def watching(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How the end of a program is seen: by a pidfd (Linux), or by polling (macOS)."""
+    if request.param == "polling":
+        monkeypatch.setattr(processes, "_open_pidfd", lambda _pid: None)
+    return str(request.param)
+
+
+@pytest.fixture
+async def terminals(anyio_backend: object) -> AsyncIterator[LocalTerminals]:
+    with anyio.fail_after(30):
+        async with LocalTerminals() as made:
+            yield made
+
+
+def line(text: str) -> Command:
+    return Command.of(text, None, "/tmp")
+
+
+def python(program: str, *arguments: str, output_limit_bytes: int = 1_000_000) -> Command:
+    return Command(sys.executable, ("-c", program, *arguments), "/tmp", "python", output_limit_bytes)
+
+
+async def finish(terminals: LocalTerminals, command: Command) -> tuple[str, ExitStatus]:
+    terminal_id = await terminals.create(command)
+    status = await terminals.wait(terminal_id)
+    output = await terminals.output(terminal_id)
+    assert output.exit == status
+    await terminals.release(terminal_id)
+    return output.text, status
+
+
+async def until_printed(terminals: LocalTerminals, terminal_id: str, text: str) -> str:
+    while text not in (output := (await terminals.output(terminal_id)).text):
+        await anyio.sleep(0.005)
+    return output
+
+
+# --- how a program ends ------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("watching")
+async def test_an_exit_code_and_a_signal_are_told_apart(terminals: LocalTerminals) -> None:
+    assert await finish(terminals, line("exit 7")) == ("", ExitStatus(exit_code=7))
+    assert await finish(terminals, line("kill -TERM $$")) == ("", ExitStatus(signal="SIGTERM"))
+    assert await finish(terminals, line("kill -40 $$")) == ("", ExitStatus(signal="SIG40"))
+
+
+@pytest.mark.usefixtures("watching")
+@pytest.mark.requirement("INTERFACES-5")
+@pytest.mark.parametrize("ignoring", ["", "trap '' TERM HUP INT; "])
+async def test_what_is_left_in_the_background_holds_nothing_up_and_is_killed(
+    terminals: LocalTerminals, word: str, ignoring: str
+) -> None:
+    leaves = f"{ignoring}{sys.executable} -c 'import time; time.sleep(1000)' {word} & echo done"
+    with anyio.fail_after(10):
+        assert await finish(terminals, line(leaves)) == ("done\n", ExitStatus(exit_code=0))
+        await until_gone(word)
+
+
+async def test_a_program_that_closed_its_output_is_still_waited_for(terminals: LocalTerminals) -> None:
+    closes = "import os, sys, time; print('bye', flush=True); os.close(1); os.close(2); time.sleep(0.2); os._exit(5)"
+    assert await finish(terminals, python(closes)) == ("bye\n", ExitStatus(exit_code=5))
+
+
+async def test_the_last_words_are_heard(terminals: LocalTerminals) -> None:
+    for _ in range(20):
+        text, _ = await finish(terminals, python("import sys; sys.stdout.write('x' * 60_000 + 'end')"))
+        assert text.endswith("xend")
+        assert len(text) == 60_003
+
+
+async def test_a_kill_asks_first(terminals: LocalTerminals) -> None:
+    polite = (
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: (print('tidied', flush=True), sys.exit(9)))\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(1000)\n"
+    )
+    terminal_id = await terminals.create(python(polite))
+    await until_printed(terminals, terminal_id, "ready")
+    await terminals.kill(terminal_id)
+    assert await terminals.wait(terminal_id) == ExitStatus(exit_code=9)
+    assert (await terminals.output(terminal_id)).text == "ready\ntidied\n"
+
+
+@pytest.mark.usefixtures("watching")
+@pytest.mark.parametrize("how", ["ignores SIGTERM", "is stopped"])
+async def test_a_kill_does_not_ask_for_ever(terminals: LocalTerminals, how: str) -> None:
+    stop = "os.kill(os.getpid(), signal.SIGSTOP)" if how == "is stopped" else "pass"
+    program = (
+        "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+        f"print('ready', flush=True); {stop}; time.sleep(1000)"
+    )
+    terminal_id = await terminals.create(python(program))
+    await until_printed(terminals, terminal_id, "ready")
+    with anyio.fail_after(1.0):
+        await terminals.kill(terminal_id)
+    assert await terminals.wait(terminal_id) == ExitStatus(signal="SIGKILL")
+
+
+async def test_a_kill_takes_the_children_along(terminals: LocalTerminals, word: str) -> None:
+    sleeper = f"{sys.executable} -c 'import time; time.sleep(1000)' {word}"
+    terminal_id = await terminals.create(line(f"{sleeper} & {sleeper} & wait"))
+    while len(processes_with(word)) < 3:  # the shell's line has it too
+        await anyio.sleep(0.005)
+    await terminals.kill(terminal_id)
+    await until_gone(word)
+
+
+# --- what a program gets -----------------------------------------------------------------------
+
+
+async def test_it_has_no_input_and_a_session_of_its_own(terminals: LocalTerminals) -> None:
+    assert await finish(terminals, line("cat; echo end")) == ("end\n", ExitStatus(exit_code=0))
+    alone = "import os; print(os.getpid() == os.getsid(0) == os.getpgrp(), os.getcwd())"
+    assert (await finish(terminals, python(alone)))[0] == f"True {os.path.realpath('/tmp')}\n"
+
+
+@pytest.mark.requirement("R-16")
+async def test_it_sees_no_key_of_ours(terminals: LocalTerminals, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "s3cret")
+    monkeypatch.setenv("GITHUB_TOKEN", "s3cret")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    text, _ = await finish(terminals, line("env"))
+    assert "s3cret" not in text
+    assert "PYTHONDONTWRITEBYTECODE=1" in text
+    assert "TERM=dumb" in text
+
+
+async def test_it_holds_none_of_our_files_open(terminals: LocalTerminals, tmp_path: Path) -> None:
+    with (tmp_path / "ours").open("w") as file:
+        os.set_inheritable(file.fileno(), True)
+        text, _ = await finish(terminals, python("import os; print(sorted(os.listdir('/proc/self/fd'))[:4])"))
+    assert text == "['0', '1', '2', '3']\n", "3 is the listing itself"
+
+
+async def test_both_outputs_arrive_in_order(terminals: LocalTerminals) -> None:
+    assert (await finish(terminals, line("echo 1; echo 2 >&2; echo 3; echo 4 >&2")))[0] == "1\n2\n3\n4\n"
+
+
+# --- output ------------------------------------------------------------------------------------
+
+
+async def test_output_is_seen_while_it_runs(terminals: LocalTerminals) -> None:
+    terminal_id = await terminals.create(python("import time; print('first', flush=True); time.sleep(1000)"))
+    assert await until_printed(terminals, terminal_id, "first") == "first\n"
+    assert (await terminals.output(terminal_id)).exit is None
+    await terminals.release(terminal_id)
+
+
+async def test_a_flood_without_a_newline_takes_little_memory(terminals: LocalTerminals) -> None:
+    flood = "import os\nfor _ in range(4000): os.write(1, b'x' * 65536)"  # 262 MB
+    before = _memory_bytes()
+    terminal_id = await terminals.create(python(flood, output_limit_bytes=100_000))
+    await terminals.wait(terminal_id)
+    grown = _memory_bytes() - before
+    output = await terminals.output(terminal_id)
+    assert (len(output.text), output.truncated) == (100_000, True)
+    assert grown < 20_000_000
+
+
+def _memory_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+async def test_bytes_that_are_no_text_do_no_harm(terminals: LocalTerminals) -> None:
+    text, _ = await finish(terminals, python(r"import os; os.write(1, b'caf\xe9 \x00\xff ok\xc3')"))
+    assert text == "caf\ufffd \0\ufffd ok\ufffd"
+
+
+# --- what cannot be run ------------------------------------------------------------------------
+
+SCRIPT = "no interpreter line"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (Command("no-such-program", (), "/tmp", ""), "no-such-program.*no such program"),
+        (Command("", (), "/tmp", ""), "No program"),
+        (Command("/etc", (), "/tmp", ""), "/etc.*not an executable"),
+        (Command("/dev/null", (), "/tmp", ""), "/dev/null.*chmod"),
+        (Command("/dev/null/x", (), "/tmp", ""), "/dev/null/x.*file, not a folder"),
+        (Command("ls", ("a\0b",), "/tmp", ""), "ls.*NUL"),
+        (Command("l\0s", (), "/tmp", ""), "NUL"),
+        (Command("ls", ("\ud800",), "/tmp", ""), "surrogate"),
+        (Command("ls", ("x" * 3_000_000,), "/tmp", ""), "too long"),
+        (Command("ls", (), "/no/such/place", ""), "/no/such/place.*does not exist"),
+        (Command("ls", (), "/dev/null", ""), "/dev/null.*does not exist"),
+        (Command("ls", (), "/tmp\0", ""), "does not exist"),
+        (Command("x" * 5000, (), "/tmp", ""), "was not run"),
+    ],
+)
+async def test_what_cannot_be_run_is_named_with_the_reason(terminals: LocalTerminals, command: Command, said: str) -> None:
+    with pytest.raises(ToolFailedError, match=said) as refused:
+        await terminals.create(command)
+    assert len(str(refused.value)) < 500
+    assert await terminals.create(line("true")) == "term-0", "nothing was started"
+
+
+async def test_a_file_that_is_no_program_is_named(terminals: LocalTerminals, tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text(SCRIPT)
+    script.chmod(0o755)
+    with pytest.raises(ToolFailedError, match="interpreter"):
+        await terminals.create(Command(str(script), (), "/tmp", ""))
+
+
+async def test_a_program_is_looked_up_from_its_own_directory(terminals: LocalTerminals, tmp_path: Path) -> None:
+    (tmp_path / "here.sh").write_text("#!/bin/sh\necho here\n")
+    (tmp_path / "here.sh").chmod(0o755)
+    assert (await finish(terminals, Command("./here.sh", (), str(tmp_path), "")))[0] == "here\n"
+
+
+async def test_there_is_a_limit_to_terminals(terminals: LocalTerminals, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "TERMINAL_LIMIT", 2)
+    first = await terminals.create(line("true"))
+    await terminals.create(line("true"))
+    with pytest.raises(ToolFailedError, match="release_terminal"):
+        await terminals.create(line("true"))
+    await terminals.release(first)
+    assert await terminals.create(line("true")) == "term-2"
+
+
+# --- nothing is left ---------------------------------------------------------------------------
+
+
+def sleeper(word: str) -> Command:
+    return python("import time; print('ready', flush=True); time.sleep(1000)", word)
+
+
+@pytest.mark.usefixtures("watching")
+@pytest.mark.parametrize("ending", ["normally", "by an error", "by a cancel", "by a cancel from outside"])
+async def test_leaving_leaves_no_process(word: str, ending: str) -> None:
+    async def session() -> None:
+        async with LocalTerminals() as terminals:
+            for _ in range(3):
+                await until_printed(terminals, await terminals.create(sleeper(word)), "ready")
+            assert len(processes_with(word)) == 3
+            if ending == "by an error":
+                raise KeyError("broken")
+            if ending == "by a cancel":
+                scope.cancel()
+                await anyio.sleep_forever()
+            if ending == "by a cancel from outside":
+                started.set()
+                await anyio.sleep_forever()
+
+    started = anyio.Event()
+    with anyio.fail_after(10):
+        if ending == "by an error":
+            with pytest.raises(KeyError, match="broken"):
+                await session()
+        elif ending == "by a cancel from outside":
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(session)
+                await started.wait()
+                tasks.cancel_scope.cancel()
+        else:
+            with anyio.CancelScope() as scope:
+                await session()
+    assert processes_with(word) == []
+
+
+async def test_leaving_is_quick_though_every_program_ignores_it(word: str) -> None:
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); time.sleep(1000)"
+    async with LocalTerminals() as terminals:
+        for _ in range(5):
+            await until_printed(terminals, await terminals.create(python(deaf, word)), "ready")
+        leaving = anyio.current_time()
+    assert anyio.current_time() - leaving < 2.0
+    assert processes_with(word) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="daemons are only found on Linux")
+async def test_leaving_finds_daemons_that_left_their_group(word: str) -> None:
+    daemon = (
+        "import os, time\n"
+        "told, tells = os.pipe()\n"
+        "if os.fork():\n"
+        "    os.read(told, 1)\n"  # it ends when the daemon has left its group
+        "    os._exit(0)\n"
+        "os.setsid()\n"
+        "if os.fork(): os._exit(0)\n"
+        "os.write(tells, b'x')\n"
+        "time.sleep(1000)\n"
+    )
+    async with LocalTerminals() as terminals:
+        with anyio.fail_after(10):
+            terminal_id = await terminals.create(python(daemon, word))
+            assert await terminals.wait(terminal_id) == ExitStatus(exit_code=0), "it is not held up"
+        await terminals.release(terminal_id)
+        assert len(processes_with(word)) == 1, "it lives as long as the session"
+    with anyio.fail_after(5):
+        await until_gone(word)
+
+
+async def test_another_session_s_programs_live_on(word: str) -> None:
+    async with LocalTerminals() as other:
+        theirs = await other.create(sleeper(word))
+        await until_printed(other, theirs, "ready")
+        async with LocalTerminals() as mine:
+            await until_printed(mine, await mine.create(sleeper(word)), "ready")
+        assert len(processes_with(word)) == 1
+        assert (await other.output(theirs)).exit is None
+
+
+async def test_those_who_wait_when_the_session_ends_hear_the_end(word: str) -> None:
+    heard: list[ExitStatus] = []
+
+    async def wait() -> None:
+        heard.append(await terminals.wait(terminal_id))
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            async with LocalTerminals() as terminals:
+                terminal_id = await terminals.create(sleeper(word))
+                tasks.start_soon(wait)
+                await anyio.wait_all_tasks_blocked()
+    assert heard == [ExitStatus(signal="SIGTERM")]
+
+
+async def test_a_cancel_while_it_starts_leaves_nothing(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    running, cancelled = threading.Event(), threading.Event()
+    really = module.start_process
+
+    def start(*arguments: object) -> ChildProcess:
+        process = really(*arguments)  # type: ignore[arg-type]
+        running.set()
+        assert cancelled.wait(10)
+        return process
+
+    monkeypatch.setattr(module, "start_process", start)
+    with anyio.fail_after(10):
+        async with LocalTerminals() as terminals:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(terminals.create, sleeper(word))
+                while not running.is_set():
+                    await anyio.sleep(0.005)
+                tasks.cancel_scope.cancel()
+                cancelled.set()
+            assert processes_with(word) == []
+            monkeypatch.undo()
+            assert await terminals.create(line("true")) == "term-0"
+
+
+async def test_a_release_that_is_cancelled_still_kills(word: str) -> None:
+    async with LocalTerminals() as terminals:
+        deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); time.sleep(1000)"
+        terminal_id = await terminals.create(python(deaf, word))
+        await until_printed(terminals, terminal_id, "ready")
+        with anyio.move_on_after(0.02):
+            await terminals.release(terminal_id)
+        with anyio.fail_after(5):
+            await until_gone(word)
+
+
+async def test_a_closed_session_starts_nothing() -> None:
+    terminals = LocalTerminals()
+    with pytest.raises(ToolFailedError, match="closed"):
+        await terminals.create(line("true"))
+    async with terminals:
+        pass
+    with pytest.raises(ToolFailedError, match="closed"):
+        await terminals.create(line("true"))
+
+
+async def test_many_short_programs_leave_no_descriptor_open(terminals: LocalTerminals) -> None:
+    await finish(terminals, line("true"))
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(30):
+        await finish(terminals, line("echo x"))
+    assert len(os.listdir("/proc/self/fd")) <= before
+
+
+async def test_a_program_that_cannot_be_killed_is_given_up(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    """As one that hangs in the kernel: here no signal reaches it until the test is done."""
+    monkeypatch.setattr(module, "TERM_GRACE_S", 0.05)
+    monkeypatch.setattr(module, "KILL_GRACE_S", 0.1)
+    monkeypatch.setattr(module, "kill_marked", lambda _mark: None)
+    monkeypatch.setattr(ChildProcess, "signal_group", lambda _self, _number: None)
+    started: list[ChildProcess] = []
+    really = module.start_process
+    monkeypatch.setattr(module, "start_process", lambda *given: started.append(really(*given)) or started[-1])
+    with anyio.fail_after(5):
+        async with LocalTerminals() as terminals:
+            await terminals.create(sleeper(word))
+    (process,) = started
+    os.killpg(process.pid, signal.SIGKILL)
+    process._popen.wait()
