@@ -46,7 +46,7 @@ def missing_reason() -> str | None:
 
 
 def must_be_present() -> bool:
-    """In CI, and wherever npm is installed, a missing schema is a failure and not a skip."""
+    """In CI a missing schema is a failure and not a skip."""
     return os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
 

@@ -131,6 +131,7 @@ class RawClient:
     _serving: dict[str, anyio.CancelScope] = field(factory=dict, init=False)
     _asked: dict[str, set[str]] = field(factory=dict, init=False)
     _last_id: int = field(default=0, init=False)
+    _stopped_reading: bool = field(default=False, init=False)
 
     async def __aenter__(self) -> Self:
         self.process = await anyio.open_process(self.command, env=self.env, cwd=self.cwd, start_new_session=True)
@@ -209,7 +210,7 @@ class RawClient:
                     await self._take(b"".join([*parts, line]))
                     parts = []
                 parts.append(rest)
-        if b"".join(parts):
+        if b"".join(parts) and not self._stopped_reading:
             self.log.add("agent", b"".join(parts))
         self.log.close()
 
@@ -303,7 +304,8 @@ class RawClient:
         await self.send({"jsonrpc": "2.0", "method": method, "params": params})
 
     def stop_reading(self) -> None:
-        """Leave the agent's lines in the pipe from now on (`reading.set()` goes on)."""
+        """Leave the agent's lines in the pipe from now on (`reading.set()` goes on); the last one may then be torn."""
+        self._stopped_reading = True
         self.reading = anyio.Event()
 
     async def close_stdin(self) -> None:

@@ -95,7 +95,7 @@ class PromptTurn(RunningTurn):
 
     async def _answer(self, events: TurnEvents) -> StopReason:
         instructions = await self.session.instructions.text()
-        if self.first and not await self._desk.offered() and self.session.tier is Tier.DEFAULT:
+        if self.first and self.session.tier is Tier.DEFAULT and not await self._desk.offered():
             await events.emit(TextDelta(NO_TOOLS_NOTICE))
         turn = Turn(self.id, self.session.id, self.prompt, instructions, self.session.turn_limits)
         return await self.session.engine.run(turn, tools=self._desk, events=events)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, cast
@@ -20,6 +19,7 @@ from punie.adapters.acp.agent import AcpAgent
 from punie.adapters.acp.jsonrpc import Connection
 from punie.adapters.acp.stdio import MAX_LINE_BYTES, FdTransport, claim_stdin, claim_stdout
 from punie.bootstrap.logs import start_logging
+from punie.bootstrap.signals import watch_signals
 from punie.bootstrap.warm_up import WarmUp
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 EXIT_DONE = 0
 EXIT_USAGE = 2
-_EXIT_OF = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
 class AcpMode:
@@ -83,10 +82,12 @@ class AcpMode:
         await self._hung_up.wait()
 
     async def _watch_signals(self, connection: Connection, watching: anyio.CancelScope) -> None:
-        with watching, anyio.open_signal_receiver(*_EXIT_OF) as signals:
-            async for number in signals:
-                self._exit_code = _EXIT_OF[number]
-                connection.stop()
+        def stop(exit_code: int) -> None:
+            self._exit_code = exit_code
+            connection.stop()
+
+        with watching:
+            await watch_signals(stop)
 
 
 async def serve(

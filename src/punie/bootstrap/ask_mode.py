@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import signal
 import sys
 from collections.abc import Mapping
 from functools import partial
@@ -22,6 +21,7 @@ from punie.adapters.console.pipe import Pipe
 from punie.application.agent import PunieAgent
 from punie.bootstrap.lifespan import Process
 from punie.bootstrap.logs import start_logging
+from punie.bootstrap.signals import watch_signals
 from punie.domain.content import Prompt
 from punie.domain.discovery import ClientCapabilities
 from punie.domain.display import display_safe
@@ -34,7 +34,6 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_DENIED = 3
 EXIT_MODEL = 4
-_EXIT_OF_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
 _EXIT_OF_KIND = {
     EngineErrorKind.CONFIGURATION: EXIT_USAGE,
     EngineErrorKind.AUTH: EXIT_MODEL,
@@ -58,7 +57,7 @@ class AskMode:
     _tally: DenialTally = field(factory=DenialTally, init=False)
     _out: Pipe = field(factory=lambda: Pipe(sys.stdout), init=False)
     _lines: JsonLinesSink = field(init=False)
-    _signal: signal.Signals | None = field(default=None, init=False)
+    _interrupted: int | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._lines = JsonLinesSink(self._out, encode_update, self._tally)
@@ -100,10 +99,11 @@ class AskMode:
         return Peer(ClientCapabilities(), broker, events)
 
     async def _watch_signals(self, agent: PunieAgent, session_id: str) -> None:
-        with anyio.open_signal_receiver(*_EXIT_OF_SIGNAL) as signals:
-            async for number in signals:
-                self._signal = number
-                agent.cancel(session_id)
+        def stop(exit_code: int) -> None:
+            self._interrupted = exit_code
+            agent.cancel(session_id)
+
+        await watch_signals(stop)
 
     def _ended(self, report: TurnReport) -> int:
         code = self._exit_code(report.stop_reason)
@@ -120,8 +120,8 @@ class AskMode:
         return code
 
     def _exit_code(self, reason: StopReason) -> int:
-        if self._signal is not None:
-            return _EXIT_OF_SIGNAL[self._signal]
+        if self._interrupted is not None:
+            return self._interrupted
         if reason is not StopReason.END_TURN:
             return EXIT_FAILED
         return EXIT_DENIED if self._tally.denied_last else 0

@@ -13,7 +13,7 @@ DIRECT = "direct"
 SCRIPT_PREFIX = "script:"
 
 NOTICE = (
-    "No model is configured, so your words are commands (try /help). To use a model, set PUNIE_MODEL, or model in the "
+    "No model is in use, so your words are commands (try /help). To use a model, set PUNIE_MODEL, or model in the "
     "settings, to a name such as openai-chat:gpt-5 and put its key into the environment."
 )
 

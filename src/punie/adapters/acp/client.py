@@ -40,11 +40,19 @@ class _ClientSide:
     session_id: str
 
     async def _ask(
-        self, what: str, method: str, params: dict[str, object], on_late: Callable[[Raw], None] | None = None
+        self,
+        what: str,
+        method: str,
+        params: dict[str, object],
+        on_late: Callable[[Raw], None] | None = None,
+        *,
+        withdraw: bool = True,
     ) -> Raw:
         """A request whose failure the model may read: `what` completes "The client could not ..."."""
         try:
-            return await self.connection.request(method, {"sessionId": self.session_id, **params}, on_late=on_late)
+            return await self.connection.request(
+                method, {"sessionId": self.session_id, **params}, on_late=on_late, withdraw=withdraw
+            )
         except RpcError as error:
             if error.code == RESOURCE_NOT_FOUND and "terminalId" in params:
                 raise UnknownTerminalError(str(params["terminalId"])) from error
@@ -111,7 +119,10 @@ class AcpTerminals(_ClientSide, Terminals):
         await self._ask(f"stop terminal {terminal_id}", "terminal/kill", _terminal(terminal_id))
 
     async def release(self, terminal_id: str) -> None:
-        await self._ask(f"release terminal {terminal_id}", "terminal/release", _terminal(terminal_id))
+        # Never taken back: a client that drops a cancelled release would keep the program (A-09).
+        await self._ask(
+            f"release terminal {terminal_id}", "terminal/release", _terminal(terminal_id), withdraw=False
+        )
 
     def _release_late(self, answer: Raw) -> None:
         """The call was cancelled while the client was starting the program, and it started all the same."""

@@ -105,10 +105,13 @@ class Connection:
 
     # -- what we ask of the peer -----------------------------------------------------------------------------------
 
-    async def request(self, method: str, params: object, *, on_late: Callable[[Raw], None] | None = None) -> Raw:
+    async def request(
+        self, method: str, params: object, *, on_late: Callable[[Raw], None] | None = None, withdraw: bool = True
+    ) -> Raw:
         """Send a request and wait for its result. The deadline is the caller's.
 
-        When the awaiting scope is cancelled the peer is told so with `$/cancel_request`. The peer may have succeeded
+        When the awaiting scope is cancelled the peer is told so with `$/cancel_request`, unless `withdraw` is False: a
+        request that cleans up stands, whether or not anybody still waits for its answer. The peer may have succeeded
         all the same: then `on_late` is called, once and synchronously, with the result that came too late, so that what
         it created can be released; without `on_late` a late answer is dropped.
 
@@ -126,7 +129,7 @@ class Connection:
         try:
             await call.answered.wait()
         except BaseException:
-            if self._pending.abandon(call):
+            if self._pending.abandon(call) and withdraw:
                 self.post(CANCEL_REQUEST, {"requestId": call.id})
             raise
         if isinstance(call.outcome, Raw):

@@ -120,7 +120,7 @@ async def test_a_kill_asks_first(terminals: LocalTerminals) -> None:
         "time.sleep(1000)\n"
     )
     terminal_id = await terminals.create(python(polite))
-    await until_printed(terminals, terminal_id, "ready")
+    await until_printed(terminals, terminal_id, "ready\n")
     await terminals.kill(terminal_id)
     assert await terminals.wait(terminal_id) == ExitStatus(exit_code=9)
     assert (await terminals.output(terminal_id)).text == "ready\ntidied\n"
@@ -135,7 +135,7 @@ async def test_a_kill_does_not_ask_for_ever(terminals: LocalTerminals, how: str)
         f"print('ready', flush=True); {stop}; time.sleep(1000)"
     )
     terminal_id = await terminals.create(python(program))
-    await until_printed(terminals, terminal_id, "ready")
+    await until_printed(terminals, terminal_id, "ready\n")
     with anyio.fail_after(1.0):
         await terminals.kill(terminal_id)
     assert await terminals.wait(terminal_id) == ExitStatus(signal="SIGKILL")
@@ -186,7 +186,7 @@ async def test_both_outputs_arrive_in_order(terminals: LocalTerminals) -> None:
 
 async def test_output_is_seen_while_it_runs(terminals: LocalTerminals) -> None:
     terminal_id = await terminals.create(python("import time; print('first', flush=True); time.sleep(1000)"))
-    assert await until_printed(terminals, terminal_id, "first") == "first\n"
+    assert await until_printed(terminals, terminal_id, "first\n") == "first\n"
     assert (await terminals.output(terminal_id)).exit is None
     await terminals.release(terminal_id)
 
@@ -278,7 +278,7 @@ async def test_leaving_leaves_no_process(word: str, ending: str) -> None:
     async def session() -> None:
         async with LocalTerminals() as terminals:
             for _ in range(3):
-                await until_printed(terminals, await terminals.create(sleeper(word)), "ready")
+                await until_printed(terminals, await terminals.create(sleeper(word)), "ready\n")
             assert len(processes_with(word)) == 3
             if ending == "by an error":
                 raise KeyError("broken")
@@ -309,7 +309,7 @@ async def test_leaving_is_quick_though_every_program_ignores_it(word: str) -> No
     deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); time.sleep(1000)"
     async with LocalTerminals() as terminals:
         for _ in range(5):
-            await until_printed(terminals, await terminals.create(python(deaf, word)), "ready")
+            await until_printed(terminals, await terminals.create(python(deaf, word)), "ready\n")
         leaving = anyio.current_time()
     assert anyio.current_time() - leaving < 2.0
     assert processes_with(word) == []
@@ -341,9 +341,9 @@ async def test_leaving_finds_daemons_that_left_their_group(word: str) -> None:
 async def test_another_session_s_programs_live_on(word: str) -> None:
     async with LocalTerminals() as other:
         theirs = await other.create(sleeper(word))
-        await until_printed(other, theirs, "ready")
+        await until_printed(other, theirs, "ready\n")
         async with LocalTerminals() as mine:
-            await until_printed(mine, await mine.create(sleeper(word)), "ready")
+            await until_printed(mine, await mine.create(sleeper(word)), "ready\n")
         assert len(processes_with(word)) == 1
         assert (await other.output(theirs)).exit is None
 
@@ -391,7 +391,7 @@ async def test_a_release_that_is_cancelled_still_kills(word: str) -> None:
     async with LocalTerminals() as terminals:
         deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); time.sleep(1000)"
         terminal_id = await terminals.create(python(deaf, word))
-        await until_printed(terminals, terminal_id, "ready")
+        await until_printed(terminals, terminal_id, "ready\n")
         with anyio.move_on_after(0.02):
             await terminals.release(terminal_id)
         with anyio.fail_after(5):

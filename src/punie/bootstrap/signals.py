@@ -1,0 +1,20 @@
+"""SIGINT and SIGTERM, and the exit codes that say so (INTERFACES.md section 1)."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable
+
+import anyio
+
+EXIT_OF_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
+
+
+async def watch_signals(act: Callable[[int], None]) -> None:
+    """Hand the exit code of each signal to `act`, until cancelled. On Windows there is nothing to watch this way."""
+    if sys.platform == "win32":
+        return
+    with anyio.open_signal_receiver(*EXIT_OF_SIGNAL) as signals:
+        async for number in signals:
+            act(EXIT_OF_SIGNAL[number])
