@@ -9,6 +9,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from tests.bench.client import Broken
 from tests.bench.corridor import new_session, script_engine
@@ -43,7 +44,10 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--only", action="append", choices=list(MEASUREMENTS), help="this measurement (repeatable)")
     parser.add_argument("--product", help="the command to measure instead of this tree's `python -m punie`")
-    return parser.parse_args(argv)
+    options = parser.parse_args(argv)
+    if options.cpu and not Path("/proc/self/schedstat").exists():
+        parser.error("--cpu needs /proc/PID/schedstat, which this system does not have")
+    return options
 
 
 def _measure(world: World, names: Sequence[str]) -> tuple[list[Row], dict[str, str]]:

@@ -65,7 +65,7 @@ class TerminalsBench(ABC):
         """A program that runs until it is killed."""
 
 
-# ------------------------------------------------------------------------------------------------------------ workspaces
+# --- workspaces --------------------------------------------------------------------------------
 
 
 @define(slots=False)
@@ -107,7 +107,7 @@ async def fake_workspace(_folder: Path) -> AsyncIterator[FakeWorkspaceBench]:
     yield FakeWorkspaceBench()
 
 
-# ------------------------------------------------------------------------------------------------------------- terminals
+# --- terminals ---------------------------------------------------------------------------------
 
 
 @define(slots=False)
@@ -116,7 +116,7 @@ class LocalTerminalsBench(TerminalsBench):
     cwd: str
 
     def printing(self, output: str, *, exit_code: int = 0, output_limit_bytes: int = 1_000_000) -> Command:
-        program = f"import sys; sys.stdout.write({output!r}); sys.exit({exit_code})"
+        program = f"import sys; sys.stdout.buffer.write({output.encode()!r}); sys.exit({exit_code})"
         return Command(sys.executable, ("-c", program), self.cwd, "print", output_limit_bytes)
 
     def running(self) -> Command:
@@ -147,7 +147,7 @@ async def fake_terminals(_folder: Path) -> AsyncIterator[FakeTerminalsBench]:
     yield FakeTerminalsBench()
 
 
-# ---------------------------------------------------------------------------------- what is only ever on a disk, so far
+# --- what is only ever on a disk, so far -------------------------------------------------------
 
 
 @define

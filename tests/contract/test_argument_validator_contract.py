@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -112,7 +111,11 @@ def test_numbers_keep_their_size(validator: ArgumentValidator) -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), "\ud800", {"\ud800": 1}])
 def test_what_is_no_json_raises_nothing(validator: ArgumentValidator, value: Any) -> None:
-    for schema in (of_value({"type": "number"}), of_value({"enum": ["a"]}), of_value({"type": "string", "minLength": 1})):
+    for schema in (
+        of_value({"type": "number"}),
+        of_value({"enum": ["a"]}),
+        of_value({"type": "string", "minLength": 1}),
+    ):
         assert isinstance(problems(validator, schema, {"value": value}), tuple)
 
 
@@ -126,7 +129,9 @@ def test_deep_arguments_are_followed(validator: ArgumentValidator) -> None:
 
 
 @pytest.mark.requirement("INTERFACES-3")
-@pytest.mark.parametrize("draft", [None, "http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2019-09/schema"])
+@pytest.mark.parametrize(
+    "draft", [None, "http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2019-09/schema"]
+)
 def test_format_is_not_asserted(validator: ArgumentValidator, draft: str | None) -> None:
     schema = of_value({"type": "string", "format": "email"}) | ({"$schema": draft} if draft else {})
     assert problems(validator, schema, {"value": "not an address"}) == ()
@@ -162,7 +167,10 @@ USABLE: list[dict[str, Any]] = [
     {"$ref": "https://example.com/a", "$defs": {"a": {"$id": "https://example.com/a", "type": "object"}}},
     {"$dynamicRef": "#node", "$dynamicAnchor": "node"},
     {"properties": {"a": {"enum": [{"$ref": "https://example.com/x"}], "default": {"$ref": "file:///x"}}}},
-    {"$schema": "http://json-schema.org/draft-04/schema#", "properties": {"a": {"exclusiveMinimum": True, "minimum": 1}}},
+    {
+        "$schema": "http://json-schema.org/draft-04/schema#",
+        "properties": {"a": {"exclusiveMinimum": True, "minimum": 1}},
+    },
     {"$schema": "http://json-schema.org/draft-06/schema#"},
     {"$schema": "http://json-schema.org/draft-07/schema", "definitions": {"a": {}}},
     {"$schema": "https://json-schema.org/draft/2019-09/schema"},
@@ -205,7 +213,14 @@ def test_a_schema_that_refers_to_another_document_is_refused_and_nothing_is_read
 @pytest.mark.requirement("INTERFACES-3")
 @pytest.mark.parametrize(
     "draft",
-    ["https://example.com/mine", "http://json-schema.org/draft-03/schema#", "http://json-schema.org/schema#", "draft-07", 7, None],
+    [
+        "https://example.com/mine",
+        "http://json-schema.org/draft-03/schema#",
+        "http://json-schema.org/schema#",
+        "draft-07",
+        7,
+        None,
+    ],
 )
 def test_an_unknown_draft_is_refused(validator: ArgumentValidator, draft: Any) -> None:
     problem = validator.schema_problem(freeze_object({"$schema": draft, "type": "object"}))
@@ -296,8 +311,8 @@ objects = st.dictionaries(keywords, json_values, max_size=5)
 
 
 @pytest.fixture(scope="module")
-def lasting() -> Iterator[ArgumentValidator]:
-    yield JsonSchemaRsValidator()
+def lasting() -> ArgumentValidator:
+    return JsonSchemaRsValidator()
 
 
 @given(schema=objects, arguments=objects)

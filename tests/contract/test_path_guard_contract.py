@@ -24,7 +24,9 @@ async def located(bench: GuardBench, path: Path | str) -> Location:
     return await bench.guard.locate(str(path))
 
 
-@pytest.mark.parametrize("path", ["a.py", "./a.py", "deep/er/a.py", "deep/../a.py", "deep//a.py", "~/a.py", "~", "a\nb"])
+@pytest.mark.parametrize(
+    "path", ["a.py", "./a.py", "deep/er/a.py", "deep/../a.py", "deep//a.py", "~/a.py", "~", "a\nb"]
+)
 async def test_a_relative_path_is_taken_from_the_working_directory(bench: GuardBench, path: str) -> None:
     assert await located(bench, path) == Location(os.path.normpath(bench.root / "work" / path), inside=True)
 
@@ -36,7 +38,8 @@ async def test_the_root_itself_is_inside(bench: GuardBench) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["../..", "../../outside/file.txt", "/", "/etc/passwd", "../../repo-evil/a.py", "missing/../../../x", "//etc/x"]
+    "path",
+    ["../..", "../../outside/file.txt", "/", "/etc/passwd", "../../repo-evil/a.py", "missing/../../../x", "//etc/x"],
 )
 async def test_what_leads_out_is_outside(bench: GuardBench, path: str) -> None:
     where = await located(bench, path)
@@ -52,7 +55,9 @@ async def test_a_sibling_whose_name_begins_like_the_root_is_outside(bench: Guard
 
 @pytest.mark.parametrize("kind", ["absolute", "relative", "through another link"])
 @pytest.mark.parametrize("tail", ["", "file.txt", "new/deep/file.txt"])
-async def test_a_link_that_leads_out_is_outside_whatever_comes_after_it(bench: GuardBench, kind: str, tail: str) -> None:
+async def test_a_link_that_leads_out_is_outside_whatever_comes_after_it(
+    bench: GuardBench, kind: str, tail: str
+) -> None:
     link = bench.root / "work" / "link"
     if kind == "absolute":
         link.symlink_to(bench.outside)

@@ -17,7 +17,7 @@ from punie.application.call_card import CallCard
 from punie.application.session_tool import CallContext, PreparedCall, SessionTool
 from punie.application.toolbox import Toolbox
 from punie.domain.catalog import ToolCatalog
-from punie.domain.display import display_safe, one_line
+from punie.domain.display import display_exact, one_line
 from punie.domain.errors import ArgumentsRefusedError, InternalFault, OutsideWorkspaceError, ToldToModel
 from punie.domain.events import PermissionSettled
 from punie.domain.execution import cut
@@ -193,7 +193,7 @@ class TurnDesk(ToolDoor):
             raise
         located = [await self.desk.guard.locate(path) for path in tool.paths(arguments)]
         await card.announce(
-            title=display_safe(tool.title(arguments)),
+            title=display_exact(tool.title(arguments)),
             kind=tool.descriptor.kind,
             locations=tuple(where.path for where in located),
             raw_input=call.arguments,
@@ -234,9 +234,9 @@ class TurnDesk(ToolDoor):
             session_id=self.desk.session_id,
             call_id=request.context.call_id,
             tool=request.call.name,
-            title=display_safe(request.tool.title(request.arguments)),
+            title=display_exact(request.tool.title(request.arguments)),
             kind=request.tool.descriptor.kind,
-            reason=display_safe(asking.reason),
+            reason=display_exact(asking.reason),
             options=asking.options,
             locations=tuple(where.path for where in request.context.locations),
             diffs=prepared.diffs,

@@ -28,24 +28,97 @@ from punie.application.toolbox import Toolbox
 from punie.application.tools.shell_info import ShellInfo
 from punie.bootstrap.settings import Settings
 from punie.domain.session import SessionSpec
-from punie.ports.engine import Engine, EngineSession
+from punie.ports.engine import Engine
 from punie.ports.peer import Peer
 
 
-def _ledgers(*ledgers: TerminalLedger | None) -> tuple[TerminalLedger, ...]:
-    return tuple(ledger for ledger in ledgers if ledger is not None)
+def _guard(spec: SessionSpec) -> LocalPathGuard:
+    return LocalPathGuard(spec.roots, spec.cwd)
+
+
+def _local(
+    spec: SessionSpec, guard: LocalPathGuard, terminals: LocalTerminals, shell: ShellInfo, log: logging.Logger
+) -> LocalServices:
+    return LocalServices(
+        workspace=LocalWorkspace(guard),
+        ledger=TerminalLedger(terminals, log),
+        tree=LocalFileTree(guard, spec.roots),
+        repository=DulwichRepository(spec.cwd, spec.roots),
+        shell=shell,
+    )
 
 
 def _client_ledger(peer: Peer, log: logging.Logger) -> TerminalLedger | None:
     return None if peer.terminals is None else TerminalLedger(peer.terminals, log)
 
 
-def _open(engine: Engine, session_id: str) -> EngineSession:
-    return engine.open(session_id)
+def _toolbox(
+    session_id: str,
+    peer: Peer,
+    settings: Settings,
+    validator: JsonSchemaRsValidator,
+    clock: LocalClock,
+    assemble: AssembleTools,
+    log: logging.Logger,
+) -> Toolbox:
+    discover = DiscoverTools(session_id, peer.capabilities, peer.catalog, validator, clock, settings.local_tools, log)
+    return Toolbox(discover, assemble, settings.disabled_tools)
+
+
+def _desk(  # noqa: PLR0917 - one argument a dependency
+    session_id: str,
+    spec: SessionSpec,
+    peer: Peer,
+    settings: Settings,
+    toolbox: Toolbox,
+    guard: LocalPathGuard,
+    validator: JsonSchemaRsValidator,
+    clock: LocalClock,
+    log: logging.Logger,
+) -> ToolDesk:
+    return ToolDesk(
+        session_id=session_id,
+        cwd=spec.cwd,
+        roots=spec.roots,
+        toolbox=toolbox,
+        guard=guard,
+        validator=validator,
+        broker=peer.broker,
+        events=peer.events,
+        clock=clock,
+        limits=settings.limits,
+        log=log,
+    )
+
+
+def _session(  # noqa: PLR0917 - one argument a dependency
+    session_id: str,
+    spec: SessionSpec,
+    settings: Settings,
+    desk: ToolDesk,
+    engine: Engine,
+    guard: LocalPathGuard,
+    local: LocalServices,
+    client_ledger: TerminalLedger | None,
+    log: logging.Logger,
+) -> LiveSession:
+    return LiveSession(
+        id=session_id,
+        desk=desk,
+        engine=engine.open(session_id),
+        instructions=Instructions(spec.cwd, LocalProjectNotes(guard, spec.cwd)),
+        ledgers=(local.ledger,) if client_ledger is None else (client_ledger, local.ledger),
+        turn_limits=settings.turn_limits,
+        log=log,
+    )
 
 
 class SessionContainer(containers.DeclarativeContainer):
-    """Everything of one session; lives as long as it. `lifecycle` is entered in order and left in reverse."""
+    """Everything of one session; lives as long as it. `lifecycle` is entered in order and left in reverse.
+
+    Each provider calls a function above, whose arguments the type checker sees; a chain of attribute providers would
+    be copied for every session as well.
+    """
 
     session_id = providers.Dependency(instance_of=str)
     spec = providers.Dependency(instance_of=SessionSpec)
@@ -57,49 +130,14 @@ class SessionContainer(containers.DeclarativeContainer):
 
     clock = providers.Singleton(LocalClock)
     validator = providers.Singleton(JsonSchemaRsValidator)
-    guard = providers.Singleton(LocalPathGuard, spec.provided.roots, spec.provided.cwd)
-    notes = providers.Singleton(LocalProjectNotes, guard, spec.provided.cwd)
+    guard = providers.Singleton(_guard, spec)
     terminals = providers.Singleton(LocalTerminals)
-    local_ledger = providers.Singleton(TerminalLedger, terminals, log)
+    local = providers.Singleton(_local, spec, guard, terminals, shell, log)
     client_ledger = providers.Singleton(_client_ledger, peer, log)
-    local = providers.Singleton(
-        LocalServices,
-        workspace=providers.Singleton(LocalWorkspace, guard),
-        ledger=local_ledger,
-        tree=providers.Singleton(LocalFileTree, guard, spec.provided.roots),
-        repository=providers.Singleton(DulwichRepository, spec.provided.cwd, spec.provided.roots),
-        shell=shell,
-    )
-    discover = providers.Singleton(
-        DiscoverTools, session_id, peer.provided.capabilities, peer.provided.catalog, validator, clock,
-        settings.provided.local_tools, log,
-    )  # fmt: skip
     assemble = providers.Singleton(AssembleTools, session_id, peer, local, client_ledger, log)
-    toolbox = providers.Singleton(Toolbox, discover, assemble, settings.provided.disabled_tools)
-    desk = providers.Singleton(
-        ToolDesk,
-        session_id=session_id,
-        cwd=spec.provided.cwd,
-        roots=spec.provided.roots,
-        toolbox=toolbox,
-        guard=guard,
-        validator=validator,
-        broker=peer.provided.broker,
-        events=peer.provided.events,
-        clock=clock,
-        limits=settings.provided.limits,
-        log=log,
-    )
-    session = providers.Singleton(
-        LiveSession,
-        id=session_id,
-        desk=desk,
-        engine=providers.Singleton(_open, engine, session_id),
-        instructions=providers.Singleton(Instructions, spec.provided.cwd, notes),
-        ledgers=providers.Singleton(_ledgers, client_ledger, local_ledger),
-        turn_limits=settings.provided.turn_limits,
-        log=log,
-    )
+    toolbox = providers.Singleton(_toolbox, session_id, peer, settings, validator, clock, assemble, log)
+    desk = providers.Singleton(_desk, session_id, spec, peer, settings, toolbox, guard, validator, clock, log)
+    session = providers.Singleton(_session, session_id, spec, settings, desk, engine, guard, local, client_ledger, log)
     lifecycle = providers.List(terminals, session)
 
 

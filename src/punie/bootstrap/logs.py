@@ -38,6 +38,8 @@ def start_logging(environ: Mapping[str, str], log_file: str | None) -> logging.L
     handler.setFormatter(_SafeFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     level = logging.getLevelNamesMapping().get(environ.get("PUNIE_LOG_LEVEL", "INFO").upper(), logging.INFO)
     log = logging.getLogger("punie")
+    for former in log.handlers:
+        former.close()
     log.handlers[:] = [handler]
     log.setLevel(level)
     log.propagate = False

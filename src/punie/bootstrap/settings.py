@@ -59,11 +59,18 @@ def _names(value: object) -> tuple[str, ...]:
 def _positive(value: object) -> float:
     try:
         number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else 0.0
-    except ValueError:
+    except (ValueError, OverflowError):
         number = 0.0
     if not 0 < number < float("inf"):
         raise ValueError("expected a number above zero")
     return number
+
+
+def _whole(value: object) -> int:
+    number = _positive(value)
+    if not number.is_integer():
+        raise ValueError("expected a whole number above zero")
+    return int(number)
 
 
 _KEYS: Mapping[str, Callable[[object], object]] = {
@@ -71,11 +78,11 @@ _KEYS: Mapping[str, Callable[[object], object]] = {
     "tools.local": _local,
     "tools.disabled": _names,
     "limits.time_s": _positive,
-    "limits.output_bytes": _positive,
-    "turn.max_requests": _positive,
+    "limits.output_bytes": _whole,
+    "turn.max_requests": _whole,
 }
 _PER_TOOL = "limits.tools."
-_TIGHTEN_BY_LESS = ("limits.", "turn.")
+_LOOSENESS = (LocalTools.NEVER, LocalTools.AUTO, LocalTools.ALWAYS)
 
 
 def variable_of(key: str) -> str:
@@ -98,12 +105,17 @@ def load_settings(environ: Mapping[str, str], flags: Mapping[str, str | None], c
 
 
 def _parser(key: str, source: str) -> Callable[[object], object]:
-    parse = _KEYS.get(key)
-    if parse is None and key.startswith(_PER_TOOL) and key.endswith((".time_s", ".output_bytes")):
-        parse = _positive
+    tool, bound = _tool_and_bound(key)
+    parse = _KEYS.get(f"limits.{bound}" if tool else key)
     if parse is None:
         raise SettingsError(source, f"{key} is not a setting of this version")
     return parse
+
+
+def _tool_and_bound(key: str) -> tuple[str, str]:
+    """The tool and the bound of `limits.tools.NAME.BOUND`; no tool for any other key."""
+    tool, _, bound = key.removeprefix(_PER_TOOL).rpartition(".") if key.startswith(_PER_TOOL) else ("", "", "")
+    return tool, bound
 
 
 def _take(found: dict[str, tuple[object, str]], values: Mapping[str, object], source: str) -> None:
@@ -116,44 +128,49 @@ def _take(found: dict[str, tuple[object, str]], values: Mapping[str, object], so
 
 def _tighten(found: dict[str, tuple[object, str]], values: Mapping[str, object], source: str) -> None:
     """Take from a project's file what makes the session stricter; the rest is left out, and said."""
-    stricter: dict[str, tuple[object, str]] = {}
-    _take(stricter, values, source)
-    for key, (value, _) in stricter.items():
+    given: dict[str, tuple[object, str]] = {}
+    _take(given, values, source)
+    before = _settings(found)
+    for key, (value, _) in given.items():
         if key == "tools.disabled":
-            before = found.get(key, ((), ""))[0]
-            found[key] = ((*_names(before), *_names(value)), source)
-        elif (key == "tools.local" and value is LocalTools.NEVER) or _is_less(key, value, found):
+            found[key] = ((*before.disabled_tools, *_names(value)), source)
+        elif _is_stricter(key, value, before):
             found[key] = (value, source)
         else:
             _log.warning("%s: %s is left out: a project's settings may only tighten", source, key)
 
 
-def _is_less(key: str, value: object, found: Mapping[str, tuple[object, str]]) -> bool:
-    if not key.startswith(_TIGHTEN_BY_LESS):
-        return False
-    general = key if not key.startswith(_PER_TOOL) else f"limits.{key.rpartition('.')[2]}"
-    now = found.get(key) or found.get(general)
-    bound = _positive(now[0]) if now is not None else _DEFAULTS[general]
-    return _positive(value) < bound
+def _is_stricter(key: str, value: object, before: Settings) -> bool:
+    if key == "tools.local":
+        return _LOOSENESS.index(_local(value)) < _LOOSENESS.index(before.local_tools)
+    now = _bound_of(key, before)
+    return now is not None and _positive(value) < now
 
 
-_DEFAULTS: Mapping[str, float] = {
-    "limits.time_s": CallLimits().time_s,
-    "limits.output_bytes": CallLimits().output_bytes,
-    "turn.max_requests": TurnLimits().max_requests,
-}
+def _bound_of(key: str, settings: Settings) -> float | None:
+    """The number in force for a key of bounds; None for a key that has none."""
+    tool, bound = _tool_and_bound(key)
+    limits = settings.limits.of(tool) if tool else settings.limits.general
+    in_force = {
+        "limits.time_s": limits.time_s,
+        "limits.output_bytes": limits.output_bytes,
+        "turn.max_requests": settings.turn_limits.max_requests,
+    }
+    return in_force.get(f"limits.{bound}" if tool else key)
 
 
 def _settings(found: Mapping[str, tuple[object, str]]) -> Settings:
     values = {key: value for key, (value, _) in found.items()}
     general = CallLimits(
-        _positive(values.get("limits.time_s", _DEFAULTS["limits.time_s"])),
-        int(_positive(values.get("limits.output_bytes", _DEFAULTS["limits.output_bytes"]))),
+        _positive(values.get("limits.time_s", CallLimits().time_s)),
+        _whole(values.get("limits.output_bytes", CallLimits().output_bytes)),
     )
     by_tool: dict[str, dict[str, float]] = {}
+    if "limits.output_bytes" in values:
+        by_tool["read_file"] = {"output_bytes": general.output_bytes}  # said in so many words, it holds for files too
     for key, value in values.items():
-        if key.startswith(_PER_TOOL):
-            tool, _, bound = key.removeprefix(_PER_TOOL).rpartition(".")
+        tool, bound = _tool_and_bound(key)
+        if tool:
             by_tool.setdefault(tool, {})[bound] = _positive(value)
     model = values.get("model")
     return Settings(
@@ -161,6 +178,6 @@ def _settings(found: Mapping[str, tuple[object, str]]) -> Settings:
         local_tools=_local(values.get("tools.local", LocalTools.AUTO)),
         disabled_tools=frozenset(_names(values.get("tools.disabled", ()))),
         limits=Limits(general, MappingProxyType(by_tool)),
-        turn_limits=TurnLimits(int(_positive(values.get("turn.max_requests", TurnLimits().max_requests)))),
+        turn_limits=TurnLimits(_whole(values.get("turn.max_requests", TurnLimits().max_requests))),
         origins=MappingProxyType({key: source for key, (_, source) in found.items()}),
     )

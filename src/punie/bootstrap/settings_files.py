@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -35,11 +38,8 @@ def read_settings(path: Path) -> Mapping[str, object]:
     Raises `SettingsError` for anything else that keeps it from being read: the door stays closed.
     """
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except FileNotFoundError:
-        return {}
-    except NotADirectoryError:
+        data = _bytes_of(path)
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         raise SettingsError(str(path), error.strerror or "it cannot be read") from error
@@ -47,8 +47,18 @@ def read_settings(path: Path) -> Mapping[str, object]:
         raise SettingsError(str(path), f"it is larger than {MAX_FILE_BYTES} bytes")
     try:
         return dict(_flat(tomllib.loads(data.decode("utf-8"))))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
+        # Beside its own error, tomllib lets through what int() says of numbers with thousands of digits.
         raise SettingsError(str(path), f"it is not valid TOML ({error})") from error
+
+
+def _bytes_of(path: Path) -> bytes:
+    # A project brings its own file, and a pipe in its place must not hold up the whole process.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode) and str(path) != os.devnull:
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        return file.read(MAX_FILE_BYTES + 1)
 
 
 def _flat(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:

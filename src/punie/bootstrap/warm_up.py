@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from types import TracebackType
 
 import anyio
 from anyio import from_thread
@@ -16,9 +17,15 @@ class _Job:
     def __init__(self, work: Callable[[], object]) -> None:
         self.work = work
         self.result: object = None
-        self.error: BaseException | None = None
+        self.error: Exception | None = None
+        self.trace: TracebackType | None = None
         self.done = False
         self.waiters: list[tuple[EventLoopToken, anyio.Event]] = []
+
+    def fail(self, error: BaseException) -> None:
+        """Keep what went wrong. A library that wants to end the process ends the job, not whoever waits for it."""
+        self.error = error if isinstance(error, Exception) else RuntimeError(f"it ended with {error!r}")
+        self.trace = error.__traceback__
 
 
 class WarmUp:
@@ -50,15 +57,16 @@ class WarmUp:
         if not job.done:
             await ready.wait()
         if job.error is not None:
-            raise job.error
+            # Each raising starts from the same trace: it would grow by every session that asks, and keep them alive.
+            raise job.error.with_traceback(job.trace)
         return job.result
 
     def _work(self) -> None:
         for job in self._jobs.values():
             try:
                 job.result = job.work()
-            except Exception as error:  # noqa: BLE001 - handed to whoever waits, at the turn or at the wire
-                job.error = error
+            except BaseException as error:  # noqa: BLE001 - handed to whoever waits, at the turn or at the wire
+                job.fail(error)
             with self._lock:
                 job.done = True
                 waiters, job.waiters = job.waiters, []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import sys
 from collections.abc import Callable, Iterator
 from typing import TextIO
@@ -11,11 +12,13 @@ import anyio.to_thread
 from attrs import field, frozen
 
 from punie.domain.content import Diff
-from punie.domain.display import display_exact, display_safe
+from punie.domain.display import display_exact
+from punie.domain.json_value import JsonObject, thaw
 from punie.domain.permission import Dismissed, PermissionOption, PermissionOutcome, PermissionQuestion, Selected
 from punie.ports.permission_broker import PermissionBroker
 
 SHOWN_DIFF_LINES = 60
+SHOWN_ARGUMENT_CHARS = 4_000
 
 
 @frozen
@@ -59,12 +62,23 @@ def _letters(options: tuple[PermissionOption, ...]) -> dict[str, PermissionOptio
 
 def _shown(question: PermissionQuestion, letters: dict[str, PermissionOption]) -> Iterator[str]:
     yield ""
-    yield f"? {question.title}"
+    yield f"? {display_exact(question.title)}"
     yield f"  {display_exact(question.reason)}"
     for diff in question.diffs:
         yield from _diff_lines(diff)
+    if not question.diffs:
+        yield from _argument_lines(question.raw_input or {})
     choices = "  ".join(f"[{letter}] {option.name}" for letter, option in letters.items())
     yield f"  {choices}  (Enter rejects)"
+
+
+def _argument_lines(arguments: JsonObject) -> Iterator[str]:
+    """The arguments where no diff shows them: a title may be cut, and what is decided on must be seen."""
+    for name, value in arguments.items():
+        text = json.dumps(thaw(value), ensure_ascii=False)
+        rest = len(text) - SHOWN_ARGUMENT_CHARS
+        shown = text if rest <= 0 else f"{text[:SHOWN_ARGUMENT_CHARS]} ... {rest} more characters"
+        yield f"  {display_exact(name)}: {display_exact(shown)}"
 
 
 def _diff_lines(diff: Diff) -> Iterator[str]:
@@ -72,7 +86,9 @@ def _diff_lines(diff: Diff) -> Iterator[str]:
     lines = list(
         difflib.unified_diff((diff.old_text or "").splitlines(), diff.new_text.splitlines(), path, path, lineterm="")
     )
+    if not lines:
+        yield f"  {path}: no line of it changes"
     for line in lines[:SHOWN_DIFF_LINES]:
-        yield f"  {display_safe(line)}"
+        yield f"  {display_exact(line)}"
     if len(lines) > SHOWN_DIFF_LINES:
         yield f"  ... {len(lines) - SHOWN_DIFF_LINES} more lines"

@@ -51,7 +51,7 @@ class TextSink(EventSink):
     async def emit(self, event: SessionEvent) -> None:
         self.tally.take(event)
         match event:
-            case TextDelta(text):
+            case TextDelta(text) if text:
                 self.out.write(display_safe(text))
                 self._at_line_start = text.endswith("\n")
             case ToolCallAnnounced():

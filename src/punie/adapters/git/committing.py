@@ -8,9 +8,11 @@ import os
 import stat
 import time
 from collections.abc import Iterable
+from typing import TypeAlias
 
 from attrs import frozen
-from dulwich.index import Index, commit_tree, index_entry_from_stat
+from dulwich.file import GitFile
+from dulwich.index import Index, IndexChecksumWriter, commit_tree, index_entry_from_stat, write_index_dict
 from dulwich.objects import S_ISGITLINK, Blob, ObjectID
 from dulwich.objects import Commit as GitCommit
 from dulwich.refs import HEADREF
@@ -24,6 +26,7 @@ from punie.domain.errors import ToolFailedError
 from punie.domain.paths import is_secret
 from punie.ports.repository import Commit
 
+_Stamp: TypeAlias = "tuple[int, int, int]"
 _GOING_ON = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
 
 
@@ -59,9 +62,7 @@ def commit_paths(checkout: Checkout, message: str, paths: tuple[str, ...]) -> Co
         raise ToolFailedError("There is nothing to commit: these files are as in the last commit.")
     commit = _new_commit(checkout, tree, author, message)
     checkout.repo.object_store.add_object(commit)
-    if _stamp(index) != before:
-        raise ToolFailedError("Another git program changed the index meanwhile, so nothing was committed. Try again.")
-    _stage(index, files)
+    _stage(index, files, before)
     _move_branch(checkout, commit)
     return shown_commit(commit)
 
@@ -177,16 +178,34 @@ def _new_commit(checkout: Checkout, tree: ObjectID, author: bytes, message: str)
     return commit
 
 
-def _stage(index: Index, files: dict[bytes, _NewFile | None]) -> None:
-    for path, file in files.items():
-        if file is not None:
-            index[path] = index_entry_from_stat(file.known, file.sha, mode=file.mode)
-        elif path in index:
-            del index[path]
-    index.write()  # takes git's own lock; from here on the files are staged, whatever happens to the branch
+def _stage(index: Index, files: dict[bytes, _NewFile | None], before: _Stamp | None) -> None:
+    """Write the index with these files; from then on they are staged, whatever happens to the branch.
+
+    Under git's own lock, and without the extensions that caches of other gits left in there: they would describe the
+    old index, and git makes them anew.
+    """
+    with GitFile(index.path, "wb") as file:
+        try:
+            _require_unchanged(index, before)
+            for path, new in files.items():
+                if new is not None:
+                    index[path] = index_entry_from_stat(new.known, new.sha, mode=new.mode)
+                elif path in index:
+                    del index[path]
+            writer = IndexChecksumWriter(file, index.object_format)
+            write_index_dict(writer, dict(index.items()), object_format=index.object_format)
+            writer.close()
+        except BaseException:
+            file.abort()
+            raise
 
 
-def _stamp(index: Index) -> tuple[int, int, int] | None:
+def _require_unchanged(index: Index, before: _Stamp | None) -> None:
+    if _stamp(index) != before:
+        raise ToolFailedError("Another git changed the index meanwhile, so nothing was committed. Try again.")
+
+
+def _stamp(index: Index) -> _Stamp | None:
     try:
         known = os.stat(index.path)
     except OSError:

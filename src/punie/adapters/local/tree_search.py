@@ -13,7 +13,7 @@ from punie.adapters.local.stop_flag import StopFlag
 from punie.adapters.local.text_search import Glob, Needle, read_searchable
 from punie.adapters.local.tree_walk import Entry, TreeWalk, opened_start, shown
 from punie.domain.errors import ToolFailedError
-from punie.domain.paths import is_secret
+from punie.domain.paths import is_inside, is_secret
 from punie.ports.file_tree import Findings, FoundLine
 
 
@@ -78,7 +78,7 @@ class TreeSearch:
         for path in picked.paths:
             if self.stop.raised:
                 complete = False
-            elif self._wants(path) and not rules.ignores_below(path):
+            elif is_inside(path, (self.start,)) and self._wants(path) and not rules.ignores_below(path):
                 complete = self._search_path(path) and complete
             if not complete:
                 break

@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given
 
 from punie.adapters.acp import discovery
-from punie.adapters.acp.discovery import CALL, DISCOVER, MAX_PAGES, MAX_TOOLS, TOOLS_CHANGED, AcpToolBridge, AcpToolCatalog
+from punie.adapters.acp.discovery import (
+    CALL,
+    DISCOVER,
+    MAX_PAGES,
+    MAX_TOOLS,
+    TOOLS_CHANGED,
+    AcpToolBridge,
+    AcpToolCatalog,
+)
 from punie.adapters.acp.jsonrpc import RpcError
 from punie.domain.content import Image, ResourceLink, Text
 from punie.domain.discovery import CatalogAnswer

@@ -74,8 +74,8 @@ def trap(tmp_path: Path) -> Trap:
             (folder / hook).symlink_to(script)
     for key in (
         "core.fsmonitor", "diff.external", "diff.evil.command", "diff.evil.textconv", "filter.evil.clean",
-        "filter.evil.smudge", "filter.evil.process", "merge.evil.driver", "gpg.program", "gpg.ssh.program", "core.pager",
-        "pager.diff", "pager.log", "core.editor", "sequence.editor", "core.sshCommand", "core.askPass",
+        "filter.evil.smudge", "filter.evil.process", "merge.evil.driver", "gpg.program", "gpg.ssh.program",
+        "core.pager", "pager.diff", "pager.log", "core.editor", "sequence.editor", "core.sshCommand", "core.askPass",
         "credential.helper", "interactive.diffFilter", "core.gitProxy", "alias.status", "trailer.x.command",
     ):  # fmt: skip
         trap.git("config", key, str(script))
@@ -138,7 +138,12 @@ async def test_an_index_cannot_reach_through_a_link_or_upwards(tmp_path: Path) -
     assert "private" not in diff
     assert "deleted file" in diff
     index = Index(top / ".git" / "index")
-    for path in (b"../outside/file.txt", b"folder/../../outside/file.txt", os.fsencode(outside / "file.txt"), b".git/config"):
+    for path in (
+        b"../outside/file.txt",
+        b"folder/../../outside/file.txt",
+        os.fsencode(outside / "file.txt"),
+        b".git/config",
+    ):
         index[path] = index[b"folder/file.txt"]
     index.write()
     assert (await repository.status()).changed == ("folder/file.txt",)
@@ -171,7 +176,12 @@ async def test_only_the_session_s_part_of_a_larger_repository_is_seen_and_commit
     assert "+new" in await repository.diff("mine/a.txt", staged=False), "a path from the top, as the status names it"
     await repository.add_and_commit("m", ())
     assert trap.git("show", "--format=", "--name-only").split() == ["mine/a.txt", "mine/new/n.txt"]
-    assert trap.git("status", "--porcelain").splitlines() == ["M  c.txt", " M theirs/b.txt", "?? stray/", "?? theirs/new.txt"]
+    assert trap.git("status", "--porcelain").splitlines() == [
+        "M  c.txt",
+        " M theirs/b.txt",
+        "?? stray/",
+        "?? theirs/new.txt",
+    ]
 
 
 async def test_a_linked_working_tree_and_a_submodule_s_parent_work(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -32,7 +33,12 @@ def children() -> set[int]:
     return found
 
 
+async def until(fact: Callable[[], bool]) -> None:
+    """Wait for a fact of this machine that nobody announces; the caller bounds it."""
+    while not fact():  # noqa: ASYNC110 - the process table sends no events
+        await anyio.sleep(0.005)
+
+
 async def until_gone(word: str) -> None:
     """Wait until no process has the word in its command line."""
-    while processes_with(word):
-        await anyio.sleep(0.01)
+    await until(lambda: not processes_with(word))

@@ -16,7 +16,7 @@ from punie.adapters.local.path_guard import LocalPathGuard
 from punie.adapters.local.stop_flag import StopFlag
 from punie.adapters.local.tree_walk import TreeWalk
 from punie.ports.file_tree import Findings
-from tests.unit.adapters.local.process_table import processes_with, until_gone
+from tests.unit.adapters.local.process_table import processes_with, until, until_gone
 
 pytestmark = pytest.mark.anyio
 
@@ -78,7 +78,7 @@ async def test_it_gets_the_text_behind_the_options_no_configuration_and_no_key_o
     monkeypatch.setenv("OPENAI_API_KEY", "s3cret")
     await search(root, "--pre=evil")
     text = seen.read_text()
-    assert f'"--no-config"' in text
+    assert '"--no-config"' in text
     assert f'"--", "--pre=evil", "{root}"]' in text
     assert "s3cret" not in text
     assert "/tmp/evil" not in text
@@ -86,7 +86,12 @@ async def test_it_gets_the_text_behind_the_options_no_configuration_and_no_key_o
 
 @pytest.mark.parametrize(
     "program",
-    ["sys.exit('error: unrecognized flag --no-require-git')", "print('garbage')", "os.kill(os.getpid(), 9)", "sys.exit(2)"],
+    [
+        "sys.exit('error: unrecognized flag --no-require-git')",
+        "print('garbage')",
+        "os.kill(os.getpid(), 9)",
+        "sys.exit(2)",
+    ],
     ids=["an old one", "garbage", "a crash", "an error"],
 )
 async def test_a_program_that_is_no_use_is_done_without(root: Path, install: Install, program: str) -> None:
@@ -131,13 +136,14 @@ async def test_a_cancel_ends_the_program_at_once(root: Path, install: Install) -
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(search, root, word)
-            while not processes_with(word):
-                await anyio.sleep(0.005)
+            await until(lambda: bool(processes_with(word)))
             tasks.cancel_scope.cancel()
         await until_gone(word)
 
 
-async def test_a_search_ends_in_time_with_what_it_has(root: Path, install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_search_ends_in_time_with_what_it_has(
+    root: Path, install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "TIME_LIMIT_S", 0.3)
     install("time.sleep(1000)")
     with anyio.fail_after(5):

@@ -13,12 +13,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from punie.adapters.local import processes, terminals as module
+from punie.adapters.local import processes
+from punie.adapters.local import terminals as module
 from punie.adapters.local.processes import ChildProcess
 from punie.adapters.local.terminals import LocalTerminals
 from punie.domain.errors import ToolFailedError
 from punie.domain.terminal import Command, ExitStatus
-from tests.unit.adapters.local.process_table import children, processes_with, until_gone
+from tests.unit.adapters.local.process_table import children, processes_with, until, until_gone
 
 pytestmark = [
     pytest.mark.anyio,
@@ -73,8 +74,10 @@ async def finish(terminals: LocalTerminals, command: Command) -> tuple[str, Exit
 
 
 async def until_printed(terminals: LocalTerminals, terminal_id: str, text: str) -> str:
-    while text not in (output := (await terminals.output(terminal_id)).text):
+    output = ""
+    while text not in output:
         await anyio.sleep(0.005)
+        output = (await terminals.output(terminal_id)).text
     return output
 
 
@@ -144,8 +147,7 @@ async def test_a_kill_does_not_ask_for_ever(terminals: LocalTerminals, how: str)
 async def test_a_kill_takes_the_children_along(terminals: LocalTerminals, word: str) -> None:
     sleeper = f"{sys.executable} -c 'import time; time.sleep(1000)' {word}"
     terminal_id = await terminals.create(line(f"{sleeper} & {sleeper} & wait"))
-    while len(processes_with(word)) < 3:  # the shell's line has it too
-        await anyio.sleep(0.005)
+    await until(lambda: len(processes_with(word)) >= 3)  # the shell's line has it too
     await terminals.kill(terminal_id)
     await until_gone(word)
 
@@ -202,6 +204,10 @@ async def test_a_flood_without_a_newline_takes_little_memory(terminals: LocalTer
     assert grown < 20_000_000
 
 
+def _open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 def _memory_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
@@ -234,7 +240,9 @@ SCRIPT = "no interpreter line"
         (Command("x" * 5000, (), "/tmp", ""), "was not run"),
     ],
 )
-async def test_what_cannot_be_run_is_named_with_the_reason(terminals: LocalTerminals, command: Command, said: str) -> None:
+async def test_what_cannot_be_run_is_named_with_the_reason(
+    terminals: LocalTerminals, command: Command, said: str
+) -> None:
     with pytest.raises(ToolFailedError, match=said) as refused:
         await terminals.create(command)
     assert len(str(refused.value)) < 500
@@ -266,6 +274,11 @@ async def test_there_is_a_limit_to_terminals(terminals: LocalTerminals, monkeypa
 
 
 # --- nothing is left ---------------------------------------------------------------------------
+
+
+DEAF = (
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); time.sleep(1000)"
+)
 
 
 def sleeper(word: str) -> Command:
@@ -306,10 +319,9 @@ async def test_leaving_leaves_no_process(word: str, ending: str) -> None:
 
 
 async def test_leaving_is_quick_though_every_program_ignores_it(word: str) -> None:
-    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); time.sleep(1000)"
     async with LocalTerminals() as terminals:
         for _ in range(5):
-            await until_printed(terminals, await terminals.create(python(deaf, word)), "ready\n")
+            await until_printed(terminals, await terminals.create(python(DEAF, word)), "ready\n")
         leaving = anyio.current_time()
     assert anyio.current_time() - leaving < 2.0
     assert processes_with(word) == []
@@ -355,11 +367,10 @@ async def test_those_who_wait_when_the_session_ends_hear_the_end(word: str) -> N
         heard.append(await terminals.wait(terminal_id))
 
     with anyio.fail_after(10):
-        async with anyio.create_task_group() as tasks:
-            async with LocalTerminals() as terminals:
-                terminal_id = await terminals.create(sleeper(word))
-                tasks.start_soon(wait)
-                await anyio.wait_all_tasks_blocked()
+        async with anyio.create_task_group() as tasks, LocalTerminals() as terminals:
+            terminal_id = await terminals.create(sleeper(word))
+            tasks.start_soon(wait)
+            await anyio.wait_all_tasks_blocked()
     assert heard == [ExitStatus(signal="SIGTERM")]
 
 
@@ -378,8 +389,7 @@ async def test_a_cancel_while_it_starts_leaves_nothing(word: str, monkeypatch: p
         async with LocalTerminals() as terminals:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(terminals.create, sleeper(word))
-                while not running.is_set():
-                    await anyio.sleep(0.005)
+                await until(running.is_set)
                 tasks.cancel_scope.cancel()
                 cancelled.set()
             assert processes_with(word) == []
@@ -389,8 +399,7 @@ async def test_a_cancel_while_it_starts_leaves_nothing(word: str, monkeypatch: p
 
 async def test_a_release_that_is_cancelled_still_kills(word: str) -> None:
     async with LocalTerminals() as terminals:
-        deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); time.sleep(1000)"
-        terminal_id = await terminals.create(python(deaf, word))
+        terminal_id = await terminals.create(python(DEAF, word))
         await until_printed(terminals, terminal_id, "ready\n")
         with anyio.move_on_after(0.02):
             await terminals.release(terminal_id)
@@ -410,10 +419,10 @@ async def test_a_closed_session_starts_nothing() -> None:
 
 async def test_many_short_programs_leave_no_descriptor_open(terminals: LocalTerminals) -> None:
     await finish(terminals, line("true"))
-    before = len(os.listdir("/proc/self/fd"))
+    before = _open_descriptors()
     for _ in range(30):
         await finish(terminals, line("echo x"))
-    assert len(os.listdir("/proc/self/fd")) <= before
+    assert _open_descriptors() <= before
 
 
 async def test_a_program_that_cannot_be_killed_is_given_up(monkeypatch: pytest.MonkeyPatch, word: str) -> None:

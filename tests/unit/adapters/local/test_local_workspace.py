@@ -44,14 +44,14 @@ def nothing_left_open() -> Iterator[None]:
 
 
 def _descriptors() -> set[str]:
-    found = set()
-    for name in os.listdir("/proc/self/fd"):
+    found: set[str] = set()
+    for descriptor in Path("/proc/self/fd").iterdir():
         try:
-            target = os.readlink(f"/proc/self/fd/{name}")
+            target = str(descriptor.readlink())
         except OSError:
             continue
         if target.startswith("/") and not target.startswith("/proc"):
-            found.add(f"{name} {target}")
+            found.add(f"{descriptor.name} {target}")
     return found
 
 
@@ -116,7 +116,9 @@ async def test_a_link_put_in_place_after_the_check_is_refused(root: Path, what: 
     assert files_of(outside) == {"a.txt": "private"}
 
 
-async def test_a_link_inside_is_read_and_written_through_and_stays_a_link(workspace: LocalWorkspace, root: Path) -> None:
+async def test_a_link_inside_is_read_and_written_through_and_stays_a_link(
+    workspace: LocalWorkspace, root: Path
+) -> None:
     (root / "real.txt").write_text("old")
     (root / "link.txt").symlink_to("real.txt")
     (root / "new.txt").symlink_to("made.txt")
@@ -194,7 +196,7 @@ async def test_a_missing_file_names_its_neighbours(workspace: LocalWorkspace, ro
     with pytest.raises(ToolFailedError, match=r"setings\.py does not exist.*holds settings\.py") as refused:
         await workspace.read_text(str(root / "setings.py"))
     assert "other.md" not in str(refused.value)
-    with pytest.raises(ToolFailedError, match="holds OTHER|holds other"):
+    with pytest.raises(ToolFailedError, match=r"holds other\.md"):
         await workspace.read_text(str(root / "OTHER.md"))
     with pytest.raises(ToolFailedError, match=f"no folder {re.escape(str(root / 'src'))}"):
         await workspace.read_text(str(root / "src" / "deep" / "a.py"))
@@ -253,7 +255,7 @@ async def test_other_names_of_a_hard_linked_file_keep_the_old_text(workspace: Lo
 async def test_a_read_only_file_is_not_written(workspace: LocalWorkspace, root: Path) -> None:
     (root / "a.txt").write_text("kept")
     (root / "a.txt").chmod(0o444)
-    with pytest.raises(ToolFailedError, match="read-only.*chmod"):
+    with pytest.raises(ToolFailedError, match=r"read-only.*chmod"):
         await workspace.write_text(str(root / "a.txt"), "gone")
     assert (root / "a.txt").read_text() == "kept"
 
@@ -281,7 +283,9 @@ async def test_a_write_that_fails_leaves_everything_as_it_was(
     assert [path.name for path in root.iterdir()] == ["a.txt"]
 
 
-async def test_half_a_surrogate_pair_is_refused_before_anything_is_touched(workspace: LocalWorkspace, root: Path) -> None:
+async def test_half_a_surrogate_pair_is_refused_before_anything_is_touched(
+    workspace: LocalWorkspace, root: Path
+) -> None:
     (root / "a.txt").write_text("kept")
     with pytest.raises(ToolFailedError, match="character 4"):
         await workspace.write_text(str(root / "a.txt"), "abc\ud800")

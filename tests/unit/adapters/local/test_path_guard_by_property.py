@@ -68,10 +68,10 @@ def test_inside_means_that_following_every_link_ends_inside(base: Path, links: d
 def test_what_is_written_inside_never_appears_outside(base: Path, links: dict[str, str], path: str) -> None:
     root = build(base, links)
     where = LocalPathGuard((str(root),), str(root)).locate_now(path)
-    if not where.inside or os.path.isdir(where.path):
+    if not where.inside or Path(where.path).is_dir():
         return
     try:
-        os.makedirs(os.path.dirname(where.path), exist_ok=True)
+        Path(where.path).parent.mkdir(parents=True, exist_ok=True)
         Path(where.path).write_text("written")
     except OSError:
         return

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from punie.adapters.local.tail_buffer import TailBuffer
 
-chunked = st.lists(st.binary(max_size=12) | st.text(max_size=6).map(lambda text: text.encode("utf-8", "replace")), max_size=12)
+chunked = st.lists(
+    st.binary(max_size=12) | st.text(max_size=6).map(lambda text: text.encode("utf-8", "replace")), max_size=12
+)
 
 
 def filled(chunks: list[bytes], limit: int) -> TailBuffer:
@@ -18,7 +20,11 @@ def filled(chunks: list[bytes], limit: int) -> TailBuffer:
     return buffer
 
 
-@given(text=st.text(alphabet="aä你🐍\n", max_size=60), cuts=st.lists(st.integers(1, 7), max_size=60), limit=st.integers(0, 40))
+@given(
+    text=st.text(alphabet="aä你🐍\n", max_size=60),
+    cuts=st.lists(st.integers(1, 7), max_size=60),
+    limit=st.integers(0, 40),
+)
 def test_it_is_the_longest_end_of_whole_characters_that_fits(text: str, cuts: list[int], limit: int) -> None:
     data = text.encode()
     chunks: list[bytes] = []

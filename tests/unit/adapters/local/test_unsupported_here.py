@@ -36,6 +36,6 @@ async def test_another_operating_system_gets_a_clear_answer_from_each(
                 tree.search_text(root, "x", case_sensitive=True, glob=None, limit=1),
                 repository.status(),
             ):
-                with pytest.raises(UnsupportedHereError, match="not .* on this operating system yet"):
+                with pytest.raises(UnsupportedHereError, match=r"not .* on this operating system yet"):
                     await ask
     assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,307 @@
+"""Methods to use cases: the handshake, sessions, prompts, cancels (S3-02, A-02, A-03, A-06, A-12)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+from attrs import define, field
+
+from punie.adapters.acp.agent import AcpAgent
+from punie.adapters.acp.client import AcpTerminals, AcpWorkspace
+from punie.adapters.acp.sessions import SessionMethods
+from punie.domain.content import Prompt, ResourceLink, Text
+from punie.domain.discovery import ClientCapabilities, DroppedEntry, Tier
+from punie.domain.errors import EngineError, SessionBusyError, UnknownSessionError
+from punie.domain.session import DiscoveryReport, OpenedSession, SessionSpec
+from punie.domain.turn import StopReason, TurnReport
+from punie.domain.usage import Usage
+from punie.ports.agent import Agent, RunningTurn
+from punie.ports.peer import Peer
+from tests.fakes.gate import Gate
+from tests.unit.adapters.acp.far_end import FarEnd, connected
+from tests.unit.adapters.acp.jsonrpc_bench import LOG, call, note
+
+pytestmark = pytest.mark.anyio
+
+DISCOVERY = {"_meta": {"punie.dev": {"discoverTools": {"version": 1}}}}
+FULL: dict[str, Any] = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True, **DISCOVERY}
+
+
+@define(eq=False)
+class MadeUpTurn(RunningTurn):
+    work: Callable[[], Awaitable[TurnReport]]
+
+    async def run(self) -> TurnReport:
+        return await self.work()
+
+
+async def ended() -> TurnReport:
+    await anyio.lowlevel.checkpoint()
+    return TurnReport(StopReason.END_TURN)
+
+
+@define(eq=False)
+class MadeUpAgent(Agent):
+    """Keeps what it was asked, in order; a turn does `work`."""
+
+    work: Callable[[], Awaitable[TurnReport]] = ended
+    report: DiscoveryReport = field(factory=lambda: DiscoveryReport(Tier.CATALOG, 2, (DroppedEntry("x", "bad"),), 7))
+    asked: list[tuple[Any, ...]] = field(factory=list)
+    peers: list[Peer] = field(factory=list)
+
+    async def open_session(self, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
+        session_id = f"sess-{len(self.peers)}"
+        self.asked.append(("open", spec))
+        self.peers.append(connect(session_id))
+        await anyio.lowlevel.checkpoint()
+        return OpenedSession(session_id, self.report)
+
+    def begin_turn(self, session_id: str, prompt: Prompt) -> RunningTurn:
+        self.asked.append(("begin", session_id, prompt))
+        if session_id == "busy":
+            raise SessionBusyError(session_id)
+        if session_id == "none":
+            raise UnknownSessionError(session_id)
+        return MadeUpTurn(self.work)
+
+    def cancel(self, session_id: str) -> None:
+        self.asked.append(("cancel", session_id))
+
+    def tools_changed(self, session_id: str) -> None:
+        self.asked.append(("tools_changed", session_id))
+
+    async def close_session(self, session_id: str) -> None:
+        await anyio.lowlevel.checkpoint()
+        self.asked.append(("close", session_id))
+
+
+class Served:
+    """A client talking to an AcpAgent; `ask` gives the answer, whether a result or an error."""
+
+    def __init__(self, agent: MadeUpAgent) -> None:
+        self.agent = agent
+        self.far = FarEnd()
+        self.loading = Gate()
+        self.loading.opened.set()
+        self.loads = 0
+        self.next_id = 100
+
+    @asynccontextmanager
+    async def running(self, *, capabilities: Any = FULL):  # type: ignore[no-untyped-def]
+        async def sessions() -> SessionMethods:
+            self.loads += 1
+            await self.loading.pass_through()
+            return methods
+
+        router = AcpAgent(sessions, LOG)
+        async with connected(self.far, router) as connection:
+            methods = SessionMethods(self.agent, connection, LOG)
+            self.router = router
+            if capabilities is not None:
+                await self.ask("initialize", protocolVersion=1, clientCapabilities=capabilities)
+            yield self
+
+    async def ask(self, method: str, **params: Any) -> Any:
+        self.next_id += 1
+        self.far.feed(call(self.next_id, method, **params))
+        while self.next_id not in self.far.results:
+            await self.far.until(len(self.far.lines) + 1)
+        return self.far.results[self.next_id]
+
+
+def served(agent: MadeUpAgent | None = None) -> Served:
+    return Served(agent or MadeUpAgent())
+
+
+@pytest.mark.requirement("A-03", "S3-02")
+@pytest.mark.parametrize("version", [1, 0, 99, 65535])
+async def test_whatever_version_is_asked_for_ours_is_answered(version: int) -> None:
+    async with served().running(capabilities=None) as client:
+        answer = await client.ask("initialize", protocolVersion=version)
+        assert answer["protocolVersion"] == 1
+        assert client.router.initialized.is_set()
+        assert client.loads == 0, "nothing heavy is loaded for it"
+
+
+async def test_nothing_is_answered_before_initialize() -> None:
+    async with served().running(capabilities=None) as client:
+        for method in ("session/new", "session/prompt", "authenticate", "no/such"):
+            assert (await client.ask(method))["code"] == -32600
+        assert (await client.ask("initialize"))["code"] == -32602
+        assert (await client.ask("session/new", cwd="/p"))["code"] == -32600, "a refused initialize is none"
+        assert not client.router.initialized.is_set()
+    assert client.agent.asked == []
+
+
+@pytest.mark.requirement("A-10", "A-12")
+@pytest.mark.parametrize(
+    "method", ["session/load", "session/list", "session/resume", "session/set_mode", "_punie.dev/nothing", "fs/read_text_file"]
+)
+async def test_a_method_that_is_not_advertised_is_not_found(method: str) -> None:
+    async with served().running() as client:
+        assert (await client.ask(method, sessionId="x"))["code"] == -32601
+
+
+async def test_the_one_way_to_authenticate_needs_nothing() -> None:
+    async with served().running() as client:
+        assert await client.ask("authenticate", methodId="environment") == {}
+        assert (await client.ask("authenticate", methodId="other"))["code"] == -32602
+        assert (await client.ask("authenticate"))["code"] == -32602
+        assert client.loads == 0
+
+
+@pytest.mark.requirement("S0-34")
+async def test_a_new_session_answers_its_id_and_how_discovery_went() -> None:
+    async with served().running() as client:
+        answer = await client.ask("session/new", cwd="/p", mcpServers=[{"name": "x"}], additionalDirectories=["/q"])
+    assert answer == {
+        "sessionId": "sess-0",
+        "_meta": {"punie.dev": {"discovery": {
+            "tier": "catalog", "tools": 2, "dropped": [{"name": "x", "reason": "bad"}], "elapsedMs": 7}}},
+    }  # fmt: skip
+    assert client.agent.asked == [("open", SessionSpec("/p"))]
+
+
+@pytest.mark.parametrize("cwd", ["", ".", "relative", "./x", "a/b", "/nul\0byte", 5, None, ["/p"]])
+async def test_a_directory_that_is_not_absolute_is_refused(cwd: Any) -> None:
+    async with served().running() as client:
+        assert (await client.ask("session/new", cwd=cwd, mcpServers=[]))["code"] == -32602
+    assert client.agent.asked == []
+
+
+@pytest.mark.requirement("A-02", "S0-07")
+@pytest.mark.parametrize(
+    ("capabilities", "workspace", "terminals", "discovery"),
+    [
+        (FULL, True, True, True), ({}, False, False, False), (None, False, False, False),
+        ({"fs": {"readTextFile": True}}, True, False, False), ({"fs": {"writeTextFile": True}}, True, False, False),
+        ({"terminal": True}, False, True, False), (DISCOVERY, False, False, True),
+    ],
+)  # fmt: skip
+async def test_a_session_is_lent_what_was_advertised_and_nothing_else(
+    capabilities: Any, workspace: bool, terminals: bool, discovery: bool
+) -> None:
+    async with served().running(capabilities={} if capabilities is None else capabilities) as client:
+        if capabilities is None:
+            await client.ask("initialize", protocolVersion=1)
+        await client.ask("session/new", cwd="/p")
+    (peer,) = client.agent.peers
+    assert isinstance(peer.workspace, AcpWorkspace) == workspace
+    assert isinstance(peer.terminals, AcpTerminals) == terminals
+    assert (peer.catalog is not None, peer.bridge is not None) == (discovery, discovery)
+
+
+@pytest.mark.requirement("M-13")
+async def test_sessions_have_ports_of_their_own_and_keep_the_capabilities_they_were_opened_with() -> None:
+    async with served().running() as client:
+        await client.ask("session/new", cwd="/p")
+        await client.ask("initialize", protocolVersion=1, clientCapabilities={"terminal": True})
+        await client.ask("session/new", cwd="/q")
+    one, two = client.agent.peers
+    assert (one.capabilities, two.capabilities) == (ClientCapabilities(True, True, True, True), ClientCapabilities(terminal=True))
+    assert one.terminals != two.terminals
+
+
+@pytest.mark.requirement("S3-20", "S3-21", "S3-30")
+async def test_a_prompt_is_handed_on_block_by_block_and_its_end_is_the_answer() -> None:
+    async def work() -> TurnReport:
+        await anyio.lowlevel.checkpoint()
+        return TurnReport(StopReason.MAX_TOKENS, Usage(3, 4, 5, 6, 2, 0.5))
+
+    async with served(MadeUpAgent(work)).running() as client:
+        await client.ask("session/new", cwd="/p")
+        blocks = [{"type": "text", "text": "look"}, {"type": "resource_link", "uri": "file:///a", "name": "a"}]
+        answer = await client.ask("session/prompt", sessionId="sess-0", prompt=blocks)
+    assert client.agent.asked[-1] == ("begin", "sess-0", Prompt((Text("look"), ResourceLink("file:///a", "a"))))
+    usage = {"inputTokens": 3, "outputTokens": 4, "cachedReadTokens": 5, "cachedWriteTokens": 6, "requests": 2, "costUsd": 0.5}
+    assert answer == {"stopReason": "max_tokens", "_meta": {"punie.dev": {"usage": usage}}}
+
+
+async def test_a_turn_that_used_nothing_says_only_how_it_ended() -> None:
+    async with served().running() as client:
+        await client.ask("session/new", cwd="/p")
+        assert await client.ask("session/prompt", sessionId="sess-0", prompt=[]) == {"stopReason": "end_turn"}
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        [{"type": "audio", "data": "", "mimeType": "audio/wav"}], [{"type": "nonsense"}], [5], [None], "text", None,
+        [{"type": "text", "text": "ok"}, {"type": "text"}],
+    ],
+)  # fmt: skip
+async def test_a_prompt_with_a_block_that_was_not_advertised_begins_nothing(prompt: Any) -> None:
+    async with served().running() as client:
+        await client.ask("session/new", cwd="/p")
+        refused = await client.ask("session/prompt", sessionId="sess-0", prompt=prompt)
+    assert refused["code"] == -32602
+    assert [kind for kind, *_ in client.agent.asked] == ["open"]
+
+
+@pytest.mark.requirement("A-12", "M-12")
+async def test_busy_and_unknown_sessions_have_their_codes() -> None:
+    async with served().running() as client:
+        busy = await client.ask("session/prompt", sessionId="busy", prompt=[])
+        unknown = await client.ask("session/prompt", sessionId="none", prompt=[])
+    assert (busy["code"], busy["data"]["code"]) == (-32600, "busy")
+    assert (unknown["code"], unknown["data"]["code"]) == (-32002, "unknown_session")
+
+
+@pytest.mark.requirement("M-11")
+async def test_an_engines_error_and_a_fault_are_worded_for_the_wire() -> None:
+    async def fails() -> TurnReport:
+        await anyio.lowlevel.checkpoint()
+        raise error
+
+    async with served(MadeUpAgent(fails)).running() as client:
+        error: Exception = EngineError("auth", "No key.", "Set one.")
+        assert (await client.ask("session/prompt", sessionId="s", prompt=[]))["code"] == -32000
+        error = KeyError("secret detail")
+        fault = await client.ask("session/prompt", sessionId="s", prompt=[])
+    assert fault["code"] == -32603
+    assert "secret" not in str(fault)
+
+
+@pytest.mark.requirement("A-06")
+async def test_a_cancel_right_behind_its_prompt_finds_the_turn() -> None:
+    async with served().running() as client:
+        await client.ask("session/new", cwd="/p")
+        client.far.feed(
+            call(1, "session/prompt", sessionId="sess-0", prompt=[{"type": "text", "text": "x"}]),
+            note("session/cancel", sessionId="sess-0"),
+            note("_punie.dev/tools_changed", sessionId="sess-0"),
+        )
+        await client.ask("session/close", sessionId="sess-0")
+    assert [kind for kind, *_ in client.agent.asked] == ["open", "begin", "cancel", "tools_changed", "close"]
+
+
+@pytest.mark.parametrize("method", ["session/cancel", "_punie.dev/tools_changed", "session/nonsense", "_other/x"])
+@pytest.mark.parametrize("params", [{}, {"sessionId": 5}, {"sessionId": "unknown"}])
+async def test_a_notification_that_means_nothing_does_no_harm(method: str, params: Any) -> None:
+    async with served().running() as client:
+        client.far.feed(note(method, **params))
+        await client.ask("session/new", cwd="/p")
+        client.far.feed(note(method, **params))
+        assert await client.ask("session/prompt", sessionId="sess-0", prompt=[]) == {"stopReason": "end_turn"}
+
+
+async def test_what_is_asked_while_sessions_are_still_loading_waits_for_them() -> None:
+    async with served().running() as client:
+        client.loading = Gate()
+        client.far.feed(
+            call(1, "session/new", cwd="/p"), call(2, "session/new", cwd="/q"),
+            call(3, "session/prompt", sessionId="none", prompt=[]), note("session/cancel", sessionId="none"),
+        )  # fmt: skip
+        await client.loading.arrived.wait()
+        assert (await client.ask("authenticate", methodId="environment")) == {}
+        client.loading.opened.set()
+        while not {1, 2, 3} <= set(client.far.results):
+            await client.far.until(len(client.far.lines) + 1)
+    assert {client.far.results[1]["sessionId"], client.far.results[2]["sessionId"]} == {"sess-0", "sess-1"}
+    assert client.far.results[3]["code"] == -32002
+    assert all(peer.capabilities == ClientCapabilities(True, True, True, True) for peer in client.agent.peers)

@@ -1,0 +1,147 @@
+"""Asking at the terminal: the person sees all there is to decide on, and anything but a listed letter rejects."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from punie.adapters.console.broker import SHOWN_DIFF_LINES, ConsoleBroker, HeadlessBroker
+from punie.domain.content import Diff
+from punie.domain.json_value import freeze_object
+from punie.domain.permission import (
+    ALLOW_ONCE,
+    ALLOW_SESSION,
+    REJECT,
+    Allowed,
+    Asking,
+    Denied,
+    Dismissed,
+    PermissionOption,
+    PermissionOutcome,
+    PermissionQuestion,
+    Selected,
+)
+from punie.domain.tool import ToolKind
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("R-02")]
+
+OPTIONS = (ALLOW_ONCE, ALLOW_SESSION, REJECT)
+
+
+def question(
+    *, options: tuple[PermissionOption, ...] = OPTIONS, title: str = "Writing a", reason: str = "it changes a file",
+    diffs: tuple[Diff, ...] = (), arguments: Any = None,
+) -> PermissionQuestion:  # fmt: skip
+    raw = None if arguments is None else freeze_object(arguments)
+    return PermissionQuestion("s", "c", "write_file", title, ToolKind.EDIT, reason, options, (), diffs, raw)
+
+
+async def ask(answer: str, asked: PermissionQuestion | None = None) -> tuple[PermissionOutcome, str]:
+    out = io.StringIO()
+    with anyio.fail_after(5):
+        outcome = await ConsoleBroker(lambda: answer, out).ask(asked or question())
+    return outcome, out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("typed", "option"),
+    [("o\n", "allow_once"), ("s\n", "allow_session"), (" R \n", "reject"), ("O", "allow_once")],
+)
+async def test_a_listed_letter_picks_its_option(typed: str, option: str) -> None:
+    outcome, shown = await ask(typed)
+    assert outcome == Selected(option)
+    assert "[o] Allow once  [s] Allow for this session  [r] Reject" in shown
+
+
+@given(st.text(max_size=8))
+async def test_only_the_letters_of_allowing_options_allow(typed: str) -> None:
+    outcome, _ = await ask(typed)
+    settled = Asking(OPTIONS, None, "why").settle(outcome)
+    assert isinstance(settled, Allowed) == (typed.strip().lower() in {"o", "s"})
+
+
+@pytest.mark.parametrize("typed", ["", "\n", "y\n", "yes\n", "allow_once\n", "oo\n", "1\n", "\x1b[A\n"])
+async def test_an_empty_line_the_end_of_the_input_and_anything_else_reject(typed: str) -> None:
+    outcome, _ = await ask(typed)
+    assert isinstance(outcome, Dismissed)
+
+
+async def test_the_person_sees_what_it_is_why_and_the_change() -> None:
+    _, shown = await ask("r", question(diffs=(Diff("/p/a", "old\nsame\n", "new\nsame\n"),)))
+    assert "? Writing a" in shown
+    assert "it changes a file" in shown
+    assert "-old" in shown
+    assert "+new" in shown
+    assert "/p/a" in shown
+
+
+async def test_a_new_file_and_a_long_change_are_shown_within_bounds() -> None:
+    text = "".join(f"line {number}\n" for number in range(500))
+    _, shown = await ask("r", question(diffs=(Diff("/p/new", None, text),)))
+    assert "+line 0" in shown
+    assert "more lines" in shown
+    assert len(shown.splitlines()) < SHOWN_DIFF_LINES + 10
+
+
+async def test_a_command_is_shown_whole_though_its_title_is_cut() -> None:
+    command = f"echo {'x' * 600} ; rm -rf ~"
+    _, shown = await ask("r", question(title=f"Running {command[:391]}…", arguments={"command": command, "args": None}))
+    assert "rm -rf ~" in shown
+
+
+async def test_arguments_without_a_diff_are_shown_and_a_flood_of_them_says_how_much_is_missing() -> None:
+    _, shown = await ask("r", question(title="Rename", arguments={"to": "new\nname", "deep": [1, {"a": None}]}))
+    assert '"new\\nname"' in shown
+    assert '{"a": null}' in shown
+    _, shown = await ask("r", question(arguments={"blob": "x" * 100_000}))
+    assert len(shown) < 10_000
+    assert "more characters" in shown
+
+
+@pytest.mark.parametrize("where", ["title", "reason", "path", "old", "new", "argument"])
+async def test_nothing_hidden_in_the_question_escapes_the_eye(where: str) -> None:
+    evil = "a\u202eb\x1b[2Jc\u200bd"
+    texts = {key: (evil if key == where else "plain") for key in ("title", "reason", "path", "old", "new", "argument")}
+    asked = question(
+        title=texts["title"], reason=texts["reason"],
+        diffs=(Diff(texts["path"], texts["old"], texts["new"]),) if where in {"path", "old", "new"} else (),
+        arguments={"x": texts["argument"]},
+    )  # fmt: skip
+    _, shown = await ask("r", asked)
+    assert not {"\u202e", "\x1b", "\u200b"} & set(shown)
+    assert "<U+202E>" in shown or "\\u202e" in shown
+
+
+async def test_questions_are_put_one_after_the_other() -> None:
+    out, typed = io.StringIO(), iter(["o", "r", ""])
+    broker = ConsoleBroker(lambda: next(typed), out)
+    outcomes: list[PermissionOutcome] = []
+
+    async def put(number: int) -> None:
+        outcomes.append(await broker.ask(question(title=f"Question {number}")))
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            for number in range(3):
+                tasks.start_soon(put, number)
+    assert sum(isinstance(outcome, Selected) for outcome in outcomes) == 2
+    assert out.getvalue().count("(Enter rejects)") == 3
+
+
+async def test_two_options_whose_names_begin_alike_have_letters_of_their_own() -> None:
+    options = (*OPTIONS[:2], PermissionOption("allow_stored", "Allow always", ALLOW_SESSION.kind), REJECT)
+    outcome, shown = await ask("a", question(options=options))
+    assert outcome == Selected("allow_stored")
+    assert "[a] Allow always" in shown
+
+
+async def test_where_nobody_is_there_every_question_is_a_denial_with_its_reason() -> None:
+    outcome = await HeadlessBroker().ask(question())
+    settled = Asking(OPTIONS, None, "why").settle(outcome)
+    assert isinstance(settled, Denied)
+    assert "it changes a file" in settled.reason

@@ -1,0 +1,145 @@
+"""`punie ask` from a prompt to its exit code, in this process (INTERFACES.md section 1)."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from punie.bootstrap.ask_mode import AskMode, run_ask
+
+pytestmark = pytest.mark.anyio
+
+LOG = logging.getLogger("punie.test.ask")
+WRITE = {"call": {"name": "write_file", "arguments": {"path": "a.txt", "content": "x"}}}
+READ = {"call": {"name": "list_files", "arguments": {}}}
+
+
+class Asked:
+    """One run: exit code, what stood on stdout and on stderr."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        self.out, self.err = io.StringIO(), io.StringIO()
+        monkeypatch.setattr(sys, "stdout", self.out)
+        monkeypatch.setattr(sys, "stderr", self.err)
+
+    async def run(self, *items: Any, as_json: bool = True, environ: dict[str, str] | None = None, model: str = "") -> int:
+        path = self.folder / "play.json"
+        path.write_text(json.dumps({"turns": [list(items)]}), encoding="utf-8")
+        home = {"PUNIE_HOME": str(self.folder / "home"), **(environ or {})}
+        project = self.folder / "project"
+        project.mkdir(exist_ok=True)
+        with anyio.fail_after(20):
+            return await AskMode(home, model or f"script:{path}", as_json, project, "go on", LOG).run()
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.getvalue().splitlines()]
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
+    return Asked(tmp_path, monkeypatch)
+
+
+async def test_json_is_a_session_updates_and_one_end(asked: Asked) -> None:
+    assert await asked.run({"text": "hi"}, READ, {"usage": {"inputTokens": 3, "outputTokens": 4}}) == 0
+    kinds = [line["type"] for line in asked.lines]
+    assert kinds == ["session", "update", "update", "update", "update", "end"]
+    assert asked.lines[0]["sessionId"].startswith("sess_")
+    end = asked.lines[-1]
+    assert (end["stopReason"], end["exitCode"], end["usage"]["inputTokens"]) == ("end_turn", 0, 3)
+    assert asked.err.getvalue() == ""
+
+
+async def test_text_is_the_answer_on_stdout_and_the_rest_on_stderr(asked: Asked) -> None:
+    assert await asked.run({"text": "hi"}, READ, as_json=False) == 0
+    assert asked.out.getvalue() == "hi\n"
+    assert asked.err.getvalue() == "- done: Listing .\n"
+
+
+@pytest.mark.requirement("R-02")
+@pytest.mark.parametrize(
+    ("items", "code"), [([WRITE], 3), ([WRITE, READ], 0), ([READ, WRITE], 3), ([WRITE, {"fail": {"kind": "max_tokens"}}], 1)]
+)
+async def test_a_denial_with_no_success_after_it_exits_3(asked: Asked, items: list[Any], code: int) -> None:
+    assert await asked.run(*items) == code
+    assert not (asked.folder / "project" / "a.txt").exists()
+    denied = [line for line in asked.lines if line["type"] == "permission"]
+    assert [(line["tool"], line["verdict"]) for line in denied] == [("write_file", "deny")]
+    assert "nobody is there" in denied[0]["reason"]
+
+
+async def test_a_denial_is_said_in_words_too(asked: Asked) -> None:
+    assert await asked.run(WRITE, as_json=False) == 3
+    assert "denied" in asked.err.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        ("auth", 4), ("rate_limit", 4), ("overloaded", 4), ("connection", 4), ("timeout", 4), ("context", 1),
+        ("content_filter", 1), ("internal", 1),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("as_json", [True, False])
+async def test_a_model_that_fails_is_one_error_with_its_exit_code(asked: Asked, kind: str, code: int, as_json: bool) -> None:
+    assert await asked.run({"fail": {"kind": kind, "message": "It \x1b[31mfailed."}}, as_json=as_json) == code
+    if as_json:
+        assert asked.lines[-1] == {"type": "error", "code": kind, "message": "It failed.", "exitCode": code}
+        assert sum(line["type"] in {"end", "error"} for line in asked.lines) == 1
+    else:
+        assert asked.err.getvalue() == "punie: It failed.\n"
+
+
+async def test_settings_that_do_not_load_exit_2_and_name_the_source(asked: Asked) -> None:
+    assert await asked.run(environ={"PUNIE_TOOLS_LOCAL": "maybe"}) == 2
+    assert asked.lines == [
+        {"type": "error", "code": "settings", "message": asked.lines[0]["message"], "exitCode": 2}
+    ]
+    assert "PUNIE_TOOLS_LOCAL" in asked.lines[0]["message"]
+
+
+async def test_a_script_that_cannot_be_played_exits_2(asked: Asked) -> None:
+    assert await asked.run(model="script:/no/such/file.json") == 2
+    assert asked.lines[-1]["code"] == "configuration"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+async def test_a_signal_ends_the_turn_in_order(asked: Asked, number: signal.Signals, code: int) -> None:
+    codes: list[int] = []
+
+    async def run() -> None:
+        codes.append(await asked.run({"text": "on my way"}, {"sleep_s": 60}))
+
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run)
+            while "on my way" not in asked.out.getvalue():
+                await anyio.lowlevel.checkpoint()
+            os.kill(os.getpid(), number)
+    assert codes == [code]
+    assert (asked.lines[-1]["stopReason"], asked.lines[-1]["exitCode"]) == ("cancelled", code)
+
+
+async def test_a_reader_that_leaves_ends_the_turn(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Gone(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stdout", Gone())
+    assert await asked.run({"text": "hello?"}, {"sleep_s": 60}, as_json=False) == 1
+
+
+def test_a_directory_that_is_none_exits_2(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run_ask(model=None, as_json=False, cwd=str(tmp_path / "none"), prompt="x") == 2
+    assert "is not a directory" in capsys.readouterr().err

@@ -1,0 +1,91 @@
+"""Which engine a name means, and where log lines go (INTERFACES.md section 2, R-15, M-24)."""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from punie.adapters.direct.engine import DirectEngine
+from punie.adapters.pydantic_ai.engine import PydanticAiEngine
+from punie.adapters.scripted.engine import ScriptedEngine
+from punie.bootstrap.engines import Engines, make_engine
+from punie.bootstrap.logs import start_logging
+
+
+@pytest.fixture
+def own_logger() -> Iterator[None]:
+    """The process's logger as it was, afterwards."""
+    log = logging.getLogger("punie")
+    before = (log.handlers[:], log.level, log.propagate)
+    yield
+    for handler in log.handlers:
+        handler.close()
+    log.handlers[:], log.propagate = before[0], before[2]
+    log.setLevel(before[1])
+
+
+@pytest.mark.requirement("R-15", "DC-10", "M-24")
+@pytest.mark.parametrize(
+    ("model", "engine"),
+    [
+        (None, DirectEngine), ("direct", DirectEngine), ("script:play.json", ScriptedEngine), ("script:", ScriptedEngine),
+        ("openai-chat:gpt-5", PydanticAiEngine), ("directly:x", PydanticAiEngine), ("nonsense", PydanticAiEngine),
+    ],
+)  # fmt: skip
+def test_a_models_name_means_its_engine_and_never_another(model: str | None, engine: type) -> None:
+    assert type(make_engine(model)) is engine
+
+
+@pytest.mark.anyio
+async def test_sessions_of_one_model_share_its_engine() -> None:
+    engines = Engines()
+    assert engines.get("openai-chat:a") is engines.get("openai-chat:a")
+    assert engines.get("openai-chat:a") is not engines.get("openai-chat:b")
+    engines.load(None)
+    engines.load("direct")
+    await engines.aclose()
+
+
+@pytest.mark.requirement("A-14")
+@pytest.mark.usefixtures("own_logger")
+def test_log_lines_go_to_stderr_and_carry_nothing_unsafe(monkeypatch: pytest.MonkeyPatch) -> None:
+    out, err = io.StringIO(), io.StringIO()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+    log = start_logging({}, None)
+    log.info("the IDE said %s", "a\x1b[31mb\u202ec\rd")
+    log.debug("too fine")
+    logging.getLogger("punie.acp").warning("from below")
+    assert out.getvalue() == ""
+    assert not {"\x1b", "\u202e", "\r"} & set(err.getvalue())
+    assert "the IDE said" in err.getvalue()
+    assert "from below" in err.getvalue()
+    assert "too fine" not in err.getvalue()
+
+
+@pytest.mark.usefixtures("own_logger")
+@pytest.mark.parametrize(
+    ("level", "expected"), [("debug", logging.DEBUG), ("WARNING", logging.WARNING), ("nonsense", logging.INFO), ("", logging.INFO)]
+)
+def test_the_level_comes_from_the_environment(level: str, expected: int) -> None:
+    assert start_logging({"PUNIE_LOG_LEVEL": level}, None).level == expected
+
+
+@pytest.mark.usefixtures("own_logger")
+def test_a_file_takes_the_lines_instead_its_folder_is_made_and_starting_twice_doubles_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "logs" / "punie.log"
+    for _ in range(2):
+        log = start_logging({}, str(path))
+    log.info("half a surrogate \ud800 once")
+    assert path.read_text(encoding="utf-8").count("once") == 1
+
+
+@pytest.mark.usefixtures("own_logger")
+def test_a_file_that_cannot_be_written_is_an_os_error(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r".+"):
+        start_logging({}, str(tmp_path))

@@ -1,0 +1,234 @@
+"""Settings: four sources in rising strength, a project that may only tighten, and a door that stays closed in doubt."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punie.bootstrap.settings import Settings, load_settings, variable_of
+from punie.bootstrap.settings_files import MAX_FILE_BYTES, project_settings_file, read_settings, user_settings_file
+from punie.domain.discovery import LocalTools
+from punie.domain.errors import SettingsError
+from punie.domain.limits import CallLimits
+
+pytestmark = pytest.mark.requirement("M-21")
+
+
+class Place:
+    """A user's home and a project, each with the settings that a test writes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home, self.project = folder / "home", folder / "project"
+        self.home.mkdir()
+        (self.project / ".punie").mkdir(parents=True)
+        self.user_file = self.home / "config.toml"
+        self.project_file = self.project / ".punie" / "config.toml"
+
+    def load(self, *, user: str | None = None, project: str | None = None, flags: Any = None, **environ: str) -> Settings:
+        for path, text in ((self.user_file, user), (self.project_file, project)):
+            if text is not None:
+                path.write_text(text, encoding="utf-8")
+        return load_settings({"PUNIE_HOME": str(self.home), **environ}, flags or {}, str(self.project))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_nothing_configured_is_the_defaults(place: Place) -> None:
+    settings = place.load()
+    assert (settings.model, settings.local_tools, settings.disabled_tools) == (None, LocalTools.AUTO, frozenset())
+    assert settings.limits.of("x") == CallLimits()
+    assert dict(settings.origins) == {}
+
+
+def test_flags_beat_variables_beat_the_users_file_and_each_value_knows_where_it_came_from(place: Place) -> None:
+    user = 'model = "of:the-file"\n[tools]\nlocal = "always"\n[limits]\ntime_s = 5\n'
+    settings = place.load(user=user, PUNIE_MODEL="of:variable", PUNIE_TOOLS_LOCAL="never", flags={"model": "of:flag"})
+    assert (settings.model, settings.local_tools, settings.limits.of("x").time_s) == ("of:flag", LocalTools.NEVER, 5.0)
+    assert dict(settings.origins) == {
+        "model": "the command line", "tools.local": "PUNIE_TOOLS_LOCAL", "limits.time_s": str(place.user_file),
+    }  # fmt: skip
+    assert place.load(PUNIE_MODEL="of:variable", flags={"model": None}).model == "of:variable"
+    assert place.load(PUNIE_MODEL="").model == "of:the-file"
+
+
+def test_lists_may_be_written_as_toml_or_with_commas(place: Place) -> None:
+    assert place.load(user='[tools]\ndisabled = ["a", " b "]').disabled_tools == {"a", "b"}
+    assert place.load(PUNIE_TOOLS_DISABLED="c, d,,").disabled_tools == {"c", "d"}
+
+
+def test_a_tools_own_limits_stand_beside_the_general_ones(place: Place) -> None:
+    user = "[limits]\ntime_s = 60\noutput_bytes = 1000\n[limits.tools.run_command]\ntime_s = 0.5\n"
+    limits = place.load(user=user + '[limits.tools."ide-lint"]\noutput_bytes = 7\n').limits
+    assert limits.of("run_command") == CallLimits(0.5, 1000)
+    assert limits.of("ide-lint") == CallLimits(60.0, 7)
+    assert limits.of("other") == CallLimits(60.0, 1000)
+
+
+def test_a_bound_said_in_so_many_words_holds_for_files_too_though_it_is_the_default(place: Place) -> None:
+    limits = place.load(user=f"[limits]\noutput_bytes = {CallLimits().output_bytes}").limits
+    assert limits.of("read_file") == CallLimits()
+    own = place.load(user="[limits]\noutput_bytes = 5\n[limits.tools.read_file]\noutput_bytes = 7").limits
+    assert (own.of("read_file").output_bytes, own.of("x").output_bytes) == (7, 5)
+
+
+def test_the_turns_bound_is_a_whole_number(place: Place) -> None:
+    assert place.load(user="[turn]\nmax_requests = 3").turn_limits.max_requests == 3
+
+
+@pytest.mark.parametrize(
+    ("user", "named"),
+    [
+        ("modle = 'x'", "modle"), ("[tools]\nlokal = 'auto'", "tools.lokal"), ("[permissions]\nmode = 'auto'", "permissions.mode"),
+        ("model = ''", "model"), ("model = 5", "model"), ("[tools]\nlocal = 'sometimes'", "tools.local"),
+        ("tools = 5", "tools"), ("[tools]\ndisabled = 'a'\nlocal = true", "tools.local"), ("[tools]\ndisabled = [1]", "tools.disabled"),
+        ("[tools]\ndisabled = {a = 1}", "tools.disabled.a"), ("[limits]\ntime_s = 0", "limits.time_s"),
+        ("[limits]\ntime_s = -1", "limits.time_s"), ("[limits]\ntime_s = true", "limits.time_s"),
+        ("[limits]\ntime_s = nan", "limits.time_s"), ("[limits]\ntime_s = inf", "limits.time_s"),
+        ("[limits]\ntime_s = 'soon'", "limits.time_s"), ("[limits]\ntime_s = 1e999", "limits.time_s"),
+        (f"[limits]\ntime_s = {'9' * 400}", "limits.time_s"), ("[limits]\noutput_bytes = 0.5", "limits.output_bytes"),
+        ("[turn]\nmax_requests = 0.5", "turn.max_requests"), ("[limits.tools]\ntime_s = 5", "limits.tools.time_s"),
+        ("[limits.tools.x]\ncolour = 5", "limits.tools.x.colour"), ("[limits.tools.x]\noutput_bytes = 0.2", "limits.tools.x"),
+        ("[[limits.tools]]\ntime_s = 1", "limits.tools"),
+    ],
+)  # fmt: skip
+def test_what_is_not_understood_closes_the_door_and_names_file_and_key(place: Place, user: str, named: str) -> None:
+    with pytest.raises(SettingsError) as closed:
+        place.load(user=user)
+    assert closed.value.source == str(place.user_file)
+    assert named in closed.value.reason
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"model = ", b"= 1", b"\xff\xfe", b"model = 'x'\nmodel = 'y'", b"[a\n", b"a = " + b"[" * 50_000,
+        b"a = " + b"9" * 5000, b"#" * (MAX_FILE_BYTES + 1), b"\0",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("whose", ["user", "project"])
+def test_a_broken_file_closes_the_door_and_is_named(place: Place, data: bytes, whose: str) -> None:
+    path = place.user_file if whose == "user" else place.project_file
+    path.write_bytes(data)
+    with pytest.raises(SettingsError) as closed:
+        place.load()
+    assert closed.value.source == str(path)
+    assert closed.value.reason
+
+
+@pytest.mark.parametrize("source", [{"PUNIE_LIMITS_TIME_S": "soon"}, {"PUNIE_TOOLS_LOCAL": "maybe"}])
+def test_a_broken_variable_closes_the_door_and_is_named(place: Place, source: dict[str, str]) -> None:
+    with pytest.raises(SettingsError) as closed:
+        place.load(**source)
+    assert closed.value.source in source
+
+
+def test_a_broken_flag_closes_the_door_too(place: Place) -> None:
+    with pytest.raises(SettingsError, match="the command line"):
+        place.load(flags={"model": " "})
+
+
+# --- the project's file may only tighten -----------------------------------------------------------------------
+
+
+def test_a_project_may_make_the_session_stricter(place: Place) -> None:
+    settings = place.load(
+        user="[tools]\ndisabled = ['a']\n[limits]\ntime_s = 60",
+        project="[tools]\ndisabled = ['b']\nlocal = 'never'\n[limits]\ntime_s = 30\n[limits.tools.x]\ntime_s = 5\n"
+        "[turn]\nmax_requests = 2\n",
+    )
+    assert settings.disabled_tools == {"a", "b"}
+    assert settings.local_tools is LocalTools.NEVER
+    assert (settings.limits.of("y").time_s, settings.limits.of("x").time_s) == (30.0, 5.0)
+    assert settings.turn_limits.max_requests == 2
+    assert settings.origins["tools.disabled"] == settings.origins["limits.time_s"] == str(place.project_file)
+
+
+@pytest.mark.parametrize(
+    "project",
+    [
+        "model = 'evil:model'", "[tools]\nlocal = 'always'", "[limits]\ntime_s = 3000", "[limits]\ntime_s = 60",
+        "[limits.tools.x]\ntime_s = 61", "[turn]\nmax_requests = 100000", "[tools]\ndisabled = []",
+        "[limits.tools.strict]\ntime_s = 2",
+    ],
+)  # fmt: skip
+def test_a_project_cannot_loosen_anything(place: Place, project: str) -> None:
+    user = "model = 'mine:model'\n[tools]\ndisabled = ['a']\n[limits]\ntime_s = 60\n[limits.tools.strict]\ntime_s = 1"
+    before = place.load(user=user)
+    settings = place.load(project=project)
+    assert (settings.model, settings.local_tools, settings.disabled_tools) == ("mine:model", LocalTools.AUTO, {"a"})
+    for tool in ("x", "strict", "other"):
+        assert settings.limits.of(tool) == before.limits.of(tool)
+    assert settings.turn_limits == before.turn_limits
+
+
+def test_what_is_left_out_of_a_projects_file_is_said(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    place.load(project="model = 'evil:model'")
+    assert "model is left out" in caplog.text
+    assert str(place.project_file) in caplog.text
+
+
+def test_always_may_be_tightened_to_auto(place: Place) -> None:
+    user, project = "[tools]\nlocal = 'always'", "[tools]\nlocal = 'auto'"
+    assert place.load(user=user, project=project).local_tools is LocalTools.AUTO
+    assert place.load(user="[tools]\nlocal = 'never'").local_tools is LocalTools.NEVER
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_the_order_of_a_projects_file_makes_no_difference(place: Place, order: int) -> None:
+    parts = ["[limits]\ntime_s = 10\n", "[limits.tools.x]\ntime_s = 300\n"]
+    settings = place.load(project="".join(parts if order else parts[::-1]))
+    assert (settings.limits.of("y").time_s, settings.limits.of("x").time_s) == (10.0, 300.0)
+
+
+def test_a_project_may_cut_what_is_read_of_a_file(place: Place) -> None:
+    settings = place.load(project="[limits.tools.read_file]\noutput_bytes = 1000000")
+    assert settings.limits.of("read_file").output_bytes == 1_000_000
+
+
+def test_the_users_variables_and_flags_beat_the_project(place: Place) -> None:
+    settings = place.load(project="[tools]\nlocal = 'never'", PUNIE_TOOLS_LOCAL="always")
+    assert settings.local_tools is LocalTools.ALWAYS
+
+
+# --- where the files are ---------------------------------------------------------------------------------------
+
+
+def test_the_users_file_is_where_the_environment_says() -> None:
+    assert user_settings_file({"PUNIE_CONFIG": "/a/b.toml", "PUNIE_HOME": "/home"}) == Path("/a/b.toml")
+    assert user_settings_file({"PUNIE_HOME": "/home"}) == Path("/home/config.toml")
+    assert user_settings_file({}).name == "config.toml"
+    assert project_settings_file("/p") == Path("/p/.punie/config.toml")
+    assert variable_of("tools.local") == "PUNIE_TOOLS_LOCAL"
+
+
+def test_no_file_is_no_settings_and_a_folder_in_its_place_is_an_error(tmp_path: Path) -> None:
+    assert dict(read_settings(tmp_path / "none.toml")) == {}
+    assert dict(read_settings(tmp_path / "none" / "none.toml")) == {}
+    (tmp_path / "file").write_text("x")
+    assert dict(read_settings(tmp_path / "file" / "config.toml")) == {}
+    with pytest.raises(SettingsError):
+        read_settings(tmp_path)
+    assert dict(read_settings(Path(os.devnull))) == {}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="named pipes are POSIX")
+def test_a_pipe_in_place_of_the_file_is_refused_at_once_and_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    os.mkfifo(path)
+    with pytest.raises(SettingsError, match="not a regular file"):
+        read_settings(path)
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root reads everything")
+def test_a_file_that_may_not_be_read_closes_the_door(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text("model = 'x'")
+    path.chmod(0)
+    with pytest.raises(SettingsError):
+        read_settings(path)

@@ -1,0 +1,112 @@
+"""Heavy work in one thread behind the first answer (DESIGN.md section 7)."""
+
+from __future__ import annotations
+
+import threading
+
+import anyio
+import anyio.from_thread
+import pytest
+
+from punie.bootstrap.warm_up import WarmUp
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_jobs_run_once_each_in_order_in_one_daemon_thread() -> None:
+    ran: list[tuple[str, threading.Thread]] = []
+
+    def job(name: str) -> str:
+        ran.append((name, threading.current_thread()))
+        return name.upper()
+
+    warm_up = WarmUp({"a": lambda: job("a"), "b": lambda: job("b")})
+    with anyio.fail_after(5):
+        assert await warm_up.result("b") == "B"
+        assert await warm_up.result("a") == "A"
+        warm_up.start()
+        assert await warm_up.result("b") == "B"
+    assert [name for name, _ in ran] == ["a", "b"]
+    assert {thread for _, thread in ran} != {threading.current_thread()}
+    assert all(thread.daemon for _, thread in ran)
+
+
+async def test_nothing_runs_before_it_is_started_or_asked_for() -> None:
+    ran: list[int] = []
+    warm_up = WarmUp({"a": lambda: ran.append(1)})
+    await anyio.lowlevel.checkpoint()
+    assert ran == []
+    with anyio.fail_after(5):
+        await warm_up.result("a")
+    assert ran == [1]
+
+
+async def test_whoever_waits_for_an_early_job_does_not_wait_for_a_late_one() -> None:
+    let_go = threading.Event()
+    warm_up = WarmUp({"early": lambda: 1, "late": lambda: let_go.wait(10)})
+    try:
+        with anyio.fail_after(5):
+            assert await warm_up.result("early") == 1
+    finally:
+        let_go.set()
+
+
+async def test_several_may_wait_for_one_job() -> None:
+    let_go, results = threading.Event(), list[object]()
+    warm_up = WarmUp({"slow": lambda: let_go.wait(10)})
+
+    async def wait() -> None:
+        results.append(await warm_up.result("slow"))
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(wait)
+            await anyio.wait_all_tasks_blocked()
+            let_go.set()
+    assert results == [True] * 3
+
+
+@pytest.mark.parametrize("error", [ImportError("no such library"), SystemExit(3), KeyboardInterrupt()])
+async def test_a_job_that_fails_fails_for_whoever_asks_and_the_next_one_runs(error: BaseException) -> None:
+    def fails() -> None:
+        raise error
+
+    warm_up = WarmUp({"bad": fails, "good": lambda: "fine"})
+    with anyio.fail_after(5):
+        depths: set[int] = set()
+        for _ in range(3):
+            with pytest.raises(Exception, match=r"no such library|SystemExit|KeyboardInterrupt") as failed:
+                await warm_up.result("bad")
+            depths.add(len(failed.traceback))
+        assert len(depths) == 1, "what was raised to one is not kept for the next"
+        assert await warm_up.result("good") == "fine"
+
+
+async def test_giving_up_waiting_leaves_the_job_alone() -> None:
+    let_go = threading.Event()
+    warm_up = WarmUp({"slow": lambda: let_go.wait(10)})
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(warm_up.result, "slow")
+            await anyio.wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel()
+        let_go.set()
+        assert await warm_up.result("slow") is True
+
+
+def test_a_loop_that_ended_meanwhile_does_no_harm() -> None:
+    let_go, done = threading.Event(), threading.Event()
+
+    def work() -> None:
+        let_go.wait(10)
+
+    warm_up = WarmUp({"slow": work, "last": done.set})
+
+    async def ask_and_leave() -> None:
+        with anyio.move_on_after(0.01):
+            await warm_up.result("slow")
+
+    anyio.run(ask_and_leave)
+    let_go.set()
+    assert done.wait(5), "the thread went on to its last job"
