@@ -65,7 +65,7 @@ def _toolbox(
     return Toolbox(discover, assemble, settings.disabled_tools)
 
 
-def _desk(  # noqa: PLR0917 - one argument a dependency
+def _desk(  # noqa: PLR0913, PLR0917 - one argument a dependency
     session_id: str,
     spec: SessionSpec,
     peer: Peer,
@@ -91,7 +91,7 @@ def _desk(  # noqa: PLR0917 - one argument a dependency
     )
 
 
-def _session(  # noqa: PLR0917 - one argument a dependency
+def _session(  # noqa: PLR0913, PLR0917 - one argument a dependency
     session_id: str,
     spec: SessionSpec,
     settings: Settings,

@@ -17,6 +17,7 @@ from punie.bootstrap.engines import Engines
 from punie.bootstrap.settings import Settings, load_settings
 from punie.bootstrap.warm_up import WarmUp
 from punie.domain.errors import PunieError
+from punie.domain.json_value import EMPTY_OBJECT
 from punie.domain.session import SessionSpec
 from punie.ports.peer import Peer
 
@@ -66,8 +67,11 @@ class Process:
         return cast("ProcessContainer", await self.warm_up.result("container"))
 
     def _build_container(self) -> ProcessContainer:
+        from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
         from punie.bootstrap.container import ProcessContainer
 
+        # The first check loads the validator's library: here, and not while the first call waits.
+        JsonSchemaRsValidator().problems(EMPTY_OBJECT, EMPTY_OBJECT)
         return ProcessContainer(shell=_shell_info(self.environ), log=self.log)
 
     def _load_engine(self) -> None:

@@ -6,6 +6,7 @@ Pure comparisons of path components. Following links is I/O and happens in the a
 from __future__ import annotations
 
 import fnmatch
+import re
 from pathlib import PurePath
 
 from attrs import frozen
@@ -17,6 +18,8 @@ SECRET_NAMES = (
     "secrets.json", "service-account*.json", "*.tfvars", "*.tfstate",
 )  # fmt: skip
 """File names that usually hold keys or passwords; compared without regard to case."""
+
+_SECRET_NAME = re.compile("|".join(fnmatch.translate(pattern) for pattern in SECRET_NAMES))
 
 SECRET_FOLDERS = frozenset({".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker"})
 NOT_SECRET = frozenset({".env.example", ".env.sample", ".env.template", ".env.dist"})
@@ -45,7 +48,7 @@ def is_secret(path: str) -> bool:
         return False
     if any(part.lower() in SECRET_FOLDERS for part in pure.parts[:-1]):
         return True
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in SECRET_NAMES)
+    return _SECRET_NAME.match(name) is not None
 
 
 def shown_path(path: str, cwd: str) -> str:

@@ -26,11 +26,10 @@ READ = {"call": {"name": "list_files", "arguments": {}}}
 class Asked:
     """One run: exit code, what stood on stdout and on stderr."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
         self.folder = folder
+        self.patch = patch
         self.out, self.err = io.StringIO(), io.StringIO()
-        monkeypatch.setattr(sys, "stdout", self.out)
-        monkeypatch.setattr(sys, "stderr", self.err)
 
     async def run(self, *items: Any, as_json: bool = True, environ: dict[str, str] | None = None, model: str = "") -> int:
         path = self.folder / "play.json"
@@ -38,7 +37,9 @@ class Asked:
         home = {"PUNIE_HOME": str(self.folder / "home"), **(environ or {})}
         project = self.folder / "project"
         project.mkdir(exist_ok=True)
-        with anyio.fail_after(20):
+        with anyio.fail_after(20), self.patch.context() as patch:
+            patch.setattr(sys, "stdout", self.out)
+            patch.setattr(sys, "stderr", self.err)
             return await AskMode(home, model or f"script:{path}", as_json, project, "go on", LOG).run()
 
     @property
@@ -131,12 +132,12 @@ async def test_a_signal_ends_the_turn_in_order(asked: Asked, number: signal.Sign
     assert (asked.lines[-1]["stopReason"], asked.lines[-1]["exitCode"]) == ("cancelled", code)
 
 
-async def test_a_reader_that_leaves_ends_the_turn(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_reader_that_leaves_ends_the_turn(asked: Asked) -> None:
     class Gone(io.StringIO):
         def write(self, text: str) -> int:
             raise BrokenPipeError
 
-    monkeypatch.setattr(sys, "stdout", Gone())
+    asked.out = Gone()
     assert await asked.run({"text": "hello?"}, {"sleep_s": 60}, as_json=False) == 1
 
 

@@ -120,9 +120,7 @@ class AcpTerminals(_ClientSide, Terminals):
 
     async def release(self, terminal_id: str) -> None:
         # Never taken back: a client that drops a cancelled release would keep the program (A-09).
-        await self._ask(
-            f"release terminal {terminal_id}", "terminal/release", _terminal(terminal_id), withdraw=False
-        )
+        await self._ask(f"release terminal {terminal_id}", "terminal/release", _terminal(terminal_id), withdraw=False)
 
     def _release_late(self, answer: Raw) -> None:
         """The call was cancelled while the client was starting the program, and it started all the same."""

@@ -1,0 +1,218 @@
+"""Sessions of the real container leave nothing behind (DESIGN.md section 5, DC-05, M-13)."""
+
+from __future__ import annotations
+
+import gc
+import json
+import logging
+import sys
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from attrs import define
+
+from punie.application.agent import PunieAgent
+from punie.application.live_session import LiveSession
+from punie.bootstrap.lifespan import Process
+from punie.bootstrap.warm_up import WarmUp
+from punie.domain.content import Prompt
+from punie.domain.discovery import ClientCapabilities
+from punie.domain.session import SessionSpec
+from punie.domain.turn import StopReason
+from punie.ports.peer import Peer
+from tests.fakes.client import FakeClient
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("DC-05")]
+
+LOG = logging.getLogger("punie.test.lifetimes")
+TURN = [{"text": "hello"}, {"call": {"name": "read_file", "arguments": {"path": "a"}}}, {"tools": True}]
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> str:
+    path = tmp_path / "play.json"
+    path.write_text(json.dumps({"turns": [TURN]}), encoding="utf-8")
+    return f"script:{path}"
+
+
+@pytest.fixture
+def process(tmp_path: Path, script: str) -> Iterator[Process]:
+    LOG.setLevel(logging.ERROR)
+    yield Process({"PUNIE_HOME": str(tmp_path / "home")}, {"model": script}, LOG)
+
+
+def peer(client: FakeClient | None = None) -> Peer:
+    return (client or FakeClient(files={})).peer(
+        ClientCapabilities(read_text_file=True, write_text_file=True, terminal=True, discover_tools=False)
+    )
+
+
+def parts(session: LiveSession) -> list[object]:
+    """What a session is made of, down to the ports."""
+    desk, toolbox = session.desk, session.desk.toolbox
+    assemble: Any = toolbox.build
+    return [
+        session, session.engine, session.instructions, desk, toolbox, toolbox.discover, assemble, assemble.local,
+        desk.guard, desk.validator, *session.ledgers, assemble.local.workspace, assemble.local.tree,
+        assemble.local.repository,
+    ]  # fmt: skip
+
+
+async def once(process: Process, folder: Path, alive: list[weakref.ref[object]] | None = None) -> None:
+    """Open a session, run a prompt, close it."""
+    client = FakeClient(files={str(folder / "a"): "text"})
+    async with PunieAgent(process.session_scope, LOG) as agent:
+        opened = await agent.open_session(SessionSpec(str(folder)), lambda _id: peer(client))
+        report = await agent.begin_turn(opened.id, Prompt.of_text("go")).run()
+        assert report.stop_reason is StopReason.END_TURN
+        if alive is not None:
+            session = agent._places[opened.id].session
+            alive.extend(weakref.ref(part) for part in parts(session) if _weak(part))
+            alive.append(weakref.ref(client))
+            del session
+        await agent.close_session(opened.id)
+
+
+def _weak(part: object) -> bool:
+    try:
+        weakref.ref(part)
+    except TypeError:
+        return False
+    return True
+
+
+async def test_of_a_thousand_sessions_opened_and_closed_none_is_alive_and_memory_does_not_grow(
+    process: Process, tmp_path: Path
+) -> None:
+    alive: list[weakref.ref[object]] = []
+    blocks: dict[int, int] = {}
+    for number in range(1, 1001):
+        await once(process, tmp_path, alive if number % 50 == 0 else None)
+        if number in {200, 1000}:
+            gc.collect()
+            blocks[number] = sys.getallocatedblocks()
+    assert len(alive) >= 20 * 8, "there is something to look for"
+    assert [ref() for ref in alive if ref() is not None] == []
+    grown = (blocks[1000] - blocks[200]) / 800
+    assert grown < 2, f"{grown:.1f} blocks of memory stay behind with each session"
+
+
+async def test_many_sessions_open_at_once_share_nothing_but_values_and_go_away_together(
+    process: Process, tmp_path: Path
+) -> None:
+    alive: list[weakref.ref[object]] = []
+    async with PunieAgent(process.session_scope, LOG) as agent:
+        for _ in range(50):
+            await agent.open_session(SessionSpec(str(tmp_path)), lambda _id: peer())
+        made = [parts(place.session) for place in agent._places.values()]
+        for kinds in zip(*made, strict=True):
+            assert len({id(part) for part in kinds}) == 50, f"{type(kinds[0]).__name__} is shared between sessions"
+        alive.extend(weakref.ref(part) for session in made for part in session if _weak(part))
+        del made, kinds
+    del agent
+    gc.collect()
+    assert [ref() for ref in alive if ref() is not None] == []
+
+
+async def test_a_session_that_ends_in_an_error_leaves_nothing_either(process: Process, tmp_path: Path) -> None:
+    alive: list[weakref.ref[object]] = []
+
+    async def broken() -> None:
+        async with process.session_scope("s", SessionSpec(str(tmp_path)), peer()) as session:
+            alive.extend(weakref.ref(part) for part in parts(session) if _weak(part))
+            raise ZeroDivisionError
+
+    with pytest.raises(BaseException, match=r".*") as caught:
+        await broken()
+    del caught
+    gc.collect()
+    assert [ref() for ref in alive if ref() is not None] == []
+
+
+@define
+class Resource:
+    """One of a session's resources; keeps a log of what happens to it."""
+
+    name: str
+    log: list[str]
+    fails: bool = False
+
+    async def __aenter__(self) -> None:
+        if self.fails:
+            self.log.append(f"{self.name} failed")
+            raise OSError(f"{self.name} cannot be opened")
+        self.log.append(f"{self.name} opened")
+
+    async def __aexit__(self, *_: object) -> None:
+        await anyio.lowlevel.checkpoint()
+        self.log.append(f"{self.name} closed")
+
+
+@define
+class Box:
+    """A session container with five resources, the third of which may fail."""
+
+    resources: list[Resource]
+
+    def lifecycle(self) -> list[Resource]:
+        return self.resources
+
+    def session(self) -> str:
+        return "the session"
+
+
+@define
+class Boxes:
+    """A process container that gives that box."""
+
+    box: Box
+
+    def session(self, **values: object) -> Box:
+        assert {"session_id", "spec", "peer", "settings", "engine"} == set(values)
+        return self.box
+
+
+def with_resources(process: Process, *fails: bool) -> list[str]:
+    log: list[str] = []
+    boxes = Boxes(Box([Resource(f"r{number}", log, bad) for number, bad in enumerate(fails, 1)]))
+    process.warm_up = WarmUp({"container": lambda: boxes})
+    return log
+
+
+async def test_where_the_third_of_five_fails_to_open_the_first_two_are_closed_in_reverse(
+    process: Process, tmp_path: Path
+) -> None:
+    log = with_resources(process, False, False, True, False, False)
+    with pytest.raises(OSError, match="r3 cannot be opened"):
+        async with process.session_scope("s", SessionSpec(str(tmp_path)), peer()):
+            raise AssertionError("it was never opened")
+    assert log == ["r1 opened", "r2 opened", "r3 failed", "r2 closed", "r1 closed"]
+
+
+async def test_resources_are_entered_in_order_and_left_in_reverse(process: Process, tmp_path: Path) -> None:
+    log = with_resources(process, False, False, False)
+    async with process.session_scope("s", SessionSpec(str(tmp_path)), peer()) as session:
+        assert session == "the session"
+        log.append("in use")
+    assert log == ["r1 opened", "r2 opened", "r3 opened", "in use", "r3 closed", "r2 closed", "r1 closed"]
+
+
+async def test_this_machines_terminals_are_entered_before_the_session_that_uses_them(
+    process: Process, tmp_path: Path
+) -> None:
+    from punie.adapters.local.terminals import LocalTerminals
+    from punie.bootstrap.container import SessionContainer
+
+    container: Any = await process._container()
+    settings = process.settings(str(tmp_path))
+    box: SessionContainer = container.session(
+        session_id="s", spec=SessionSpec(str(tmp_path)), peer=peer(), settings=settings,
+        engine=process.engines.get(settings.model),
+    )  # fmt: skip
+    terminals, session = box.lifecycle()
+    assert isinstance(terminals, LocalTerminals)
+    assert session is box.session()
