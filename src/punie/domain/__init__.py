@@ -1,1 +1,64 @@
-"""Nouns and rules: values and pure functions, free of any framework."""
+"""Nouns and rules: values and pure functions, free of any framework.
+
+The names below are the public ones for people who write a tool provider, a permission broker or an engine
+(INTERFACES.md section 6).
+"""
+
+from punie.domain.catalog import CatalogDelta, ToolCatalog
+from punie.domain.content import Diff, EmbeddedResource, Image, Prompt, ResourceLink, TerminalView, Text
+from punie.domain.discovery import CatalogAnswer, ClientCapabilities, DroppedEntry, Tier, plan_tools
+from punie.domain.errors import EngineError, PunieError, ToldToModel, ToolFailedError
+from punie.domain.events import TextDelta, ThoughtDelta, UsageChanged
+from punie.domain.permission import (
+    Dismissed,
+    OptionKind,
+    PermissionOption,
+    PermissionOutcome,
+    PermissionQuestion,
+    Selected,
+    Unusable,
+)
+from punie.domain.tool import ToolCall, ToolDescriptor, ToolKind, ToolOutcome, ToolResult, ToolSource
+from punie.domain.turn import EngineErrorKind, StopReason, Turn
+from punie.domain.usage import Usage
+
+__all__ = [
+    "CatalogAnswer",
+    "CatalogDelta",
+    "ClientCapabilities",
+    "Diff",
+    "Dismissed",
+    "DroppedEntry",
+    "EmbeddedResource",
+    "EngineError",
+    "EngineErrorKind",
+    "Image",
+    "OptionKind",
+    "PermissionOption",
+    "PermissionOutcome",
+    "PermissionQuestion",
+    "Prompt",
+    "PunieError",
+    "ResourceLink",
+    "Selected",
+    "StopReason",
+    "TerminalView",
+    "Text",
+    "TextDelta",
+    "ThoughtDelta",
+    "Tier",
+    "ToldToModel",
+    "ToolCall",
+    "ToolCatalog",
+    "ToolDescriptor",
+    "ToolFailedError",
+    "ToolKind",
+    "ToolOutcome",
+    "ToolResult",
+    "ToolSource",
+    "Turn",
+    "Unusable",
+    "Usage",
+    "UsageChanged",
+    "plan_tools",
+]

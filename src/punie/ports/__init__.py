@@ -1,1 +1,25 @@
-"""Promises the inside asks of the outside, one noun a file."""
+"""Promises the inside asks of the outside, one noun a file.
+
+The names below are the public ones for people who write a tool provider, a permission broker or an engine
+(INTERFACES.md section 6).
+"""
+
+from punie.ports.agent import Agent
+from punie.ports.engine import Engine, EngineSession, ToolDoor
+from punie.ports.event_sink import EventSink
+from punie.ports.permission_broker import PermissionBroker
+from punie.ports.tool_executor import CallProgress, ToolExecutor
+from punie.ports.tool_provider import ToolProvider, ToolSourceError
+
+__all__ = [
+    "Agent",
+    "CallProgress",
+    "Engine",
+    "EngineSession",
+    "EventSink",
+    "PermissionBroker",
+    "ToolDoor",
+    "ToolExecutor",
+    "ToolProvider",
+    "ToolSourceError",
+]

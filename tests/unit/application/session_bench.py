@@ -65,9 +65,8 @@ class Outer:
 
     log: list[str]
 
-    async def __aenter__(self) -> Outer:
+    async def __aenter__(self) -> None:
         self.log.append("outer opened")
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         self.log.append("outer closed")

@@ -202,7 +202,7 @@ async def test_a_discovery_that_breaks_leaves_no_session_and_hurts_no_other() ->
     async with bench.agent() as agent:
         good = await bench.opened(agent)
         bench.client.fail("discover_tools", ZeroDivisionError("a bug"))
-        with pytest.raises(Exception, match="ZeroDivisionError|a bug|unhandled|Exceptions") as broken:
+        with pytest.raises(Exception, match=r"a bug|unhandled|Exceptions") as broken:
             await bench.opened(agent)
         assert not isinstance(broken.value, anyio.get_cancelled_exc_class())
         assert list(agent._places) == [good.id]
@@ -311,7 +311,9 @@ async def test_an_empty_tier_default_says_so_once() -> None:
     ("capabilities", "local"),
     [(ClientCapabilities(), LocalTools.AUTO), (ClientCapabilities(read_text_file=True), LocalTools.NEVER)],
 )
-async def test_a_session_with_tools_says_nothing_of_the_kind(capabilities: ClientCapabilities, local: LocalTools) -> None:
+async def test_a_session_with_tools_says_nothing_of_the_kind(
+    capabilities: ClientCapabilities, local: LocalTools
+) -> None:
     bench = SessionBench(capabilities=capabilities, local=local)
     async with bench.agent() as agent:
         await agent.begin_turn((await bench.opened(agent)).id, PROMPT).run()

@@ -14,8 +14,8 @@ from punie.application.assemble_tools import AssembleTools, LocalServices
 from punie.application.discover_tools import DiscoverTools
 from punie.application.instructions import Instructions
 from punie.application.terminal_ledger import TerminalLedger
-from punie.application.tools.shell_info import ShellInfo
 from punie.application.toolbox import Toolbox
+from punie.application.tools.shell_info import ShellInfo
 from punie.domain.catalog import ToolCatalog
 from punie.domain.discovery import BUILT_IN_TOOLS, EXTENDED_TOOLS, STATIC_TOOLS, ClientCapabilities, LocalTools
 from punie.domain.json_value import freeze_object, thaw_object

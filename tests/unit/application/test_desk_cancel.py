@@ -29,7 +29,9 @@ from tests.unit.application.desk_bench import (
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("A-06")]
 
 
-async def cut_short(bench: DeskBench, name: str, gate: Gate, stop: Callable[[TurnDesk, anyio.CancelScope], None]) -> None:
+async def cut_short(
+    bench: DeskBench, name: str, gate: Gate, stop: Callable[[TurnDesk, anyio.CancelScope], None]
+) -> None:
     """Call the tool, wait until it stands at the gate, stop it there, and open the gate."""
     turn = bench.turn()
     with anyio.fail_after(5):
@@ -91,6 +93,7 @@ async def test_a_cancel_during_the_effect_stops_it_and_ends_its_card() -> None:
             await anyio.sleep_forever()
         finally:
             ended.set()
+        raise AssertionError
 
     bench = await desk_of([tool("work", effect=works)])
     await cut_short(bench, "work", gate, by_scope)

@@ -257,7 +257,7 @@ async def test_a_background_command_answers_its_id_at_once_and_runs_on() -> None
     assert client.steps == ["create"]
     assert not client.terminals[terminal_id].has_ended
     assert ledger.check(terminal_id) == terminal_id
-    assert list(bench.lives.values())[0][:2] == [PENDING, RUNNING]
+    assert next(iter(bench.lives.values()))[:2] == [PENDING, RUNNING]
 
 
 @pytest.mark.requirement("A-09")

@@ -20,9 +20,7 @@ from tests.unit.application.doubles import MadeUpRepository, MadeUpTree
 
 pytestmark = pytest.mark.anyio
 
-COMMITS = tuple(
-    Commit(f"{n:040x}", "Ada", f"2026-01-0{n}T00:00:00+00:00", f"change {n}\n\nbody") for n in range(1, 6)
-)
+COMMITS = tuple(Commit(f"{n:040x}", "Ada", f"2026-01-0{n}T00:00:00+00:00", f"change {n}\n\nbody") for n in range(1, 6))
 
 
 async def use(tool: Any, name: str, client: FakeClient | None = None, **arguments: Any) -> ToolResult:
@@ -74,7 +72,9 @@ async def test_matches_are_told_with_path_and_line() -> None:
 
 
 async def test_finding_nothing_and_finding_too_much_are_said() -> None:
-    assert "No line contains 'def' (3 files read)" in (await use(SearchText(MadeUpTree()), "search_text", text="def")).text
+    assert (
+        "No line contains 'def' (3 files read)" in (await use(SearchText(MadeUpTree()), "search_text", text="def")).text
+    )
     cut = MadeUpTree(lines=(FoundLine("/project/a", 1, "x"),), complete=False)
     assert "only the first 1" in (await use(SearchText(cut), "search_text", text="x")).text
 

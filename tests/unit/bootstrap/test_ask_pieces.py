@@ -31,7 +31,9 @@ class Asked:
         self.patch = patch
         self.out, self.err = io.StringIO(), io.StringIO()
 
-    async def run(self, *items: Any, as_json: bool = True, environ: dict[str, str] | None = None, model: str = "") -> int:
+    async def run(
+        self, *items: Any, as_json: bool = True, environ: dict[str, str] | None = None, model: str = ""
+    ) -> int:
         path = self.folder / "play.json"
         path.write_text(json.dumps({"turns": [list(items)]}), encoding="utf-8")
         home = {"PUNIE_HOME": str(self.folder / "home"), **(environ or {})}
@@ -70,7 +72,8 @@ async def test_text_is_the_answer_on_stdout_and_the_rest_on_stderr(asked: Asked)
 
 @pytest.mark.requirement("R-02")
 @pytest.mark.parametrize(
-    ("items", "code"), [([WRITE], 3), ([WRITE, READ], 0), ([READ, WRITE], 3), ([WRITE, {"fail": {"kind": "max_tokens"}}], 1)]
+    ("items", "code"),
+    [([WRITE], 3), ([WRITE, READ], 0), ([READ, WRITE], 3), ([WRITE, {"fail": {"kind": "max_tokens"}}], 1)],
 )
 async def test_a_denial_with_no_success_after_it_exits_3(asked: Asked, items: list[Any], code: int) -> None:
     assert await asked.run(*items) == code
@@ -93,7 +96,9 @@ async def test_a_denial_is_said_in_words_too(asked: Asked) -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("as_json", [True, False])
-async def test_a_model_that_fails_is_one_error_with_its_exit_code(asked: Asked, kind: str, code: int, as_json: bool) -> None:
+async def test_a_model_that_fails_is_one_error_with_its_exit_code(
+    asked: Asked, kind: str, code: int, as_json: bool
+) -> None:
     assert await asked.run({"fail": {"kind": kind, "message": "It \x1b[31mfailed."}}, as_json=as_json) == code
     if as_json:
         assert asked.lines[-1] == {"type": "error", "code": kind, "message": "It failed.", "exitCode": code}
@@ -104,9 +109,7 @@ async def test_a_model_that_fails_is_one_error_with_its_exit_code(asked: Asked, 
 
 async def test_settings_that_do_not_load_exit_2_and_name_the_source(asked: Asked) -> None:
     assert await asked.run(environ={"PUNIE_TOOLS_LOCAL": "maybe"}) == 2
-    assert asked.lines == [
-        {"type": "error", "code": "settings", "message": asked.lines[0]["message"], "exitCode": 2}
-    ]
+    assert asked.lines == [{"type": "error", "code": "settings", "message": asked.lines[0]["message"], "exitCode": 2}]
     assert "PUNIE_TOOLS_LOCAL" in asked.lines[0]["message"]
 
 

@@ -27,7 +27,9 @@ class Place:
         self.user_file = self.home / "config.toml"
         self.project_file = self.project / ".punie" / "config.toml"
 
-    def load(self, *, user: str | None = None, project: str | None = None, flags: Any = None, **environ: str) -> Settings:
+    def load(
+        self, *, user: str | None = None, project: str | None = None, flags: Any = None, **environ: str
+    ) -> Settings:
         for path, text in ((self.user_file, user), (self.project_file, project)):
             if text is not None:
                 path.write_text(text, encoding="utf-8")
@@ -84,19 +86,32 @@ def test_the_turns_bound_is_a_whole_number(place: Place) -> None:
 @pytest.mark.parametrize(
     ("user", "named"),
     [
-        ("modle = 'x'", "modle"), ("[tools]\nlokal = 'auto'", "tools.lokal"), ("[permissions]\nmode = 'auto'", "permissions.mode"),
-        ("model = ''", "model"), ("model = 5", "model"), ("[tools]\nlocal = 'sometimes'", "tools.local"),
-        ("tools = 5", "tools"), ("[tools]\ndisabled = 'a'\nlocal = true", "tools.local"), ("[tools]\ndisabled = [1]", "tools.disabled"),
-        ("[tools]\ndisabled = {a = 1}", "tools.disabled.a"), ("[limits]\ntime_s = 0", "limits.time_s"),
-        ("[limits]\ntime_s = -1", "limits.time_s"), ("[limits]\ntime_s = true", "limits.time_s"),
-        ("[limits]\ntime_s = nan", "limits.time_s"), ("[limits]\ntime_s = inf", "limits.time_s"),
-        ("[limits]\ntime_s = 'soon'", "limits.time_s"), ("[limits]\ntime_s = 1e999", "limits.time_s"),
-        (f"[limits]\ntime_s = {'9' * 400}", "limits.time_s"), ("[limits]\noutput_bytes = 0.5", "limits.output_bytes"),
-        ("[turn]\nmax_requests = 0.5", "turn.max_requests"), ("[limits.tools]\ntime_s = 5", "limits.tools.time_s"),
-        ("[limits.tools.x]\ncolour = 5", "limits.tools.x.colour"), ("[limits.tools.x]\noutput_bytes = 0.2", "limits.tools.x"),
+        ("modle = 'x'", "modle"),
+        ("[tools]\nlokal = 'auto'", "tools.lokal"),
+        ("[permissions]\nmode = 'auto'", "permissions.mode"),
+        ("model = ''", "model"),
+        ("model = 5", "model"),
+        ("[tools]\nlocal = 'sometimes'", "tools.local"),
+        ("tools = 5", "tools"),
+        ("[tools]\ndisabled = 'a'\nlocal = true", "tools.local"),
+        ("[tools]\ndisabled = [1]", "tools.disabled"),
+        ("[tools]\ndisabled = {a = 1}", "tools.disabled.a"),
+        ("[limits]\ntime_s = 0", "limits.time_s"),
+        ("[limits]\ntime_s = -1", "limits.time_s"),
+        ("[limits]\ntime_s = true", "limits.time_s"),
+        ("[limits]\ntime_s = nan", "limits.time_s"),
+        ("[limits]\ntime_s = inf", "limits.time_s"),
+        ("[limits]\ntime_s = 'soon'", "limits.time_s"),
+        ("[limits]\ntime_s = 1e999", "limits.time_s"),
+        (f"[limits]\ntime_s = {'9' * 400}", "limits.time_s"),
+        ("[limits]\noutput_bytes = 0.5", "limits.output_bytes"),
+        ("[turn]\nmax_requests = 0.5", "turn.max_requests"),
+        ("[limits.tools]\ntime_s = 5", "limits.tools.time_s"),
+        ("[limits.tools.x]\ncolour = 5", "limits.tools.x.colour"),
+        ("[limits.tools.x]\noutput_bytes = 0.2", "limits.tools.x"),
         ("[[limits.tools]]\ntime_s = 1", "limits.tools"),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_understood_closes_the_door_and_names_file_and_key(place: Place, user: str, named: str) -> None:
     with pytest.raises(SettingsError) as closed:
         place.load(user=user)

@@ -75,7 +75,9 @@ def test_a_difference_says_what_came_and_went(old: ToolCatalog, new: ToolCatalog
 
 def test_a_changed_definition_is_a_change_and_an_equal_one_is_none() -> None:
     old = ToolCatalog((ToolDescriptor("lint", parameters={"type": "object", "properties": {"a": {"type": "string"}}}),))
-    same = ToolCatalog((ToolDescriptor("lint", parameters={"type": "object", "properties": {"a": {"type": "string"}}}),))
+    same = ToolCatalog(
+        (ToolDescriptor("lint", parameters={"type": "object", "properties": {"a": {"type": "string"}}}),)
+    )
     new = ToolCatalog((ToolDescriptor("lint", parameters={"type": "object", "properties": {"a": {"type": "number"}}}),))
     assert old.diff(same) == CatalogDelta((), (), ())
     assert old.diff(new) == CatalogDelta((), (), ("lint",))

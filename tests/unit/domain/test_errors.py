@@ -18,11 +18,14 @@ EXAMPLES: list[tuple[PunieError, list[str]]] = [
     (errors.UnknownSessionError("sess_1"), ["no open session", "session/new"]),
     (errors.SessionBusyError("sess_1"), ["already running", "session/cancel"]),
     (errors.InvalidRequestError("cwd must be absolute."), ["cwd must be absolute."]),
-    (errors.SettingsError("config.toml", "model: expected a text"), ["config.toml", "model: expected a text", "try again"]),
+    (
+        errors.SettingsError("config.toml", "model: expected a text"),
+        ["config.toml", "model: expected a text", "try again"],
+    ),
     (errors.EngineError("auth", "The key is wrong.", "Set OPENAI_API_KEY."), ["The key is wrong. Set OPENAI_API_KEY."]),
     (errors.InternalFault("abc123"), ["abc123", "log"]),
     (errors.PeerGoneError(), ["closed the connection"]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("error", "said"), EXAMPLES, ids=[type(error).__name__ for error, _ in EXAMPLES])

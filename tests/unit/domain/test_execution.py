@@ -26,7 +26,13 @@ def test_a_call_ends_at_most_once_and_nothing_follows_its_end(steps: list[CallSt
         else:
             lived.append(step)
     assert lived[0] is PENDING
-    assert lived in [[PENDING], [PENDING, FAILED], [PENDING, RUNNING], [PENDING, RUNNING, DONE], [PENDING, RUNNING, FAILED]]
+    assert lived in [
+        [PENDING],
+        [PENDING, FAILED],
+        [PENDING, RUNNING],
+        [PENDING, RUNNING, DONE],
+        [PENDING, RUNNING, FAILED],
+    ]
 
 
 def test_completed_and_failed_are_the_ends() -> None:

@@ -9,7 +9,9 @@ from punie.domain.paths import is_inside, is_secret, shown_path
 pytestmark = pytest.mark.requirement("R-16")
 
 
-@pytest.mark.parametrize("path", ["/project", "/project/", "/project/a", "/project/a/../b".replace("..", "c"), "/more/x"])
+@pytest.mark.parametrize(
+    "path", ["/project", "/project/", "/project/a", "/project/a/../b".replace("..", "c"), "/more/x"]
+)
 def test_a_root_and_what_lies_below_it_is_inside(path: str) -> None:
     assert is_inside(path, ("/project", "/more"))
 

@@ -29,8 +29,12 @@ def test_a_file_is_read_whole_unless_the_settings_say_otherwise() -> None:
 
 @pytest.mark.requirement("S1-29")
 def test_with_arguments_a_program_runs_and_without_them_a_shell_line() -> None:
-    assert Command.of("make test && ls", None, "/p") == Command("/bin/sh", ("-c", "make test && ls"), "/p", "make test && ls")
-    assert Command.of("git", ("log", "two words"), "/p") == Command("git", ("log", "two words"), "/p", "git log 'two words'")
+    assert Command.of("make test && ls", None, "/p") == Command(
+        "/bin/sh", ("-c", "make test && ls"), "/p", "make test && ls"
+    )
+    assert Command.of("git", ("log", "two words"), "/p") == Command(
+        "git", ("log", "two words"), "/p", "git log 'two words'"
+    )
     assert Command.of("ls", (), "/p").program == "ls"
 
 

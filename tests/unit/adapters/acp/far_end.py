@@ -1,4 +1,4 @@
-"""The client at the far end of a connection, in memory: it answers by method, at once or never, and keeps all it saw."""
+"""The client at the far end of a connection, in memory: it answers by method, at once or never, and keeps it all."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ class FarEnd(FakeLineTransport):
             self.held[message["method"]] = message["id"]
             self.on_held.set()
         elif isinstance(answer, RpcError):
-            self.feed({"jsonrpc": "2.0", "id": message["id"], "error": {"code": answer.code, "message": answer.message}})
+            self.feed(
+                {"jsonrpc": "2.0", "id": message["id"], "error": {"code": answer.code, "message": answer.message}}
+            )
         else:
             self.feed({"jsonrpc": "2.0", "id": message["id"], "result": answer})
 

@@ -140,7 +140,8 @@ async def test_nothing_is_answered_before_initialize() -> None:
 
 @pytest.mark.requirement("A-10", "A-12")
 @pytest.mark.parametrize(
-    "method", ["session/load", "session/list", "session/resume", "session/set_mode", "_punie.dev/nothing", "fs/read_text_file"]
+    "method",
+    ["session/load", "session/list", "session/resume", "session/set_mode", "_punie.dev/nothing", "fs/read_text_file"],
 )
 async def test_a_method_that_is_not_advertised_is_not_found(method: str) -> None:
     async with served().running() as client:
@@ -203,7 +204,10 @@ async def test_sessions_have_ports_of_their_own_and_keep_the_capabilities_they_w
         await client.ask("initialize", protocolVersion=1, clientCapabilities={"terminal": True})
         await client.ask("session/new", cwd="/q")
     one, two = client.agent.peers
-    assert (one.capabilities, two.capabilities) == (ClientCapabilities(True, True, True, True), ClientCapabilities(terminal=True))
+    assert (one.capabilities, two.capabilities) == (
+        ClientCapabilities(True, True, True, True),
+        ClientCapabilities(terminal=True),
+    )
     assert one.terminals != two.terminals
 
 
@@ -218,7 +222,14 @@ async def test_a_prompt_is_handed_on_block_by_block_and_its_end_is_the_answer() 
         blocks = [{"type": "text", "text": "look"}, {"type": "resource_link", "uri": "file:///a", "name": "a"}]
         answer = await client.ask("session/prompt", sessionId="sess-0", prompt=blocks)
     assert client.agent.asked[-1] == ("begin", "sess-0", Prompt((Text("look"), ResourceLink("file:///a", "a"))))
-    usage = {"inputTokens": 3, "outputTokens": 4, "cachedReadTokens": 5, "cachedWriteTokens": 6, "requests": 2, "costUsd": 0.5}
+    usage = {
+        "inputTokens": 3,
+        "outputTokens": 4,
+        "cachedReadTokens": 5,
+        "cachedWriteTokens": 6,
+        "requests": 2,
+        "costUsd": 0.5,
+    }
     assert answer == {"stopReason": "max_tokens", "_meta": {"punie.dev": {"usage": usage}}}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import anyio
@@ -41,7 +41,7 @@ QUESTION = PermissionQuestion(
     (Diff("/p/a", "old", "new"),), freeze_object({"path": "a", "deep": [{}]}),
 )  # fmt: skip
 
-Use = Callable[[Connection], Awaitable[Any]]
+Use = Callable[[Connection], Coroutine[Any, Any, Any]]
 
 USES: dict[str, Use] = {
     "fs/read_text_file": lambda c: AcpWorkspace(c, S).read_text("/p/a"),
@@ -65,7 +65,11 @@ ANSWERED: dict[str, tuple[Any, dict[str, Any], Any]] = {
         {"terminalId": "t1"},
         TerminalOutput("o", True, ExitStatus(1)),
     ),
-    "terminal/wait_for_exit": ({"exitCode": None, "signal": "SIGTERM"}, {"terminalId": "t1"}, ExitStatus(None, "SIGTERM")),
+    "terminal/wait_for_exit": (
+        {"exitCode": None, "signal": "SIGTERM"},
+        {"terminalId": "t1"},
+        ExitStatus(None, "SIGTERM"),
+    ),
     "terminal/kill": ({}, {"terminalId": "t1"}, None),
     "terminal/release": (None, {"terminalId": "t1"}, None),
 }
@@ -98,19 +102,20 @@ async def test_an_error_of_the_client_is_a_sentence_for_the_model(method: str, m
 @pytest.mark.parametrize("method", USES)
 async def test_a_client_that_hangs_up_is_a_sentence_for_the_model(method: str) -> None:
     far = FarEnd({method: HELD})
-    async with connected(far) as connection:
-        async with anyio.create_task_group() as tasks:
+    async with connected(far) as connection, anyio.create_task_group() as tasks:
 
-            async def hang_up() -> None:
-                await far.on_held.wait()
-                far.end()
+        async def hang_up() -> None:
+            await far.on_held.wait()
+            far.end()
 
-            tasks.start_soon(hang_up)
-            with pytest.raises(ToolFailedError, match="closed the connection"):
-                await USES[method](connection)
+        tasks.start_soon(hang_up)
+        with pytest.raises(ToolFailedError, match="closed the connection"):
+            await USES[method](connection)
 
 
-@pytest.mark.parametrize("method", ["fs/read_text_file", "terminal/create", "terminal/output", "terminal/wait_for_exit"])
+@pytest.mark.parametrize(
+    "method", ["fs/read_text_file", "terminal/create", "terminal/output", "terminal/wait_for_exit"]
+)
 @pytest.mark.parametrize("answer", [[], "x", 7, {"content": 5, "terminalId": 5, "output": 5, "exitCode": "x"}])
 async def test_an_answer_of_the_wrong_shape_is_a_sentence_for_the_model(method: str, answer: Any) -> None:
     async with connected(FarEnd({method: answer})) as connection:
@@ -232,15 +237,14 @@ async def test_no_json_but_the_agreed_one_is_leave(tree: Any) -> None:
 @pytest.mark.requirement("S1-22")
 async def test_a_client_that_hangs_up_over_a_question_gave_no_leave() -> None:
     far = FarEnd({"session/request_permission": HELD})
-    async with connected(far) as connection:
-        async with anyio.create_task_group() as tasks:
+    async with connected(far) as connection, anyio.create_task_group() as tasks:
 
-            async def hang_up() -> None:
-                await far.on_held.wait()
-                far.end()
+        async def hang_up() -> None:
+            await far.on_held.wait()
+            far.end()
 
-            tasks.start_soon(hang_up)
-            assert isinstance(await AcpPermissionBroker(connection, S).ask(QUESTION), Dismissed)
+        tasks.start_soon(hang_up)
+        assert isinstance(await AcpPermissionBroker(connection, S).ask(QUESTION), Dismissed)
 
 
 @pytest.mark.requirement("A-07")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from typing import Any
@@ -91,7 +92,9 @@ async def test_only_true_extends(extends: Any) -> None:
 
 @pytest.mark.requirement("R-06", "M-08")
 async def test_bad_entries_are_dropped_where_they_stand_and_of_two_names_the_first_wins() -> None:
-    answer, _ = await discover(paged([[{"name": "a", "title": "1"}, 7, {"name": "x y"}], [{"name": "a", "title": "2"}]]))
+    answer, _ = await discover(
+        paged([[{"name": "a", "title": "1"}, 7, {"name": "x y"}], [{"name": "a", "title": "2"}]])
+    )
     assert [(tool.name, tool.title) for tool in answer.catalog] == [("a", "1")]
     assert [entry.name for entry in answer.dropped] == ["entry 1", "x y", "a"]
     assert "same name" in answer.dropped[2].reason
@@ -147,10 +150,8 @@ async def test_a_refusal_and_nonsense_are_a_source_error_that_says_why(answer: A
 async def test_any_answer_is_a_catalogue_or_a_source_error(tree: Any) -> None:
     far = FarEnd({DISCOVER: tree if isinstance(tree, dict) else {"tools": [tree]}})
     async with connected(far) as connection:
-        try:
+        with contextlib.suppress(ToolSourceError):
             await AcpToolCatalog(connection, S, "/p", LOG).discover_tools()
-        except ToolSourceError as error:
-            assert str(error)
 
 
 @pytest.mark.requirement("S0-25", "S0-36", "S0-58")
@@ -222,16 +223,15 @@ async def test_an_error_reply_is_a_failure_with_its_words_made_fit() -> None:
 
 async def test_an_ide_that_hangs_up_is_a_failure() -> None:
     far = FarEnd({CALL: HELD})
-    async with connected(far) as connection:
-        async with anyio.create_task_group() as tasks:
+    async with connected(far) as connection, anyio.create_task_group() as tasks:
 
-            async def hang_up() -> None:
-                await far.on_held.wait()
-                far.end()
+        async def hang_up() -> None:
+            await far.on_held.wait()
+            far.end()
 
-            tasks.start_soon(hang_up)
-            result = await AcpToolBridge(connection, S).execute(ToolCall("c", "lint"), FakeProgress())
-    assert (result.outcome, "closed the connection" in result.text) == (ToolOutcome.FAILED, True)
+        tasks.start_soon(hang_up)
+        result = await AcpToolBridge(connection, S).execute(ToolCall("c", "lint"), FakeProgress())
+        assert (result.outcome, "closed the connection" in result.text) == (ToolOutcome.FAILED, True)
 
 
 @pytest.mark.requirement("A-06")

@@ -140,7 +140,9 @@ def test_one_spelling_is_enough_to_ask() -> None:
     assert tool(requiresPermission=False, requires_permission=True).requires_permission
 
 
-@pytest.mark.parametrize(("says", "destructive"), [(True, True), ("yes", True), (0, True), (False, False), (None, False)])
+@pytest.mark.parametrize(
+    ("says", "destructive"), [(True, True), ("yes", True), (0, True), (False, False), (None, False)]
+)
 def test_a_destructive_hint_is_read_in_doubt_as_yes(says: Any, destructive: bool) -> None:
     assert tool(annotations={"destructiveHint": says}).destructive is destructive
 

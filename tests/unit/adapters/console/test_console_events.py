@@ -54,13 +54,18 @@ async def test_the_answer_goes_out_as_it_comes_and_ends_with_a_newline() -> None
 
 
 async def test_what_tools_did_is_noted_on_lines_of_its_own() -> None:
-    out, notes = await texts(TextDelta("I look"), ANNOUNCED, STARTED, DONE, TextDelta("Done."), ANNOUNCED, FAILED, ENDED)
+    out, notes = await texts(
+        TextDelta("I look"), ANNOUNCED, STARTED, DONE, TextDelta("Done."), ANNOUNCED, FAILED, ENDED
+    )
     assert out == "I look\nDone.\n"
     assert notes == "- done: Reading a\n- failed: Reading a\n"
 
 
 async def test_thoughts_usage_and_questions_are_not_the_answer() -> None:
-    assert await texts(ThoughtDelta("hm"), UsageChanged(Usage(1)), DENIED, ToolCallUpdated("c", None, ()), ENDED) == ("", "")
+    assert await texts(ThoughtDelta("hm"), UsageChanged(Usage(1)), DENIED, ToolCallUpdated("c", None, ()), ENDED) == (
+        "",
+        "",
+    )
 
 
 async def test_nothing_unsafe_reaches_the_screen() -> None:
@@ -87,12 +92,20 @@ async def test_updates_and_questions_are_one_line_of_json_each_in_order() -> Non
 @pytest.mark.parametrize(
     ("events", "denied"),
     [
-        ([], False), ([DENIED], True), ([DENIED, FAILED], True), ([ALLOWED, DONE], False), ([DENIED, FAILED, DONE], False),
-        ([DONE, DENIED], True), ([DENIED, FAILED, ANNOUNCED, STARTED, FAILED], True), ([DENIED, ALLOWED], True),
+        ([], False),
+        ([DENIED], True),
+        ([DENIED, FAILED], True),
+        ([ALLOWED, DONE], False),
+        ([DENIED, FAILED, DONE], False),
+        ([DONE, DENIED], True),
+        ([DENIED, FAILED, ANNOUNCED, STARTED, FAILED], True),
+        ([DENIED, ALLOWED], True),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("how", ["text", "json"])
-async def test_it_is_kept_whether_a_denial_was_the_last_word(events: list[SessionEvent], denied: bool, how: str) -> None:
+async def test_it_is_kept_whether_a_denial_was_the_last_word(
+    events: list[SessionEvent], denied: bool, how: str
+) -> None:
     tally, out = DenialTally(), io.StringIO()
     sink = TextSink(out, out, tally) if how == "text" else JsonLinesSink(out, encode_update, tally)
     for event in events:
