@@ -9,6 +9,7 @@ from attrs import define, evolve, field, frozen
 
 from punie.domain.catalog import ToolCatalog
 from punie.domain.discovery import CatalogAnswer, ClientCapabilities, DroppedEntry, LocalTools, ToolPlan, plan_tools
+from punie.domain.display import one_line
 from punie.domain.session import DiscoveryReport
 from punie.domain.tool import ToolDescriptor
 from punie.ports.argument_validator import ArgumentValidator
@@ -74,7 +75,7 @@ class DiscoverTools:
             if problem is None:
                 kept.append(tool)
             else:
-                dropped.append(DroppedEntry(tool.name, f"its schema cannot be used: {problem}"))
+                dropped.append(DroppedEntry(tool.name, f"its schema cannot be used: {one_line(problem, 400)}"))
         return evolve(answer, catalog=ToolCatalog(kept), dropped=tuple(dropped))
 
     def _failed(self, reason: str) -> None:

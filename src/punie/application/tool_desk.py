@@ -217,7 +217,9 @@ class TurnDesk(ToolDoor):
         return evolve(ToolResult.denied(str(refused)), code=refused.code)
 
     async def _refused(self, request: _Request, decision: Decision, prepared: PreparedCall) -> Denied | None:
-        scope = grant_scope(request.tool.descriptor, request.arguments, request.facts, self.desk.cwd)
+        scope = None
+        if decision.verdict is Verdict.ASK:
+            scope = grant_scope(request.tool.descriptor, request.arguments, request.facts, self.desk.cwd)
         flow = open_flow(decision, scope, self.desk.granted)
         if isinstance(flow, Asking):
             outcome = await self.desk.broker.ask(self._question(request, flow, prepared))

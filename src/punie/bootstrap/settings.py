@@ -68,7 +68,7 @@ def _positive(value: object) -> float:
 
 def _whole(value: object) -> int:
     number = _positive(value)
-    if not number.is_integer():
+    if number % 1:
         raise ValueError("expected a whole number above zero")
     return int(number)
 

@@ -55,9 +55,10 @@ def read_settings(path: Path) -> Mapping[str, object]:
 def _bytes_of(path: Path) -> bytes:
     # A project brings its own file, and a pipe in its place must not hold up the whole process.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode) and str(path) != os.devnull:
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a regular file")
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode) and str(path) != os.devnull:
-            raise OSError(errno.EINVAL, "it is not a regular file")
         return file.read(MAX_FILE_BYTES + 1)
 
 

@@ -156,17 +156,6 @@ class SessionBusyError(ToldToClient):
 
 
 @define
-class InvalidRequestError(ToldToClient):
-    """The request's content cannot be used; `message` names the field and what was expected."""
-
-    code: ClassVar[str] = "invalid_params"
-    message: str
-
-    def __str__(self) -> str:
-        return self.message
-
-
-@define
 class SettingsError(ToldToClient):
     """The settings do not load: the door stays closed, and the file and the reason are named."""
 
@@ -203,13 +192,3 @@ class InternalFault(Fault):
 
     def __str__(self) -> str:
         return f"Punie failed internally (reference {self.reference}); the log has the details under that reference."
-
-
-@define
-class PeerGoneError(Fault):
-    """The client closed the connection while an answer of its was awaited."""
-
-    code: ClassVar[str] = "peer_gone"
-
-    def __str__(self) -> str:
-        return "The client closed the connection before it answered."

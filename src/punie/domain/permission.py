@@ -164,7 +164,7 @@ def definition_hash(tool: ToolDescriptor) -> str:
     said = [
         tool.name, tool.kind.value, tool.title, tool.description, thaw(tool.parameters), tool.requires_permission,
         thaw(tool.annotations), None if tool.output_schema is None else thaw(tool.output_schema),
-        list(tool.categories), list(tool.tags), thaw(tool.metadata),
+        list(tool.categories), list(tool.tags), thaw(tool.metadata), repr(tool.details),
     ]  # fmt: skip
     return _digest(said)
 

@@ -30,6 +30,8 @@ UNASKED_BUILT_INS = frozenset(
 )
 """Built-in tools that run without a question: they read inside the roots, or act on the session's own terminals."""
 
+_EFFECTS = {ToolKind.EDIT: "changes a file", ToolKind.EXECUTE: "runs a program or writes to the repository"}
+
 HARMLESS_KINDS = frozenset({ToolKind.READ, ToolKind.SEARCH, ToolKind.THINK})
 
 
@@ -77,4 +79,4 @@ def decide(tool: ToolDescriptor, facts: Facts) -> Decision:
 def _built_in(tool: ToolDescriptor) -> Decision:
     if tool.name in UNASKED_BUILT_INS:
         return Decision(Verdict.ALLOW, "read-only", f"{tool.name} has no effect outside the session")
-    return Decision(Verdict.ASK, "effect", f"{tool.name} changes files or runs a program")
+    return Decision(Verdict.ASK, "effect", f"{tool.name} {_EFFECTS.get(tool.kind, 'has an effect')}")

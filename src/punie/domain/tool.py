@@ -10,6 +10,7 @@ from attrs import field, frozen
 
 from punie.domain.content import ResultContent, Text
 from punie.domain.json_value import EMPTY_OBJECT, JsonObject, JsonValue, freeze, freeze_object
+from punie.domain.metadata import ToolMetadata
 
 NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """Names a model provider accepts (INTERFACES.md section 3)."""
@@ -64,7 +65,8 @@ class ToolDescriptor:
     """One tool as a session offers it; immutable, lives as long as the catalogue that lists it.
 
     `parameters` is the input's JSON Schema, kept as the same JSON value with its key order. `metadata` keeps the
-    keys of a catalogue entry that we do not know. Raises `ValueError` for a name no provider would accept.
+    keys of a catalogue entry that we do not know; `details` is everything optional that we do. Raises `ValueError`
+    for a name no provider would accept.
     """
 
     name: str = field(validator=_check_name)
@@ -81,6 +83,7 @@ class ToolDescriptor:
     output_schema: JsonObject | None = field(default=None, converter=_optional_object)
     metadata: JsonObject = field(default=EMPTY_OBJECT, converter=freeze_object)
     source: ToolSource = ToolSource.BUILT_IN
+    details: ToolMetadata = field(factory=ToolMetadata)
 
     @property
     def destructive(self) -> bool:

@@ -26,6 +26,7 @@ from punie.domain.tool import ToolCall, ToolDescriptor, ToolResult, ToolSource
 from punie.ports.tool_executor import CallProgress
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
+from tests.fakes.gate import Gate
 
 CWD = "/project"
 LOG = logging.getLogger("punie.test")
@@ -41,6 +42,7 @@ class RecordingTool(SessionTool):
     effect: Effect | None = None
     refuses: Exception | None = None
     diffs: tuple[Diff, ...] = ()
+    prepares: Gate | None = None
     watches_time: bool = False
     prepared: list[CallContext] = field(factory=list)
     ran: list[str] = field(factory=list)
@@ -61,6 +63,8 @@ class RecordingTool(SessionTool):
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
         self.prepared.append(context)
+        if self.prepares is not None:
+            await self.prepares.pass_through()
         if self.refuses is not None:
             raise self.refuses
 

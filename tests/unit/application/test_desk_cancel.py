@@ -65,6 +65,16 @@ async def test_a_cancel_during_the_question_leaves_no_effect_even_if_the_answer_
 
 
 @pytest.mark.parametrize("stop", [by_scope, by_word])
+async def test_a_cancel_while_the_question_is_being_prepared_asks_nobody(stop: object) -> None:
+    gate = Gate()
+    bench = await desk_of([change := tool("change", asks=True, prepares=gate)])
+    bench.client.queue_permission_selected("allow_session")
+    await cut_short(bench, "change", gate, stop)  # type: ignore[arg-type]
+    assert (change.ran, bench.client.questions) == ([], [])
+    assert list(bench.lives.values()) == [[PENDING, FAILED]]
+
+
+@pytest.mark.parametrize("stop", [by_scope, by_word])
 async def test_a_cancel_while_the_start_is_told_to_a_slow_client_leaves_no_effect(stop: object) -> None:
     client = FakeClient()
     bench = await desk_of([look := tool("look")], client=client)

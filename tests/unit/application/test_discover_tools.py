@@ -94,14 +94,16 @@ async def test_bad_entries_and_unusable_schemas_are_dropped_with_reasons_and_the
         {"name": "good"},
         {"name": "broken", "parameters": {"type": "object", "properties": {"a": {"type": "nonsense"}}}},
         {"name": "remote", "parameters": {"type": "object", "$ref": "https://example.com/schema.json"}},
+        {"name": "forging", "parameters": {"type": "object", "properties": {"a\nINFO forged": {"type": 5}}}},
         {"name": "draft", "parameters": {"type": "object", "$schema": "https://example.com/my-own-draft"}},
     ]
     found = await discovery_of(FakeClient(tool_catalog=entries))()
     assert found.plan.catalog.names == ("good",)
     dropped = {entry.name: entry.reason for entry in found.report.dropped}
-    assert list(dropped) == ["two words", "broken", "remote", "draft"]
+    assert list(dropped) == ["two words", "broken", "remote", "forging", "draft"]
     assert all(dropped.values())
     assert all(name in caplog.text for name in dropped)
+    assert "\nINFO forged" not in caplog.text
 
 
 async def test_a_catalogue_without_one_usable_entry_counts_as_empty_and_still_says_what_was_dropped() -> None:

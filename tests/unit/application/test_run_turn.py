@@ -74,6 +74,7 @@ def once(gate: Gate) -> Callable[[PunieAgent, str], Awaitable[None]]:
     return meanwhile
 
 
+@pytest.mark.requirement("S3-05")
 async def test_what_the_engine_says_arrives_in_order_and_the_end_is_last() -> None:
     async def talk(turn: Turn, _tools: ToolDoor, events: EventSink) -> StopReason:
         for number in range(100):

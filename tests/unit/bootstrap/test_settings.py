@@ -227,7 +227,7 @@ def test_no_file_is_no_settings_and_a_folder_in_its_place_is_an_error(tmp_path: 
     assert dict(read_settings(tmp_path / "none" / "none.toml")) == {}
     (tmp_path / "file").write_text("x")
     assert dict(read_settings(tmp_path / "file" / "config.toml")) == {}
-    with pytest.raises(SettingsError):
+    with pytest.raises(SettingsError, match="not a regular file"):
         read_settings(tmp_path)
     assert dict(read_settings(Path(os.devnull))) == {}
 

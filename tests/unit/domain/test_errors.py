@@ -17,14 +17,12 @@ EXAMPLES: list[tuple[PunieError, list[str]]] = [
     (errors.UnsupportedHereError("Not on Windows."), ["Not on Windows."]),
     (errors.UnknownSessionError("sess_1"), ["no open session", "session/new"]),
     (errors.SessionBusyError("sess_1"), ["already running", "session/cancel"]),
-    (errors.InvalidRequestError("cwd must be absolute."), ["cwd must be absolute."]),
     (
         errors.SettingsError("config.toml", "model: expected a text"),
         ["config.toml", "model: expected a text", "try again"],
     ),
     (errors.EngineError("auth", "The key is wrong.", "Set OPENAI_API_KEY."), ["The key is wrong. Set OPENAI_API_KEY."]),
     (errors.InternalFault("abc123"), ["abc123", "log"]),
-    (errors.PeerGoneError(), ["closed the connection"]),
 ]
 
 

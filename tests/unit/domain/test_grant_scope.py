@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from punie.domain.discovery import BUILT_IN_TOOLS
 from punie.domain.json_value import freeze_object
+from punie.domain.metadata import ToolMetadata
 from punie.domain.paths import Location
 from punie.domain.permission import GrantScope, definition_hash, grant_scope
 from punie.domain.policy import Facts
@@ -23,6 +24,7 @@ CHANGES: dict[str, Any] = {
     "name": "other", "kind": "edit", "description": "else", "parameters": {"type": "object", "required": ["a"]},
     "title": "Else", "requires_permission": True, "categories": ("a",), "tags": ("a",),
     "annotations": {"readOnlyHint": True}, "output_schema": {"type": "object"}, "metadata": {"icon": "x"},
+    "details": ToolMetadata(version="2"),
 }  # fmt: skip
 
 

@@ -36,7 +36,8 @@ def _read(path: str) -> str | None:
         descriptor = os.open(path, flags)
     except OSError:
         return None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)  # before fdopen, which refuses a folder with an error
+        return None
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return None
         return file.read(MAX_BYTES).decode("utf-8", "ignore").strip() or None

@@ -12,8 +12,6 @@ from punie.adapters.acp.rpc_errors import RpcError
 from punie.domain.errors import (
     EngineError,
     InternalFault,
-    InvalidRequestError,
-    PeerGoneError,
     SessionBusyError,
     SettingsError,
     UnknownSessionError,
@@ -31,9 +29,7 @@ def data(error: RpcError) -> Any:
     [
         (UnknownSessionError("s"), -32002, "unknown_session"),
         (SessionBusyError("s"), -32600, "busy"),
-        (InvalidRequestError("cwd must be absolute."), -32602, "invalid_params"),
         (SettingsError("config.toml", "broken"), -32603, "settings"),
-        (PeerGoneError(), -32603, "peer_gone"),
         (InternalFault("abc"), -32603, "internal"),
     ],
 )
