@@ -23,6 +23,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return run_acp(model=arguments.model, log_file=arguments.log_file)
     if arguments.command == "demo":
         return _demo(arguments)
+    if arguments.command == "usage":
+        return _usage(arguments)
+    if arguments.command == "tools":
+        return _tools(arguments)
     from punie.bootstrap.ask_mode import run_ask
 
     return run_ask(model=arguments.model, as_json=arguments.json, cwd=arguments.cwd, prompt=arguments.prompt)
@@ -43,6 +47,32 @@ def _demo(arguments: argparse.Namespace) -> int:
     return anyio.run(run)
 
 
+def _tools(arguments: argparse.Namespace) -> int:
+    from punie.bootstrap.tools_mode import run_tools
+
+    return run_tools(
+        action=arguments.action,
+        words=tuple(getattr(arguments, word) for word in ("name", "query", "arguments") if hasattr(arguments, word)),
+        as_json=arguments.json,
+        cwd=arguments.cwd,
+        model=arguments.model,
+        every=getattr(arguments, "all", False),
+    )
+
+
+def _usage(arguments: argparse.Namespace) -> int:
+    from punie.bootstrap.usage_mode import run_usage
+
+    return run_usage(
+        since=arguments.since,
+        session=arguments.session,
+        by=arguments.by,
+        form=arguments.form,
+        cwd=arguments.cwd,
+        disable=arguments.disable,
+    )
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="punie", allow_abbrev=False, description="A coding agent whose tool runtime is your IDE."
@@ -52,6 +82,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_acp(commands)
     _add_ask(commands)
     _add_demo(commands)
+    _add_usage(commands)
+    _add_tools(commands)
     return parser
 
 
@@ -83,3 +115,41 @@ def _add_demo(commands: Commands) -> None:
     demo.add_argument("--project", metavar="DIR", help="the project to work on (default: this repository)")
     demo.add_argument("--interactive", action="store_true", help="answer the questions yourself")
     demo.add_argument("--in-place", action="store_true", help="work on the project itself, not on a copy")
+
+
+def _add_usage(commands: Commands) -> None:
+    usage = commands.add_parser("usage", allow_abbrev=False, help="what was called, how it went and what it cost")
+    usage.add_argument("--since", metavar="WHEN", help="7d, 12h or a date such as 2026-11-01 (default: all there is)")
+    usage.add_argument("--session", metavar="ID", help="only that session")
+    usage.add_argument(
+        "--by", choices=("tool", "session", "model", "day"), default="tool", help="which table (default: tool)"
+    )
+    form = usage.add_mutually_exclusive_group()
+    form.add_argument("--json", dest="form", action="store_const", const="json", help="all tables as one JSON object")
+    form.add_argument("--csv", dest="form", action="store_const", const="csv", help="the table for a spreadsheet")
+    usage.add_argument("--cwd", metavar="DIR", default=".", help="the project whose tools are compared (default: this)")
+    usage.add_argument(
+        "--disable", metavar="NAME", nargs="+", default=(), help="leave these tools out from the next session on"
+    )
+
+
+def _add_tools(commands: Commands) -> None:
+    tools = commands.add_parser("tools", allow_abbrev=False, help="list, show, search, call tools; what they cost")
+    actions = tools.add_subparsers(dest="action", required=True, metavar="ACTION")
+
+    def add(name: str, help_text: str) -> argparse.ArgumentParser:
+        action = actions.add_parser(name, allow_abbrev=False, help=help_text)
+        action.add_argument("--json", action="store_true", help="print JSON, for programs")
+        action.add_argument("--cwd", metavar="DIR", default=".", help="the project's directory (default: this one)")
+        action.add_argument("--model", metavar="M", help="as a session with that model (default: direct)")
+        return action
+
+    add("list", "the tools that a session here would have").add_argument(
+        "--all", action="store_true", help="also those that are left out, with reasons"
+    )
+    add("show", "everything about one tool").add_argument("name", metavar="NAME")
+    add("search", "the tools whose name or description has these words").add_argument("query", metavar="QUERY")
+    call = add("call", "run one call, asking as in a session")
+    call.add_argument("name", metavar="NAME")
+    call.add_argument("arguments", metavar="JSON", nargs="?", default="{}", help="the arguments (default: {})")
+    add("tokens", "about how many tokens the tools cost at each model request")

@@ -32,7 +32,10 @@ CATCHES_ALL: dict[str, str] = {
     "adapters/acp/pending.py": "the wire: a late answer's clean-up must not end the connection",
     "application/agent.py": "the turn's owner: closing one session must not take the others along",
     "application/run_turn.py": "the turn: one that was cancelled is over, however its engine took it",
+    "application/plug_in_tools.py": "a stranger's code: a plug-in that breaks is named and left out",
+    "bootstrap/plugins.py": "a stranger's code: importing it may raise anything, and must not cost the agent",
     "application/tool_desk.py": "the turn: a call that breaks is that call's failure and the turn goes on (S2-80)",
+    "application/tool_lifetimes.py": "the session's end: somebody else's tool must not keep it from closing (S2-06)",
 }
 
 SILENCED = re.compile(r"#\s*(?:noqa|type:\s*ignore|pyright:\s*ignore|ty:\s*ignore|pragma:\s*no cover)\b(?P<rest>.*)$")

@@ -71,6 +71,8 @@ PLANTED: list[tuple[str, dict[str, str], tuple[str, ...]]] = [
     ("dulwich", {"bootstrap/planted.py": "import dulwich\n"}, ("dulwich",)),
     ("pathspec", {"bootstrap/planted.py": "import pathspec\n"}, ("pathspec",)),
     ("platformdirs", {"adapters/planted.py": "import platformdirs\n"}, ("platformdirs",)),
+    ("apsw", {"bootstrap/planted.py": "def late():\n    import apsw\n"}, ("apsw",)),
+    ("tomlkit", {"adapters/planted.py": "import tomlkit\n"}, ("tomlkit",)),
 ]  # fmt: skip
 
 

@@ -13,7 +13,8 @@ import pytest
 
 HEAVY = {
     "pydantic", "pydantic_core", "pydantic_ai", "mcp", "acp", "dependency_injector", "jsonschema_rs", "jsonschema",
-    "openai", "httpx", "httpx2", "dulwich", "platformdirs", "pathspec", "trio", "importlib.metadata", "multiprocessing",
+    "openai", "httpx", "httpx2", "dulwich", "apsw", "tomlkit", "platformdirs", "pathspec", "trio", "importlib.metadata",
+    "multiprocessing",
 }  # fmt: skip
 INITIALIZE = {
     "jsonrpc": "2.0",

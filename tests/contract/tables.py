@@ -6,6 +6,7 @@ implementation: the disk of this machine, or a fake's memory. A new implementati
 
 from __future__ import annotations
 
+import logging
 import shutil
 import sys
 from abc import ABC, abstractmethod
@@ -23,11 +24,14 @@ from punie.adapters.local.path_guard import LocalPathGuard
 from punie.adapters.local.terminals import LocalTerminals
 from punie.adapters.local.workspace import LocalWorkspace
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
+from punie.adapters.storage.memory import MemoryUsageLedger
+from punie.adapters.storage.sqlite import SqliteUsageLedger
 from punie.domain.terminal import Command
 from punie.ports.file_tree import FileTree
 from punie.ports.path_guard import PathGuard
 from punie.ports.repository import Repository
 from punie.ports.terminals import Terminals
+from punie.ports.usage_ledger import UsageLedger
 from punie.ports.workspace import Workspace
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
@@ -217,11 +221,28 @@ async def dulwich_repository(folder: Path) -> AsyncIterator[RepositoryBench]:
     yield RepositoryBench(DulwichRepository(str(top), (str(top),)), top)
 
 
+# --- usage ledgers -----------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def memory_ledger(_folder: Path) -> AsyncIterator[UsageLedger]:
+    yield MemoryUsageLedger()
+
+
+@asynccontextmanager
+async def sqlite_ledger(folder: Path) -> AsyncIterator[UsageLedger]:
+    ledger = SqliteUsageLedger(folder / "state" / "punie.db", logging.getLogger("test.ledger"))
+    yield ledger
+    await ledger.aclose()
+    assert ledger.trouble is None
+
+
 WORKSPACES: dict[type, Maker] = {LocalWorkspace: local_workspace, FakeClient: fake_workspace}
 TERMINALS: dict[type, Maker] = {LocalTerminals: local_terminals, FakeClient: fake_terminals}
 FILE_TREES: dict[type, Maker] = {LocalFileTree: local_file_tree}
 PATH_GUARDS: dict[type, Maker] = {LocalPathGuard: local_path_guard}
 REPOSITORIES: dict[type, Maker] = {DulwichRepository: dulwich_repository}
+LEDGERS: dict[type, Maker] = {MemoryUsageLedger: memory_ledger, SqliteUsageLedger: sqlite_ledger}
 VALIDATORS: dict[type, Callable[[], Any]] = {JsonSchemaRsValidator: JsonSchemaRsValidator}
 CLOCKS: dict[type, Callable[[], Any]] = {LocalClock: LocalClock, FakeClock: lambda: FakeClock(step_s=0.5)}
 """Every implementation of the port and how to put it on a bench."""

@@ -25,3 +25,7 @@ def test_it_counts_in_seconds_that_pass(clock: Clock) -> None:
     while clock.monotonic_s() == start:  # the test's own time limit ends a clock that stands still
         pass
     assert 0 < clock.monotonic_s() - start < 10
+
+
+def test_it_says_when_in_seconds_since_1970(clock: Clock) -> None:
+    assert 1_700_000_000 < clock.epoch_s() < 5_000_000_000

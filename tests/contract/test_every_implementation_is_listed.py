@@ -30,6 +30,7 @@ SUITES: dict[str, set[str]] = {
     "Repository": names(tables.REPOSITORIES),
     "ArgumentValidator": names(tables.VALIDATORS),
     "Clock": names(tables.CLOCKS),
+    "UsageLedger": names(tables.LEDGERS),
     "EventSink": names(peer_table.SINKS),
     "PermissionBroker": names(peer_table.BROKERS) | {"HeadlessBroker"},  # it has a test of its own there
     "ToolProvider": names(peer_table.PROVIDERS),

@@ -24,6 +24,9 @@ EXTENDED = [
     "git_diff",
     "git_log",
     "git_add_commit",
+    "python_lint",
+    "python_types",
+    "python_tests",
 ]
 TERMINAL = ["run_command", "get_terminal_output", "release_terminal", "wait_for_terminal_exit", "kill_terminal"]
 

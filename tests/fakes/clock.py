@@ -17,6 +17,9 @@ class FakeClock(Clock):
         self.now_s += self.step_s
         return now
 
+    def epoch_s(self) -> float:
+        return 1_800_000_000.0 + self.now_s
+
     def advance(self, seconds: float) -> None:
         """Let time pass; it cannot run backwards."""
         if seconds < 0:

@@ -13,9 +13,13 @@ class FakeProgress(CallProgress):
     """Keeps everything that was shown, oldest first; `now` is what the person sees."""
 
     shown: list[tuple[ResultContent, ...]] = field(factory=list)
+    reported: list[tuple[str, float | None]] = field(factory=list)
 
     async def show(self, *content: ResultContent) -> None:
         self.shown.append(content)
+
+    async def report(self, message: str, fraction: float | None = None) -> None:
+        self.reported.append((message, fraction))
 
     @property
     def now(self) -> tuple[ResultContent, ...]:

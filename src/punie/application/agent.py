@@ -17,6 +17,7 @@ from punie.application.live_session import LiveSession
 from punie.application.run_turn import PromptTurn
 from punie.domain.content import Prompt
 from punie.domain.errors import SessionBusyError, UnknownSessionError
+from punie.domain.execution import RunningCall, ToolStatistics
 from punie.domain.session import OpenedSession, SessionSpec
 from punie.ports.agent import Agent
 from punie.ports.peer import Peer
@@ -86,6 +87,15 @@ class PunieAgent(Agent):
         place = self._places.get(session_id)
         if place is not None and place.turn is not None:
             place.turn.cancel()
+
+    def running_calls(self, session_id: str) -> tuple[RunningCall, ...]:
+        return self._place(session_id).session.desk.running.all()
+
+    def call_statistics(self, session_id: str) -> ToolStatistics:
+        return self._place(session_id).session.desk.statistics.snapshot()
+
+    def cancel_calls(self, session_id: str, correlation_id: str) -> int:
+        return self._place(session_id).session.desk.running.stop(correlation_id)
 
     def tools_changed(self, session_id: str) -> None:
         place = self._places.get(session_id)

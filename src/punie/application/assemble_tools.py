@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from typing import cast
 
-from attrs import frozen
+from attrs import field, frozen
 
+from punie.application.file_memory import FileMemory
 from punie.application.session_tool import SessionTool
 from punie.application.terminal_ledger import TerminalLedger
+from punie.application.tool_registry import Service, Services
 from punie.application.tools.bridged import BridgedTool
+from punie.application.tools.checks import PythonLint, PythonTests, PythonTypes
 from punie.application.tools.commands import (
     GetTerminalOutput,
     KillTerminal,
@@ -17,26 +21,52 @@ from punie.application.tools.commands import (
     RunCommand,
     WaitForTerminalExit,
 )
-from punie.application.tools.files import EditFile, ReadFile, WriteFile
+from punie.application.tools.editing import EditFile
+from punie.application.tools.files import ReadFile, WriteFile
 from punie.application.tools.git import GitAddCommit, GitDiff, GitLog, GitStatus
+from punie.application.tools.kept_outputs import ReadFileOrOutput
 from punie.application.tools.searching import ListFiles, SearchText
 from punie.application.tools.shell_info import GetShellInfo, ShellInfo
 from punie.domain.discovery import BuiltIn, Server, ToolPlan
 from punie.ports.file_tree import FileTree
+from punie.ports.output_store import OutputStore
 from punie.ports.peer import Peer
+from punie.ports.python_checks import PythonChecks
 from punie.ports.repository import Repository
 from punie.ports.workspace import Workspace
 
 
 @frozen
-class LocalServices:
-    """What this machine can serve in one session; lives as long as the session."""
+class LocalServices(Services):
+    """What this machine can serve in one session, also to the factories of tools; lives as long as the session."""
 
     workspace: Workspace
     ledger: TerminalLedger
     tree: FileTree
     repository: Repository
     shell: ShellInfo
+    checks: PythonChecks
+
+    def get(self, kind: type[Service]) -> Service:
+        known: Mapping[object, object] = {
+            Workspace: self.workspace,
+            TerminalLedger: self.ledger,
+            FileTree: self.tree,
+            Repository: self.repository,
+            ShellInfo: self.shell,
+            PythonChecks: self.checks,
+        }
+        if kind not in known:
+            raise LookupError(f"this session has no {kind.__name__}")
+        return cast("Service", known[kind])
+
+
+@frozen
+class KeptOutputs:
+    """Long results of the session, and the workspace that reads them; lives as long as the session."""
+
+    store: OutputStore
+    workspace: Workspace
 
 
 @frozen
@@ -51,6 +81,8 @@ class AssembleTools:
     local: LocalServices
     client_ledger: TerminalLedger | None
     log: logging.Logger
+    memory: FileMemory = field(factory=FileMemory, kw_only=True)
+    kept: KeptOutputs | None = None
 
     def __call__(self, plan: ToolPlan) -> tuple[SessionTool, ...]:
         """The session's tools in the plan's order."""
@@ -63,7 +95,11 @@ class AssembleTools:
         by_client = tool.server is Server.CLIENT
         workspace = self.peer.workspace if by_client and self.peer.workspace is not None else self.local.workspace
         ledger = self.client_ledger if by_client and self.client_ledger is not None else self.local.ledger
-        return _makers(workspace, self._before(by_client=by_client), ledger, self.local)[tool.name]()
+        files = _Files(workspace, self._before(by_client=by_client), self.memory, workspace is self.peer.workspace)
+        made = _makers(files, ledger, self.local)[tool.name]()
+        if tool.name != "read_file" or self.kept is None:
+            return made
+        return ReadFileOrOutput(made, ReadFile(self.kept.workspace), self.kept.store)
 
     def _before(self, *, by_client: bool) -> Workspace | None:
         """Whom a write asks for the old text: the client where it reads, else this machine's disk."""
@@ -72,18 +108,26 @@ class AssembleTools:
         return self.local.workspace
 
 
-def _makers(
-    workspace: Workspace, before: Workspace | None, ledger: TerminalLedger, local: LocalServices
-) -> Mapping[str, Callable[[], SessionTool]]:
+@frozen
+class _Files:
+    """Who reads and writes a tool's files, who tells what a write replaces, and what the session knows of them."""
+
+    workspace: Workspace
+    before: Workspace | None
+    memory: FileMemory
+    decoded_elsewhere: bool
+
+
+def _makers(files: _Files, ledger: TerminalLedger, local: LocalServices) -> Mapping[str, Callable[[], SessionTool]]:
     return {
-        "read_file": lambda: ReadFile(workspace),
-        "write_file": lambda: WriteFile(workspace, before),
+        "read_file": lambda: ReadFile(files.workspace, files.memory),
+        "write_file": lambda: WriteFile(files.workspace, files.before, files.memory),
         "run_command": lambda: RunCommand(ledger),
         "get_terminal_output": lambda: GetTerminalOutput(ledger),
         "release_terminal": lambda: ReleaseTerminal(ledger),
         "wait_for_terminal_exit": lambda: WaitForTerminalExit(ledger),
         "kill_terminal": lambda: KillTerminal(ledger),
-        "edit_file": lambda: EditFile(workspace),
+        "edit_file": lambda: EditFile(files.workspace, files.memory, files.decoded_elsewhere),
         "list_files": lambda: ListFiles(local.tree),
         "search_text": lambda: SearchText(local.tree),
         "get_shell_info": lambda: GetShellInfo(local.shell),
@@ -91,4 +135,7 @@ def _makers(
         "git_diff": lambda: GitDiff(local.repository),
         "git_log": lambda: GitLog(local.repository),
         "git_add_commit": lambda: GitAddCommit(local.repository),
+        "python_lint": lambda: PythonLint(local.checks, local.ledger),
+        "python_types": lambda: PythonTypes(local.checks, local.ledger),
+        "python_tests": lambda: PythonTests(local.checks, local.ledger),
     }

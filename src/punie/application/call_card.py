@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
+import anyio
 from attrs import define, evolve, field
 
+from punie.application.progress_pace import INTERVAL_S, Paced, ProgressPace
 from punie.domain.content import ResultContent, Text
+from punie.domain.display import one_line
 from punie.domain.events import ToolCallAnnounced, ToolCallUpdated
 from punie.domain.execution import CallLife, CallStatus, cut
 from punie.domain.json_value import JsonValue
@@ -18,15 +22,18 @@ SHOWN_LIMIT_BYTES = 65_536
 """What the client is shown of one text: it has the file or the terminal itself."""
 
 
-@define
-class CallCard(CallProgress):
-    """Announced once, ended once; lives as long as its call."""
+@define(eq=False)
+class CallCard(CallProgress, Paced):
+    """Announced once, ended once; lives as long as its call. `result` is the end that stands."""
 
     call_id: str
     tool: str
     events: EventSink
+    pace: ProgressPace
     life: CallLife = field(factory=CallLife, init=False)
+    result: ToolResult | None = field(default=None, init=False)
     _announced: bool = field(default=False, init=False)
+    _live: _LiveView | None = field(default=None, init=False)
 
     async def announce(
         self, *, title: str, kind: ToolKind, locations: tuple[str, ...] = (), raw_input: JsonValue = None
@@ -41,8 +48,18 @@ class CallCard(CallProgress):
         await self.events.emit(ToolCallUpdated(self.call_id, CallStatus.IN_PROGRESS))
 
     async def show(self, *content: ResultContent) -> None:
-        if not self.ended:
-            await self.events.emit(ToolCallUpdated(self.call_id, content=_shown(content)))
+        view = self._live = self._live or _LiveView()
+        view.content = content
+        await self._tell(view)
+
+    async def report(self, message: str, fraction: float | None = None) -> None:
+        view = self._live = self._live or _LiveView()
+        view.line = _progress_line(message, fraction)
+        await self._tell(view)
+
+    async def send_held(self) -> None:
+        if self._live is not None and self._live.held:
+            await self._send(self._live)
 
     async def end(self, result: ToolResult) -> None:
         """The one end: completed where it succeeded, failed else. A second end is ignored, the first one stands."""
@@ -52,12 +69,62 @@ class CallCard(CallProgress):
             await self.announce(title=self.tool, kind=ToolKind.OTHER)
         status = CallStatus.COMPLETED if result.succeeded else CallStatus.FAILED
         self.life.advance(status)
-        await self.events.emit(ToolCallUpdated(self.call_id, status, _shown(result.content), _raw_output(result)))
+        self.result = result
+        last = ToolCallUpdated(self.call_id, status, _shown(result.content), _raw_output(result))
+        if self._live is None:
+            await self.events.emit(last)
+            return
+        self.pace.forget(self)
+        async with self._live.sending:  # an update on its way out comes before the end
+            await self.events.emit(last)
+
+    @property
+    def begun(self) -> bool:
+        """Whether the effect was let start."""
+        return self.life.status is not CallStatus.PENDING
 
     @property
     def ended(self) -> bool:
         """Whether the call reached its end."""
         return self.life.status.terminal
+
+    async def _tell(self, view: _LiveView) -> None:
+        """Send it now, or hold it back where the last one was a moment ago; a newer one takes its place."""
+        if self.pace.clock.monotonic_s() < view.next_s:
+            view.held = True
+            self.pace.later(self)
+        else:
+            await self._send(view)
+
+    async def _send(self, view: _LiveView) -> None:
+        async with view.sending:
+            if self.ended:
+                return
+            view.held = False
+            view.next_s = self.pace.clock.monotonic_s() + INTERVAL_S
+            await self.events.emit(ToolCallUpdated(self.call_id, content=_shown(view.now)))
+
+
+@define(eq=False)
+class _LiveView:
+    """What a running call shows so far; made at its first word, for most calls have none."""
+
+    content: tuple[ResultContent, ...] = ()
+    line: str = ""
+    held: bool = False
+    next_s: float = -math.inf
+    sending: anyio.Lock = field(factory=anyio.Lock)
+
+    @property
+    def now(self) -> tuple[ResultContent, ...]:
+        return (*self.content, Text(self.line)) if self.line else self.content
+
+
+def _progress_line(message: str, fraction: float | None) -> str:
+    line = one_line(message)
+    if fraction is None or not math.isfinite(fraction):
+        return line
+    return f"{min(max(fraction, 0.0), 1.0):.0%} {line}".rstrip()
 
 
 def _shown(content: tuple[ResultContent, ...]) -> tuple[ResultContent, ...]:

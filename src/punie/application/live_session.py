@@ -11,8 +11,8 @@ from anyio.abc import TaskGroup
 from attrs import define, field
 
 from punie.application.instructions import Instructions
+from punie.application.session_desk import ToolDesk
 from punie.application.terminal_ledger import TerminalLedger
-from punie.application.tool_desk import ToolDesk
 from punie.domain.discovery import Tier
 from punie.domain.session import OpenedSession
 from punie.domain.turn import TurnLimits
@@ -26,7 +26,8 @@ CLOSE_LIMIT_S = 2.0
 class LiveSession:
     """Everything one session holds; an async context manager that is entered and left by the task that owns it.
 
-    Leaving it stops the watching for changed tools, releases every terminal and closes the engine's conversation.
+    Leaving it stops the watching for changed tools, releases every terminal, takes down the tools that were set up and
+    closes the engine's conversation. `model` is its name in the usage ledger.
     """
 
     id: str
@@ -36,6 +37,7 @@ class LiveSession:
     ledgers: tuple[TerminalLedger, ...]
     turn_limits: TurnLimits
     log: logging.Logger
+    model: str = "none"
     tier: Tier = field(default=Tier.DEFAULT, init=False)
     _tasks: TaskGroup | None = field(default=None, init=False)
 
@@ -51,6 +53,7 @@ class LiveSession:
         try:
             for ledger in self.ledgers:
                 await ledger.release_everything()
+            await self.desk.aclose()
             with anyio.move_on_after(CLOSE_LIMIT_S, shield=True):
                 await self.engine.aclose()
         finally:
@@ -63,4 +66,5 @@ class LiveSession:
         report = await self.desk.toolbox.fill()
         self.tier = report.tier
         self._tasks.start_soon(self.desk.toolbox.watch)
+        self._tasks.start_soon(self.desk.pace.keep)
         return OpenedSession(self.id, report)

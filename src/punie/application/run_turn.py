@@ -13,6 +13,7 @@ from punie.application.tool_desk import TurnDesk
 from punie.domain.content import Prompt
 from punie.domain.discovery import Tier
 from punie.domain.events import SessionEvent, TextDelta, TurnEnded, UsageChanged
+from punie.domain.records import TurnRecord
 from punie.domain.turn import StopReason, Turn, TurnReport
 from punie.domain.usage import Usage
 from punie.ports.agent import RunningTurn
@@ -57,6 +58,7 @@ class PromptTurn(RunningTurn):
     _scope: anyio.CancelScope = field(factory=anyio.CancelScope, init=False)
     _desk: TurnDesk = field(init=False)
     _cancelled: bool = field(default=False, init=False)
+    _started: tuple[float, float] = field(default=(0.0, 0.0), init=False)
     done: anyio.Event = field(factory=anyio.Event, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -69,6 +71,8 @@ class PromptTurn(RunningTurn):
         self._scope.cancel()
 
     async def run(self) -> TurnReport:
+        clock = self.session.desk.clock
+        self._started = clock.epoch_s(), clock.monotonic_s()
         events = TurnEvents(self.session.desk.events)
         reason: StopReason | None = StopReason.CANCELLED
         try:
@@ -107,7 +111,17 @@ class PromptTurn(RunningTurn):
             if self._cancelled or reason is StopReason.CANCELLED:
                 for ledger in self.session.ledgers:
                     await ledger.release_turn(self.id)
+        self._record(events.usage, reason)
         self.leave()
         with anyio.move_on_after(1.0, shield=True):
             await events.end(reason)
         self.done.set()
+
+    def _record(self, usage: Usage, reason: StopReason | None) -> None:
+        """Write the turn down, before its caller learns that it is over."""
+        desk, (started_at, started_s) = self.session.desk, self._started
+        elapsed_ms = (desk.clock.monotonic_s() - started_s) * 1000
+        stop_reason = "failed" if reason is None else reason.value
+        desk.ledger.record_turn(
+            TurnRecord(self.session.id, self.id, self.session.model, stop_reason, started_at, elapsed_ms, usage)
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias
 
@@ -19,13 +19,18 @@ Effect: TypeAlias = Callable[[CallProgress], Awaitable[ToolResult]]
 
 @frozen
 class CallContext:
-    """Where a call stands: ids, the session's directory, the turn, and its paths in the order `paths` named them."""
+    """Where a call stands: ids, the session's directory, the turn, its bounds, and its paths in the order of `paths`.
+
+    `call_id` is the id under which the client sees the call. `memory_mb` bounds each program that it starts here.
+    """
 
     call_id: str
     turn_id: str
     cwd: str
     time_limit_s: float
     locations: tuple[Location, ...] = ()
+    memory_mb: int | None = None
+    session_id: str = ""
 
 
 @frozen
@@ -68,6 +73,20 @@ class SessionTool(Protocol):
     @abstractmethod
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
         """Read what is needed to show what would happen. Raises `ToldToModel` where the call cannot work."""
+        ...
+
+
+class Lifecycle(ABC):
+    """A `SessionTool` that also needs setting up and taking down derives from this (S2-02, S2-06, S2-07)."""
+
+    @abstractmethod
+    async def initialise(self) -> None:
+        """Called once, before the first effect, within that call's time. Raises `ToldToModel` where it fails."""
+        ...
+
+    @abstractmethod
+    async def dispose(self) -> None:
+        """Called once when the session ends, in bounded time, if `initialise` was begun; also after an error."""
         ...
 
 

@@ -1,46 +1,34 @@
 """The only door to any effect (DESIGN.md section 3, ruling R-07).
 
-Every call of every engine goes through here, whoever serves the tool:
-find -> enabled? -> validate -> decide -> ask -> run -> report. An engine never runs a tool and never asks leave.
+Every call of every engine goes through here, whoever serves the tool: find, enabled, validate, decide, ask, resources,
+time, set up, run, cut, count, report. An engine never runs a tool and never asks leave.
 """
 
 from __future__ import annotations
 
-import logging
 import uuid
-from collections.abc import Mapping
+from typing import cast
 
 import anyio
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
 from punie.application.call_card import CallCard
-from punie.application.session_tool import CallContext, PreparedCall, SessionTool
-from punie.application.toolbox import Toolbox
+from punie.application.call_request import CallRequest
+from punie.application.loop_guard import LoopGuard
+from punie.application.output_limits import OutputLimits
+from punie.application.running_calls import CallUnderWay
+from punie.application.session_desk import ToolDesk
+from punie.application.session_tool import PreparedCall
 from punie.domain.catalog import ToolCatalog
 from punie.domain.display import display_exact, one_line
-from punie.domain.errors import ArgumentsRefusedError, InternalFault, OutsideWorkspaceError, ToldToModel
-from punie.domain.events import PermissionSettled
-from punie.domain.execution import cut
-from punie.domain.json_value import EMPTY_OBJECT, JsonObject, json_type
-from punie.domain.limits import CallLimits, Limits
-from punie.domain.permission import (
-    Allowed,
-    Asking,
-    Denied,
-    GrantScope,
-    PermissionQuestion,
-    grant_scope,
-    open_flow,
-)
-from punie.domain.policy import Decision, Facts, Verdict, decide
+from punie.domain.errors import InternalFault, OutsideWorkspaceError, ToldToModel, ToolDisabledError
+from punie.domain.events import PermissionSettled, SecurityViolation
+from punie.domain.execution import Severity
+from punie.domain.json_value import json_text
+from punie.domain.permission import Allowed, Asking, Denied, PermissionQuestion, open_flow
+from punie.domain.policy import Decision, Verdict, decide
 from punie.domain.tool import ToolCall, ToolKind, ToolResult
-from punie.ports.argument_validator import ArgumentValidator
-from punie.ports.clock import Clock
 from punie.ports.engine import ToolDoor
-from punie.ports.event_sink import EventSink
-from punie.ports.path_guard import PathGuard
-from punie.ports.permission_broker import PermissionBroker
-from punie.ports.tool_executor import CallProgress
 
 END_LIMIT_S = 1.0
 """How long a slow client may hold up the last word on a cancelled call."""
@@ -54,49 +42,6 @@ class _TurnOverError(Exception):
 
 
 @define
-class ToolDesk:
-    """The desk of one session; lives as long as it and remembers what was granted for it."""
-
-    session_id: str
-    cwd: str
-    roots: tuple[str, ...]
-    toolbox: Toolbox
-    guard: PathGuard
-    validator: ArgumentValidator
-    broker: PermissionBroker
-    events: EventSink
-    clock: Clock
-    limits: Limits
-    log: logging.Logger
-    _granted: set[GrantScope] = field(factory=set, init=False)
-
-    @property
-    def granted(self) -> frozenset[GrantScope]:
-        """What may run unasked until the session ends."""
-        return frozenset(self._granted)
-
-    def remember(self, grant: GrantScope | None) -> None:
-        """Keep a grant for this session."""
-        if grant is not None:
-            self._granted.add(grant)
-
-
-@frozen
-class _Request:
-    """One call on its way through the desk, once its tool was found."""
-
-    call: ToolCall
-    tool: SessionTool
-    arguments: JsonObject
-    context: CallContext
-    limits: CallLimits
-
-    @property
-    def facts(self) -> Facts:
-        return Facts(self.context.locations)
-
-
-@define
 class TurnDesk(ToolDoor):
     """The desk as one turn's engine sees it; lives as long as the turn.
 
@@ -106,27 +51,25 @@ class TurnDesk(ToolDoor):
     desk: ToolDesk
     turn_id: str
     _closed: bool = field(default=False, init=False)
-    _running: dict[str, CallCard] = field(factory=dict, init=False)
+    _loops: LoopGuard = field(factory=LoopGuard, init=False)
+    _under_way: dict[str, CallCard] = field(factory=dict[str, CallCard], init=False)
     _idle: anyio.Event = field(factory=anyio.Event, init=False)
 
     async def offered(self) -> ToolCatalog:
         return await self.desk.toolbox.current()
 
     async def call(self, call: ToolCall) -> ToolResult:
-        card = CallCard(f"call_{uuid.uuid4().hex}", call.name, self.desk.events)
-        self._running[card.call_id] = card
-        started = self.desk.clock.monotonic_s()
+        under_way = self._enter(call)
         result = ToolResult.cancelled()
         try:
-            result = await self._guarded(call, card)
+            with under_way.scope:
+                result = await self._guarded(under_way)
+            if under_way.scope.cancelled_caught:
+                result = under_way.cut_short(self.desk.limits.of(call.name).time_s)
         finally:
             with anyio.move_on_after(END_LIMIT_S, shield=True):
-                await card.end(result)
-            self._leave(card)
-            elapsed_ms = (self.desk.clock.monotonic_s() - started) * 1000
-            self.desk.log.debug(
-                "call %s of %s: %s in %.1f ms", card.call_id, call.name, result.outcome.value, elapsed_ms
-            )
+                await under_way.card.end(result)
+            self._leave(under_way, under_way.card.result or result)
         return result
 
     def cancel(self) -> None:
@@ -137,93 +80,114 @@ class TurnDesk(ToolDoor):
         """The turn is over: wait a moment for calls that are being cancelled, then end their cards for them."""
         self._closed = True
         with anyio.move_on_after(END_LIMIT_S, shield=True):
-            while self._running:
+            while self._under_way:
                 await self._idle.wait()
-        for card in list(self._running.values()):
+        for card in list(self._under_way.values()):
             with anyio.move_on_after(END_LIMIT_S, shield=True):
                 await card.end(ToolResult.cancelled())
 
-    def _leave(self, card: CallCard) -> None:
-        del self._running[card.call_id]
-        if not self._running:
+    def _enter(self, call: ToolCall) -> CallUnderWay:
+        desk = self.desk
+        card = CallCard(f"call_{uuid.uuid4().hex}", call.name, desk.events, desk.pace)
+        arguments_json = json_text(call.arguments)
+        under_way = CallUnderWay(
+            call, self.turn_id, card, arguments_json, desk.clock.epoch_s(), desk.clock.monotonic_s()
+        )
+        desk.running.enter(under_way)
+        self._under_way[card.call_id] = card
+        return under_way
+
+    def _leave(self, under_way: CallUnderWay, result: ToolResult) -> None:
+        kind = ToolKind.OTHER if under_way.tool is None else under_way.tool.descriptor.kind
+        self._loops.note(under_way.call.name, kind, under_way.arguments_json, result)
+        self.desk.running.leave(under_way)
+        self.desk.count(under_way, result)
+        del self._under_way[under_way.card.call_id]
+        if not self._under_way:
             self._idle.set()
             self._idle = anyio.Event()
 
-    async def _guarded(self, call: ToolCall, card: CallCard) -> ToolResult:
+    async def _guarded(self, under_way: CallUnderWay) -> ToolResult:
         """The call's result, whatever happens to it: only a cancellation gets past here."""
         try:
-            return await self._through(call, card)
+            return await self._through(under_way)
         except ToldToModel as error:
             return ToolResult.failure(str(error), code=error.code)
         except _TurnOverError:
             return ToolResult.cancelled("The turn ended before this ran; nothing was done.")
         except Exception:  # the turn goes on: one call that breaks is that call's failure (S2-80, DESIGN.md section 8)
             fault = InternalFault(uuid.uuid4().hex[:12])
-            self.desk.log.exception("reference %s: the call of %s broke", fault.reference, call.name)
+            self.desk.log.exception("reference %s: the call of %s broke", fault.reference, under_way.call.name)
             return ToolResult.failure(str(fault), code=fault.code)
 
-    async def _through(self, call: ToolCall, card: CallCard) -> ToolResult:
-        request = await self._announced(call, card)
-        self._validate(request)
+    async def _through(self, under_way: CallUnderWay) -> ToolResult:
+        """The stages in their order; what refuses raises, or gives the result."""
+        desk, card = self.desk, under_way.card
+        request = await self._announced(under_way)
+        repeated = self._loops.refusal(under_way.call.name, under_way.arguments_json)
+        if repeated is not None:
+            return repeated
+        request.check_arguments(desk.validator)
         decision = decide(request.tool.descriptor, request.facts)
         if decision.rule == "roots":
-            return await self._outside(request, decision)
+            return await self._outside(under_way, request, decision)
         self._check_open()
-        prepared = await _prepared(request, decision)
+        under_way.hurry(request.limits.time_s)
+        prepared = await request.prepared(decision)
+        under_way.unhurried()
         self._check_open()
-        denied = await self._refused(request, decision, prepared)
+        denied = await self._refused(under_way, request, decision, prepared)
         if denied is not None:
             return ToolResult.denied(f"{request.tool.denial(request.arguments)}: {denied.reason}. Nothing was done.")
         self._check_open()
-        await card.start()
-        self._check_open()
-        return _limited(await self._effect(request, prepared, card), request.limits)
+        request.check_resources()
+        async with desk.places:
+            self._check_open()
+            await card.start()
+            self._check_open()
+            result = await self._effect(under_way, request, prepared)
+        return await OutputLimits(desk.outputs).limited(card.call_id, request, result)
 
     def _check_open(self) -> None:
         if self._closed:
             raise _TurnOverError
 
-    async def _announced(self, call: ToolCall, card: CallCard) -> _Request:
-        arguments = call.arguments if isinstance(call.arguments, Mapping) else EMPTY_OBJECT
+    async def _announced(self, under_way: CallUnderWay) -> CallRequest:
+        call, card = under_way.call, under_way.card
         try:
-            tool = self.desk.toolbox.find(call.name)
-        except ToldToModel:
+            tool = under_way.tool = self.desk.toolbox.find(call.name)
+        except ToldToModel as error:
             title = one_line(call.name, 80) or "(a tool without a name)"
             await card.announce(title=title, kind=ToolKind.OTHER, raw_input=call.arguments)
+            if isinstance(error, ToolDisabledError):
+                await self._violated(under_way, "disabled", Severity.MEDIUM, str(error))
             raise
-        located = [await self.desk.guard.locate(path) for path in tool.paths(arguments)]
+        request = await self.desk.request(
+            call, tool, under_way.arguments_json, call_id=card.call_id, turn_id=self.turn_id
+        )
         await card.announce(
-            title=display_exact(tool.title(arguments)),
+            title=display_exact(tool.title(request.arguments)),
             kind=tool.descriptor.kind,
-            locations=tuple(where.path for where in located),
+            locations=tuple(where.path for where in request.context.locations),
             raw_input=call.arguments,
         )
-        limits = self.desk.limits.of(call.name)
-        context = CallContext(card.call_id, self.turn_id, self.desk.cwd, limits.time_s, tuple(located))
-        return _Request(call, tool, arguments, context, limits)
+        return request
 
-    def _validate(self, request: _Request) -> None:
-        name = request.call.name
-        if not isinstance(request.call.arguments, Mapping):
-            raise ArgumentsRefusedError(name, (f"expected a JSON object, got {json_type(request.call.arguments)}",))
-        problems = self.desk.validator.problems(request.tool.descriptor.parameters, request.arguments)
-        if problems:
-            raise ArgumentsRefusedError(name, problems)
-
-    async def _outside(self, request: _Request, decision: Decision) -> ToolResult:
+    async def _outside(self, under_way: CallUnderWay, request: CallRequest, decision: Decision) -> ToolResult:
         outside = next(where.path for where in request.context.locations if not where.inside)
         await self._settled(request, Verdict.DENY, decision.reason)
+        await self._violated(under_way, "roots", Severity.HIGH, decision.reason)
         refused = OutsideWorkspaceError(outside, self.desk.roots)
         return evolve(ToolResult.denied(str(refused)), code=refused.code)
 
-    async def _refused(self, request: _Request, decision: Decision, prepared: PreparedCall) -> Denied | None:
-        scope = None
-        if decision.verdict is Verdict.ASK:
-            scope = grant_scope(request.tool.descriptor, request.arguments, request.facts, self.desk.cwd)
-        flow = open_flow(decision, scope, self.desk.granted)
+    async def _refused(
+        self, under_way: CallUnderWay, request: CallRequest, decision: Decision, prepared: PreparedCall
+    ) -> Denied | None:
+        flow = open_flow(decision, self.desk.scope(request, decision), self.desk.granted)
+        if isinstance(flow, Denied):
+            await self._violated(under_way, decision.rule, Severity.MEDIUM, decision.reason)
         if isinstance(flow, Asking):
-            outcome = await self.desk.broker.ask(self._question(request, flow, prepared))
-            flow = flow.settle(outcome)
+            flow = await self._asked(under_way, request, flow, prepared)
             verdict = Verdict.ALLOW if isinstance(flow, Allowed) else Verdict.DENY
             await self._settled(request, verdict, flow.reason if isinstance(flow, Denied) else decision.reason)
         if isinstance(flow, Denied):
@@ -231,8 +195,10 @@ class TurnDesk(ToolDoor):
         self.desk.remember(flow.grant)
         return None
 
-    def _question(self, request: _Request, asking: Asking, prepared: PreparedCall) -> PermissionQuestion:
-        return PermissionQuestion(
+    async def _asked(
+        self, under_way: CallUnderWay, request: CallRequest, asking: Asking, prepared: PreparedCall
+    ) -> Allowed | Denied:
+        question = PermissionQuestion(
             session_id=self.desk.session_id,
             call_id=request.context.call_id,
             tool=request.call.name,
@@ -244,38 +210,28 @@ class TurnDesk(ToolDoor):
             diffs=prepared.diffs,
             raw_input=request.arguments,
         )
+        asked_s = self.desk.clock.monotonic_s()
+        try:
+            return asking.settle(await self.desk.broker.ask(question))
+        finally:
+            under_way.waited_s += self.desk.clock.monotonic_s() - asked_s
 
-    async def _settled(self, request: _Request, verdict: Verdict, reason: str) -> None:
+    async def _settled(self, request: CallRequest, verdict: Verdict, reason: str) -> None:
         await self.desk.events.emit(PermissionSettled(request.context.call_id, request.call.name, verdict, reason))
 
-    async def _effect(self, request: _Request, prepared: PreparedCall, card: CallCard) -> ToolResult:
-        grace_s = STOP_GRACE_S if prepared.watches_time else 0.0
-        with anyio.move_on_after(request.limits.time_s + grace_s):
-            return await prepared.effect(card)
-        return ToolResult.failure(
-            f"{request.call.name} was stopped: it took longer than {request.limits.time_s:g} s. Its effect may be "
-            "partly there; look before you call it again.",
-            code="timed_out",
+    async def _violated(self, under_way: CallUnderWay, rule: str, severity: Severity, detail: str) -> None:
+        under_way.violated = True
+        name = one_line(under_way.call.name, 80)
+        self.desk.log.warning("%s tried what is forbidden (%s): %s", name, rule, one_line(detail, 400))
+        await self.desk.events.emit(
+            SecurityViolation(under_way.card.call_id, under_way.call.name, rule, severity, detail)
         )
 
-
-async def _prepared(request: _Request, decision: Decision) -> PreparedCall:
-    """The call, ready to run. What goes wrong with a secret tells of its content: only who may read it hears that."""
-    try:
-        return await request.tool.prepare(request.arguments, request.context)
-    except ToldToModel as error:
-        if decision.rule != "secrets":
-            raise
-        refusal = error
-
-    async def effect(_progress: CallProgress) -> ToolResult:
-        raise refusal
-
-    return PreparedCall(effect)
-
-
-def _limited(result: ToolResult, limits: CallLimits) -> ToolResult:
-    """The result with the model's text cut where it is over the limit."""
-    text = result.text
-    short = cut(text, limits.output_bytes)
-    return result if short is text else evolve(result, for_model=short)
+    async def _effect(self, under_way: CallUnderWay, request: CallRequest, prepared: PreparedCall) -> ToolResult:
+        under_way.hurry(request.limits.time_s + (STOP_GRACE_S if prepared.watches_time else 0.0))
+        await self.desk.lifetimes.ready(request.tool)
+        result = cast("object", await prepared.effect(under_way.card))  # somebody else's tool may give anything
+        under_way.unhurried()
+        if isinstance(result, ToolResult):
+            return result
+        raise TypeError(f"{request.call.name} gave a {type(result).__name__} instead of a result")

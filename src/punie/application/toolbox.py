@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TypeAlias
 
 import anyio
+import anyio.lowlevel
 from attrs import define, field
 
 from punie.application.discover_tools import DiscoverTools
+from punie.application.plug_in_tools import ListMore
 from punie.application.session_tool import SessionTool
+from punie.application.tool_registry import ToolRegistry
 from punie.domain.catalog import ToolCatalog
 from punie.domain.discovery import ToolPlan
 from punie.domain.errors import ToolDisabledError, UnknownToolError
@@ -19,30 +22,39 @@ from punie.domain.session import DiscoveryReport
 BuildTools: TypeAlias = Callable[[ToolPlan], "tuple[SessionTool, ...]"]
 
 
+async def no_more() -> tuple[SessionTool, ...]:
+    """No tools beside those of the plan."""
+    await anyio.lowlevel.checkpoint()
+    return ()
+
+
 @define
 class Toolbox:
-    """Holds the current tools and renews them when the client says that its own changed.
+    """Fills the session's registry, and again when the client says that its own tools changed.
 
     Lives as long as the session. `watch` runs in the session's task group and does the asking again; whoever wants
     the current tools waits until every change announced so far was taken in, so that the next model request sees it.
+    `more` are the tools that come after those of the plan, a name of the plan winning.
     """
 
     discover: DiscoverTools
     build: BuildTools
     disabled: frozenset[str] = frozenset()
-    _tools: Mapping[str, SessionTool] = field(factory=dict[str, SessionTool], init=False)
-    _catalog: ToolCatalog = field(factory=ToolCatalog, init=False)
+    registry: ToolRegistry = field(factory=ToolRegistry)
+    more: ListMore = no_more
     _announced: int = field(default=0, init=False)
     _taken_in: int = field(default=0, init=False)
     _wake: anyio.Event = field(factory=anyio.Event, init=False)
     _done: anyio.Event = field(factory=anyio.Event, init=False)
 
+    def __attrs_post_init__(self) -> None:
+        self.registry.disable_always(self.disabled)
+
     async def fill(self) -> DiscoveryReport:
         """Ask and build: once when the session opens, again by `watch`."""
         discovery = await self.discover()
-        tools = self.build(discovery.plan)
-        self._tools = {tool.descriptor.name: tool for tool in tools}
-        self._catalog = ToolCatalog(tool.descriptor for tool in tools).without(self.disabled)
+        more = await self.more()
+        self.registry.offer((*self.build(discovery.plan), *more))
         return discovery.report
 
     def mark_stale(self) -> None:
@@ -69,13 +81,14 @@ class Toolbox:
         announced = self._announced
         while self._taken_in < announced:
             await self._done.wait()
-        return self._catalog
+        return self.registry.catalog()
 
     def find(self, name: str) -> SessionTool:
         """The tool of that name. Raises `UnknownToolError`, with near names, or `ToolDisabledError`."""
-        if name in self.disabled and name in self._tools:
-            raise ToolDisabledError(name)
-        tool = self._tools.get(name)
+        tool = self.registry.get(name)
         if tool is None:
-            raise UnknownToolError(name, tuple(difflib.get_close_matches(name, self._catalog.names, n=3)))
+            names = self.registry.catalog().names
+            raise UnknownToolError(name, tuple(difflib.get_close_matches(name, names, n=3)))
+        if not self.registry.is_enabled(name):
+            raise ToolDisabledError(name)
         return tool

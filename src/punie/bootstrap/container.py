@@ -7,29 +7,42 @@ of another container (that leaks every session). Constructors neither wait nor o
 from __future__ import annotations
 
 import logging
+import secrets
+import sys
+import tempfile
+from pathlib import Path
 
 from dependency_injector import containers, providers
 
+from punie.adapters.checks.python_checks import ProjectChecks
 from punie.adapters.git.repository import DulwichRepository
 from punie.adapters.local.clock import LocalClock
 from punie.adapters.local.file_tree import LocalFileTree
+from punie.adapters.local.installed import is_installed
+from punie.adapters.local.output_store import LocalOutputStore
 from punie.adapters.local.path_guard import LocalPathGuard
 from punie.adapters.local.project_notes import LocalProjectNotes
 from punie.adapters.local.terminals import LocalTerminals
 from punie.adapters.local.workspace import LocalWorkspace
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.application.assemble_tools import AssembleTools, LocalServices
+from punie.application.assemble_tools import AssembleTools, KeptOutputs, LocalServices
 from punie.application.discover_tools import DiscoverTools
 from punie.application.instructions import Instructions
 from punie.application.live_session import LiveSession
+from punie.application.plug_in_tools import PlugInTools
+from punie.application.session_desk import ToolDesk
 from punie.application.terminal_ledger import TerminalLedger
-from punie.application.tool_desk import ToolDesk
+from punie.application.tool_registry import ToolRegistry
 from punie.application.toolbox import Toolbox
 from punie.application.tools.shell_info import ShellInfo
+from punie.bootstrap.engines import DIRECT
+from punie.bootstrap.plugins import PlugIns
 from punie.bootstrap.settings import Settings
+from punie.domain.availability import Surroundings, capabilities_of
 from punie.domain.session import SessionSpec
 from punie.ports.engine import Engine
 from punie.ports.peer import Peer
+from punie.ports.usage_ledger import UsageLedger
 
 
 def _guard(spec: SessionSpec) -> LocalPathGuard:
@@ -45,24 +58,50 @@ def _local(
         tree=LocalFileTree(guard, spec.roots),
         repository=DulwichRepository(spec.cwd, spec.roots),
         shell=shell,
+        checks=ProjectChecks(spec.cwd),
     )
+
+
+def _outputs() -> LocalOutputStore:
+    return LocalOutputStore(str(Path(tempfile.gettempdir()).resolve() / f"punie-{secrets.token_hex(16)}"))
+
+
+def _assemble(
+    session_id: str,
+    peer: Peer,
+    local: LocalServices,
+    client_ledger: TerminalLedger | None,
+    outputs: LocalOutputStore,
+    log: logging.Logger,
+) -> AssembleTools:
+    kept = KeptOutputs(outputs, LocalWorkspace(LocalPathGuard((outputs.folder,), outputs.folder)))
+    return AssembleTools(session_id, peer, local, client_ledger, log, kept=kept)
 
 
 def _client_ledger(peer: Peer, log: logging.Logger) -> TerminalLedger | None:
     return None if peer.terminals is None else TerminalLedger(peer.terminals, log)
 
 
-def _toolbox(
+def _registry(peer: Peer, settings: Settings, local: LocalServices) -> ToolRegistry:
+    capabilities = capabilities_of(peer.capabilities, settings.local_tools)
+    return ToolRegistry(local, Surroundings(capabilities, sys.platform, is_installed))
+
+
+def _toolbox(  # noqa: PLR0913, PLR0917 - one argument a dependency
     session_id: str,
+    spec: SessionSpec,
     peer: Peer,
     settings: Settings,
     validator: JsonSchemaRsValidator,
     clock: LocalClock,
     assemble: AssembleTools,
+    registry: ToolRegistry,
+    plug_ins: PlugIns,
     log: logging.Logger,
 ) -> Toolbox:
     discover = DiscoverTools(session_id, peer.capabilities, peer.catalog, validator, clock, settings.local_tools, log)
-    return Toolbox(discover, assemble, settings.disabled_tools)
+    more = PlugInTools(session_id, spec.cwd, plug_ins.providers, validator, log)
+    return Toolbox(discover, assemble, settings.disabled_tools, registry, more)
 
 
 def _desk(  # noqa: PLR0913, PLR0917 - one argument a dependency
@@ -74,6 +113,8 @@ def _desk(  # noqa: PLR0913, PLR0917 - one argument a dependency
     guard: LocalPathGuard,
     validator: JsonSchemaRsValidator,
     clock: LocalClock,
+    outputs: LocalOutputStore,
+    ledger: UsageLedger,
     log: logging.Logger,
 ) -> ToolDesk:
     return ToolDesk(
@@ -87,6 +128,8 @@ def _desk(  # noqa: PLR0913, PLR0917 - one argument a dependency
         events=peer.events,
         clock=clock,
         limits=settings.limits,
+        outputs=outputs,
+        ledger=ledger,
         log=log,
     )
 
@@ -110,6 +153,7 @@ def _session(  # noqa: PLR0913, PLR0917 - one argument a dependency
         ledgers=(local.ledger,) if client_ledger is None else (client_ledger, local.ledger),
         turn_limits=settings.turn_limits,
         log=log,
+        model=settings.model or DIRECT,
     )
 
 
@@ -125,8 +169,10 @@ class SessionContainer(containers.DeclarativeContainer):
     peer = providers.Dependency(instance_of=Peer)
     settings = providers.Dependency(instance_of=Settings)
     engine = providers.Dependency(instance_of=Engine)
+    plug_ins = providers.Dependency(instance_of=PlugIns)
     shell = providers.Dependency(instance_of=ShellInfo)
     log = providers.Dependency(instance_of=logging.Logger)
+    usage_ledger = providers.Dependency(instance_of=UsageLedger)
 
     clock = providers.Singleton(LocalClock)
     validator = providers.Singleton(JsonSchemaRsValidator)
@@ -134,11 +180,17 @@ class SessionContainer(containers.DeclarativeContainer):
     terminals = providers.Singleton(LocalTerminals)
     local = providers.Singleton(_local, spec, guard, terminals, shell, log)
     client_ledger = providers.Singleton(_client_ledger, peer, log)
-    assemble = providers.Singleton(AssembleTools, session_id, peer, local, client_ledger, log)
-    toolbox = providers.Singleton(_toolbox, session_id, peer, settings, validator, clock, assemble, log)
-    desk = providers.Singleton(_desk, session_id, spec, peer, settings, toolbox, guard, validator, clock, log)
+    outputs = providers.Singleton(_outputs)
+    assemble = providers.Singleton(_assemble, session_id, peer, local, client_ledger, outputs, log)
+    registry = providers.Singleton(_registry, peer, settings, local)
+    toolbox = providers.Singleton(
+        _toolbox, session_id, spec, peer, settings, validator, clock, assemble, registry, plug_ins, log
+    )
+    desk = providers.Singleton(
+        _desk, session_id, spec, peer, settings, toolbox, guard, validator, clock, outputs, usage_ledger, log
+    )
     session = providers.Singleton(_session, session_id, spec, settings, desk, engine, guard, local, client_ledger, log)
-    lifecycle = providers.List(terminals, session)
+    lifecycle = providers.List(terminals, outputs, session)
 
 
 class ProcessContainer(containers.DeclarativeContainer):
@@ -146,4 +198,5 @@ class ProcessContainer(containers.DeclarativeContainer):
 
     shell = providers.Dependency(instance_of=ShellInfo)
     log = providers.Dependency(instance_of=logging.Logger)
-    session = providers.Factory(SessionContainer, shell=shell, log=log)
+    usage_ledger = providers.Dependency(instance_of=UsageLedger)
+    session = providers.Factory(SessionContainer, shell=shell, log=log, usage_ledger=usage_ledger)

@@ -7,6 +7,7 @@ from attrs import define, field
 from punie.adapters.direct.engine import DirectEngine
 from punie.adapters.pydantic_ai.engine import PydanticAiEngine
 from punie.adapters.scripted.engine import ScriptedEngine
+from punie.bootstrap.plugins import PlugIns
 from punie.ports.engine import Engine
 
 DIRECT = "direct"
@@ -18,25 +19,30 @@ NOTICE = (
 )
 
 
-def make_engine(model: str | None) -> Engine:
-    """The engine for a model's name; cheap, whatever library it will need. No name means no model."""
+def make_engine(model: str | None, plug_ins: PlugIns | None = None) -> Engine:
+    """The engine for a model's name; cheap, whatever library it will need. No name means no model.
+
+    Raises `EngineError` where the name is that of a plug-in that cannot be used.
+    """
     if model is None or model == DIRECT:
         return DirectEngine(NOTICE)
     if model.startswith(SCRIPT_PREFIX):
         return ScriptedEngine(model.removeprefix(SCRIPT_PREFIX))
-    return PydanticAiEngine(model)
+    plugged_in = None if plug_ins is None else plug_ins.engine(model)
+    return PydanticAiEngine(model) if plugged_in is None else plugged_in
 
 
 @define
 class Engines:
     """The engines in use, one a model; lives as long as the process, so that sessions share an engine's library."""
 
+    plug_ins: PlugIns | None = None
     _by_model: dict[str | None, Engine] = field(factory=dict, init=False)
 
     def get(self, model: str | None) -> Engine:
         """The engine of that model, made once. Never another one in its place (ruling R-15)."""
         if model not in self._by_model:
-            self._by_model[model] = make_engine(model)
+            self._by_model[model] = make_engine(model, self.plug_ins)
         return self._by_model[model]
 
     def load(self, model: str | None) -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import cast
+from typing import Any, cast
 
-from attrs import field, frozen
+from attrs import field, fields, frozen
 
 from punie.bootstrap.settings_files import project_settings_file, read_settings, user_settings_file
 from punie.domain.discovery import LocalTools
@@ -79,9 +79,16 @@ _KEYS: Mapping[str, Callable[[object], object]] = {
     "tools.disabled": _names,
     "limits.time_s": _positive,
     "limits.output_bytes": _whole,
+    "limits.input_bytes": _whole,
+    "limits.files_touched": _whole,
+    "limits.memory_mb": _whole,
+    "limits.concurrent_calls": _whole,
     "turn.max_requests": _whole,
 }
 _PER_TOOL = "limits.tools."
+_CALL_BOUNDS = tuple(bound.name for bound in fields(CallLimits))
+"""Those bounds that a single tool may have for itself."""
+
 _LOOSENESS = (LocalTools.NEVER, LocalTools.AUTO, LocalTools.ALWAYS)
 
 
@@ -107,7 +114,7 @@ def load_settings(environ: Mapping[str, str], flags: Mapping[str, str | None], c
 def _parser(key: str, source: str) -> Callable[[object], object]:
     tool, bound = _tool_and_bound(key)
     parse = _KEYS.get(f"limits.{bound}" if tool else key)
-    if parse is None:
+    if parse is None or (tool and bound not in _CALL_BOUNDS):
         raise SettingsError(source, f"{key} is not a setting of this version")
     return parse
 
@@ -151,20 +158,16 @@ def _bound_of(key: str, settings: Settings) -> float | None:
     """The number in force for a key of bounds; None for a key that has none."""
     tool, bound = _tool_and_bound(key)
     limits = settings.limits.of(tool) if tool else settings.limits.general
-    in_force = {
-        "limits.time_s": limits.time_s,
-        "limits.output_bytes": limits.output_bytes,
-        "turn.max_requests": settings.turn_limits.max_requests,
-    }
+    in_force: dict[str, float] = {f"limits.{name}": getattr(limits, name) for name in _CALL_BOUNDS}
+    in_force["limits.concurrent_calls"] = settings.limits.concurrent_calls
+    in_force["turn.max_requests"] = settings.turn_limits.max_requests
     return in_force.get(f"limits.{bound}" if tool else key)
 
 
 def _settings(found: Mapping[str, tuple[object, str]]) -> Settings:
     values = {key: value for key, (value, _) in found.items()}
-    general = CallLimits(
-        _positive(values.get("limits.time_s", CallLimits().time_s)),
-        _whole(values.get("limits.output_bytes", CallLimits().output_bytes)),
-    )
+    bounds = {name: values[f"limits.{name}"] for name in _CALL_BOUNDS if f"limits.{name}" in values}
+    general = CallLimits(**cast("dict[str, Any]", bounds))  # each was parsed as its key says
     by_tool: dict[str, dict[str, float]] = {}
     if "limits.output_bytes" in values:
         by_tool["read_file"] = {"output_bytes": general.output_bytes}  # said in so many words, it holds for files too
@@ -177,7 +180,11 @@ def _settings(found: Mapping[str, tuple[object, str]]) -> Settings:
         model=model if isinstance(model, str) else None,
         local_tools=_local(values.get("tools.local", LocalTools.AUTO)),
         disabled_tools=frozenset(_names(values.get("tools.disabled", ()))),
-        limits=Limits(general, MappingProxyType(by_tool)),
+        limits=Limits(
+            general,
+            MappingProxyType(by_tool),
+            _whole(values.get("limits.concurrent_calls", Limits().concurrent_calls)),
+        ),
         turn_limits=TurnLimits(_whole(values.get("turn.max_requests", TurnLimits().max_requests))),
         origins=MappingProxyType({key: source for key, (_, source) in found.items()}),
     )

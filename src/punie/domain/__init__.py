@@ -9,6 +9,7 @@ from punie.domain.content import Diff, EmbeddedResource, Image, Prompt, Resource
 from punie.domain.discovery import CatalogAnswer, ClientCapabilities, DroppedEntry, Tier, plan_tools
 from punie.domain.errors import EngineError, PunieError, ToldToModel, ToolFailedError
 from punie.domain.events import TextDelta, ThoughtDelta, UsageChanged
+from punie.domain.metadata import Capability, Permission, ToolExample, ToolMetadata
 from punie.domain.permission import (
     Dismissed,
     OptionKind,
@@ -18,11 +19,13 @@ from punie.domain.permission import (
     Selected,
     Unusable,
 )
+from punie.domain.schema import ToolParameter
 from punie.domain.tool import ToolCall, ToolDescriptor, ToolKind, ToolOutcome, ToolResult, ToolSource
 from punie.domain.turn import EngineErrorKind, StopReason, Turn
 from punie.domain.usage import Usage
 
 __all__ = [
+    "Capability",
     "CatalogAnswer",
     "CatalogDelta",
     "ClientCapabilities",
@@ -34,6 +37,7 @@ __all__ = [
     "EngineErrorKind",
     "Image",
     "OptionKind",
+    "Permission",
     "PermissionOption",
     "PermissionOutcome",
     "PermissionQuestion",
@@ -51,9 +55,12 @@ __all__ = [
     "ToolCall",
     "ToolCatalog",
     "ToolDescriptor",
+    "ToolExample",
     "ToolFailedError",
     "ToolKind",
+    "ToolMetadata",
     "ToolOutcome",
+    "ToolParameter",
     "ToolResult",
     "ToolSource",
     "Turn",

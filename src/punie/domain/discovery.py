@@ -32,8 +32,11 @@ EXTENDED_TOOLS = (
     "git_diff",
     "git_log",
     "git_add_commit",
+    "python_lint",
+    "python_types",
+    "python_tests",
 )
-"""The extended set (R-01), in offered order after the seven."""
+"""The extended set (R-01, the Python checks last), in offered order after the seven."""
 
 TERMINAL_TOOLS = STATIC_TOOLS[2:]
 BUILT_IN_TOOLS = STATIC_TOOLS + EXTENDED_TOOLS

@@ -80,6 +80,32 @@ class ArgumentsRefusedError(ToldToModel):
 
 
 @define
+class LimitExceededError(ToldToModel):
+    """The call is larger than the settings allow; refused before it ran (S2-33, S2-50)."""
+
+    code: ClassVar[str] = "limit_exceeded"
+    name: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.name} was not run: {self.problem}."
+
+
+@define
+class TimedOutError(ToldToModel):
+    """The call took longer than the settings allow and was stopped (S2-33)."""
+
+    code: ClassVar[str] = "timed_out"
+    name: str
+    limit_s: float
+    begun: bool = False
+
+    def __str__(self) -> str:
+        so_far = "Its effect may be partly there; look before you call it again" if self.begun else "Nothing was done"
+        return f"{self.name} was stopped: it took longer than {self.limit_s:g} s. {so_far}."
+
+
+@define
 class OutsideWorkspaceError(ToldToModel):
     """A path resolves outside the session's roots (R-16); refused before anything is asked or touched."""
 
@@ -101,6 +127,18 @@ class ToolFailedError(ToldToModel):
 
     def __str__(self) -> str:
         return self.message
+
+
+@define
+class FileChangedError(ToldToModel):
+    """A file is not what the session last read or wrote of it (INTERFACES.md section 4); `what` has the diff."""
+
+    code: ClassVar[str] = "file_changed"
+    path: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.path} changed since this session last saw it. {self.what}"
 
 
 @define

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from attrs import frozen
 
 from punie.domain.content import ResultContent
-from punie.domain.execution import CallStatus
+from punie.domain.execution import CallStatus, Severity
 from punie.domain.json_value import JsonValue
 from punie.domain.policy import Verdict
 from punie.domain.tool import ToolKind
@@ -64,6 +64,17 @@ class PermissionSettled:
 
 
 @frozen
+class SecurityViolation:
+    """A call tried what the session forbids and was refused; `rule` names what it broke (S2-32)."""
+
+    call_id: str
+    tool: str
+    rule: str
+    severity: Severity
+    detail: str
+
+
+@frozen
 class UsageChanged:
     """The turn's totals so far."""
 
@@ -78,5 +89,12 @@ class TurnEnded:
 
 
 SessionEvent: TypeAlias = (
-    TextDelta | ThoughtDelta | ToolCallAnnounced | ToolCallUpdated | PermissionSettled | UsageChanged | TurnEnded
+    TextDelta
+    | ThoughtDelta
+    | ToolCallAnnounced
+    | ToolCallUpdated
+    | PermissionSettled
+    | SecurityViolation
+    | UsageChanged
+    | TurnEnded
 )

@@ -6,6 +6,7 @@ dicts and lists (`thaw`). Key order survives both ways; so does every number as 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TypeAlias, cast
@@ -57,6 +58,16 @@ def thaw(value: JsonValue) -> object:
 def thaw_object(value: JsonObject) -> dict[str, object]:
     """As `thaw`, for an object: the result is a fresh dict that the caller may change."""
     return {key: thaw(item) for key, item in value.items()}
+
+
+def json_text(value: JsonValue) -> str:
+    """The value as compact JSON with sorted keys: equal values give equal text."""
+    return json.dumps(value, default=dict, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def utf8_size(text: str) -> int:
+    """How many bytes the text takes in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def json_type(value: object) -> str:

@@ -12,30 +12,41 @@ MIB = 1_048_576
 
 @frozen
 class CallLimits:
-    """Seconds that an effect may take (the person's thinking not counted), and bytes of text the model gets of it."""
+    """What one call may take.
+
+    `time_s`: seconds of its effect, the person's thinking and the waiting for a free place not counted.
+    `output_bytes`: text the model gets of it. `input_bytes`: its arguments as JSON. `files_touched`: paths it names.
+    `memory_mb`: data of each program it starts on this machine, in MiB.
+    """
 
     time_s: float = 600.0
     output_bytes: int = 65_536
+    input_bytes: int = 8 * MIB
+    files_touched: int = 500
+    memory_mb: int = 8_192
 
 
 @frozen
 class Limits:
-    """The general bounds and those of single tools; lives as long as the session's settings."""
+    """The general bounds, those of single tools, and how many calls of a session run at once.
+
+    Lives as long as the session's settings. A call over `concurrent_calls` waits for a place; it does not fail.
+    """
 
     general: CallLimits = CallLimits()
     by_tool: Mapping[str, Mapping[str, float]] = field(factory=lambda: MappingProxyType({}))
+    concurrent_calls: int = 16
 
     def of(self, tool: str) -> CallLimits:
         """The bounds of one tool: its own where the settings name it, else the general ones."""
-        own = self.by_tool.get(tool, {})
+        own = self.by_tool.get(tool)
         general = self.general
-        if general.output_bytes == CallLimits().output_bytes and tool == "read_file":
+        if tool == "read_file" and general.output_bytes == CallLimits().output_bytes:
             general = evolve(general, output_bytes=READ_OUTPUT_BYTES)
-        return evolve(
-            general,
-            time_s=float(own.get("time_s", general.time_s)),
-            output_bytes=int(own.get("output_bytes", general.output_bytes)),
-        )
+        if not own:
+            return general
+        whole = {bound: int(value) for bound, value in own.items() if bound != "time_s"}
+        return evolve(general, time_s=float(own.get("time_s", general.time_s)), **whole)
 
 
 READ_OUTPUT_BYTES = 16 * MIB

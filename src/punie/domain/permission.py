@@ -145,9 +145,9 @@ def open_flow(decision: Decision, scope: GrantScope | None, granted: frozenset[G
 def grant_scope(tool: ToolDescriptor, arguments: JsonObject, facts: Facts, cwd: str) -> GrantScope | None:
     """What a session grant for this call would cover (R-02); None where no scope can be named.
 
-    A secret is asked for each time (R-16), whoever serves the tool.
+    A secret is asked for each time (R-16), whoever serves the tool; so is one that wants each call confirmed (S2-48).
     """
-    if any(where.secret for where in facts.locations):
+    if tool.details.requires_confirmation or any(where.secret for where in facts.locations):
         return None
     if tool.source is not ToolSource.BUILT_IN:
         return GrantScope(tool.name, definition_hash(tool))

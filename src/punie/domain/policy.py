@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from attrs import frozen
 
+from punie.domain.metadata import Permission
 from punie.domain.paths import Location
 from punie.domain.tool import ToolDescriptor, ToolKind, ToolSource
 
@@ -33,6 +34,10 @@ UNASKED_BUILT_INS = frozenset(
 _EFFECTS = {ToolKind.EDIT: "changes a file", ToolKind.EXECUTE: "runs a program or writes to the repository"}
 
 HARMLESS_KINDS = frozenset({ToolKind.READ, ToolKind.SEARCH, ToolKind.THINK})
+
+
+_ANSWERABLE = frozenset({ToolSource.IDE, ToolSource.PLUG_IN})
+"""Strangers whose word is taken for what only reads: the user's own IDE, and packages the user installed."""
 
 
 class Verdict(StrEnum):
@@ -69,11 +74,19 @@ def decide(tool: ToolDescriptor, facts: Facts) -> Decision:
         return Decision(Verdict.ASK, "secrets", f"{secret[0]} may hold secrets")
     if tool.requires_permission:
         return Decision(Verdict.ASK, "tool", f"{tool.name} says that it requires permission")
+    if tool.details.requires_confirmation:
+        return Decision(Verdict.ASK, "tool", f"{tool.name} says that each call of it must be confirmed")
     if tool.source is ToolSource.BUILT_IN:
         return _built_in(tool)
-    if tool.source is ToolSource.IDE and tool.kind in HARMLESS_KINDS and not tool.destructive:
+    if tool.source in _ANSWERABLE and _harmless(tool):
         return Decision(Verdict.ALLOW, "kind", f"{tool.name} only reads, as its kind says")
     return Decision(Verdict.ASK, "source", f"{tool.name} is served by the {tool.source.value} and may have effects")
+
+
+def _harmless(tool: ToolDescriptor) -> bool:
+    """Whether a stranger's tool only looks, as far as everything it says of itself goes (S2-43)."""
+    only_reads = tool.details.required_permissions in Permission.READ
+    return tool.kind in HARMLESS_KINDS and not tool.destructive and only_reads
 
 
 def _built_in(tool: ToolDescriptor) -> Decision:

@@ -12,20 +12,24 @@ OUTPUT_LIMIT_BYTES = 1_048_576
 
 @frozen
 class Command:
-    """A program to start: `program` with `args`, in the absolute directory `cwd`. `line` is how a person reads it."""
+    """A program to start: `program` with `args`, in the absolute directory `cwd`. `line` is how a person reads it.
+
+    `memory_mb` bounds the data of each of its processes, in MiB, where this machine runs it; None leaves it open.
+    """
 
     program: str
     args: tuple[str, ...]
     cwd: str
     line: str
     output_limit_bytes: int = OUTPUT_LIMIT_BYTES
+    memory_mb: int | None = None
 
     @classmethod
-    def of(cls, command: str, args: tuple[str, ...] | None, cwd: str) -> Command:
+    def of(cls, command: str, args: tuple[str, ...] | None, cwd: str, *, memory_mb: int | None = None) -> Command:
         """INTERFACES.md section 5: with `args` that program with those arguments, without them one shell line."""
         if args is None:
-            return cls("/bin/sh", ("-c", command), cwd, command)
-        return cls(command, args, cwd, shlex.join((command, *args)))
+            return cls("/bin/sh", ("-c", command), cwd, command, memory_mb=memory_mb)
+        return cls(command, args, cwd, shlex.join((command, *args)), memory_mb=memory_mb)
 
 
 @frozen

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from typing import cast
 
 from attrs import field, frozen
 
 from punie.domain.content import ResultContent, Text
 from punie.domain.json_value import EMPTY_OBJECT, JsonObject, JsonValue, freeze, freeze_object
 from punie.domain.metadata import ToolMetadata
+from punie.domain.schema import ToolParameter, to_parameters, to_schema
 
 NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """Names a model provider accepts (INTERFACES.md section 3)."""
@@ -40,11 +42,12 @@ class ToolKind(StrEnum):
 
 
 class ToolSource(StrEnum):
-    """Who serves a tool; the policy treats the IDE's and MCP's as strangers."""
+    """Who serves a tool; the policy treats all but our own as strangers."""
 
     BUILT_IN = "built-in"
     IDE = "ide"
     MCP = "mcp"
+    PLUG_IN = "plug-in"
 
 
 def _names(values: Iterable[str]) -> tuple[str, ...]:
@@ -53,6 +56,12 @@ def _names(values: Iterable[str]) -> tuple[str, ...]:
 
 def _optional_object(value: object) -> JsonObject | None:
     return None if value is None else freeze_object(value)
+
+
+def _input_schema(value: JsonObject | Mapping[str, object] | Iterable[ToolParameter] | None) -> JsonObject:
+    if value is None:
+        return freeze_object({"type": "object"})
+    return freeze_object(cast("object", value)) if isinstance(value, Mapping) else to_schema(value)
 
 
 def _check_name(_owner: object, _attribute: object, value: str) -> None:
@@ -64,7 +73,8 @@ def _check_name(_owner: object, _attribute: object, value: str) -> None:
 class ToolDescriptor:
     """One tool as a session offers it; immutable, lives as long as the catalogue that lists it.
 
-    `parameters` is the input's JSON Schema, kept as the same JSON value with its key order. `metadata` keeps the
+    `parameters` is the input's JSON Schema, kept as the same JSON value with its key order; it may be given as a list
+    of `ToolParameter` instead. `metadata` keeps the
     keys of a catalogue entry that we do not know; `details` is everything optional that we do. Raises `ValueError`
     for a name no provider would accept.
     """
@@ -72,9 +82,7 @@ class ToolDescriptor:
     name: str = field(validator=_check_name)
     kind: ToolKind = field(default=ToolKind.OTHER, converter=ToolKind.parse)
     description: str = ""
-    parameters: JsonObject = field(
-        default=None, converter=lambda v: freeze_object({"type": "object"} if v is None else v)
-    )
+    parameters: JsonObject = field(default=None, converter=_input_schema)
     title: str | None = None
     requires_permission: bool = False
     categories: tuple[str, ...] = field(default=(), converter=_names)
@@ -89,6 +97,11 @@ class ToolDescriptor:
     def destructive(self) -> bool:
         """Whether its annotations say so (MCP's `destructiveHint`)."""
         return self.annotations.get("destructiveHint") is True
+
+    @property
+    def parameter_list(self) -> tuple[ToolParameter, ...]:
+        """The parameters one by one (S2-44). Raises `SchemaFormError` for a schema without such."""
+        return to_parameters(self.parameters)
 
 
 @frozen
@@ -117,7 +130,8 @@ class ToolResult:
     """What came of a call. Data, never an exception (R-14): `content` for people, `structured` for programs.
 
     `for_model` replaces the text the model reads where it should differ from what the client shows.
-    `code` names the error of a call that did not succeed.
+    `code` names the error of a call that did not succeed. `metadata` is what else its maker wants to hand on;
+    `duration_ms` is how long the effect took, None where nothing ran or nobody measured.
     """
 
     outcome: ToolOutcome
@@ -125,19 +139,34 @@ class ToolResult:
     structured: JsonValue = field(default=None, converter=freeze)
     for_model: str | None = None
     code: str | None = None
+    metadata: JsonObject = field(default=EMPTY_OBJECT, converter=freeze_object)
+    duration_ms: float | None = None
 
     @classmethod
     def success(
-        cls, text: str, *, content: tuple[ResultContent, ...] | None = None, structured: object = None
+        cls,
+        text: str,
+        *,
+        content: tuple[ResultContent, ...] | None = None,
+        structured: object = None,
+        metadata: Mapping[str, object] = EMPTY_OBJECT,
     ) -> ToolResult:
         """A call that did its work; `content` is shown to the client instead of `text` where given."""
-        shown = (Text(text),) if content is None else content
-        return cls(ToolOutcome.SUCCEEDED, shown, structured=structured, for_model=None if content is None else text)
+        shown, for_model = ((Text(text),), None) if content is None else (content, text)
+        return cls(ToolOutcome.SUCCEEDED, shown, structured=structured, for_model=for_model, metadata=metadata)
 
     @classmethod
-    def failure(cls, message: str, *, code: str = "tool_failed", structured: object = None) -> ToolResult:
+    def failure(
+        cls,
+        message: str,
+        *,
+        code: str = "tool_failed",
+        structured: object = None,
+        metadata: Mapping[str, object] = EMPTY_OBJECT,
+    ) -> ToolResult:
         """A call that failed; `message` is a whole sentence that both the model and the person read."""
-        return cls(ToolOutcome.FAILED, (Text(message or "The tool failed."),), structured=structured, code=code)
+        said = (Text(message or "The tool failed."),)
+        return cls(ToolOutcome.FAILED, said, structured=structured, code=code, metadata=metadata)
 
     @classmethod
     def denied(cls, message: str) -> ToolResult:
@@ -160,3 +189,23 @@ class ToolResult:
         if self.for_model is not None:
             return self.for_model
         return "\n".join(block.text for block in self.content if isinstance(block, Text))
+
+    @property
+    def is_successful(self) -> bool:
+        """As `succeeded`, by the name that tool frameworks use (S2-68)."""
+        return self.succeeded
+
+    @property
+    def data(self) -> JsonValue:
+        """What a program takes from it: `structured`, or the text where there is none."""
+        return self.message if self.structured is None else self.structured
+
+    @property
+    def message(self) -> str:
+        """What a person is told of it: the text."""
+        return self.text
+
+    @property
+    def error_message(self) -> str | None:
+        """Why it did not succeed; None where it did."""
+        return None if self.succeeded else self.text or f"The call {self.outcome.value}."

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from punie.domain.content import Prompt
+from punie.domain.execution import RunningCall, ToolStatistics
 from punie.domain.session import OpenedSession, SessionSpec
 from punie.domain.turn import TurnReport
 from punie.ports.peer import Peer
@@ -49,6 +50,24 @@ class Agent(Protocol):
     @abstractmethod
     def cancel(self, session_id: str) -> None:
         """End the running turn as soon as possible; nothing happens where none runs or the session is unknown."""
+        ...
+
+    @abstractmethod
+    def running_calls(self, session_id: str) -> tuple[RunningCall, ...]:
+        """The calls that have not ended, oldest first (S2-28). Raises `UnknownSessionError`."""
+        ...
+
+    @abstractmethod
+    def call_statistics(self, session_id: str) -> ToolStatistics:
+        """How the session's calls went so far (S2-29). Raises `UnknownSessionError`."""
+        ...
+
+    @abstractmethod
+    def cancel_calls(self, session_id: str, correlation_id: str) -> int:
+        """Stop the call whose card has that id, or every call of the turn with that id, and go on with the turn.
+
+        Says how many there were to stop; 0 for an unknown id (S2-27). Raises `UnknownSessionError`.
+        """
         ...
 
     @abstractmethod

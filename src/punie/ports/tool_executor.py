@@ -15,7 +15,15 @@ class CallProgress(Protocol):
 
     @abstractmethod
     async def show(self, *content: ResultContent) -> None:
-        """Replace what the client shows of the call."""
+        """Replace what the client shows of the call.
+
+        May be called as often as there is something new: what comes too fast for a person is left out, the last is not.
+        """
+        ...
+
+    @abstractmethod
+    async def report(self, message: str, fraction: float | None = None) -> None:
+        """Say how far the call is: one line, and the part that is done (0 to 1) where it is known (S2-92)."""
         ...
 
 

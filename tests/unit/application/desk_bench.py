@@ -11,9 +11,11 @@ from attrs import define, field
 
 from punie.adapters.local.path_guard import LocalPathGuard
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
+from punie.adapters.storage.memory import MemoryUsageLedger
 from punie.application.discover_tools import DiscoverTools
 from punie.application.session_tool import CallContext, PreparedCall, SessionTool, text_argument
-from punie.application.tool_desk import ToolDesk, TurnDesk
+from punie.application.session_desk import ToolDesk
+from punie.application.tool_desk import TurnDesk
 from punie.application.toolbox import Toolbox
 from punie.domain.content import Diff
 from punie.domain.discovery import ClientCapabilities, LocalTools
@@ -27,6 +29,7 @@ from punie.ports.tool_executor import CallProgress
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 from tests.fakes.gate import Gate
+from tests.unit.application.doubles import MemoryOutputs
 
 CWD = "/project"
 LOG = logging.getLogger("punie.test")
@@ -132,7 +135,8 @@ async def desk_of(
     await toolbox.fill()
     desk = ToolDesk(
         session_id="s", cwd=CWD, roots=roots, toolbox=toolbox, guard=LocalPathGuard(roots, CWD), validator=validator,
-        broker=broker or client, events=client, clock=clock, limits=limits or Limits(), log=LOG,
+        broker=broker or client, events=client, clock=clock, limits=limits or Limits(),
+        outputs=MemoryOutputs(), ledger=MemoryUsageLedger(), log=LOG,
     )  # fmt: skip
     return DeskBench(client, toolbox, desk, clock)
 

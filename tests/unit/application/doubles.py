@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from attrs import define, field
 
+from punie.domain.checks import Check, PlannedCheck, ProblemReport, TestReport
 from punie.domain.errors import ToolFailedError
+from punie.domain.terminal import Command, ExitStatus, TerminalOutput
 from punie.ports.file_tree import Findings, FoundLine, Listing
 from punie.ports.repository import Commit, RepositoryStatus
 
@@ -66,3 +68,40 @@ class MadeUpNotes:
     async def read(self) -> str | None:
         self.reads += 1
         return self.text
+
+
+@define
+class MemoryOutputs:
+    """Keeps long results under made-up paths; `full` is a disk without room."""
+
+    kept: dict[str, str] = field(factory=dict)
+    full: bool = False
+
+    async def keep(self, name: str, text: str) -> str | None:
+        if self.full:
+            return None
+        self.kept[f"/outputs/{name}.txt"] = text
+        return f"/outputs/{name}.txt"
+
+    def holds(self, path: str) -> bool:
+        return path in self.kept
+
+
+@define
+class MadeUpChecks:
+    """Plans `checker PATH`, unless there is no such program; every run gets this report."""
+
+    report: ProblemReport | TestReport = field(factory=lambda: ProblemReport(()))
+    installed: bool = True
+    read_from: list[tuple[PlannedCheck, TerminalOutput, ExitStatus]] = field(factory=list)
+
+    def plan(self, check: Check, path: str | None) -> PlannedCheck:
+        if not self.installed:
+            raise ToolFailedError("checker is not installed. Install it in the project's environment.")
+        return PlannedCheck(check, "checker", Command.of("checker", () if path is None else (path,), "/project"))
+
+    async def read(
+        self, planned: PlannedCheck, output: TerminalOutput, ended: ExitStatus
+    ) -> ProblemReport | TestReport:
+        self.read_from.append((planned, output, ended))
+        return self.report

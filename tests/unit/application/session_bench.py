@@ -11,13 +11,14 @@ from attrs import define, field
 
 from punie.adapters.local.path_guard import LocalPathGuard
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
+from punie.adapters.storage.memory import MemoryUsageLedger
 from punie.application.agent import PunieAgent
 from punie.application.assemble_tools import AssembleTools, LocalServices
 from punie.application.discover_tools import DiscoverTools
 from punie.application.instructions import Instructions
 from punie.application.live_session import LiveSession
 from punie.application.terminal_ledger import TerminalLedger
-from punie.application.tool_desk import ToolDesk
+from punie.application.session_desk import ToolDesk
 from punie.application.toolbox import Toolbox
 from punie.application.tools.shell_info import ShellInfo
 from punie.domain.discovery import ClientCapabilities, LocalTools
@@ -30,7 +31,7 @@ from punie.ports.peer import Peer
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 from tests.unit.application.desk_bench import CWD, LOG
-from tests.unit.application.doubles import MadeUpNotes, MadeUpRepository, MadeUpTree
+from tests.unit.application.doubles import MadeUpChecks, MadeUpNotes, MadeUpRepository, MadeUpTree, MemoryOutputs
 
 Play = Callable[[Turn, ToolDoor, EventSink], Awaitable[StopReason]]
 
@@ -82,6 +83,7 @@ class SessionBench:
     local: LocalTools = LocalTools.NEVER
     notes: MadeUpNotes = field(factory=MadeUpNotes)
     refuses: Exception | None = None
+    ledger: MemoryUsageLedger = field(factory=MemoryUsageLedger)
     log: list[str] = field(factory=list)
     sessions: list[LiveSession] = field(factory=list)
 
@@ -106,13 +108,13 @@ class SessionBench:
         local_ledger = TerminalLedger(machine, LOG)
         client_ledger = None if peer.terminals is None else TerminalLedger(peer.terminals, LOG)
         shell = ShellInfo("a", "b", "c", "d", "e")
-        services = LocalServices(machine, local_ledger, MadeUpTree(), MadeUpRepository(), shell)
+        services = LocalServices(machine, local_ledger, MadeUpTree(), MadeUpRepository(), shell, MadeUpChecks())
         discover = DiscoverTools(session_id, peer.capabilities, peer.catalog, validator, clock, self.local, LOG)
         toolbox = Toolbox(discover, AssembleTools(session_id, peer, services, client_ledger, LOG))
         desk = ToolDesk(
             session_id=session_id, cwd=spec.cwd, roots=spec.roots, toolbox=toolbox,
             guard=LocalPathGuard(spec.roots, spec.cwd), validator=validator, broker=peer.broker, events=peer.events,
-            clock=clock, limits=Limits(), log=LOG,
+            clock=clock, limits=Limits(), outputs=MemoryOutputs(), ledger=self.ledger, log=LOG,
         )  # fmt: skip
         engine: EngineSession = self.engine  # type: ignore[assignment]
         ledgers = tuple(ledger for ledger in (client_ledger, local_ledger) if ledger is not None)

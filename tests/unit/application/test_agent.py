@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from punie.application.agent import PunieAgent
@@ -36,7 +37,12 @@ def waiting(started: anyio.Event) -> PlayedEngine:
 
     async def play(_turn: Turn, _tools: ToolDoor, _events: EventSink) -> StopReason:
         started.set()
-        await anyio.sleep_forever()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                for _ in range(20):  # it takes a moment to stop
+                    await anyio.lowlevel.checkpoint()
         raise AssertionError
 
     return PlayedEngine(play)

@@ -25,7 +25,7 @@ from punie.domain.tool import ToolOutcome
 from tests.fakes.catalog import answer
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import LOG, call, desk_of
-from tests.unit.application.doubles import MadeUpRepository, MadeUpTree
+from tests.unit.application.doubles import MadeUpChecks, MadeUpRepository, MadeUpTree
 
 pytestmark = pytest.mark.anyio
 
@@ -51,7 +51,7 @@ class Place:
     def tools(self, local: LocalTools = LocalTools.AUTO) -> tuple[SessionTool, ...]:
         plan: ToolPlan = plan_tools(self.capabilities, self.catalog, local)
         shell = ShellInfo("a", "b", "c", "d", "e")
-        services = LocalServices(self.machine, self.local_ledger, self.tree, MadeUpRepository(), shell)
+        services = LocalServices(self.machine, self.local_ledger, self.tree, MadeUpRepository(), shell, MadeUpChecks())
         peer = self.client.peer(self.capabilities)
         return AssembleTools("sess-1", peer, services, self.client_ledger, LOG)(plan)
 

@@ -22,7 +22,7 @@ from punie.domain.json_value import freeze_object, thaw_object
 from punie.ports.peer import Peer
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import LOG
-from tests.unit.application.doubles import MadeUpNotes, MadeUpRepository, MadeUpTree
+from tests.unit.application.doubles import MadeUpChecks, MadeUpNotes, MadeUpRepository, MadeUpTree
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +35,7 @@ PARAMETERS: Mapping[str, tuple[list[str], list[str]]] = {
     "release_terminal": (["terminal_id"], []),
     "wait_for_terminal_exit": (["terminal_id"], []),
     "kill_terminal": (["terminal_id"], []),
-    "edit_file": (["path", "old_text", "new_text"], ["replace_all"]),
+    "edit_file": (["path"], ["old_text", "new_text", "replace_all", "patch"]),
     "list_files": ([], ["path", "recursive"]),
     "search_text": (["text"], ["path", "glob", "ignore_case"]),
     "get_shell_info": ([], []),
@@ -43,12 +43,16 @@ PARAMETERS: Mapping[str, tuple[list[str], list[str]]] = {
     "git_diff": ([], ["path", "staged"]),
     "git_log": ([], ["limit"]),
     "git_add_commit": (["message"], ["paths"]),
+    "python_lint": ([], ["path"]),
+    "python_types": ([], ["path"]),
+    "python_tests": ([], ["path"]),
 }
 KINDS = {
     "read_file": "read", "write_file": "edit", "run_command": "execute", "get_terminal_output": "execute",
     "release_terminal": "execute", "wait_for_terminal_exit": "execute", "kill_terminal": "execute",
     "edit_file": "edit", "list_files": "read", "search_text": "search", "get_shell_info": "read",
     "git_status": "read", "git_diff": "read", "git_log": "read", "git_add_commit": "execute",
+    "python_lint": "execute", "python_types": "execute", "python_tests": "execute",
 }  # fmt: skip
 
 
@@ -56,7 +60,12 @@ async def default_catalog() -> ToolCatalog:
     """What a session without capabilities is offered, built from nothing each time."""
     client = FakeClient()
     local = LocalServices(
-        client, TerminalLedger(client, LOG), MadeUpTree(), MadeUpRepository(), ShellInfo("a", "b", "c", "d", "e")
+        client,
+        TerminalLedger(client, LOG),
+        MadeUpTree(),
+        MadeUpRepository(),
+        ShellInfo("a", "b", "c", "d", "e"),
+        MadeUpChecks(),
     )
     discover = DiscoverTools(
         "s", ClientCapabilities(), None, JsonSchemaRsValidator(), LocalClock(), LocalTools.AUTO, LOG

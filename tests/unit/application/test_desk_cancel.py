@@ -10,6 +10,7 @@ import pytest
 from punie.application import tool_desk
 from punie.application.tool_desk import TurnDesk
 from punie.domain.events import ToolCallUpdated
+from punie.domain.limits import Limits
 from punie.domain.tool import ToolOutcome, ToolResult
 from punie.ports.tool_executor import CallProgress
 from tests.fakes.client import FakeClient
@@ -182,8 +183,9 @@ async def test_closing_ends_the_card_of_a_call_that_does_not_come_out(monkeypatc
             tasks.start_soon(turn.call, call("work"))
             await gate.arrived.wait()
             await turn.close()
-            assert list(bench.lives.values()) == [[PENDING, RUNNING, FAILED]]
+            ended = list(bench.lives.values())
             gate.opened.set()
+    assert ended == [[PENDING, RUNNING, FAILED]]
     assert list(bench.lives.values()) == [[PENDING, RUNNING, FAILED]], "the late result does not end it again"
 
 
@@ -213,6 +215,6 @@ async def test_a_tool_that_watches_its_own_time_gets_a_moment_to_stop_in_good_or
         return ToolResult.failure("still running", code="timed_out")
 
     slow: RecordingTool = tool("slow", effect=watches, watches_time=True)
-    bench = await desk_of([slow], limits=tool_desk.Limits(by_tool={"slow": {"time_s": 0.02}}))
+    bench = await desk_of([slow], limits=Limits(by_tool={"slow": {"time_s": 0.02}}))
     with anyio.fail_after(5):
         assert (await bench.turn().call(call("slow"))).text == "still running"

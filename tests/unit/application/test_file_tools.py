@@ -7,7 +7,9 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.application.tools.files import EditFile, ReadFile, WriteFile
+from punie.application.file_memory import FileMemory
+from punie.application.tools.editing import EditFile
+from punie.application.tools.files import ReadFile, WriteFile
 from punie.domain.content import Diff
 from punie.domain.errors import ToolFailedError
 from punie.domain.events import ToolCallAnnounced, ToolCallUpdated
@@ -22,7 +24,9 @@ A = "/project/src/a.py"
 
 
 async def bench_of(client: FakeClient, **how: Any) -> DeskBench:
-    return await desk_of([ReadFile(client), WriteFile(client, client), EditFile(client)], client=client, **how)
+    memory = FileMemory()
+    tools = [ReadFile(client, memory), WriteFile(client, client, memory), EditFile(client, memory)]
+    return await desk_of(tools, client=client, **how)
 
 
 async def use(bench: DeskBench, name: str, **arguments: Any) -> ToolResult:

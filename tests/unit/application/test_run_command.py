@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from punie.application import terminal_ledger
@@ -48,6 +49,7 @@ class Steps(FakeClient):
 
     async def release(self, terminal_id: str) -> None:
         self.steps.append("release")
+        await anyio.lowlevel.checkpoint()  # as a real one, it can be cancelled while it waits
         await super().release(terminal_id)
 
 
@@ -74,7 +76,7 @@ async def test_a_command_is_created_awaited_read_and_released_in_this_order() ->
     assert result.succeeded
     assert result.text == "built\n[exit code 0]"
     assert thaw(result.structured) == {"output": "built\n", "truncated": False, "exitCode": 0, "signal": None}
-    assert client.commands == [Command("make", ("test",), CWD, "make test")]
+    assert client.commands == [Command("make", ("test",), CWD, "make test", memory_mb=Limits().general.memory_mb)]
     assert ledger._turn_of == {}
 
 

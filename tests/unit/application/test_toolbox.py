@@ -12,11 +12,12 @@ import pytest
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.discover_tools import DiscoverTools
 from punie.application.toolbox import Toolbox
-from punie.domain.discovery import ClientCapabilities, LocalTools
+from punie.domain.discovery import CatalogAnswer, ClientCapabilities, LocalTools
 from punie.domain.errors import ToolDisabledError, UnknownToolError
 from punie.ports.tool_provider import ToolSourceError
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
+from tests.fakes.gate import Gate
 from tests.unit.application.desk_bench import LOG, RecordingTool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("R-04")]
@@ -72,14 +73,24 @@ async def test_a_burst_is_one_asking() -> None:
 
 
 async def test_announcements_during_an_asking_cause_exactly_one_more() -> None:
-    client = FakeClient()
+    gate = Gate()
+
+    class Slow(FakeClient):
+        """Its answer is made when it is asked and takes its time to arrive."""
+
+        async def discover_tools(self) -> CatalogAnswer:
+            answer = await super().discover_tools()
+            if self.discover_tools_calls > 1:
+                await gate.pass_through()
+            return answer
+
+    client = Slow()
     async with watched(client, "lint") as toolbox:
-        gate = client.hold("discover_tools")
         toolbox.mark_stale()
         await gate.arrived.wait()
+        client.tool_catalog = entries("newest")
         for _ in range(10):
             toolbox.mark_stale()
-        client.tool_catalog = entries("newest")
         gate.opened.set()
         assert (await toolbox.current()).names == ("newest",)
         await anyio.wait_all_tasks_blocked()

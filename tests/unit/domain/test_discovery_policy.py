@@ -25,6 +25,7 @@ SEVEN = [
 ]  # fmt: skip
 EXTENDED = [
     "edit_file", "list_files", "search_text", "get_shell_info", "git_status", "git_diff", "git_log", "git_add_commit",
+    "python_lint", "python_types", "python_tests",
 ]  # fmt: skip
 TERMINAL = SEVEN[2:]
 
@@ -51,7 +52,7 @@ def test_tier_default_is_all_of_both_sets_in_order_served_here(local: LocalTools
     assert plan.tier is Tier.DEFAULT
     assert names(plan) == SEVEN + EXTENDED
     assert {tool.server for tool in plan.built_ins} == {Server.LOCAL}
-    assert plan.tools_of_tier == 15
+    assert plan.tools_of_tier == 18
 
 
 @pytest.mark.requirement("R-03")

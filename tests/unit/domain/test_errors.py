@@ -11,8 +11,12 @@ EXAMPLES: list[tuple[PunieError, list[str]]] = [
     (errors.UnknownToolError("lint", ("linter",)), ["'lint'", "Did you mean linter?", "offered tools"]),
     (errors.ToolDisabledError("lint"), ["'lint'", "disabled", "settings"]),
     (errors.ArgumentsRefusedError("lint", ("path: expected a string", "x")), ["lint", "path: expected a string; x"]),
+    (errors.LimitExceededError("lint", "its arguments are 9 bytes"), ["lint was not run", "9 bytes"]),
+    (errors.TimedOutError("lint", 2.5, begun=True), ["lint was stopped", "2.5 s", "partly there", "look before"]),
+    (errors.TimedOutError("lint", 2.5), ["2.5 s", "Nothing was done"]),
     (errors.OutsideWorkspaceError("/etc/passwd", ("/p",)), ["/etc/passwd", "outside", "Use a path inside /p"]),
     (errors.ToolFailedError("It broke."), ["It broke."]),
+    (errors.FileChangedError("/a.py", "Read it again."), ["/a.py", "changed", "Read it again."]),
     (errors.UnknownTerminalError("term-9"), ["'term-9'", "background=true"]),
     (errors.UnsupportedHereError("Not on Windows."), ["Not on Windows."]),
     (errors.UnknownSessionError("sess_1"), ["no open session", "session/new"]),
@@ -39,7 +43,7 @@ def test_every_error_of_the_three_families_has_an_example() -> None:
 
 
 def test_codes_are_unique() -> None:
-    codes = [error.code for error, _ in EXAMPLES]
+    codes = [kind.code for kind in {type(error) for error, _ in EXAMPLES}]
     assert len(set(codes)) == len(codes)
 
 

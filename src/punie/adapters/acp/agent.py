@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
     from punie.adapters.acp.sessions import SessionMethods
 
-SESSION_REQUESTS = frozenset({"session/new", "session/prompt", "session/close"})
+SESSION_REQUESTS = frozenset(
+    {"session/new", "session/prompt", "session/close", "_punie.dev/executions", "_punie.dev/cancel_executions"}
+)
 
 
 class AcpAgent(Router):

@@ -16,6 +16,7 @@ EXTENSION = "punie.dev"
 """The key of our extension below `_meta` (INTERFACES.md section 3)."""
 
 DISCOVERY_VERSION = 1
+EXECUTIONS_VERSION = 1
 
 T = TypeVar("T")
 
@@ -62,7 +63,12 @@ def initialize_answer(version: str) -> dict[str, object]:
             "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
             "mcpCapabilities": {"http": False, "sse": False},
             "sessionCapabilities": {"close": {}},
-            "_meta": {EXTENSION: {"discoverTools": {"version": DISCOVERY_VERSION}}},
+            "_meta": {
+                EXTENSION: {
+                    "discoverTools": {"version": DISCOVERY_VERSION},
+                    "executions": {"version": EXECUTIONS_VERSION},
+                }
+            },
         },
         "authMethods": [
             {

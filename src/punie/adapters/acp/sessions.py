@@ -11,6 +11,7 @@ from msgspec import Raw
 from punie.adapters.acp.blocks import BlockError, decode_block
 from punie.adapters.acp.client import AcpEventSink, AcpPermissionBroker, AcpTerminals, AcpWorkspace
 from punie.adapters.acp.discovery import TOOLS_CHANGED, AcpToolBridge, AcpToolCatalog
+from punie.adapters.acp.executions import CANCEL_EXECUTIONS, EXECUTIONS, cancel_executions, executions
 from punie.adapters.acp.handshake import EXTENSION, decode_params
 from punie.adapters.acp.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Connection, RpcError
 from punie.adapters.acp.wire import NewSessionParams, PromptParams, SessionParams, decode_capabilities
@@ -46,6 +47,10 @@ class SessionMethods:
                 return self._prompt(params)
             case "session/close":
                 return self._close(params)
+            case _ if method == EXECUTIONS:
+                return executions(self._agent, params)
+            case _ if method == CANCEL_EXECUTIONS:
+                return cancel_executions(self._agent, params)
             case _:
                 raise RpcError(METHOD_NOT_FOUND, "This agent does not know that method.")
 

@@ -1,4 +1,4 @@
-"""The process's monotonic clock."""
+"""The machine's clocks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from punie.ports.clock import Clock
 
 
 class LocalClock(Clock):
-    """Measures with the operating system's monotonic clock; lives as long as the process."""
+    """Measures with the operating system's monotonic clock, and reads the wall clock; lives as long as the process."""
 
     def monotonic_s(self) -> float:
         """Seconds since some moment; unaffected by changes of the wall clock."""
         return time.monotonic()
+
+    def epoch_s(self) -> float:
+        """Seconds since 1970 in UTC."""
+        return time.time()

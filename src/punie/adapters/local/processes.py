@@ -117,7 +117,24 @@ def start_process(command: Command, environment: Mapping[str, str]) -> ChildProc
         )
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         raise ToolFailedError(f"{_shown(command.program)} was not run: {_start_reason(error)}.") from None
+    if command.memory_mb is not None:
+        _bound_memory(popen.pid, command.memory_mb)
     return ChildProcess(popen, command.output_limit_bytes)
+
+
+def _bound_memory(pid: int, memory_mb: int) -> None:
+    """Bound the data of the program and of all it starts from now on, each on its own; Linux only, best effort.
+
+    Data, not address space: runtimes reserve far more addresses than they use. What the program started in the moment
+    before this is not bound, nor is what shares memory on purpose.
+    """
+    try:
+        import resource
+
+        limit = memory_mb * 1_048_576
+        resource.prlimit(pid, resource.RLIMIT_DATA, (limit, limit))
+    except (ImportError, AttributeError, OSError, ValueError):
+        return  # not Linux, or it ended already, or a lower bound of the machine's own holds
 
 
 def _require_folder(cwd: str) -> None:

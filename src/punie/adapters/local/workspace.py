@@ -27,6 +27,7 @@ from punie.adapters.local.folders import (
     read_at_most,
 )
 from punie.domain.errors import OutsideWorkspaceError, ToolFailedError, UnsupportedHereError
+from punie.domain.file_kind import HEAD_BYTES, kind_of, looks_binary_bytes
 from punie.ports.path_guard import PathGuard
 from punie.ports.workspace import Workspace
 
@@ -112,17 +113,23 @@ def _read(path: str, line_1based: int | None, limit_lines: int | None) -> str:
         data = _read_bytes(path)
     if b"\0" in data:
         raise ToolFailedError(
-            f"{path} is not a text file in UTF-8: it holds NUL bytes, so it is binary or in another encoding. "
-            "Use run_command with a program that knows its format."
+            f"{path} is not a text file in UTF-8: it holds NUL bytes and looks like {kind_of(data[:HEAD_BYTES])}, "
+            f"{len(data)} bytes. Use run_command with a program that knows its format."
         )
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ToolFailedError(
-            f"{path} is not in UTF-8: byte {error.start + 1} of {len(data)} does not decode. "
+            f"{path} is not in UTF-8: byte {error.start + 1} of {len(data)} does not decode; "
+            f"it looks like {_undecodable_kind(data)}. "
             "Use run_command to convert it (iconv), or to look at it (file, xxd)."
         ) from None
     return text if line_1based is None and limit_lines is None else _slice(path, text, line_1based or 1, limit_lines)
+
+
+def _undecodable_kind(data: bytes) -> str:
+    kind = kind_of(data[:HEAD_BYTES])
+    return "text in another encoding" if kind == "binary data" and not looks_binary_bytes(data) else kind
 
 
 def _read_bytes(path: str) -> bytes:

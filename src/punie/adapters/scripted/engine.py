@@ -27,9 +27,10 @@ from punie.adapters.scripted.script import (
     load_script,
 )
 from punie.domain.catalog import ToolCatalog
+from punie.domain.definition import encode_definition
 from punie.domain.errors import EngineError
 from punie.domain.events import TextDelta, ThoughtDelta, UsageChanged
-from punie.domain.json_value import JsonValue, freeze, thaw, thaw_object
+from punie.domain.json_value import JsonValue, freeze, thaw
 from punie.domain.tool import ToolCall, ToolResult
 from punie.domain.turn import EngineErrorKind, StopReason, Turn
 from punie.domain.usage import Usage
@@ -226,8 +227,4 @@ def _text_of(result: ToolResult) -> str:
 
 
 def _listed(catalog: ToolCatalog) -> str:
-    entries = [
-        {"name": tool.name, "description": tool.description, "inputSchema": thaw_object(tool.parameters)}
-        for tool in catalog
-    ]
-    return json.dumps(entries, ensure_ascii=False)
+    return json.dumps([encode_definition(tool) for tool in catalog], ensure_ascii=False)

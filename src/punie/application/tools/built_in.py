@@ -5,11 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 
+from attrs import evolve
+
 from punie.application.session_tool import CallContext, PreparedCall, SessionTool
+from punie.application.tools.details import DETAILS
 from punie.application.tools.wording import denial_of, paths_of, title_of
 from punie.domain.json_value import JsonObject
+from punie.domain.metadata import ToolMetadata
 from punie.domain.tool import ToolDescriptor
 
+NOTHING_SAID = ToolMetadata()
 STRING: Mapping[str, object] = {"type": "string"}
 BOOLEAN: Mapping[str, object] = {"type": "boolean"}
 
@@ -34,6 +39,12 @@ class BuiltInTool(SessionTool):
     """A tool of ours: subclasses give `descriptor` and `prepare`."""
 
     DESCRIPTOR: ToolDescriptor
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        said = cls.__dict__.get("DESCRIPTOR")
+        if isinstance(said, ToolDescriptor) and said.details == NOTHING_SAID:
+            cls.DESCRIPTOR = evolve(said, details=DETAILS.get(said.name, NOTHING_SAID))
 
     @property
     def descriptor(self) -> ToolDescriptor:

@@ -10,12 +10,19 @@ from attrs import frozen
 from punie.application.session_tool import CallContext, PreparedCall, flag_argument, text_argument, words_argument
 from punie.application.terminal_ledger import TerminalLedger
 from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, optional, schema
-from punie.domain.content import TerminalView
+from punie.domain.content import TerminalView, Text
 from punie.domain.errors import ToolFailedError
 from punie.domain.json_value import JsonObject
 from punie.domain.terminal import Command, ExitStatus, TerminalOutput
 from punie.domain.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.ports.tool_executor import CallProgress
+
+LOOK_FIRST_S = 0.1
+LOOK_LAST_S = 1.0
+"""How often a running command's output is looked at: seldom where nothing new came."""
+
+LIVE_TAIL_CHARS = 8_192
+"""What the client is shown of the output while the command runs: the last of it."""
 
 
 @frozen
@@ -43,7 +50,7 @@ class RunCommand(BuiltInTool):
         line = text_argument(arguments, "command")
         if not line.strip():
             raise ToolFailedError("command is empty. Give the program or the shell line to run.")
-        command = Command.of(line, words_argument(arguments, "args"), cwd)
+        command = Command.of(line, words_argument(arguments, "args"), cwd, memory_mb=context.memory_mb)
         background = flag_argument(arguments, "background")
 
         async def effect(progress: CallProgress) -> ToolResult:
@@ -89,9 +96,23 @@ class _Run:
 
     async def _wait(self, terminal_id: str) -> ExitStatus | None:
         with anyio.move_on_after(self.context.time_limit_s):
-            return await self.ledger.terminals.wait(terminal_id)
+            return await self._watched(terminal_id)
         await self.ledger.terminals.kill(terminal_id)
         return None
+
+    async def _watched(self, terminal_id: str) -> ExitStatus:
+        """Wait for the end; meanwhile show what is printed, unless the client shows the terminal itself (S2-90)."""
+        terminals, shown, pause_s = self.ledger.terminals, "", LOOK_FIRST_S
+        if terminals.shown_by_client:
+            return await terminals.wait(terminal_id)
+        while True:
+            with anyio.move_on_after(pause_s):
+                return await terminals.wait(terminal_id)
+            latest = (await terminals.output(terminal_id)).text[-LIVE_TAIL_CHARS:]
+            pause_s = LOOK_FIRST_S if latest != shown else min(2 * pause_s, LOOK_LAST_S)
+            if latest != shown:
+                shown = latest
+                await self.progress.show(Text(latest))
 
     def _view(self, terminal_id: str) -> tuple[TerminalView, ...]:
         return (TerminalView(terminal_id),) if self.ledger.terminals.shown_by_client else ()

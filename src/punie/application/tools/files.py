@@ -1,13 +1,15 @@
-"""read_file, write_file and edit_file, over whichever workspace the plan names (S1, R-01)."""
+"""read_file and write_file, over whichever workspace the plan names (S1, R-01)."""
 
 from __future__ import annotations
 
-from attrs import frozen
+from attrs import field, frozen
 
-from punie.application.session_tool import CallContext, PreparedCall, flag_argument, text_argument, whole_argument
-from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, optional, schema
+from punie.application.file_memory import FileMemory, require_unchanged
+from punie.application.session_tool import CallContext, PreparedCall, text_argument, whole_argument
+from punie.application.tools.built_in import STRING, BuiltInTool, optional, schema
 from punie.domain.content import Diff
 from punie.domain.errors import ToldToModel, ToolFailedError
+from punie.domain.file_kind import HEAD_BYTES, kind_of, looks_binary
 from punie.domain.json_value import JsonObject
 from punie.domain.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.ports.tool_executor import CallProgress
@@ -16,9 +18,10 @@ from punie.ports.workspace import Workspace
 
 @frozen
 class ReadFile(BuiltInTool):
-    """Reads a text file, whole or a range of lines."""
+    """Reads a text file, whole or a range of lines, as it is: no line numbers, nothing left out."""
 
     workspace: Workspace
+    memory: FileMemory = field(factory=FileMemory)
     DESCRIPTOR = ToolDescriptor(
         "read_file",
         ToolKind.READ,
@@ -31,12 +34,17 @@ class ReadFile(BuiltInTool):
     )
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
-        path = _path(context)
+        path = path_of(context)
+        line, limit = whole_argument(arguments, "line"), whole_argument(arguments, "limit")
 
         async def effect(_progress: CallProgress) -> ToolResult:
-            text = await self.workspace.read_text(
-                path, line_1based=whole_argument(arguments, "line"), limit_lines=whole_argument(arguments, "limit")
-            )
+            text = await self.workspace.read_text(path, line_1based=line, limit_lines=limit)
+            if looks_binary(text):
+                return _not_text(path, text)
+            if line is None and limit is None:
+                self.memory.remember(path, text)
+            else:
+                self.memory.remember_part(path, text, line, limit)
             return ToolResult.success(text)
 
         return PreparedCall(effect)
@@ -44,10 +52,15 @@ class ReadFile(BuiltInTool):
 
 @frozen
 class WriteFile(BuiltInTool):
-    """Makes a file hold exactly the given content. `before` reads what it held, for the diff; None: not to be had."""
+    """Makes a file hold exactly the given content. `before` reads what it held, for the diff; None: not to be had.
+
+    A file that changed since this session last saw it is not written, nor one that changed while the question was
+    open. That takes a reader that sees what the writer writes; beside a client that only writes there is none.
+    """
 
     workspace: Workspace
     before: Workspace | None
+    memory: FileMemory = field(factory=FileMemory)
     DESCRIPTOR = ToolDescriptor(
         "write_file",
         ToolKind.EDIT,
@@ -57,79 +70,46 @@ class WriteFile(BuiltInTool):
     )
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
-        path, content = _path(context), text_argument(arguments, "content")
-        diff = Diff(path, await self._old_text(path), content)
+        path, content = path_of(context), text_argument(arguments, "content")
+        old = None if self.before is None else await text_or_none(self.before, path)
+        sees_writes = self.before is self.workspace
+        if sees_writes:
+            self.memory.check(path, old)
+        diff = Diff(path, old, content)
 
         async def effect(_progress: CallProgress) -> ToolResult:
+            if sees_writes:
+                require_unchanged(path, old, await text_or_none(self.workspace, path))
             await self.workspace.write_text(path, content)
+            self.memory.remember(path, content)
             return ToolResult.success(
                 f"Successfully wrote to {text_argument(arguments, 'path')}", content=(diff,), structured={"path": path}
             )
 
         return PreparedCall(effect, (diff,))
 
-    async def _old_text(self, path: str) -> str | None:
-        if self.before is None:
-            return None
-        try:
-            return await self.before.read_text(path)
-        except ToldToModel:
-            # No such file yet, or one that is no text: the question shows the new text as all there is to see.
-            return None
 
-
-@frozen
-class EditFile(BuiltInTool):
-    """Replaces one exact piece of a file, or every occurrence of it."""
-
-    workspace: Workspace
-    DESCRIPTOR = ToolDescriptor(
-        "edit_file",
-        ToolKind.EDIT,
-        "Replace old_text, which must occur exactly once unless replace_all is true, by new_text in a file.",
-        schema({"path": STRING, "old_text": STRING, "new_text": STRING}, {"replace_all": BOOLEAN}),
-        categories=("file",),
-    )
-
-    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
-        path = _path(context)
-        before = await self.workspace.read_text(path)
-        after, count = _replaced(before, arguments)
-        diff = Diff(path, before, after)
-
-        async def effect(_progress: CallProgress) -> ToolResult:
-            if await self.workspace.read_text(path) != before:
-                raise ToolFailedError(
-                    f"{path} changed after this edit was prepared, so nothing was written. Read it and edit again."
-                )
-            await self.workspace.write_text(path, after)
-            return ToolResult.success(
-                f"Successfully edited {text_argument(arguments, 'path')} ({count} replaced)",
-                content=(diff,),
-                structured={"path": path, "replaced": count},
-            )
-
-        return PreparedCall(effect, (diff,))
-
-
-def _path(context: CallContext) -> str:
+def path_of(context: CallContext) -> str:
+    """Where the call's path leads. Raises `ToolFailedError` where it named none."""
     if not context.locations:
         raise ToolFailedError("path is empty. Give the path of a file.")
     return context.locations[0].path
 
 
-def _replaced(before: str, arguments: JsonObject) -> tuple[str, int]:
-    path, old = text_argument(arguments, "path"), text_argument(arguments, "old_text")
-    new = text_argument(arguments, "new_text")
-    if not old:
-        raise ToolFailedError("old_text is empty. Give the text to replace, or use write_file for the whole content.")
-    if old == new:
-        raise ToolFailedError("old_text and new_text are the same, so there is nothing to change.")
-    count = before.count(old)
-    if count == 0:
-        raise ToolFailedError(f"old_text does not occur in {path}. Read the file and copy the text exactly.")
-    if count > 1 and not flag_argument(arguments, "replace_all"):
-        raise ToolFailedError(
-            f"old_text occurs {count} times in {path}. Give more of the text around it, or set replace_all."
-        )
-    return before.replace(old, new), count
+async def text_or_none(workspace: Workspace, path: str) -> str | None:
+    """The whole text; None where there is no such file, or one that is no text."""
+    try:
+        return await workspace.read_text(path)
+    except ToldToModel:
+        return None
+
+
+def _not_text(path: str, text: str) -> ToolResult:
+    """What is said of a file whose bytes somebody decoded who should not have."""
+    kind = kind_of(text[:HEAD_BYTES].encode("utf-8", "replace"))
+    return ToolResult.failure(
+        f"{path} is not text: it looks like {kind}, {len(text)} characters once decoded. "
+        "Use run_command with a program that knows its format.",
+        code="not_text",
+        structured={"path": path, "kind": kind, "characters": len(text)},
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import cast
 
 from attrs import asdict, frozen
@@ -12,10 +13,12 @@ from punie.application.session_tool import (
     flag_argument,
     text_argument,
     whole_argument,
+    words_argument,
 )
 from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, optional, schema
 from punie.domain.errors import ToolFailedError
 from punie.domain.json_value import JsonObject
+from punie.domain.paths import Location
 from punie.domain.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.ports.repository import Commit, Repository
 from punie.ports.tool_executor import CallProgress
@@ -106,13 +109,23 @@ class GitAddCommit(_GitTool):
         message = text_argument(arguments, "message").strip()
         if not message:
             raise ToolFailedError("message is empty. Say in a sentence what the commit does.")
-        paths = tuple(where.path for where in context.locations)
+        named = words_argument(arguments, "paths") or ()
+        paths = tuple(_as_named(path, where, context.cwd) for path, where in zip(named, context.locations, strict=True))
 
         async def effect(_progress: CallProgress) -> ToolResult:
             commit = await self.repository.add_and_commit(message, paths)
             return ToolResult.success(f"Committed {_commit_line(commit)}", structured=asdict(commit))
 
         return PreparedCall(effect)
+
+
+def _as_named(path: str, where: Location, cwd: str) -> str:
+    """The path to commit: a link is committed itself, not the file it leads to. The location was judged all the same.
+
+    With `..` on the way, what stands before it may be a link, and only the location tells where that leads.
+    """
+    named = PurePosixPath(path)
+    return where.path if ".." in named.parts else str(PurePosixPath(cwd) / named)
 
 
 def _commit_line(commit: Commit) -> str:

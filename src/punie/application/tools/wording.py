@@ -40,6 +40,9 @@ _PATH_ARGUMENTS: Mapping[str, str] = {
     "search_text": "path",
     "run_command": "cwd",
     "git_diff": "path",
+    "python_lint": "path",
+    "python_types": "path",
+    "python_tests": "path",
 }
 
 

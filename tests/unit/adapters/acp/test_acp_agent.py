@@ -17,6 +17,7 @@ from punie.adapters.acp.sessions import SessionMethods
 from punie.domain.content import Prompt, ResourceLink, Text
 from punie.domain.discovery import ClientCapabilities, DroppedEntry, Tier
 from punie.domain.errors import EngineError, SessionBusyError, UnknownSessionError
+from punie.domain.execution import CallCounts, RunningCall, ToolStatistics
 from punie.domain.session import DiscoveryReport, OpenedSession, SessionSpec
 from punie.domain.turn import StopReason, TurnReport
 from punie.domain.usage import Usage
@@ -71,6 +72,19 @@ class MadeUpAgent(Agent):
 
     def cancel(self, session_id: str) -> None:
         self.asked.append(("cancel", session_id))
+
+    def running_calls(self, session_id: str) -> tuple[RunningCall, ...]:
+        if session_id == "none":
+            raise UnknownSessionError(session_id)
+        return (RunningCall("call-1", "turn-1", "slow", 1_800_000_000.5, 12.3456),)
+
+    def call_statistics(self, session_id: str) -> ToolStatistics:
+        counts = CallCounts(3, 1, 1, 0, 1, 1, 1.5, 2.5, 10, 20)
+        return ToolStatistics(counts, {"slow": counts})
+
+    def cancel_calls(self, session_id: str, correlation_id: str) -> int:
+        self.asked.append(("cancel_calls", session_id, correlation_id))
+        return int(correlation_id == "call-1")
 
     def tools_changed(self, session_id: str) -> None:
         self.asked.append(("tools_changed", session_id))
@@ -316,3 +330,40 @@ async def test_what_is_asked_while_sessions_are_still_loading_waits_for_them() -
     assert {client.far.results[1]["sessionId"], client.far.results[2]["sessionId"]} == {"sess-0", "sess-1"}
     assert client.far.results[3]["code"] == -32002
     assert all(peer.capabilities == ClientCapabilities(True, True, True, True) for peer in client.agent.peers)
+
+
+@pytest.mark.requirement("S2-28", "S2-29")
+async def test_what_runs_and_how_calls_went_is_answered() -> None:
+    counts = {
+        "calls": 3, "succeeded": 1, "failed": 1, "denied": 0, "cancelled": 1, "violations": 1,
+        "averageMs": 1.5, "p95Ms": 2.5, "bytesIn": 10, "bytesOut": 20,
+    }  # fmt: skip
+    async with served().running() as client:
+        answer = await client.ask("_punie.dev/executions", sessionId="sess-0")
+        assert answer["running"] == [
+            {
+                "correlationId": "call-1",
+                "turnId": "turn-1",
+                "tool": "slow",
+                "startedAt": 1_800_000_000.5,
+                "elapsedMs": 12.346,
+            }
+        ]
+        assert answer["statistics"] == {"total": counts, "tools": {"slow": counts}}
+
+
+@pytest.mark.requirement("S2-27")
+async def test_calls_are_cancelled_by_their_correlation_id_and_counted() -> None:
+    async with served().running() as client:
+        for correlation_id, cancelled in (("call-1", 1), ("call-9", 0)):
+            answer = await client.ask("_punie.dev/cancel_executions", sessionId="s", correlationId=correlation_id)
+            assert answer == {"cancelled": cancelled}
+    assert client.agent.asked == [("cancel_calls", "s", "call-1"), ("cancel_calls", "s", "call-9")]
+
+
+async def test_executions_of_no_session_and_without_its_id_are_refused() -> None:
+    async with served().running() as client:
+        assert (await client.ask("_punie.dev/executions", sessionId="none"))["code"] == -32002
+        assert (await client.ask("_punie.dev/executions"))["code"] == -32602
+        assert (await client.ask("_punie.dev/cancel_executions", sessionId="s"))["code"] == -32602
+    assert client.agent.asked == []

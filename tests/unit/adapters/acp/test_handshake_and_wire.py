@@ -105,6 +105,6 @@ def test_only_what_works_is_advertised() -> None:
     assert agent["loadSession"] is False
     assert agent["promptCapabilities"] == {"image": True, "audio": False, "embeddedContext": True}
     assert agent["mcpCapabilities"] == {"http": False, "sse": False}
-    assert agent["_meta"] == DISCOVERY
+    assert agent["_meta"] == {"punie.dev": {**DISCOVERY["punie.dev"], "executions": {"version": 1}}}
     assert [method["type"] for method in answer["authMethods"]] == ["agent"]
     assert answer["agentInfo"]["version"] == "1.2.3"

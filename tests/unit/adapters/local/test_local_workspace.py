@@ -156,8 +156,11 @@ async def test_a_device_is_not_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"\x89PNG\r\n\0\0", "binary"),
-        ("text".encode("utf-16"), "another encoding"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "a PNG image, 10 bytes"),
+        (b"%PDF-1.7\n\xe2\xe3", "a PDF document"),
+        (b"\x01\0\x02", "binary data, 3 bytes"),
+        ("text".encode("utf-16"), "text in UTF-16, 10 bytes"),
+        (b"caf\xe9", "text in another encoding"),
         (b"caf\xe9", "byte 4 of 4"),
         (b"\xed\xa0\x80", "not in UTF-8"),
     ],

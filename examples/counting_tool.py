@@ -1,0 +1,57 @@
+"""A tool: it counts the lines and words of a file, reading through the session's own workspace.
+
+Run it: `python examples/counting_tool.py`. It is registered by its type, made when it is first called, and its call
+goes through the desk: a path outside the session's directory is refused before the tool hears of it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+
+from punie.application.session_tool import CallContext, PreparedCall, text_argument
+from punie.application.tool_registry import TypedTool
+from punie.bootstrap.session_here import open_session_here
+from punie.domain import ToolDescriptor, ToolParameter, ToolResult, ToolSource
+from punie.domain.json_value import JsonObject
+from punie.ports import CallProgress
+from punie.ports.workspace import Workspace
+
+HERE = Path(__file__).resolve()
+
+
+class CountWords(TypedTool):
+    """Takes what it needs from the session's services, and nothing else."""
+
+    DESCRIPTOR = ToolDescriptor(
+        "count_words",
+        "read",
+        "Count a file's lines and words.",
+        [ToolParameter("path", "string", required=True)],
+        source=ToolSource.PLUG_IN,
+    )
+
+    def paths(self, arguments: JsonObject) -> tuple[str, ...]:
+        return (text_argument(arguments, "path"),)
+
+    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
+        async def effect(_progress: CallProgress) -> ToolResult:
+            text = await self.services.get(Workspace).read_text(context.locations[0].path)
+            lines, words = len(text.splitlines()), len(text.split())
+            return ToolResult.success(f"{lines} lines, {words} words", structured={"lines": lines, "words": words})
+
+        return PreparedCall(effect)
+
+
+async def main() -> None:
+    """Count this file, a missing one, and one that is none of the session's business."""
+    async with open_session_here(str(HERE.parent)) as session:
+        session.registry.register_type(CountWords)
+        for path in (HERE.name, "no-such-file.txt", "../pyproject.toml"):
+            result = await session.call("count_words", {"path": path})
+            print(f"{path}: {result.outcome}: {result.text}")
+
+
+if __name__ == "__main__":
+    anyio.run(main)

@@ -1,0 +1,55 @@
+"""A permission broker: after hours files may be written, but nothing is run; at other times everything is refused.
+
+Run it: `python examples/evening_broker.py`. A broker answers the desk's questions; whatever it answers, only an option
+that was offered, and that allows, lets a call run.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from datetime import datetime, time
+
+import anyio
+import anyio.lowlevel
+
+from punie.bootstrap.session_here import open_session_here
+from punie.domain import Dismissed, OptionKind, PermissionOutcome, PermissionQuestion, Selected, ToolKind
+from punie.ports import PermissionBroker
+
+EVENING = time(18, 0)
+
+
+class EveningBroker(PermissionBroker):
+    """Says yes to an edit from six o'clock on."""
+
+    def __init__(self, now: Callable[[], time]) -> None:
+        self.now = now
+
+    async def ask(self, question: PermissionQuestion) -> PermissionOutcome:
+        """Pick one of the question's own options, or give the reason why not."""
+        await anyio.lowlevel.checkpoint()
+        if self.now() < EVENING:
+            return Dismissed("it is not evening yet")
+        if question.kind is not ToolKind.EDIT:
+            return Dismissed("in the evening only files are edited")
+        once = next(option for option in question.options if option.kind is OptionKind.ALLOW_ONCE)
+        return Selected(once.id)
+
+
+async def main() -> None:
+    """The same two calls by day, in the evening, and now."""
+    clocks = {"noon": lambda: time(12), "evening": lambda: time(20), "now": lambda: datetime.now().astimezone().time()}
+    for name, clock in clocks.items():
+        with tempfile.TemporaryDirectory() as folder:
+            async with open_session_here(folder, broker=EveningBroker(clock)) as session:
+                for tool, arguments in (
+                    ("write_file", {"path": "diary.txt", "content": "A quiet day.\n"}),
+                    ("run_command", {"command": "echo hello"}),
+                ):
+                    result = await session.call(tool, arguments)
+                    print(f"{name}: {tool}: {result.outcome}: {result.text}")
+
+
+if __name__ == "__main__":
+    anyio.run(main)

@@ -1,0 +1,1 @@
+"""Where records are kept: in memory, or in the user's database."""

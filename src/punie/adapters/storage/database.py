@@ -1,0 +1,175 @@
+"""The one database of the user's state: opening it safely, and bringing its tables up to date."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self, TypeAlias
+
+import apsw
+from attrs import frozen
+
+Row: TypeAlias = tuple[Any, ...]
+
+BUSY_TIMEOUT_MS = 5_000
+"""How long a statement waits for another process that writes."""
+
+OPEN_TRIES = 20
+"""Several processes that start at once change the journal of a new file; that lock does not wait by itself."""
+
+OWNER_ONLY_FOLDER = 0o700
+OWNER_ONLY_FILE = 0o600
+
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE calls (
+        session_id TEXT NOT NULL, turn_id TEXT NOT NULL, correlation_id TEXT NOT NULL,
+        tool TEXT NOT NULL, source TEXT NOT NULL, outcome TEXT NOT NULL, code TEXT,
+        started_at REAL NOT NULL, elapsed_ms REAL NOT NULL, waited_ms REAL NOT NULL,
+        bytes_in INTEGER NOT NULL, bytes_out INTEGER NOT NULL,
+        PRIMARY KEY (session_id, correlation_id)
+    );
+    CREATE INDEX calls_by_start ON calls (started_at);
+    CREATE TABLE turns (
+        session_id TEXT NOT NULL, turn_id TEXT NOT NULL, model TEXT NOT NULL, stop_reason TEXT NOT NULL,
+        started_at REAL NOT NULL, elapsed_ms REAL NOT NULL,
+        input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
+        cached_read_tokens INTEGER NOT NULL, cached_write_tokens INTEGER NOT NULL,
+        requests INTEGER NOT NULL, cost_usd REAL,
+        PRIMARY KEY (session_id, turn_id)
+    );
+    CREATE INDEX turns_by_start ON turns (started_at);
+    """,
+)
+"""What each version adds to the one before; a version that was released is never changed again."""
+
+
+class UnusableDatabaseError(Exception):
+    """The database cannot be used; the message says why, in words for a person."""
+
+
+class DatabaseBusyError(UnusableDatabaseError):
+    """Another process has been writing for longer than a statement waits; later it may work."""
+
+
+@frozen
+class Database:
+    """One connection, for one thread at a time; lives until `close`. Its methods raise `UnusableDatabaseError`."""
+
+    _connection: Any  # apsw's types leave the buffers open, which the strict checker does not take
+
+    @classmethod
+    def connect(cls, path: Path) -> Self:
+        """A connection to the file, which is there."""
+        with _own_errors():
+            connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        return cls(connection)
+
+    def run(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
+        """Run one statement; gives its rows. More than one statement may be run without values."""
+        with _own_errors():
+            return self._connection.execute(statement, values or None).fetchall()
+
+    def run_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
+        """Run one statement for each of the rows."""
+        with _own_errors():
+            self._connection.executemany(statement, rows)
+
+    @contextmanager
+    def transaction(self) -> Generator[None]:
+        """All of the block's statements or none; waits for other writers at the start."""
+        self.run("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.run("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self.run("ROLLBACK")
+            raise
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with _own_errors():
+            self._connection.close()
+
+
+def open_database(path: Path, migrations: Sequence[str] = MIGRATIONS) -> Database:
+    """The database at that path, made where it is missing, with its tables as this version knows them.
+
+    Folder and file belong to the user alone. Raises `UnusableDatabaseError` for a file that cannot be made or read,
+    is no database, or was written by a newer version.
+    """
+    with _own_errors():
+        _make_private(path)
+    database = Database.connect(path)
+    try:
+        _set_journal(database)
+        _migrate(database, migrations)
+    except UnusableDatabaseError:
+        database.close()
+        raise
+    return database
+
+
+@contextmanager
+def _own_errors() -> Generator[None]:
+    """What SQLite and the system say, in words for a person: no code of a library, no class name."""
+    try:
+        yield
+    except apsw.BusyError as error:
+        raise DatabaseBusyError("another process does not let go of it") from error
+    except apsw.Error as error:
+        raise UnusableDatabaseError(str(error).removeprefix("SQLError: ") or "SQLite refuses it") from error
+    except OSError as error:
+        raise UnusableDatabaseError((error.strerror or "it cannot be opened").lower()) from error
+
+
+def _make_private(path: Path) -> None:
+    path.parent.mkdir(mode=OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
+    # SQLite gives its files beside the database the same rights, so that this one decides for all.
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, OWNER_ONLY_FILE))
+    if path.stat().st_mode & 0o077:
+        path.chmod(OWNER_ONLY_FILE)
+
+
+def _set_journal(database: Database) -> None:
+    for tried in range(1, OPEN_TRIES + 1):
+        try:
+            database.run("PRAGMA journal_mode = WAL")
+            break
+        except DatabaseBusyError:
+            if tried == OPEN_TRIES:
+                raise
+            time.sleep(0.05)
+    database.run("PRAGMA synchronous = NORMAL")
+
+
+def _migrate(database: Database, migrations: Sequence[str]) -> None:
+    if _version(database) == len(migrations):
+        return
+    with database.transaction():
+        database.run("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)")
+        version = _version(database)  # again: another process may have been faster
+        _check_known(version, len(migrations))
+        for script in migrations[version:]:
+            database.run(script)
+        database.run("DELETE FROM schema_version")
+        database.run("INSERT INTO schema_version VALUES (?)", (len(migrations),))
+
+
+def _check_known(version: int, known: int) -> None:
+    if version > known:
+        raise UnusableDatabaseError(
+            f"it was written by a newer version of Punie (its schema is {version}, this version knows {known})"
+        )
+
+
+def _version(database: Database) -> int:
+    """The schema's version; 0 for a database without one."""
+    if not database.run("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schema_version'"):
+        return 0
+    return max((version for (version,) in database.run("SELECT version FROM schema_version")), default=0)

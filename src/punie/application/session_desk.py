@@ -1,0 +1,154 @@
+"""What the calls of a session share: who is asked, what is known and was granted, and how it went (S2-24 to S2-37)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+import anyio
+from attrs import define, evolve, field
+
+from punie.application.call_request import CallRequest
+from punie.application.call_statistics import CallStatistics
+from punie.application.progress_pace import ProgressPace
+from punie.application.running_calls import CallUnderWay, RunningCalls
+from punie.application.session_tool import CallContext, SessionTool
+from punie.application.tool_lifetimes import ToolLifetimes
+from punie.application.toolbox import Toolbox
+from punie.domain.display import one_line
+from punie.domain.errors import ArgumentsRefusedError, ToldToModel
+from punie.domain.execution import ResourceEstimate
+from punie.domain.json_value import EMPTY_OBJECT, JsonValue, json_text, utf8_size
+from punie.domain.limits import Limits
+from punie.domain.paths import Location
+from punie.domain.permission import Allowed, GrantScope, grant_scope, open_flow
+from punie.domain.policy import Decision, Verdict, decide
+from punie.domain.records import CallRecord
+from punie.domain.tool import ToolCall, ToolResult, ToolSource
+from punie.ports.argument_validator import ArgumentValidator
+from punie.ports.clock import Clock
+from punie.ports.event_sink import EventSink
+from punie.ports.output_store import OutputStore
+from punie.ports.path_guard import PathGuard
+from punie.ports.permission_broker import PermissionBroker
+from punie.ports.usage_ledger import UsageLedger
+
+
+@define
+class ToolDesk:
+    """The desk of one session; lives as long as it and remembers what was granted and how its calls went."""
+
+    session_id: str
+    cwd: str
+    roots: tuple[str, ...]
+    toolbox: Toolbox
+    guard: PathGuard
+    validator: ArgumentValidator
+    broker: PermissionBroker
+    events: EventSink
+    clock: Clock
+    limits: Limits
+    outputs: OutputStore
+    ledger: UsageLedger
+    log: logging.Logger
+    running: RunningCalls = field(init=False)
+    pace: ProgressPace = field(init=False)
+    lifetimes: ToolLifetimes = field(init=False)
+    statistics: CallStatistics = field(factory=CallStatistics, init=False)
+    places: anyio.Semaphore = field(init=False)
+    _granted: set[GrantScope] = field(factory=set, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.running = RunningCalls(self.clock)
+        self.pace = ProgressPace(self.clock)
+        self.lifetimes = ToolLifetimes(self.log)
+        self.places = anyio.Semaphore(self.limits.concurrent_calls, fast_acquire=True)
+
+    @property
+    def granted(self) -> frozenset[GrantScope]:
+        """What may run unasked until the session ends."""
+        return frozenset(self._granted)
+
+    def remember(self, grant: GrantScope | None) -> None:
+        """Keep a grant for this session."""
+        if grant is not None:
+            self._granted.add(grant)
+
+    async def validate(self, call: ToolCall) -> tuple[str, ...]:
+        """What would keep the call from running, or from running unasked; empty where nothing would (S2-25)."""
+        try:
+            request = await self.request(call, self.toolbox.find(call.name), json_text(call.arguments))
+            request.check_arguments(self.validator)
+            request.check_resources()
+        except ArgumentsRefusedError as error:
+            return error.problems
+        except ToldToModel as error:
+            return (str(error),)
+        decision = decide(request.tool.descriptor, request.facts)
+        if isinstance(open_flow(decision, self.scope(request, decision), self.granted), Allowed):
+            return ()
+        return (f"{call.name} lacks permission: {decision.reason}.",)
+
+    def estimate(self, tool: str, arguments: JsonValue = EMPTY_OBJECT) -> ResourceEstimate | None:
+        """What a call will probably take: what earlier ones took, else what the tool declares, else None (S2-26)."""
+        del arguments  # nothing built in knows more by its arguments yet
+        try:
+            declared_ms = self.toolbox.find(tool).descriptor.details.estimated_time_ms
+        except ToldToModel:
+            return None
+        return self.statistics.expected(tool, declared_ms)
+
+    async def request(
+        self, call: ToolCall, tool: SessionTool, arguments_json: str, *, call_id: str = "", turn_id: str = ""
+    ) -> CallRequest:
+        """The call with everything known of it before it is checked: bounds, and where its paths lead."""
+        arguments = call.arguments if isinstance(call.arguments, Mapping) else EMPTY_OBJECT
+        located = [await self._locate(tool, path) for path in tool.paths(arguments)]
+        limits = self.limits.of(call.name)
+        context = CallContext(
+            call_id, turn_id, self.cwd, limits.time_s, tuple(located), limits.memory_mb, self.session_id
+        )
+        return CallRequest(call, tool, arguments, arguments_json, context, limits)
+
+    async def _locate(self, tool: SessionTool, path: str) -> Location:
+        where = await self.guard.locate(path)
+        if where.inside or not self.outputs.holds(where.path):
+            return where
+        descriptor = tool.descriptor
+        reads = descriptor.name == "read_file" and descriptor.source is ToolSource.BUILT_IN
+        return evolve(where, inside=True) if reads else where
+
+    def scope(self, request: CallRequest, decision: Decision) -> GrantScope | None:
+        """What a grant for this call would cover; None where nobody is asked."""
+        if decision.verdict is not Verdict.ASK:
+            return None
+        return grant_scope(request.tool.descriptor, request.arguments, request.facts, self.cwd)
+
+    def count(self, under_way: CallUnderWay, result: ToolResult) -> None:
+        """A call ended: it goes into the statistics and the ledger, once."""
+        elapsed_s = self.clock.monotonic_s() - under_way.started_s - under_way.waited_s
+        tool = under_way.tool
+        record = CallRecord(
+            session_id=self.session_id,
+            turn_id=under_way.turn_id,
+            correlation_id=under_way.card.call_id,
+            tool=one_line(under_way.call.name, 80),
+            source="unknown" if tool is None else tool.descriptor.source.value,
+            outcome=result.outcome,
+            code=result.code,
+            started_at=under_way.started_at,
+            elapsed_ms=max(0.0, elapsed_s * 1000),
+            waited_ms=under_way.waited_s * 1000,
+            bytes_in=utf8_size(under_way.arguments_json),
+            bytes_out=utf8_size(result.text),
+        )
+        self.statistics.add(record, known=tool is not None, violated=under_way.violated)
+        self.ledger.record_call(record)
+        self.log.debug(
+            "call %s of %s: %s in %.1f ms",
+            record.correlation_id, record.tool, record.outcome.value, record.elapsed_ms,
+        )  # fmt: skip
+
+    async def aclose(self) -> None:
+        """Take down what tools set up; the session ends."""
+        await self.lifetimes.dispose()

@@ -1,0 +1,150 @@
+"""python_lint, python_types and python_tests: the project's own tools, with their results as data (M-02, M-22).
+
+They run what is in the project, so every one of them asks, with the exact command in the title.
+"""
+
+from __future__ import annotations
+
+import anyio
+from attrs import asdict, frozen
+
+from punie.application.session_tool import CallContext, PreparedCall, text_argument
+from punie.application.terminal_ledger import TerminalLedger
+from punie.application.tools.built_in import BuiltInTool, optional, schema
+from punie.domain.checks import Check, PlannedCheck, ProblemReport, TestReport
+from punie.domain.display import one_line
+from punie.domain.errors import ToldToModel
+from punie.domain.json_value import JsonObject
+from punie.domain.paths import shown_path
+from punie.domain.terminal import ExitStatus, TerminalOutput
+from punie.domain.tool import ToolDescriptor, ToolKind, ToolResult
+from punie.ports.python_checks import PythonChecks
+from punie.ports.tool_executor import CallProgress
+
+
+@frozen
+class PythonCheck(BuiltInTool):
+    """One kind of check. Bound to this machine's terminals: a client's own could lose half of a report."""
+
+    checks: PythonChecks
+    ledger: TerminalLedger
+    CHECK = Check.LINT
+
+    def title(self, arguments: JsonObject) -> str:
+        try:
+            return one_line(f"Running {self._plan(arguments).command.line}", limit=400)
+        except ToldToModel:
+            return f"Checking with {self.DESCRIPTOR.name}"
+
+    def denial(self, arguments: JsonObject) -> str:
+        try:
+            return f"Permission denied to run {self._plan(arguments).command.line}"
+        except ToldToModel:
+            return super().denial(arguments)
+
+    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
+        planned = self._plan(arguments)
+
+        async def effect(_progress: CallProgress) -> ToolResult:
+            terminal_id = await self.ledger.terminals.create(planned.command)
+            self.ledger.own(terminal_id, context.turn_id)
+            try:
+                ended = await self._ended(terminal_id, context.time_limit_s)
+                output = await self.ledger.terminals.output(terminal_id)
+            finally:
+                await self.ledger.release_surely(terminal_id)
+            if ended is None:
+                return _timed_out(planned, output, context.time_limit_s)
+            report = await self.checks.read(planned, output, ended)
+            if isinstance(report, TestReport):
+                return _tests(planned, report, ended)
+            return _problems(planned, report, context.cwd)
+
+        return PreparedCall(effect, watches_time=True)
+
+    def _plan(self, arguments: JsonObject) -> PlannedCheck:
+        return self.checks.plan(self.CHECK, text_argument(arguments, "path") or None)
+
+    async def _ended(self, terminal_id: str, limit_s: float) -> ExitStatus | None:
+        with anyio.move_on_after(limit_s):
+            return await self.ledger.terminals.wait(terminal_id)
+        await self.ledger.terminals.kill(terminal_id)
+        return None
+
+
+def _descriptor(name: str, description: str) -> ToolDescriptor:
+    return ToolDescriptor(
+        name, ToolKind.EXECUTE, description, schema({}, {"path": optional("string")}), categories=("check",)
+    )
+
+
+class PythonLint(PythonCheck):
+    """ruff."""
+
+    DESCRIPTOR = _descriptor("python_lint", "Lint Python code with ruff.")
+
+
+class PythonTypes(PythonCheck):
+    """ty, basedpyright, pyright or mypy: the first that the project has."""
+
+    DESCRIPTOR = _descriptor("python_types", "Type-check Python code.")
+    CHECK = Check.TYPES
+
+
+class PythonTests(PythonCheck):
+    """pytest."""
+
+    DESCRIPTOR = _descriptor("python_tests", "Run tests with pytest.")
+    CHECK = Check.TESTS
+
+
+def _timed_out(planned: PlannedCheck, output: TerminalOutput, limit_s: float) -> ToolResult:
+    return ToolResult.failure(
+        f"{output.text[-2_000:]}\n[stopped: {planned.tool} still ran after {limit_s:g} s. Name a smaller path, or "
+        "raise the tool's time_s under [limits.tools] in the settings.]",
+        code="timed_out",
+    )
+
+
+def _problems(planned: PlannedCheck, report: ProblemReport, cwd: str) -> ToolResult:
+    shown = [{**asdict(problem), "path": shown_path(problem.path, cwd)} for problem in report.problems]
+    lines = [
+        f"{item['path']}:{item['line']}:{item['column']}: {item['severity']} {item['code']} {item['message']}"
+        for item in shown
+    ]
+    counted = f"{report.errors} errors, {report.warnings} warnings in {report.files} files"
+    head = f"{planned.tool}: {counted}" if report.total else f"{planned.tool}: no problems"
+    more = [f"[only the first {len(shown)} are shown]"] if report.total > len(shown) else []
+    structured = {
+        "tool": planned.tool,
+        "command": planned.command.line,
+        "errors": report.errors,
+        "warnings": report.warnings,
+        "files": report.files,
+        "problems": shown,
+        "complete": report.total == len(shown),
+    }
+    return ToolResult.success("\n".join([head, *lines, *more]), structured=structured)
+
+
+def _tests(planned: PlannedCheck, report: TestReport, ended: ExitStatus) -> ToolResult:
+    bad = report.failed + report.errors
+    head = (
+        f"{planned.tool}: {report.passed} passed, {report.failed} failed, {report.errors} errors, "
+        f"{report.skipped} skipped in {report.time_s:.2f} s [{ended}]"
+    )
+    blocks = [f"{test.outcome.upper()} {test.test} (line {test.line})\n{test.message}" for test in report.problems]
+    more = [f"[only the first {len(report.problems)} are shown]"] if bad > len(report.problems) else []
+    structured = {
+        "tool": planned.tool,
+        "command": planned.command.line,
+        "exitCode": ended.exit_code,
+        "passed": report.passed,
+        "failed": report.failed,
+        "errors": report.errors,
+        "skipped": report.skipped,
+        "timeS": report.time_s,
+        "problems": [asdict(test) for test in report.problems],
+        "complete": bad == len(report.problems),
+    }
+    return ToolResult.success("\n\n".join([head, *blocks, *more]), structured=structured)

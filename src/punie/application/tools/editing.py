@@ -1,0 +1,130 @@
+"""edit_file: one exact replacement, or a patch, that leaves everything else of the file as it is (R-01)."""
+
+from __future__ import annotations
+
+from attrs import field, frozen
+
+from punie.application.file_memory import FileMemory, require_unchanged
+from punie.application.patching import apply_patch
+from punie.application.session_tool import CallContext, PreparedCall, flag_argument, text_argument
+from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, optional, schema
+from punie.application.tools.files import path_of, text_or_none
+from punie.domain.content import Diff
+from punie.domain.errors import ArgumentsRefusedError, ToolFailedError
+from punie.domain.file_kind import looks_binary
+from punie.domain.json_value import JsonObject
+from punie.domain.tool import ToolDescriptor, ToolKind, ToolResult
+from punie.ports.tool_executor import CallProgress
+from punie.ports.workspace import Workspace
+
+
+@frozen
+class EditFile(BuiltInTool):
+    """Replaces one exact piece of a file, or every occurrence of it, or applies a unified diff.
+
+    Line ends, a byte order mark and every byte that is not edited stay. `decoded_elsewhere` says that somebody else
+    turned the file's bytes into text: one that holds U+FFFD is refused then, for its bytes would be lost.
+    """
+
+    workspace: Workspace
+    memory: FileMemory = field(factory=FileMemory)
+    decoded_elsewhere: bool = False
+    DESCRIPTOR = ToolDescriptor(
+        "edit_file",
+        ToolKind.EDIT,
+        "Replace old_text, which must occur exactly once unless replace_all is true, by new_text in a file; or apply "
+        "a patch.",
+        schema(
+            {"path": STRING},
+            {
+                "old_text": optional("string"),
+                "new_text": optional("string"),
+                "replace_all": BOOLEAN,
+                "patch": optional("string", "unified diff, instead"),
+            },
+        ),
+        categories=("file",),
+    )
+
+    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
+        path = path_of(context)
+        _require_one_form(arguments)
+        before = await self.workspace.read_text(path)
+        self.memory.check(path, before)
+        self._require_whole(path, before)
+        after, said = _patched(before, arguments) if _patch(arguments) else _replaced(before, arguments)
+        diff = Diff(path, before, after)
+
+        async def effect(_progress: CallProgress) -> ToolResult:
+            require_unchanged(path, before, await text_or_none(self.workspace, path))
+            await self.workspace.write_text(path, after)
+            self.memory.remember(path, after)
+            return ToolResult.success(
+                f"Successfully edited {text_argument(arguments, 'path')} ({said[1]} {said[0]})",
+                content=(diff,),
+                structured={"path": path, said[0]: said[1]},
+            )
+
+        return PreparedCall(effect, (diff,))
+
+    def _require_whole(self, path: str, before: str) -> None:
+        if self.decoded_elsewhere and ("\ufffd" in before or looks_binary(before)):
+            raise ToolFailedError(
+                f"{path} holds bytes that the client could not decode, and writing it would lose them, so it was not "
+                "edited. Use run_command with a program that keeps them (sed), or ask the user to convert it to UTF-8."
+            )
+
+
+def _patch(arguments: JsonObject) -> str:
+    return text_argument(arguments, "patch")
+
+
+def _require_one_form(arguments: JsonObject) -> None:
+    texts = [key for key in ("old_text", "new_text") if isinstance(arguments.get(key), str)]
+    if _patch(arguments):
+        if any(text_argument(arguments, key) for key in texts):
+            raise ArgumentsRefusedError("edit_file", ("patch: expected either patch, or old_text and new_text",))
+        return
+    missing = [key for key in ("old_text", "new_text") if key not in texts]
+    if missing:
+        raise ArgumentsRefusedError("edit_file", tuple(f"{key}: required unless patch is given" for key in missing))
+
+
+def _patched(before: str, arguments: JsonObject) -> tuple[str, tuple[str, int]]:
+    patch = _patch(arguments)
+    if _uniform_windows(before):
+        after, hunks = apply_patch(before.replace("\r\n", "\n"), patch.replace("\r\n", "\n"))
+        after = after.replace("\n", "\r\n")
+    else:
+        after, hunks = apply_patch(before, patch)
+    if after == before:
+        raise ToolFailedError("The patch changes nothing.")
+    return after, ("hunks", hunks)
+
+
+def _replaced(before: str, arguments: JsonObject) -> tuple[str, tuple[str, int]]:
+    path = text_argument(arguments, "path")
+    old, new = (text_argument(arguments, key) for key in ("old_text", "new_text"))
+    if not old:
+        raise ToolFailedError("old_text is empty. Give the text to replace, or use write_file for the whole content.")
+    if _uniform_windows(before):
+        old, new = _windows(old), _windows(new)
+    if old == new:
+        raise ToolFailedError("old_text and new_text are the same, so there is nothing to change.")
+    count = before.count(old)
+    if count == 0:
+        raise ToolFailedError(f"old_text does not occur in {path}. Read the file and copy the text exactly.")
+    if count > 1 and not flag_argument(arguments, "replace_all"):
+        raise ToolFailedError(
+            f"old_text occurs {count} times in {path}. Give more of the text around it, or set replace_all."
+        )
+    return before.replace(old, new), ("replaced", count)
+
+
+def _uniform_windows(text: str) -> bool:
+    """Whether every line ends with CR LF: then what is put in does too, however the model wrote it."""
+    return "\r\n" in text and text.count("\n") == text.count("\r\n")
+
+
+def _windows(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\n", "\r\n")

@@ -1,0 +1,88 @@
+"""Installed plug-ins: entry points of other packages (INTERFACES.md section 6).
+
+Nothing here runs before `initialize` is answered: reading what is installed takes longer than all that comes before.
+An entry point of `punie.tool_providers` is a callable `(cwd) -> ToolProvider & ToolExecutor`, called once a session;
+one of `punie.engines` is a callable `(rest) -> Engine`, chosen by the model name `ENTRY-POINT:rest`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from attrs import field, frozen
+
+from punie.application.plug_in_tools import PlugIn
+from punie.domain.display import one_line
+from punie.domain.errors import EngineError
+from punie.domain.turn import EngineErrorKind
+from punie.ports.engine import Engine
+
+PROVIDERS = "punie.tool_providers"
+ENGINES = "punie.engines"
+
+
+@frozen
+class PlugIns:
+    """What is installed; lives as long as the process.
+
+    `engines` holds by name what imports an engine's maker: that happens when its model is asked for.
+    """
+
+    providers: tuple[PlugIn, ...] = ()
+    engines: Mapping[str, Callable[[], object]] = field(factory=lambda: MappingProxyType({}))
+
+    def engine(self, model: str) -> Engine | None:
+        """The engine of a model named `ENTRY-POINT:rest`; None where no plug-in has that name.
+
+        Raises `EngineError` where the plug-in cannot be used: another engine is never taken instead (R-15).
+        """
+        name, _, rest = model.partition(":")
+        if name not in self.engines:
+            return None
+        try:
+            engine = _callable(self.engines[name]())(rest)
+        except EngineError:
+            raise
+        except Exception as error:
+            raise _unusable(name, f"{type(error).__name__}: {error}") from error
+        if not isinstance(engine, Engine):
+            raise _unusable(name, f"it made a {type(engine).__name__}, which has no open()")
+        return engine
+
+
+def scan(log: logging.Logger) -> PlugIns:
+    """Look up what is installed, and import the tool providers; for a thread of its own.
+
+    A provider that cannot be imported, or that uses a taken name, is named in the log and left out.
+    """
+    from importlib.metadata import entry_points
+
+    providers: dict[str, PlugIn] = {}
+    for point in sorted(entry_points(group=PROVIDERS), key=lambda point: point.name):
+        try:
+            make = _callable(point.load())
+        except Exception as error:  # noqa: BLE001 - a stranger's code: what breaks in it must not cost the agent
+            log.warning("plug-in %s is left out: %s", point.name, one_line(f"{type(error).__name__}: {error}", 400))
+            continue
+        if point.name in providers:
+            log.warning("plug-in %s of %s is left out: another has its name", point.name, point.value)
+        else:
+            providers[point.name] = PlugIn(point.name, make)
+    engines = {point.name: point.load for point in reversed(tuple(entry_points(group=ENGINES)))}
+    return PlugIns(tuple(providers.values()), MappingProxyType(engines))
+
+
+def _callable(found: object) -> Callable[[str], object]:
+    if not callable(found):
+        raise TypeError(f"it names a {type(found).__name__}, which cannot be called")
+    return found
+
+
+def _unusable(name: str, why: str) -> EngineError:
+    return EngineError(
+        EngineErrorKind.CONFIGURATION.value,
+        f"The engine plug-in {name!r} cannot be used ({one_line(why, 400)}).",
+        "Repair or remove that package, or choose another model.",
+    )

@@ -1,0 +1,79 @@
+"""A session on this machine without an IDE, for a program of ours or of somebody who extends us (docs/extending.md)."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import uuid
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+
+from attrs import frozen
+
+from punie.adapters.console.broker import HeadlessBroker
+from punie.adapters.console.events import DenialTally, TextSink
+from punie.application.live_session import LiveSession
+from punie.application.run_turn import PromptTurn
+from punie.application.tool_desk import TurnDesk
+from punie.application.tool_registry import ToolRegistry
+from punie.bootstrap.engines import DIRECT
+from punie.bootstrap.lifespan import Process
+from punie.bootstrap.plugins import PlugIns
+from punie.domain.content import Prompt
+from punie.domain.discovery import ClientCapabilities
+from punie.domain.session import SessionSpec
+from punie.domain.tool import ToolCall, ToolResult
+from punie.domain.turn import TurnReport
+from punie.ports.peer import Peer
+from punie.ports.permission_broker import PermissionBroker
+
+
+@frozen
+class SessionHere:
+    """An open session; lives as long as the `async with` that gave it."""
+
+    live: LiveSession
+
+    @property
+    def registry(self) -> ToolRegistry:
+        """Its tools."""
+        return self.live.desk.toolbox.registry
+
+    async def call(self, name: str, arguments: Mapping[str, object]) -> ToolResult:
+        """One call, through the desk like any other: it may be refused, asked about, or fail, and never raises."""
+        desk = TurnDesk(self.live.desk, uuid.uuid4().hex)
+        try:
+            return await desk.call(ToolCall("call-1", name, arguments))
+        finally:
+            await desk.close()
+
+    async def prompt(self, text: str) -> TurnReport:
+        """One turn of the engine, whose text goes to stdout. Raises `EngineError` where it cannot answer."""
+        return await PromptTurn(self.live, Prompt.of_text(text), lambda: None, first=False).run()
+
+
+@asynccontextmanager
+async def open_session_here(
+    cwd: str,
+    *,
+    model: str = DIRECT,
+    broker: PermissionBroker | None = None,
+    plug_ins: PlugIns | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> AsyncGenerator[SessionHere]:
+    """A session in that absolute directory, with this machine's tools and those of `plug_ins`.
+
+    `plug_ins` stand in for the installed ones; without them those are looked up. `broker` answers the questions;
+    without one every question is a denial. Text goes to stdout, a line about each call to stderr. Raises
+    `SettingsError` and `EngineError`.
+    """
+    log = logging.getLogger("punie")
+    process = Process(os.environ if environ is None else environ, {"model": model}, log, plug_ins=plug_ins)
+    peer = Peer(ClientCapabilities(), broker or HeadlessBroker(), TextSink(sys.stdout, sys.stderr, DenialTally()))
+    try:
+        async with process.session_scope(f"sess_{uuid.uuid4().hex}", SessionSpec(cwd), peer) as live:
+            await live.open()
+            yield SessionHere(live)
+    finally:
+        await process.aclose()

@@ -1,0 +1,100 @@
+"""Changes to the user's settings file that keep everything else in it as the user wrote it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import tomllib
+from collections.abc import Iterable, Mapping, MutableMapping
+from pathlib import Path
+from typing import Any, cast
+
+from punie.bootstrap.settings_files import read_settings
+from punie.domain.errors import SettingsError
+
+NEW_FILE_MODE = 0o600
+
+
+def disable_tools(path: Path, names: Iterable[str]) -> bool:
+    """Add tools to `disabled` in `[tools]`; gives whether anything had to change.
+
+    The file is replaced at once or not at all, and what was there before stands beside it as `config.toml.bak`.
+    Raises `SettingsError` for a file that cannot be understood or written: it stays as it is.
+    """
+    read_settings(path)
+    try:
+        before = path.read_bytes().decode("utf-8") if path.exists() else ""
+        after = _with_disabled(before, list(names), str(path))
+        if after == before:
+            return False
+        _replace(path, before, after)
+    except OSError as error:
+        raise SettingsError(str(path), error.strerror or "it cannot be written") from error
+    return True
+
+
+def _with_disabled(text: str, names: list[str], source: str) -> str:
+    import tomlkit
+
+    document = cast("MutableMapping[str, Any]", tomlkit.parse(text))
+    if "tools" not in document:
+        document["tools"] = tomlkit.table()
+    tools = document["tools"]
+    if not isinstance(tools, MutableMapping):
+        raise SettingsError(source, "tools: expected a table")
+    table = cast("MutableMapping[str, Any]", tools)
+    disabled = _listed(table.get("disabled", []), source)
+    missing = [name for name in dict.fromkeys(names) if name not in disabled]
+    if not missing:
+        return text
+    if isinstance(table.get("disabled"), list):
+        table["disabled"].extend(missing)
+    else:
+        table["disabled"] = [*disabled, *missing]
+    after = tomlkit.dumps(document)
+    _check(text, after, [*disabled, *missing], source)
+    return after
+
+
+def _listed(value: object, source: str) -> list[str]:
+    words = value.split(",") if isinstance(value, str) else value
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in cast("list[object]", words)):
+        raise SettingsError(source, "tools.disabled: expected a list of tool names")
+    return [str(word).strip() for word in cast("list[str]", words)]
+
+
+def _check(before: str, after: str, disabled: list[str], source: str) -> None:
+    """Read what is going to be written as any reader will, so that no oddity of a file is made worse."""
+    expected: dict[str, Any] = tomllib.loads(before)
+    expected["tools"] = {**cast("Mapping[str, Any]", expected.get("tools", {})), "disabled": disabled}
+    try:
+        understood = tomllib.loads(after) == expected
+    except tomllib.TOMLDecodeError:
+        understood = False
+    if not understood:
+        raise SettingsError(source, "it cannot be changed without touching the rest; add the setting by hand")
+
+
+def _replace(path: Path, before: str, after: str) -> None:
+    target = path.resolve()  # a link to a file that is kept elsewhere stays a link
+    target.parent.mkdir(parents=True, exist_ok=True)
+    mode = NEW_FILE_MODE
+    if target.exists():
+        mode = target.stat().st_mode & 0o7777
+        _write(target.with_name(f"{target.name}.bak"), before, mode)
+    _write(target, after, mode)
+
+
+def _write(target: Path, text: str, mode: int) -> None:
+    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    scratch = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text.encode("utf-8"))
+            file.flush()
+            os.fsync(file.fileno())
+        scratch.chmod(mode)
+        scratch.replace(target)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,186 @@
+"""`punie tools`: the tools that a session on this machine would have, and one call of one of them."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import json
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import anyio
+from attrs import define, field
+
+from punie.adapters.console.broker import ConsoleBroker, HeadlessBroker
+from punie.adapters.console.pipe import Pipe
+from punie.application.tool_registry import ToolRegistry
+from punie.bootstrap.engines import DIRECT
+from punie.bootstrap.logs import start_logging
+from punie.bootstrap.session_here import SessionHere, open_session_here
+from punie.bootstrap.signals import watch_signals
+from punie.bootstrap.tools_listing import (
+    Listed,
+    as_cost_table,
+    as_costs,
+    as_entry,
+    as_full_entry,
+    as_page,
+    as_table,
+    left_out,
+    listed,
+)
+from punie.domain.definition import encode_result
+from punie.domain.display import display_safe, one_line
+from punie.domain.errors import EngineError, PunieError, SettingsError
+from punie.domain.json_value import NotJsonError, freeze_object
+from punie.domain.tool import ToolOutcome, ToolResult
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_DENIED = 3
+_EXIT_OF_OUTCOME = {ToolOutcome.SUCCEEDED: 0, ToolOutcome.DENIED: EXIT_DENIED}
+
+
+@define
+class ToolsMode:
+    """One run of `punie tools`; `run` gives the exit code. `action` is the subcommand, `words` what follows it."""
+
+    environ: Mapping[str, str]
+    model: str | None
+    as_json: bool
+    cwd: Path
+    action: str
+    words: tuple[str, ...]
+    every: bool
+    _out: Pipe = field(factory=lambda: Pipe(sys.stdout), init=False)
+    _interrupted: int | None = field(default=None, init=False)
+
+    async def run(self) -> int:
+        """Open a session as `punie ask` would, do what was asked for, and close it."""
+        code = EXIT_FAILED
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._watch_signals, tasks.cancel_scope)
+            # Caught inside: a task group hands on what leaves it in a group.
+            try:
+                code = await self._session()
+            except PunieError as error:
+                code = self._refused(error)
+            tasks.cancel_scope.cancel()
+        return code if self._interrupted is None else self._interrupted
+
+    async def _session(self) -> int:
+        person = sys.stdin.isatty() and sys.stderr.isatty() and not self.as_json
+        broker = ConsoleBroker(sys.stdin.readline) if person else HeadlessBroker()
+        async with open_session_here(
+            str(self.cwd), model=self.model or DIRECT, broker=broker, environ=self.environ
+        ) as session:
+            return await self._act(session)
+
+    async def _act(self, session: SessionHere) -> int:
+        registry = session.registry
+        match self.action, self.words:
+            case "call", (name, arguments):
+                return await self._call(session, name, arguments)
+            case "show", (name,):
+                return self._show(registry, name)
+            case "search", (query,):
+                self._list(listed(registry, registry.query(text=query)))
+            case "tokens", _:
+                self._tokens(listed(registry, registry.query(enabled=True)))
+            case _:
+                self._list(listed(registry, registry.tools), left_out(registry) if self.every else [])
+        return 0
+
+    def _list(self, entries: list[Listed], missing: list[Listed] | None = None) -> None:
+        missing = missing or []
+        if self.as_json:
+            self._print_json([as_entry(entry) for entry in (*entries, *missing)])
+        else:
+            self._out.write(as_table(entries, missing))
+
+    def _tokens(self, entries: list[Listed]) -> None:
+        if self.as_json:
+            self._print_json(as_costs(entries))
+        else:
+            self._out.write(as_cost_table(entries))
+
+    def _show(self, registry: ToolRegistry, name: str) -> int:
+        found = next(
+            (entry for entry in (*listed(registry, registry.tools), *left_out(registry)) if entry.tool.name == name),
+            None,
+        )
+        if found is None:
+            return self._unknown(registry, name)
+        if self.as_json:
+            self._print_json(as_full_entry(found))
+        else:
+            self._out.write(as_page(found))
+        return 0
+
+    async def _call(self, session: SessionHere, name: str, written: str) -> int:
+        if session.registry.get(name) is None:
+            return self._unknown(session.registry, name)
+        try:
+            arguments = freeze_object(json.loads(written))
+        except (NotJsonError, ValueError, RecursionError) as error:
+            return self._wrong(f'the arguments must be a JSON object such as \'{{"path": "a.txt"}}\': {error}')
+        return self._told(name, await session.call(name, arguments))
+
+    def _told(self, name: str, result: ToolResult) -> int:
+        code = _EXIT_OF_OUTCOME.get(result.outcome, EXIT_FAILED)
+        if self.as_json:
+            told = {"name": name, "outcome": result.outcome.value, "text": result.text, "code": result.code}
+            self._print_json({**told, **encode_result(result), "exitCode": code})
+        elif result.succeeded:
+            self._out.write(f"{display_safe(result.text)}\n")
+        else:
+            sys.stderr.write(f"punie: {display_safe(result.text)}\n")
+        return code
+
+    def _unknown(self, registry: ToolRegistry, name: str) -> int:
+        reasons = {left.tool.name: left.reason for left in registry.left_out}
+        if name in reasons:
+            return self._wrong(f"the tool {name} is left out: {reasons[name]}")
+        near = difflib.get_close_matches(name, [tool.name for tool in registry.tools], n=3)
+        hint = f"Did you mean {', '.join(near)}?" if near else "`punie tools list` names them all."
+        return self._wrong(f"there is no tool named {one_line(name, 80)!r}. {hint}")
+
+    def _refused(self, error: PunieError) -> int:
+        self._wrong(str(error))
+        return EXIT_USAGE if isinstance(error, (SettingsError, EngineError)) else EXIT_FAILED
+
+    def _wrong(self, what: str) -> int:
+        sys.stderr.write(f"punie: {display_safe(what)}\n")
+        return EXIT_USAGE
+
+    def _print_json(self, value: object) -> None:
+        self._out.write(json.dumps(value, indent=2) + "\n")
+
+    async def _watch_signals(self, running: anyio.CancelScope) -> None:
+        def stop(exit_code: int) -> None:
+            self._interrupted = exit_code
+            running.cancel()
+
+        await watch_signals(stop)
+
+
+def run_tools(
+    *, action: str, words: tuple[str, ...], as_json: bool, cwd: str, model: str | None = None, every: bool = False
+) -> int:
+    """Run one `punie tools` command; gives the exit code, or leaves with it."""
+    environ = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
+    directory = Path(cwd).resolve()
+    if not directory.is_dir():
+        sys.stderr.write(f"punie: --cwd {display_safe(cwd)} is not a directory. Name one that exists.\n")
+        return EXIT_USAGE
+    start_logging(environ, None)
+    mode = ToolsMode(environ, model, as_json, directory, action, words, every)
+    code = anyio.run(mode.run)
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.flush()
+    logging.shutdown()
+    # A thread that still waits for the keyboard, or imports a library, must not hold up the exit.
+    os._exit(code)

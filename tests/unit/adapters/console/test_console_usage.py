@@ -1,0 +1,143 @@
+"""A usage report as people, spreadsheets and programs read it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tomllib
+import unicodedata
+
+import pytest
+
+from punie.adapters.console.usage import Table, unused_text, usage_csv, usage_json, usage_text
+from punie.domain.records import CallRecord, TurnRecord
+from punie.domain.tool import ToolDescriptor, ToolOutcome
+from punie.domain.usage import Usage
+from punie.domain.usage_report import UsageReport, usage_report
+from tests.fakes.records import a_call, a_turn
+
+pytestmark = pytest.mark.requirement("S0-50", "INTERFACES-1")
+
+CALLS = [
+    a_call(0, elapsed_ms=10.06, bytes_in=5, bytes_out=1000),
+    a_call(1, outcome=ToolOutcome.DENIED, elapsed_ms=2.0),
+    a_call(2, tool="run_command", outcome=ToolOutcome.FAILED, elapsed_ms=61_000, bytes_out=2_500_000),
+]
+TURNS = [a_turn(0, usage=Usage(1200, 34, requests=2, cost_usd=0.0125)), a_turn(1, model="direct", usage=Usage())]
+IDLE = [ToolDescriptor("git_log", description="the history"), ToolDescriptor("git_diff")]
+
+
+def report(
+    calls: list[CallRecord] = CALLS, turns: list[TurnRecord] = TURNS, offered: list[ToolDescriptor] = IDLE
+) -> UsageReport:
+    return usage_report(calls, turns, offered, lambda _moment: "2026-11-22")
+
+
+def width(line: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in line)
+
+
+def test_json_has_the_documented_shape():
+    assert json.loads(usage_json(report())) == {
+        "byTool": [
+            {
+                "tool": "read_file", "source": "built-in", "calls": 2, "succeeded": 1, "failed": 0, "denied": 1,
+                "cancelled": 0, "timeMs": 12.1, "bytesIn": 25, "bytesOut": 1300,
+            },
+            {
+                "tool": "run_command", "source": "built-in", "calls": 1, "succeeded": 0, "failed": 1, "denied": 0,
+                "cancelled": 0, "timeMs": 61000, "bytesIn": 20, "bytesOut": 2500000,
+            },
+        ],
+        "byModel": [
+            {
+                "model": "openai:some", "turns": 1, "requests": 2, "inputTokens": 1200, "outputTokens": 34,
+                "cost": 0.0125,
+            },
+            {"model": "direct", "turns": 1, "requests": 0, "inputTokens": 0, "outputTokens": 0, "cost": None},
+        ],
+        "bySession": [
+            {
+                "sessionId": "sess_1", "calls": 3, "succeeded": 1, "failed": 1, "denied": 1, "cancelled": 0,
+                "timeMs": 61012.1, "bytesIn": 45, "bytesOut": 2501300, "turns": 2, "requests": 2, "inputTokens": 1200,
+                "outputTokens": 34, "cost": 0.0125,
+            }
+        ],
+        "byDay": [
+            {
+                "day": "2026-11-22", "calls": 3, "succeeded": 1, "failed": 1, "denied": 1, "cancelled": 0,
+                "timeMs": 61012.1, "bytesIn": 45, "bytesOut": 2501300, "turns": 2, "requests": 2, "inputTokens": 1200,
+                "outputTokens": 34, "cost": 0.0125,
+            }
+        ],
+        "unused": [
+            {"tool": "git_log", "source": "built-in", "tokens": report().unused[0].tokens},
+            {"tool": "git_diff", "source": "built-in", "tokens": report().unused[1].tokens},
+        ],
+    }  # fmt: skip
+
+
+def test_json_of_nothing_has_the_same_keys():
+    empty = {"byTool": [], "byModel": [], "bySession": [], "byDay": [], "unused": []}
+    assert json.loads(usage_json(report([], [], []))) == empty
+
+
+def test_the_text_is_a_table_under_a_line_of_sums():
+    lines = usage_text(report(), Table.TOOL).splitlines()
+    assert lines[0] == "3 calls, 2 turns, 1,200 tokens in and 34 out, $0.0125"
+    assert lines[2].split() == ["TOOL", "CALLS", "OK", "FAILED", "DENIED", "STOPPED", "TIME", "IN", "OUT"]
+    assert lines[3].split() == ["read_file", "2", "1", "0", "1", "0", "12", "ms", "25", "B", "1", "kB"]
+    assert lines[4].split() == ["run_command", "1", "0", "1", "0", "0", "61.0", "s", "20", "B", "2", "MB"]
+    assert len({len(line) for line in lines[2:]}) == 1, "aligned"
+
+
+@pytest.mark.parametrize("table", Table)
+def test_no_line_is_wider_than_eighty_columns_or_unsafe_to_show(table: Table):
+    hostile = "evil\x1b[31m\u202e\nname " + "語" * 100
+    calls = [
+        a_call(n, tool=hostile, session_id=hostile, elapsed_ms=1e9, bytes_in=10**15, bytes_out=10**12) for n in range(9)
+    ]
+    turns = [a_turn(n, model=hostile, session_id=hostile, usage=Usage(10**9, 10**9, requests=9)) for n in range(9)]
+    text = usage_text(report(calls, turns), table)
+    assert len(text.splitlines()) == 4
+    assert max(width(line) for line in text.splitlines()) <= 80
+    assert all(unicodedata.category(char) not in {"Cc", "Cf"} for char in text.replace("\n", ""))
+    assert ("…" in text) == (table is not Table.DAY), "names are cut"
+
+
+def test_a_price_that_nobody_knows_is_a_dash():
+    lines = usage_text(report(turns=[TURNS[1]]), Table.MODEL).splitlines()
+    assert lines[0] == "3 calls, 1 turn"
+    assert lines[3].split() == ["direct", "1", "0", "0", "0", "-"]
+
+
+@pytest.mark.parametrize("table", Table)
+def test_csv_has_the_figures_of_the_json(table: Table):
+    key = {"tool": "byTool", "session": "bySession", "model": "byModel", "day": "byDay"}[table.value]
+    rows = list(csv.DictReader(io.StringIO(usage_csv(report(), table))))
+    expected = json.loads(usage_json(report()))[key]
+    assert rows == [{name: "" if value is None else str(value) for name, value in row.items()} for row in expected]
+
+
+def test_csv_gives_a_spreadsheet_no_formula():
+    calls = [a_call(0, tool="=HYPERLINK(1)"), a_call(1, tool="@x"), a_call(2, tool="a,b\n\x1b[2Jc")]
+    names = [row[0] for row in csv.reader(io.StringIO(usage_csv(report(calls), Table.TOOL)))]
+    assert names[0] == "tool"
+    assert sorted(names[1:]) == sorted(["'=HYPERLINK(1)", "'@x", "a,b <U+001B>[2Jc"])
+
+
+@pytest.mark.requirement("S0-50")
+def test_unused_tools_end_with_the_setting_that_leaves_them_out():
+    text = unused_text(report(), {"write_file", "git_log"}, "/home/x/config.toml")
+    tokens = sum(idle.tokens for idle in report().unused)
+    assert f"about {tokens} tokens, an estimate." in text
+    assert "/home/x/config.toml" in text
+    setting = text[text.index("[tools]") :]
+    assert tomllib.loads(setting) == {"tools": {"disabled": ["write_file", "git_log", "git_diff"]}}
+    assert text.endswith('disabled = [\n    "write_file", "git_log", "git_diff",\n]\n')
+    assert max(len(line) for line in text.splitlines()) <= 80
+
+
+def test_where_all_were_used_nothing_is_said():
+    assert unused_text(report(offered=[]), (), "file") == ""

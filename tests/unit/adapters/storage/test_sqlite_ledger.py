@@ -1,0 +1,314 @@
+"""The ledger on the disk: private, bounded, and never in the way of a session."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import stat
+import threading
+import time
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+import apsw
+import pytest
+
+from punie.adapters.storage import sqlite
+from punie.adapters.storage.database import MIGRATIONS, DatabaseBusyError, UnusableDatabaseError, open_database
+from punie.adapters.storage.sqlite import SqliteUsageLedger
+from tests.fakes.records import NOW, a_call, a_turn
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0-50")]
+
+LOG = logging.getLogger("test.ledger")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "punie.db"
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+async def test_nothing_is_made_before_something_is_recorded(file: Path):
+    ledger = SqliteUsageLedger(file, LOG)
+    assert list(await ledger.calls()) == []
+    await ledger.aclose()
+    assert not file.parent.exists()
+
+
+async def test_folder_and_files_belong_to_the_user_alone(file: Path):
+    ledger = SqliteUsageLedger(file, LOG)
+    ledger.record_call(a_call())
+    await ledger.calls()
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in file.parent.iterdir()} == {0o600}
+    assert len(list(file.parent.iterdir())) == 3, "the journal is written ahead"
+    await ledger.aclose()
+
+
+async def test_a_file_that_others_could_read_is_closed_to_them(file: Path):
+    file.parent.mkdir()
+    file.touch(0o644)
+    file.chmod(0o644)
+    ledger = SqliteUsageLedger(file, LOG)
+    ledger.record_call(a_call())
+    assert len(await ledger.calls()) == 1
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    await ledger.aclose()
+
+
+async def test_what_was_recorded_is_there_for_the_next_process(file: Path):
+    first = SqliteUsageLedger(file, LOG)
+    first.record_call(a_call())
+    first.record_turn(a_turn())
+    await first.aclose()
+    second = SqliteUsageLedger(file, LOG)
+    assert list(await second.calls()) == [a_call()]
+    assert list(await second.turns()) == [a_turn()]
+
+
+async def test_after_the_end_nothing_is_recorded_and_no_thread_is_left(file: Path):
+    ledger = SqliteUsageLedger(file, LOG)
+    ledger.record_call(a_call(1))
+    await ledger.aclose()
+    ledger.record_call(a_call(2))
+    await ledger.aclose()
+    assert [call.correlation_id for call in await ledger.calls()] == ["call_1"]
+    assert [path.name for path in file.parent.iterdir()] == ["punie.db"], "closed, the journal taken in"
+    with anyio.fail_after(2):
+        for thread in threading.enumerate():
+            if thread.name == "punie-usage":
+                await anyio.to_thread.run_sync(thread.join)
+
+
+async def test_a_batch_is_committed_though_nobody_asks(file: Path):
+    ledger = SqliteUsageLedger(file, LOG)
+    ledger.record_call(a_call())
+    reader = SqliteUsageLedger(file, LOG)
+    with anyio.fail_after(5):
+        while not await reader.calls():
+            await anyio.lowlevel.checkpoint()
+    await ledger.aclose()
+
+
+async def test_records_older_than_four_hundred_days_go(file: Path):
+    ledger = SqliteUsageLedger(file, LOG)
+    old, young = NOW - 401 * 86_400, NOW - 399 * 86_400
+    for moment in (old, young):
+        ledger.record_call(a_call(int(moment), started_at=moment))
+        ledger.record_turn(a_turn(int(moment), started_at=moment))
+    await ledger.aclose()
+    later = SqliteUsageLedger(file, LOG)
+    later.record_call(a_call())
+    assert [call.started_at for call in await later.calls()] == [young, NOW]
+    assert [turn.started_at for turn in await later.turns()] == [young]
+    await later.aclose()
+
+
+# --------------------------------------------------------------------------------------- a database that cannot be used
+
+
+def corrupt(file: Path) -> None:
+    file.parent.mkdir()
+    file.write_bytes(b"This is no database, and longer than the header that SQLite looks at. " * 20)
+
+
+def torn(file: Path) -> None:
+    open_database(file).close()
+    whole = file.read_bytes()
+    file.write_bytes(whole[:100] + b"\xff" * (len(whole) - 100))
+
+
+def newer(file: Path) -> None:
+    open_database(file, (*MIGRATIONS, "CREATE TABLE of_the_future (x)")).close()
+
+
+def a_folder(file: Path) -> None:
+    file.mkdir(parents=True)
+
+
+def below_a_file(file: Path) -> None:
+    file.parent.write_text("not a folder")
+
+
+BROKEN = {
+    "no database": corrupt,
+    "a torn one": torn,
+    "one of a newer version": newer,
+    "a folder": a_folder,
+    "in what is a file": below_a_file,
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+async def test_a_database_that_cannot_be_used_is_said_once_and_memory_serves(
+    file: Path, name: str, caplog: pytest.LogCaptureFixture
+):
+    BROKEN[name](file)
+    before = file.read_bytes() if file.is_file() else None
+    ledger = SqliteUsageLedger(file, LOG)
+    for number in range(3):
+        ledger.record_call(a_call(number))
+        ledger.record_turn(a_turn(number))
+    assert [call.correlation_id for call in await ledger.calls(since=NOW + 1)] == ["call_1", "call_2"]
+    assert [turn.turn_id for turn in await ledger.turns(session_id="sess_1")] == ["turn_0", "turn_1", "turn_2"]
+    (said,) = warnings(caplog)
+    assert str(file) in said
+    assert "memory" in said
+    assert ledger.trouble
+    assert ledger.trouble in said
+    assert "Error" not in said
+    await ledger.aclose()
+    assert (file.read_bytes() if file.is_file() else None) == before, "it is the user's, and stays as it is"
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="nothing is forbidden to this user")
+async def test_a_folder_that_cannot_be_written_is_such_a_case(file: Path, caplog: pytest.LogCaptureFixture):
+    file.parent.mkdir(mode=0o500)
+    ledger = SqliteUsageLedger(file, LOG)
+    ledger.record_call(a_call())
+    assert len(await ledger.calls()) == 1
+    assert "permission denied" in warnings(caplog)[0]
+
+
+async def test_a_newer_version_is_named_as_the_reason(file: Path):
+    newer(file)
+    with pytest.raises(UnusableDatabaseError, match="newer version of Punie"):
+        open_database(file)
+
+
+async def test_a_database_that_breaks_while_it_is_used_is_left_for_memory(file: Path, caplog: pytest.LogCaptureFixture):
+    ledger = SqliteUsageLedger(file, LOG)
+    ledger.record_call(a_call(0))
+    assert len(await ledger.calls()) == 1
+    other = apsw.Connection(str(file))
+    other.execute("DROP TABLE calls")
+    other.close()
+    ledger.record_call(a_call(1))
+    assert [call.correlation_id for call in await ledger.calls()] == ["call_1"]
+    assert len(warnings(caplog)) == 1
+    await ledger.aclose()
+
+
+async def test_a_record_that_no_column_takes_harms_no_other(file: Path, caplog: pytest.LogCaptureFixture):
+    ledger = SqliteUsageLedger(file, LOG)
+    ledger.record_call(a_call(0))
+    ledger.record_call(a_call(1, bytes_in=2**70))
+    ledger.record_call(a_call(2))
+    assert [call.correlation_id for call in await ledger.calls()] == ["call_0", "call_1", "call_2"]
+    await ledger.aclose()
+
+
+# -------------------------------------------------------------------------------------------------------- never waiting
+
+
+async def test_recording_waits_for_nobody_and_what_is_too_much_is_lost_and_said_once(
+    file: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    held = threading.Event()
+
+    def slow(path: Path) -> object:
+        held.wait(20)
+        return open_database(path)
+
+    monkeypatch.setattr(sqlite, "open_database", slow)
+    monkeypatch.setattr(sqlite, "WAITING_RECORDS", 100)
+    ledger = SqliteUsageLedger(file, LOG)
+    started = time.monotonic()
+    for number in range(1000):
+        ledger.record_call(a_call(number))
+    assert time.monotonic() - started < 2, "a thousand times, while nothing can be written"
+    held.set()
+    assert len(await ledger.calls()) == 100
+    assert [said for said in warnings(caplog) if "lost" in said] == [
+        "usage: the database is too slow, records are being lost"
+    ]
+    await ledger.aclose()
+
+
+async def test_a_writer_that_another_process_holds_up_tries_again(file: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("punie.adapters.storage.database.BUSY_TIMEOUT_MS", 1)
+    ledger = SqliteUsageLedger(file, LOG)
+    ledger.record_call(a_call(0))
+    assert len(await ledger.calls()) == 1
+    other = apsw.Connection(str(file))
+    other.execute("BEGIN IMMEDIATE")
+    tried = threading.Event()
+    insert = sqlite._insert
+
+    def seen(*arguments: object) -> None:
+        try:
+            insert(*arguments)  # type: ignore[arg-type]
+        except DatabaseBusyError:
+            tried.set()
+            raise
+
+    monkeypatch.setattr(sqlite, "_insert", seen)
+    ledger.record_call(a_call(1))
+    assert await anyio.to_thread.run_sync(tried.wait, 5)
+    other.execute("COMMIT")
+    other.close()
+    ledger.record_call(a_call(2))
+    assert [call.correlation_id for call in await ledger.calls()] == ["call_0", "call_1", "call_2"]
+    assert ledger.trouble is None
+    await ledger.aclose()
+
+
+async def test_the_end_of_the_process_waits_for_a_slow_database_only_so_long(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+):
+    held = threading.Event()
+
+    def slow(path: Path) -> object:
+        held.wait(20)
+        return open_database(path)
+
+    monkeypatch.setattr(sqlite, "open_database", slow)
+    monkeypatch.setattr(sqlite, "FLUSH_LIMIT_S", 0.05)
+    ledger = SqliteUsageLedger(file, LOG)
+    ledger.record_call(a_call())
+    with anyio.fail_after(5):
+        await ledger.aclose()
+    held.set()
+
+
+# ----------------------------------------------------------------------------------------------------------- migrations
+
+
+def test_a_database_of_an_older_version_is_brought_up_to_date_and_keeps_what_it_holds(file: Path):
+    with_calls = open_database(file)
+    with_calls.run("INSERT INTO turns VALUES ('s', 't', 'direct', 'end_turn', 1.0, 2.0, 3, 4, 5, 6, 7, NULL)")
+    with_calls.close()
+    newer_versions = (
+        *MIGRATIONS,
+        "ALTER TABLE turns ADD COLUMN mood TEXT NOT NULL DEFAULT 'fine'",
+        "CREATE TABLE x (y)",
+    )
+    for _ in range(2):
+        database = open_database(file, newer_versions)
+        assert database.run("SELECT session_id, mood FROM turns") == [("s", "fine")]
+        assert database.run("SELECT * FROM x") == []
+        assert database.run("SELECT version FROM schema_version") == [(3,)]
+        database.close()
+
+
+def test_a_migration_that_fails_changes_nothing(file: Path):
+    open_database(file).close()
+    half = (*MIGRATIONS, "CREATE TABLE good (x); CREATE TABLE calls (already_there)")
+    with pytest.raises(UnusableDatabaseError, match="already exists"):
+        open_database(file, half)
+    database = open_database(file)
+    assert database.run("SELECT name FROM sqlite_schema WHERE name = 'good'") == []
+    assert database.run("PRAGMA journal_mode") == [("wal",)]
+    database.close()
+
+
+def test_a_version_that_users_have_run_is_never_edited():
+    """Add a migration and its checksum here; a change of one of these never reaches the databases that are there."""
+    assert [hashlib.sha256(script.encode()).hexdigest()[:16] for script in MIGRATIONS] == ["111133121865bc03"]

@@ -1,0 +1,341 @@
+"""Every bound of a call: what it may bring, touch, take and give, how many run at once, and repeating a failure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from punie.adapters.local.output_store import LocalOutputStore
+from punie.adapters.local.path_guard import LocalPathGuard
+from punie.adapters.local.workspace import LocalWorkspace
+from punie.application import loop_guard, tool_lifetimes
+from punie.application.loop_guard import LoopGuard
+from punie.application.session_tool import Lifecycle
+from punie.application.tools.files import ReadFile, WriteFile
+from punie.application.tools.kept_outputs import ReadFileOrOutput
+from punie.domain.errors import ToolFailedError
+from punie.domain.limits import CallLimits, Limits
+from punie.domain.metadata import ToolMetadata
+from punie.domain.tool import ToolDescriptor, ToolKind, ToolOutcome, ToolResult, ToolSource
+from punie.ports.tool_executor import CallProgress
+from tests.fakes.client import FakeClient
+from tests.fakes.gate import Gate
+from tests.unit.application.desk_bench import (
+    CWD,
+    DONE,
+    FAILED,
+    PENDING,
+    RUNNING,
+    RecordingTool,
+    call,
+    desk_of,
+    tool,
+)
+from tests.unit.application.doubles import MemoryOutputs
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2-33")]
+
+
+@pytest.mark.requirement("S2-50")
+@pytest.mark.parametrize(("general", "declared"), [(40, None), (8_000_000, 40), (40, 8_000_000)])
+async def test_arguments_over_the_settings_or_the_tools_own_limit_are_refused(general: int, declared: Any) -> None:
+    descriptor = ToolDescriptor("look", "read", source=ToolSource.IDE, details=ToolMetadata(max_input_bytes=declared))
+    bench = await desk_of([look := RecordingTool(descriptor)], limits=Limits(CallLimits(input_bytes=general)))
+    assert (await bench.turn().call(call("look", {"text": "x" * 20}))).succeeded
+    result = await bench.turn().call(call("look", {"text": "\u00e9" * 20}))
+    assert result.code == "limit_exceeded"
+    assert "51 bytes, the limit is 40" in result.text
+    assert len(look.prepared) == 1
+    assert list(bench.lives.values())[-1] == [PENDING, FAILED]
+
+
+async def test_a_call_that_names_more_paths_than_it_may_touch_is_refused() -> None:
+    class Many(RecordingTool):
+        def paths(self, arguments: Any) -> tuple[str, ...]:
+            return tuple(arguments["paths"])
+
+    many = Many(ToolDescriptor("many", "read", source=ToolSource.IDE))
+    bench = await desk_of([many], limits=Limits(by_tool={"many": {"files_touched": 2}}))
+    assert (await bench.turn().call(call("many", {"paths": ["a", "b"]}))).succeeded
+    result = await bench.turn().call(call("many", {"paths": ["a", "b", "c"]}))
+    assert (result.code, len(many.ran)) == ("limit_exceeded", 1)
+    assert "names 3 paths, the limit is 2" in result.text
+
+
+@pytest.mark.requirement("S3-16")
+async def test_calls_over_the_number_that_may_run_at_once_wait_and_all_are_done() -> None:
+    gate, at_once, most = Gate(), 0, 0
+
+    async def works(_progress: CallProgress) -> ToolResult:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await gate.pass_through()
+        at_once -= 1
+        return ToolResult.success("done")
+
+    bench = await desk_of([work := tool("work", effect=works)], limits=Limits(concurrent_calls=3))
+    turn, results = bench.turn(), []
+
+    async def once(number: int) -> None:
+        results.append(await turn.call(call("work", {"n": number})))
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            for number in range(10):
+                tasks.start_soon(once, number)
+            await anyio.wait_all_tasks_blocked()
+            assert (len(work.ran), len(bench.desk.running.all())) == (3, 10)
+            gate.opened.set()
+    assert (most, [result.succeeded for result in results]) == (3, [True] * 10)
+    assert list(bench.lives.values()) == [[PENDING, RUNNING, DONE]] * 10
+
+
+async def test_waiting_for_a_place_is_not_part_of_a_calls_time() -> None:
+    gate = Gate()
+
+    async def works(_progress: CallProgress) -> ToolResult:
+        if not gate.arrived.is_set():
+            await gate.pass_through()
+        return ToolResult.success("done")
+
+    limits = Limits(by_tool={"work": {"time_s": 600}, "quick": {"time_s": 0.02}}, concurrent_calls=1)
+    bench = await desk_of([tool("work", effect=works), tool("quick")], limits=limits)
+    turn, results = bench.turn(), []
+
+    async def once(name: str) -> None:
+        results.append(await turn.call(call(name)))
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(once, "work")
+            await gate.arrived.wait()
+            tasks.start_soon(once, "quick")
+            await anyio.wait_all_tasks_blocked()
+            with anyio.move_on_after(0.05):  # longer than the quick one may take
+                await anyio.sleep_forever()
+            gate.opened.set()
+    assert [result.succeeded for result in results] == [True, True]
+
+
+async def test_preparing_has_the_calls_time_limit_too() -> None:
+    gate = Gate()
+    bench = await desk_of([slow := tool("slow", prepares=gate)], limits=Limits(by_tool={"slow": {"time_s": 0.01}}))
+    with anyio.fail_after(5):
+        result = await bench.turn().call(call("slow"))
+    assert (result.code, slow.ran) == ("timed_out", [])
+    assert "Nothing was done" in result.text
+
+
+async def test_a_persons_thinking_is_not_part_of_a_calls_time() -> None:
+    client = FakeClient()
+    gate = client.hold("ask")
+    client.queue_permission_selected()
+    bench = await desk_of(
+        [tool("change", asks=True)], client=client, limits=Limits(by_tool={"change": {"time_s": 0.02}})
+    )
+    results: list[ToolResult] = []
+
+    async def once() -> None:
+        results.append(await bench.turn().call(call("change")))
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(once)
+            await gate.arrived.wait()
+            with anyio.move_on_after(0.05):
+                await anyio.sleep_forever()
+            gate.opened.set()
+    assert [result.succeeded for result in results] == [True]
+
+
+async def test_a_long_result_names_the_file_that_holds_the_whole_of_it() -> None:
+    whole = "".join(f"{number}\n" for number in range(10_000))
+
+    async def talks(_progress: CallProgress) -> ToolResult:
+        return ToolResult.success(whole)
+
+    outputs = MemoryOutputs()
+    bench = await desk_of([tool("talk", effect=talks)], limits=Limits(by_tool={"talk": {"output_bytes": 1000}}))
+    bench.desk.outputs = outputs
+    result = await bench.turn().call(call("talk"))
+    ((path, kept),) = outputs.kept.items()
+    assert kept == whole
+    assert path in result.text
+    assert result.text.startswith("[truncated")
+    assert "\n9999\n" in result.text
+    outputs.full = True
+    without = await bench.turn().call(call("talk"))
+    assert without.succeeded
+    assert "the whole of it" not in without.text
+
+
+async def test_read_file_reads_what_was_kept_and_no_other_tool_and_no_other_path_does(tmp_path: Path) -> None:
+    base = tmp_path.resolve()
+    async with LocalOutputStore(str(base / "outputs")) as store:
+        kept_reader = ReadFile(LocalWorkspace(LocalPathGuard((store.folder,), store.folder)))
+        client = FakeClient(files={f"{CWD}/a.txt": "ours"})
+        reading = ReadFileOrOutput(ReadFile(client), kept_reader, store)
+        bench = await desk_of([reading, WriteFile(client, client)], client=client)
+        bench.desk.outputs = store
+        path = await store.keep("call_1", "one\ntwo\nthree\n")
+        assert path is not None
+        turn = bench.turn()
+        assert (await turn.call(call("read_file", {"path": path, "line": 2, "limit": 1}))).text == "two\n"
+        assert (await turn.call(call("read_file", {"path": "a.txt"}))).text == "ours"
+        (base / "outputs" / "other.txt").write_text("not ours")
+        for name, arguments in (
+            ("read_file", {"path": str(base / "outputs" / "other.txt")}),
+            ("read_file", {"path": store.folder}),
+            ("write_file", {"path": path, "content": "x"}),
+        ):
+            assert (await turn.call(call(name, arguments))).code == "outside_workspace"
+        Path(path).unlink()
+        Path(path).symlink_to("/etc/passwd")
+        assert (await turn.call(call("read_file", {"path": path}))).code == "outside_workspace"
+    assert not (base / "outputs").exists()
+
+
+@pytest.mark.requirement("S2-80")
+@pytest.mark.parametrize("garbage", [None, "text", 5, {"outcome": "succeeded"}, object()])
+async def test_a_tool_that_gives_no_result_at_all_fails_with_a_reference(garbage: Any) -> None:
+    async def gives(_progress: CallProgress) -> Any:
+        return garbage
+
+    bench = await desk_of([tool("odd", effect=gives), tool("fine")])
+    result = await bench.turn().call(call("odd"))
+    assert (result.outcome, result.code) == (ToolOutcome.FAILED, "internal")
+    assert (await bench.turn().call(call("fine"))).succeeded
+    assert list(bench.lives.values()) == [[PENDING, RUNNING, FAILED], [PENDING, RUNNING, DONE]]
+
+
+# --- repeating a failure -----------------------------------------------------------------------
+
+
+async def failing(_progress: CallProgress) -> ToolResult:
+    raise ToolFailedError("there is no such file")
+
+
+async def test_the_fourth_identical_failing_call_is_not_run_and_gets_guidance() -> None:
+    bench = await desk_of([look := tool("look", effect=failing)])
+    turn = bench.turn()
+    for _ in range(3):
+        assert (await turn.call(call("look", {"a": 1, "b": 2}))).text == "there is no such file"
+    stopped = await turn.call(call("look", {"b": 2, "a": 1}))
+    assert (stopped.code, len(look.ran)) == ("repeated_failure", 3)
+    assert "failed 3 times" in stopped.text
+    assert (await turn.call(call("look", {"a": 2}))).text == "there is no such file", "other arguments are another call"
+    assert (await bench.turn("turn-2").call(call("look", {"a": 1, "b": 2}))).text == "there is no such file"
+
+
+async def test_a_person_who_said_no_three_times_is_not_asked_the_same_again_in_that_turn() -> None:
+    bench = await desk_of([tool("change", asks=True)])
+    turn = bench.turn()
+    for _ in range(3):
+        assert (await turn.call(call("change"))).outcome is ToolOutcome.DENIED
+    assert (await turn.call(call("change"))).code == "repeated_failure"
+    assert len(bench.client.questions) == 3
+
+
+Step = tuple[str, ToolKind, bool]
+STEPS = st.lists(
+    st.tuples(st.sampled_from("ab"), st.sampled_from([ToolKind.READ, ToolKind.EDIT]), st.booleans()), max_size=30
+)
+
+
+@given(STEPS)
+def test_a_call_is_refused_exactly_after_three_failures_with_no_change_in_between(steps: list[Step]) -> None:
+    guard = LoopGuard()
+    since: dict[str, int] = {}
+    for name, kind, works in steps:
+        refusal = guard.refusal(name, "{}")
+        assert (refusal is not None) == (since.get(name, 0) >= loop_guard.FAILURES_ALLOWED)
+        if refusal is not None:
+            guard.note(name, kind, "{}", refusal)
+            continue
+        guard.note(name, kind, "{}", ToolResult.success("x") if works else ToolResult.failure("x"))
+        if not works:
+            since[name] = since.get(name, 0) + 1
+        elif kind is ToolKind.EDIT:
+            since.clear()
+        else:
+            since.pop(name, None)
+
+
+# --- tools that are set up and taken down ------------------------------------------------------
+
+
+class Living(RecordingTool, Lifecycle):
+    """Says what was done to it; `fails` of its first settings-up raise."""
+
+    def __init__(self, name: str, log: list[str], *, fails: int = 0, disposes: Exception | None = None) -> None:
+        super().__init__(ToolDescriptor(name, "read", source=ToolSource.IDE), effect=self._work)
+        self.log, self.fails, self.disposes = log, fails, disposes
+
+    async def _work(self, _progress: CallProgress) -> ToolResult:
+        self.log.append(f"run {self.tool.name}")
+        return ToolResult.success("done")
+
+    async def initialise(self) -> None:
+        self.log.append(f"set up {self.tool.name}")
+        await anyio.lowlevel.checkpoint()
+        if self.fails:
+            self.fails -= 1
+            raise ToolFailedError("no connection")
+
+    async def dispose(self) -> None:
+        self.log.append(f"take down {self.tool.name}")
+        if self.disposes is not None:
+            raise self.disposes
+
+
+@pytest.mark.requirement("S2-02", "S2-06", "S2-07")
+async def test_a_tool_is_set_up_once_before_its_first_run_and_taken_down_once_at_the_end() -> None:
+    log: list[str] = []
+    bench = await desk_of([Living("one", log), Living("never", log)])
+    turn = bench.turn()
+    async with anyio.create_task_group() as tasks:
+        for number in range(3):
+            tasks.start_soon(turn.call, call("one", {"n": number}))
+    await bench.desk.aclose()
+    await bench.desk.aclose()
+    assert log == ["set up one", "run one", "run one", "run one", "take down one"]
+
+
+@pytest.mark.requirement("S2-02", "S2-06")
+async def test_a_tool_whose_setting_up_fails_says_so_and_is_tried_again_and_taken_down_all_the_same() -> None:
+    log: list[str] = []
+    bench = await desk_of([Living("one", log, fails=1)])
+    turn = bench.turn()
+    assert (await turn.call(call("one"))).text == "no connection"
+    assert (await turn.call(call("one"))).succeeded
+    await bench.desk.aclose()
+    assert log == ["set up one", "set up one", "run one", "take down one"]
+
+
+@pytest.mark.requirement("S2-06")
+async def test_a_tool_that_breaks_or_hangs_while_it_is_taken_down_keeps_nobody_from_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(tool_lifetimes, "DISPOSE_LIMIT_S", 0.01)
+    log: list[str] = []
+
+    class Hanging(Living):
+        async def dispose(self) -> None:
+            self.log.append("hangs")
+            await anyio.sleep_forever()
+
+    tools = [Living("one", log), Living("two", log, disposes=ValueError("x")), Hanging("three", log)]
+    bench = await desk_of(tools)
+    for name in ("one", "two", "three"):
+        assert (await bench.turn().call(call(name))).succeeded
+    log.clear()
+    with anyio.fail_after(5):
+        await bench.desk.aclose()
+    assert log == ["hangs", "take down two", "take down one"]
+    assert "taking down Living failed" in caplog.text

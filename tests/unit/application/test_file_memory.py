@@ -1,0 +1,120 @@
+"""What a session last saw of its files, and that nothing is written over a change that it has not seen."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from punie.application import file_memory
+from punie.application.file_memory import FileMemory, require_unchanged
+from punie.domain.errors import FileChangedError
+
+pytestmark = pytest.mark.requirement("INTERFACES-4")
+
+A = "/project/a.py"
+
+
+def refusal(memory: FileMemory, now: str | None, path: str = A) -> str | None:
+    try:
+        memory.check(path, now)
+    except FileChangedError as error:
+        return str(error)
+    return None
+
+
+@given(st.text(), st.text())
+def test_a_file_passes_exactly_when_it_holds_what_was_last_seen_but_for_line_ends(seen: str, now: str) -> None:
+    memory = FileMemory()
+    memory.remember(A, seen)
+    assert (refusal(memory, now) is None) == (seen.replace("\r\n", "\n") == now.replace("\r\n", "\n"))
+    assert refusal(memory, seen) is None
+
+
+def test_a_path_that_was_never_seen_passes_whatever_it_holds() -> None:
+    assert refusal(FileMemory(), "anything") is None
+    assert refusal(FileMemory(), None) is None
+
+
+def test_the_refusal_names_the_file_shows_the_change_and_says_what_next() -> None:
+    memory = FileMemory()
+    memory.remember(A, "one\ntwo\nthree\n")
+    said = refusal(memory, "one\n2\nthree\n")
+    assert said is not None
+    assert A in said
+    assert "\n-two\n+2\n" in said
+    assert "Read it again" in said
+
+
+def test_the_last_look_counts() -> None:
+    memory = FileMemory()
+    memory.remember(A, "first")
+    memory.remember(A, "second")
+    assert refusal(memory, "second") is None
+    assert refusal(memory, "first") is not None
+
+
+def test_of_a_part_only_the_part_counts() -> None:
+    memory = FileMemory()
+    memory.remember_part(A, "2\n3\n", 2, 2)
+    assert refusal(memory, "other\n2\n3\nother\n") is None
+    said = refusal(memory, "1\n2\nthree\n4\n")
+    assert said is not None
+    assert "-3\n+three" in said
+    assert "line 2 of the file" in said
+
+
+def test_a_part_read_later_does_not_excuse_what_else_changed() -> None:
+    memory = FileMemory()
+    memory.remember(A, "1\n2\n3\n")
+    memory.remember_part(A, "one\n", 1, 1)
+    assert refusal(memory, "one\n2\n3\n") is not None
+
+
+def test_a_file_that_is_gone_is_told_once_and_may_then_be_made_anew() -> None:
+    memory = FileMemory()
+    memory.remember(A, "text")
+    assert "deleted" in (refusal(memory, None) or "")
+    assert refusal(memory, None) is None
+
+
+def test_a_text_too_long_to_keep_is_still_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_memory, "TEXT_LIMIT_CHARS", 10)
+    memory = FileMemory()
+    memory.remember(A, "x" * 11)
+    assert refusal(memory, "x" * 11) is None
+    assert "too large to show" in (refusal(memory, "x" * 12) or "")
+
+
+def test_a_long_diff_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_memory, "DIFF_LIMIT_CHARS", 200)
+    memory = FileMemory()
+    memory.remember(A, "old\n" * 500)
+    said = refusal(memory, "new\n" * 500) or ""
+    assert "the rest of the diff is left out" in said
+    assert len(said) < 1000
+
+
+def test_memory_is_bounded_in_files_and_in_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_memory, "PATH_LIMIT", 3)
+    monkeypatch.setattr(file_memory, "ALL_TEXTS_LIMIT_CHARS", 25)
+    memory = FileMemory()
+    for number in range(5):
+        memory.remember(f"/{number}", str(number) * 10)
+    assert refusal(memory, "changed", "/0") is None, "forgotten"
+    assert "too large to show" in (refusal(memory, "changed", "/2") or ""), "its text was dropped, its digest was not"
+    assert "-4444444444" in (refusal(memory, "changed", "/4") or "")
+
+
+def test_between_question_and_write_every_change_counts() -> None:
+    require_unchanged(A, "same", "same")
+    require_unchanged(A, None, None)
+    for before, now, says in (
+        ("a\n", "b\n", "-a\n+b"),
+        (None, "b", "+b"),
+        ("a\n", "a\r\n", ""),
+        ("a", None, "deleted"),
+    ):
+        with pytest.raises(FileChangedError, match="changed") as refused:
+            require_unchanged(A, before, now)
+        assert says in str(refused.value)

@@ -1,0 +1,133 @@
+"""A write is based on what the session last saw of the file: what changed since is shown, not overwritten."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from punie.application.file_memory import FileMemory
+from punie.application.tools.editing import EditFile
+from punie.application.tools.files import ReadFile, WriteFile
+from punie.domain.tool import ToolOutcome, ToolResult
+from tests.fakes.client import FakeClient
+from tests.unit.application.desk_bench import DeskBench, call, desk_of
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-4", "S2-88")]
+
+A = "/project/a.py"
+EDITS: dict[str, dict[str, Any]] = {
+    "write_file": {"content": "mine\n"},
+    "edit_file": {"old_text": "two", "new_text": "2"},
+}
+
+
+async def bench_of(client: FakeClient, *, reads_back: bool = True) -> DeskBench:
+    memory = FileMemory()
+    write = WriteFile(client, client if reads_back else FakeClient(), memory)
+    return await desk_of([ReadFile(client, memory), write, EditFile(client, memory)], client=client)
+
+
+async def use(bench: DeskBench, name: str, **arguments: Any) -> ToolResult:
+    bench.client.queue_permission_selected("allow_once")
+    with anyio.fail_after(5):
+        return await bench.turn().call(call(name, {"path": A, **arguments}))
+
+
+@pytest.mark.parametrize("name", EDITS)
+async def test_what_changed_since_it_was_read_is_refused_with_the_diff_before_anybody_is_asked(name: str) -> None:
+    client = FakeClient(files={A: "one\ntwo\n"})
+    bench = await bench_of(client)
+    await use(bench, "read_file")
+    client.files[A] = "one\ntwo\nthree\n"
+    result = await use(bench, name, **EDITS[name])
+    assert (result.outcome, result.code) == (ToolOutcome.FAILED, "file_changed")
+    assert "+three" in result.text
+    assert "Read it again" in result.text
+    assert (client.writes, client.questions) == ([], [])
+
+
+@pytest.mark.parametrize("name", EDITS)
+async def test_after_another_look_the_write_goes_through(name: str) -> None:
+    client = FakeClient(files={A: "one\ntwo\n"})
+    bench = await bench_of(client)
+    await use(bench, "read_file")
+    client.files[A] = "one\ntwo\nthree\n"
+    assert not (await use(bench, name, **EDITS[name])).succeeded
+    await use(bench, "read_file")
+    assert (await use(bench, name, **EDITS[name])).succeeded
+
+
+async def test_what_the_session_wrote_itself_is_known_and_what_others_did_to_it_is_not() -> None:
+    client = FakeClient()
+    bench = await bench_of(client)
+    assert (await use(bench, "write_file", content="two\n")).succeeded
+    assert (await use(bench, "edit_file", old_text="two", new_text="2")).succeeded
+    assert (await use(bench, "write_file", content="two\n")).succeeded
+    client.files[A] = "two\nand more\n"
+    assert "+and more" in (await use(bench, "edit_file", old_text="two", new_text="2")).text
+    assert client.files[A] == "two\nand more\n"
+
+
+async def test_a_file_never_looked_at_may_be_replaced_with_the_diff_in_the_question() -> None:
+    client = FakeClient(files={A: "theirs\n"})
+    bench = await bench_of(client)
+    assert (await use(bench, "write_file", content="mine\n")).succeeded
+    assert client.questions[0].diffs[0].old_text == "theirs\n"
+
+
+@pytest.mark.parametrize("there", ["theirs\n", None])
+@pytest.mark.parametrize("then", ["changed by the person\n", None])
+async def test_a_change_while_the_question_is_open_keeps_a_new_file_from_being_written(
+    there: str | None, then: str | None
+) -> None:
+    client = FakeClient(files={} if there is None else {A: there})
+    bench = await bench_of(client)
+    gate = client.hold("ask")
+    results: list[ToolResult] = []
+
+    async def write() -> None:
+        results.append(await use(bench, "write_file", content="mine\n"))
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(write)
+            await gate.arrived.wait()
+            client.files.pop(A, None)
+            if then is not None:
+                client.files[A] = then
+            gate.opened.set()
+    if there == then:
+        assert results[0].succeeded
+    else:
+        assert results[0].code == "file_changed"
+        assert client.files.get(A) == then
+
+
+async def test_a_deleted_file_is_said_once_and_can_be_made_anew() -> None:
+    client = FakeClient(files={A: "one\n"})
+    bench = await bench_of(client)
+    await use(bench, "read_file")
+    del client.files[A]
+    assert "deleted" in (await use(bench, "write_file", content="mine\n")).text
+    assert (await use(bench, "write_file", content="mine\n")).succeeded
+
+
+async def test_beside_a_client_that_only_writes_there_is_nobody_to_compare_with() -> None:
+    client = FakeClient()
+    bench = await bench_of(client, reads_back=False)
+    for content in ("one", "two"):
+        assert (await use(bench, "write_file", content=content)).succeeded
+    assert (client.files, client.reads) == ({A: "two"}, [])
+
+
+async def test_a_read_of_some_lines_protects_those_lines() -> None:
+    client = FakeClient(files={A: "one\ntwo\nthree\n"})
+    bench = await bench_of(client)
+    await use(bench, "read_file", line=2, limit=1)
+    client.files[A] = "one\ntwo\nelse\n"
+    assert (await use(bench, "edit_file", old_text="two", new_text="2")).succeeded
+    await use(bench, "read_file", line=2, limit=1)
+    client.files[A] = "one\nzwei\nelse\n"
+    assert "+zwei" in (await use(bench, "write_file", content="x")).text

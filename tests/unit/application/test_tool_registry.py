@@ -1,0 +1,319 @@
+"""The registry of one session: registered, made late, switched, asked about, told of (S2-11 to S2-23)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from punie.application.assemble_tools import LocalServices
+from punie.application.session_tool import CallContext, PreparedCall, SessionTool
+from punie.application.terminal_ledger import TerminalLedger
+from punie.application.tool_registry import (
+    RegistryEvent,
+    Services,
+    ToolNameTakenError,
+    ToolRegistered,
+    ToolRegistry,
+    ToolUnregistered,
+    TypedTool,
+)
+from punie.application.toolbox import Toolbox
+from punie.application.tools.shell_info import ShellInfo
+from punie.domain.availability import Surroundings
+from punie.domain.errors import ToolDisabledError, UnknownToolError
+from punie.domain.json_value import JsonObject
+from punie.domain.metadata import Capability, ToolMetadata
+from punie.domain.tool import ToolDescriptor, ToolResult, ToolSource
+from punie.ports.file_tree import FileTree
+from punie.ports.tool_executor import CallProgress
+from punie.ports.workspace import Workspace
+from tests.fakes.client import FakeClient
+from tests.unit.application.desk_bench import LOG, call, desk_of, tool
+from tests.unit.application.doubles import MadeUpRepository, MadeUpTree
+
+CLIENT = FakeClient()
+SERVICES = LocalServices(
+    CLIENT, TerminalLedger(CLIENT, LOG), MadeUpTree(), MadeUpRepository(), ShellInfo("a", "b", "c", "d", "e")
+)
+
+
+class Greet(TypedTool):
+    """Counts how often it is made; greets as it is configured."""
+
+    DESCRIPTOR = ToolDescriptor("greet", "think", "Greet.", source=ToolSource.PLUG_IN)
+    made: list[Greet] = []  # noqa: RUF012 - emptied by the fixture
+
+    def __init__(self, services: Services, **configuration: object) -> None:
+        super().__init__(services, **configuration)
+        self.made.append(self)
+
+    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
+        async def effect(_progress: CallProgress) -> ToolResult:
+            return ToolResult.success(f"{self.configuration.get('word', 'Hello')}, {context.cwd}")
+
+        return PreparedCall(effect)
+
+
+@pytest.fixture(autouse=True)
+def nothing_made() -> None:
+    Greet.made.clear()
+
+
+def named(name: str, **how: Any) -> ToolDescriptor:
+    return ToolDescriptor(name, description="Does it.", **how)
+
+
+def filled(*tools: SessionTool, registry: ToolRegistry | None = None) -> ToolRegistry:
+    registry = registry or ToolRegistry(SERVICES)
+    registry.offer(tools)
+    return registry
+
+
+def heard(registry: ToolRegistry) -> list[RegistryEvent]:
+    events: list[RegistryEvent] = []
+    registry.subscribe(events.append)
+    return events
+
+
+@pytest.mark.requirement("S2-11", "S2-01")
+def test_the_list_of_tools_is_a_copy_with_what_each_says_of_itself() -> None:
+    registry = filled(tool("lint"), tool("fmt"))
+    before = registry.tools
+    assert [found.name for found in before] == ["lint", "fmt"]
+    assert isinstance(before, tuple)
+    registry.unregister("lint")
+    assert [found.name for found in before] == ["lint", "fmt"]
+    assert [found.name for found in registry.tools] == ["fmt"]
+
+
+@pytest.mark.requirement("S2-12", "S2-13", "S2-21")
+def test_a_type_is_registered_without_being_made_and_made_once_with_its_configuration() -> None:
+    registry = ToolRegistry(SERVICES)
+    assert registry.register_type(Greet, word="Good evening")
+    assert registry.catalog().names == ("greet",)
+    assert Greet.made == [], "registering and offering make nothing"
+    first = registry.get("greet")
+    assert first is registry.get("greet")
+    assert [made.configuration for made in Greet.made] == [{"word": "Good evening"}]
+
+
+@pytest.mark.requirement("S2-13", "S2-14", "S2-21")
+def test_a_factory_gets_the_sessions_services_late_and_once() -> None:
+    got: list[Services] = []
+    made = tool("lint")
+
+    def factory(services: Services) -> SessionTool:
+        got.append(services)
+        return made
+
+    registry = ToolRegistry(SERVICES)
+    registry.register(made.descriptor, factory)
+    assert got == []
+    assert registry.get("lint") is made
+    assert registry.get("lint") is made
+    assert got == [SERVICES]
+    assert got[0].get(Workspace) is CLIENT
+    assert got[0].get(FileTree) is SERVICES.tree
+
+
+@pytest.mark.requirement("S2-14", "S2-22")
+def test_another_workspace_in_the_services_is_the_one_a_factory_gets() -> None:
+    other = FakeClient()
+    registry = ToolRegistry(evolve(SERVICES, workspace=other))
+    registry.register_type(Greet)
+    made = registry.get("greet")
+    assert isinstance(made, Greet)
+    assert made.services.get(Workspace) is other
+
+
+@pytest.mark.requirement("S2-14")
+@pytest.mark.parametrize("services", [SERVICES, ToolRegistry().services])
+def test_a_service_that_the_session_lacks_is_named(services: Services) -> None:
+    with pytest.raises(LookupError, match="no Greet"):
+        services.get(Greet)
+
+
+@pytest.mark.requirement("S2-15", "S2-14")
+def test_a_name_is_found_or_there_is_none() -> None:
+    registry = filled(tool("lint"))
+    found = registry.get("lint")
+    assert found is not None
+    assert found.descriptor.name == "lint"
+    assert registry.get("fmt") is None
+
+
+@pytest.mark.requirement("S2-38")
+def test_a_name_that_is_taken_is_refused() -> None:
+    registry = filled(tool("greet"))
+    with pytest.raises(ToolNameTakenError, match="greet"):
+        registry.register_type(Greet)
+
+
+QUERIED = (
+    tool("read_config"),
+    tool("deploy"),
+    tool("shell"),
+)
+DESCRIBED = (
+    named("read_config", categories=["file"], tags=["safe", "config"], source=ToolSource.IDE),
+    named("deploy", title="Ship It", categories=["ops"], tags=["config"],
+          details=ToolMetadata(required_capabilities=Capability.NETWORK | Capability.TERMINAL)),
+    named("shell", categories=["ops"], details=ToolMetadata(required_capabilities=Capability.TERMINAL)),
+)  # fmt: skip
+
+
+@pytest.mark.requirement("S2-16", "S2-23", "S2-40", "S2-41")
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ({}, ["read_config", "deploy", "shell"]),
+        ({"category": "ops"}, ["deploy", "shell"]),
+        ({"tags": ["config"]}, ["read_config", "deploy"]),
+        ({"tags": ["config", "safe"]}, ["read_config"]),
+        ({"capabilities": Capability.TERMINAL}, ["deploy", "shell"]),
+        ({"capabilities": Capability.TERMINAL | Capability.NETWORK}, ["deploy"]),
+        ({"source": ToolSource.IDE}, ["read_config"]),
+        ({"enabled": True}, ["read_config", "deploy"]),
+        ({"enabled": False}, ["shell"]),
+        ({"text": "ship IT"}, ["deploy"]),
+        ({"text": "it ship does"}, ["deploy"]),
+        ({"text": "nothing like it"}, []),
+        ({"category": "ops", "tags": ["config"], "text": "deploy", "enabled": True}, ["deploy"]),
+        ({"category": "ops", "source": ToolSource.IDE}, []),
+    ],
+)
+def test_what_a_query_asks_for_holds_all_at_once(query: dict[str, Any], names: list[str]) -> None:
+    registry = filled(*(evolve(made, tool=said) for made, said in zip(QUERIED, DESCRIBED, strict=True)))
+    registry.set_enabled("shell", enabled=False)
+    assert [found.name for found in registry.query(**query)] == names
+
+
+@pytest.mark.requirement("S2-17", "S2-78")
+def test_a_tool_switched_off_is_offered_no_more_until_it_is_switched_on() -> None:
+    registry = filled(tool("lint"), tool("fmt"))
+    assert registry.set_enabled("lint", enabled=False)
+    assert registry.catalog().names == ("fmt",)
+    assert not registry.is_enabled("lint")
+    assert registry.set_enabled("lint", enabled=True)
+    assert registry.catalog().names == ("lint", "fmt")
+    assert not registry.set_enabled("unheard_of", enabled=False)
+
+
+@pytest.mark.requirement("S2-17")
+@pytest.mark.anyio
+async def test_the_next_model_request_does_not_see_a_disabled_tool_and_calling_it_says_so() -> None:
+    lint = tool("lint")
+    bench = await desk_of([lint])
+    turn = bench.turn()
+    assert (await turn.offered()).names == ("lint",)
+    assert bench.toolbox.registry.set_enabled("lint", enabled=False)
+    assert (await turn.offered()).names == ()
+    result = await turn.call(call("lint"))
+    assert (result.code, lint.ran) == (ToolDisabledError.code, [])
+    with pytest.raises(ToolDisabledError):
+        bench.toolbox.find("lint")
+    with pytest.raises(UnknownToolError):
+        bench.toolbox.find("fmt")
+
+
+@pytest.mark.requirement("S2-12", "S2-02")
+@pytest.mark.anyio
+async def test_a_registered_type_is_called_through_the_desk_like_any_other() -> None:
+    bench = await desk_of([])
+    bench.toolbox.registry.register_type(Greet, word="Hi")
+    assert (await bench.turn().offered()).names == ("greet",)
+    assert [(await bench.turn().call(call("greet"))).text for _ in range(2)] == ["Hi, /project", "Hi, /project"]
+    assert len(Greet.made) == 1
+
+
+@pytest.mark.requirement("S2-18", "S2-19")
+def test_registration_and_removal_are_told_exactly_once_to_each_subscriber() -> None:
+    registry = ToolRegistry(SERVICES)
+    one, two = heard(registry), heard(registry)
+    registry.register_type(Greet)
+    assert registry.unregister("greet")
+    assert not registry.unregister("greet")
+    assert one == two == [ToolRegistered(Greet.DESCRIPTOR), ToolUnregistered(Greet.DESCRIPTOR)]
+
+
+def test_who_left_hears_no_more() -> None:
+    registry = ToolRegistry(SERVICES)
+    events: list[RegistryEvent] = []
+    leave = registry.subscribe(events.append)
+    leave()
+    leave()
+    registry.register_type(Greet)
+    assert events == []
+
+
+@pytest.mark.requirement("S2-18", "S2-19")
+def test_a_new_catalogue_tells_what_came_and_went_and_nothing_of_what_stayed() -> None:
+    registry = filled(tool("lint"), tool("fmt"), tool("check"))
+    events = heard(registry)
+    changed = evolve(tool("fmt"), tool=named("fmt"))
+    registry.offer([tool("new"), changed, tool("lint")])
+    assert [(type(event).__name__, event.tool.name) for event in events] == [
+        ("ToolUnregistered", "fmt"), ("ToolUnregistered", "check"),
+        ("ToolRegistered", "new"), ("ToolRegistered", "fmt"),
+    ]  # fmt: skip
+    assert registry.catalog().names == ("new", "fmt", "lint")
+
+
+def test_what_was_registered_by_itself_and_what_was_switched_off_outlive_a_new_catalogue() -> None:
+    registry = filled(tool("lint"))
+    registry.register_type(Greet)
+    registry.set_enabled("lint", enabled=False)
+    registry.offer([tool("lint"), tool("fmt"), tool("fmt", asks=True), tool("greet", asks=True)])
+    assert registry.catalog().names == ("fmt", "greet")
+    greet, fmt = registry.get("greet"), registry.get("fmt")
+    assert isinstance(greet, Greet)
+    assert fmt is not None
+    assert fmt.descriptor.kind.value == "read", "of two with one name the first wins"
+
+
+def test_the_catalogue_is_the_same_object_until_something_changes() -> None:
+    registry = filled(tool("lint"))
+    assert registry.catalog() is registry.catalog()
+    before = registry.catalog()
+    registry.register_type(Greet)
+    assert registry.catalog() is not before
+
+
+@pytest.mark.requirement("S2-42", "S2-52", "S2-53")
+def test_a_tool_that_cannot_work_here_is_left_out_with_a_reason_until_it_can() -> None:
+    registry = ToolRegistry(SERVICES, Surroundings(Capability.READ_FILES, "linux", lambda name: name == "git"))
+    events = heard(registry)
+    needs = ToolMetadata(required_capabilities=Capability.TERMINAL)
+    shell = evolve(tool("shell"), tool=named("shell", details=needs))
+    mac = evolve(tool("mac"), tool=named("mac", details=ToolMetadata(platforms=["darwin"])))
+    git = evolve(tool("git"), tool=named("git", details=ToolMetadata(dependencies=["git"])))
+    registry.offer([shell, mac, git])
+    assert registry.catalog().names == ("git",)
+    assert {left.tool.name: left.reason for left in registry.left_out} == {
+        "shell": "this session does not offer running commands", "mac": "it works on macOS only; this is Linux",
+    }  # fmt: skip
+    assert [event.tool.name for event in events] == ["git"]
+    assert not registry.register(named("other", details=needs), lambda _: shell)
+    registry.offer([git])
+    assert [left.tool.name for left in registry.left_out] == []
+
+
+@pytest.mark.requirement("S2-23")
+def test_the_figures_count_what_is_there() -> None:
+    registry = filled(*(evolve(made, tool=said) for made, said in zip(QUERIED, DESCRIBED, strict=True)))
+    registry.set_enabled("shell", enabled=False)
+    found = registry.statistics
+    assert (found.registered, found.enabled, found.disabled, found.left_out) == (3, 2, 1, 0)
+    assert found.by_source == {"ide": 1, "built-in": 2}
+    assert found.by_category == {"file": 1, "ops": 2}
+
+
+@pytest.mark.requirement("S2-20")
+@pytest.mark.anyio
+async def test_two_sessions_share_no_registry() -> None:
+    one, two = await desk_of([tool("lint")]), await desk_of([tool("lint")])
+    one.toolbox.registry.set_enabled("lint", enabled=False)
+    assert (await two.turn().offered()).names == ("lint",)
+    assert isinstance(one.toolbox, Toolbox)

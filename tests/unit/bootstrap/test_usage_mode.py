@@ -1,0 +1,142 @@
+"""`punie usage`, less what tests/e2e/test_usage.py shows: spans of time, and what is said where nothing can be done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from punie.bootstrap.state import database_file, state_dir
+from punie.bootstrap.usage_mode import local_day, parse_since, run_disable, run_usage
+from punie.cli import main
+
+pytestmark = pytest.mark.requirement("S0-50", "INTERFACES-1")
+
+NOW = 1_795_307_353.0
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PUNIE_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("PUNIE_CONFIG", raising=False)
+    monkeypatch.delenv("PUNIE_STATE_DIR", raising=False)
+    return tmp_path / "home"
+
+
+def usage(**changes: object) -> int:
+    given: dict[str, object] = {
+        "since": None, "session": None, "by": "tool", "form": None, "cwd": ".", "disable": (), **changes,
+    }  # fmt: skip
+    return run_usage(**given)  # type: ignore[arg-type]
+
+
+# ----------------------------------------------------------------------------------------------------------------- time
+
+
+@pytest.fixture(params=["UTC", "America/New_York", "Asia/Kathmandu"])
+def zone(request: pytest.FixtureRequest) -> Iterator[str]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", request.param)
+        time.tzset()
+        yield request.param
+    time.tzset()
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("7d", 7 * 86_400), ("12h", 43_200), ("0h", 0), ("365d", 365 * 86_400)])
+def test_a_span_goes_back_from_now(text: str, seconds: float):
+    assert parse_since(text, NOW) == NOW - seconds
+
+
+def test_a_date_begins_at_local_midnight(zone: str):
+    begin = parse_since("2026-11-01", NOW)
+    assert time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(begin)) == "2026-11-01 00:00:00"
+    assert (begin == datetime(2026, 11, 1, tzinfo=UTC).timestamp()) == (zone == "UTC")
+
+
+def test_a_day_ends_at_local_midnight(zone: str):
+    midnight = parse_since("2026-11-01", NOW)
+    assert (local_day(midnight - 0.5), local_day(midnight)) == ("2026-10-31", "2026-11-01")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "7", "d", "-7d", "7 d", "7w", "1.5d", "yesterday", "2026-13-01", "999999d", "٣d\u202e"]
+)
+def test_anything_else_is_refused_with_the_forms_there_are(text: str, capsys: pytest.CaptureFixture[str]):
+    assert usage(since=text) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "write 7d, 12h or a date such as 2026-11-01" in said.err
+    assert "\u202e" not in said.err
+
+
+# -------------------------------------------------------------------------------------------------- what cannot be done
+
+
+def test_a_directory_that_is_not_there_is_named(home: Path, capsys: pytest.CaptureFixture[str]):
+    assert usage(cwd=str(home / "nowhere")) == 2
+    assert "nowhere is not a directory" in capsys.readouterr().err
+
+
+def test_settings_that_cannot_be_read_are_named(home: Path, capsys: pytest.CaptureFixture[str]):
+    home.mkdir()
+    (home / "config.toml").write_text("[tools\n", "utf-8")
+    assert usage() == 2
+    said = capsys.readouterr()
+    assert "config.toml" in said.err
+    assert said.out == ""
+
+
+@pytest.mark.parametrize("name", ["no tool", "", "a" * 65, "x\x1b[2J"])
+def test_what_is_no_tool_name_disables_nothing(home: Path, name: str, capsys: pytest.CaptureFixture[str]):
+    assert usage(disable=["git_log", name]) == 2
+    said = capsys.readouterr().err
+    assert "is no tool name. Nothing was changed." in said
+    assert "\x1b" not in said
+    assert not home.exists()
+
+
+def test_a_broken_settings_file_is_left_alone_and_named(home: Path, capsys: pytest.CaptureFixture[str]):
+    home.mkdir()
+    (home / "config.toml").write_text("[tools\n", "utf-8")
+    assert usage(disable=["git_log"]) == 2
+    assert "Nothing was changed." in capsys.readouterr().err
+    assert (home / "config.toml").read_text("utf-8") == "[tools\n"
+
+
+def test_disabling_twice_says_so_and_changes_nothing(home: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["usage", "--disable", "git_log", "git_diff"]) == 0
+    assert "from the next session on" in capsys.readouterr().out
+    written = (home / "config.toml").read_bytes()
+    assert main(["usage", "--disable", "git_log"]) == 0
+    assert "disabled already" in capsys.readouterr().out
+    assert (home / "config.toml").read_bytes() == written
+    assert [path.name for path in home.iterdir()] == ["config.toml"]
+
+
+def test_a_variable_that_stands_above_the_file_is_mentioned(home: Path, capsys: pytest.CaptureFixture[str]):
+    assert run_disable({"PUNIE_HOME": str(home), "PUNIE_TOOLS_DISABLED": "x"}, ["git_log"]) == 0
+    assert "PUNIE_TOOLS_DISABLED is set" in capsys.readouterr().err
+
+
+def test_csv_and_json_at_once_is_wrong_usage(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as ended:
+        main(["usage", "--csv", "--json"])
+    assert ended.value.code == 2
+    assert "not allowed with" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------------------------------------------------------- state
+
+
+@pytest.mark.requirement("INTERFACES-4")
+def test_the_state_has_one_place_and_variables_move_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    assert state_dir({"PUNIE_STATE_DIR": "/a", "PUNIE_HOME": "/b"}) == Path("/a")
+    assert state_dir({"PUNIE_HOME": "/b"}) == Path("/b/state")
+    assert database_file({"PUNIE_STATE_DIR": "", "PUNIE_HOME": "/b"}) == Path("/b/state/punie.db")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert state_dir({}).is_relative_to(tmp_path)
+    assert state_dir({}).name == "punie"

@@ -1,0 +1,183 @@
+"""What a tool says of itself, where it can work, and the small forms in which tools and results travel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from punie.domain.availability import Surroundings, capabilities_of, why_unavailable
+from punie.domain.catalog import ToolCatalog
+from punie.domain.content import Diff
+from punie.domain.definition import encode_definition, encode_result, estimated_tokens
+from punie.domain.discovery import ClientCapabilities, LocalTools
+from punie.domain.metadata import Capability, Permission, ToolExample, ToolMetadata
+from punie.domain.permission import grant_scope
+from punie.domain.policy import Facts, Verdict, decide
+from punie.domain.tool import ToolDescriptor, ToolResult, ToolSource
+
+BARE = Surroundings(Capability.NONE, "linux", lambda _: False)
+
+
+def tool(name: str = "deploy", *, kind: str = "read", source: ToolSource = ToolSource.PLUG_IN, **details: Any):
+    return ToolDescriptor(name, kind, "Does it.", source=source, details=ToolMetadata(**details))
+
+
+@pytest.mark.requirement("S2-39", "S2-45", "S2-46", "S2-47", "S2-49", "S2-51")
+def test_everything_a_tool_says_of_itself_is_kept_and_optional() -> None:
+    example = ToolExample({"target": "staging"}, "to staging")
+    said = tool(
+        version="1.2", author="Ann", help_url="https://example.org/help", examples=[example], deprecated=True,
+        experimental=True, estimated_time_ms=1500, max_input_bytes=100,
+    )  # fmt: skip
+    with_output = evolve(said, output_schema={"type": "object"})
+    details = with_output.details
+    assert (details.version, details.author, details.help_url) == ("1.2", "Ann", "https://example.org/help")
+    assert details.examples == (example,)
+    assert dict(details.examples[0].arguments) == {"target": "staging"}
+    assert (details.deprecated, details.experimental) == (True, True)
+    assert (details.estimated_time_ms, details.max_input_bytes) == (1500, 100)
+    assert with_output.output_schema == {"type": "object"}
+    silent = ToolDescriptor("x").details
+    assert (silent.version, silent.author, silent.help_url, silent.examples) == (None, None, None, ())
+    assert (silent.deprecated, silent.experimental, silent.requires_confirmation) == (False, False, False)
+
+
+@pytest.mark.requirement("S2-38")
+def test_a_name_is_required_and_unique_in_a_catalogue() -> None:
+    with pytest.raises(ValueError, match="not a tool name"):
+        ToolDescriptor("")
+    first, second = ToolDescriptor("a", description="one"), ToolDescriptor("a", description="two")
+    assert ToolCatalog((first, second)).tools == (first,)
+
+
+@pytest.mark.requirement("S2-54")
+def test_keys_that_we_do_not_know_are_kept() -> None:
+    assert ToolDescriptor("a", metadata={"vendor": {"x": [1]}}).metadata == {"vendor": {"x": (1,)}}
+
+
+@pytest.mark.requirement("S2-42", "S2-52", "S2-53")
+@pytest.mark.parametrize(
+    ("details", "reason"),
+    [
+        ({"required_capabilities": Capability.TERMINAL}, "this session does not offer running commands"),
+        (
+            {"required_capabilities": Capability.READ_FILES | Capability.GIT},
+            "this session does not offer reading files or git",
+        ),
+        ({"platforms": ["darwin", "win32"]}, "it works on macOS or Windows only; this is Linux"),
+        ({"dependencies": ["docker"]}, "the program docker is not installed"),
+        (
+            {"dependencies": ["docker", "python:numpy"]},
+            "the program docker and the Python module numpy are not installed",
+        ),
+    ],
+)
+def test_a_tool_that_cannot_work_here_has_a_reason_a_person_can_read(details: dict[str, Any], reason: str) -> None:
+    assert why_unavailable(tool(**details), BARE) == reason
+    assert why_unavailable(tool(**details), Surroundings()) is None
+
+
+@pytest.mark.requirement("S2-52")
+def test_a_tool_for_this_platform_or_for_all_is_available() -> None:
+    assert why_unavailable(tool(platforms=["linux"]), BARE) is None
+    assert why_unavailable(tool(), BARE) is None
+
+
+@pytest.mark.requirement("S2-42")
+@pytest.mark.parametrize(
+    ("client", "local", "offered"),
+    [
+        (ClientCapabilities(), LocalTools.AUTO, ~Capability.NONE),
+        (ClientCapabilities(terminal=True), LocalTools.ALWAYS, ~Capability.NONE),
+        (ClientCapabilities(), LocalTools.NEVER, Capability.NETWORK),
+        (ClientCapabilities(read_text_file=True), LocalTools.AUTO, Capability.NETWORK | Capability.READ_FILES),
+        (
+            ClientCapabilities(write_text_file=True, terminal=True), LocalTools.NEVER,
+            Capability.NETWORK | Capability.WRITE_FILES | Capability.TERMINAL,
+        ),
+    ],
+)  # fmt: skip
+def test_a_session_offers_what_the_client_lends_and_this_machine_may_serve(
+    client: ClientCapabilities, local: LocalTools, offered: Capability
+) -> None:
+    assert capabilities_of(client, local) == offered
+
+
+# --- permission --------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S2-48")
+@pytest.mark.parametrize("source", list(ToolSource))
+def test_a_tool_that_wants_confirmation_is_asked_about_each_time_whoever_serves_it(source: ToolSource) -> None:
+    asks = tool("read_file", requires_confirmation=True, source=source)
+    assert decide(asks, Facts()).verdict is Verdict.ASK
+    assert grant_scope(asks, {}, Facts(), "/project") is None, "no grant can spare the question"
+
+
+@pytest.mark.requirement("S2-43")
+@pytest.mark.parametrize("source", [ToolSource.IDE, ToolSource.PLUG_IN])
+def test_what_a_strangers_tool_needs_leave_for_decides_with_its_kind(source: ToolSource) -> None:
+    reads = Permission.READ
+    assert decide(tool(required_permissions=reads, source=source), Facts()).verdict is Verdict.ALLOW
+    for more in (Permission.WRITE, Permission.EXECUTE, Permission.NETWORK):
+        assert decide(tool(required_permissions=reads | more, source=source), Facts()).verdict is Verdict.ASK
+
+
+def test_a_plug_ins_tool_runs_unasked_only_if_it_only_looks() -> None:
+    assert decide(tool(kind="search"), Facts()).verdict is Verdict.ALLOW
+    assert decide(tool(kind="edit"), Facts()).verdict is Verdict.ASK
+    destroys = evolve(tool(), annotations={"destructiveHint": True})
+    assert decide(destroys, Facts()).verdict is Verdict.ASK
+    assert decide(evolve(tool(), requires_permission=True), Facts()).verdict is Verdict.ASK
+
+
+# --- results and wire forms --------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S2-68", "S2-69")
+def test_a_success_has_its_six_fields_and_no_error() -> None:
+    result = evolve(ToolResult.success("two", structured={"n": 2}, metadata={"cached": True}), duration_ms=1.5)
+    assert result.is_successful
+    assert (result.data, result.message, result.error_message) == ({"n": 2}, "two", None)
+    assert (result.metadata, result.duration_ms) == ({"cached": True}, 1.5)
+    assert ToolResult.success("plain").data == "plain"
+
+
+@pytest.mark.requirement("S2-68", "S2-69")
+@pytest.mark.parametrize(
+    "result", [ToolResult.failure("", metadata={"a": 1}), ToolResult.denied("no"), ToolResult.cancelled()]
+)
+def test_whatever_did_not_succeed_has_an_error_that_says_something(result: ToolResult) -> None:
+    assert not result.is_successful
+    assert result.error_message
+    assert result.message == result.error_message
+    assert result.duration_ms is None
+
+
+@pytest.mark.requirement("S2-69")
+def test_a_failure_keeps_its_metadata() -> None:
+    assert ToolResult.failure("broken", metadata={"line": 3}).metadata == {"line": 3}
+
+
+@pytest.mark.requirement("S2-75", "S2-76", "S2-79")
+def test_a_definition_on_the_wire_is_name_description_and_schema_and_nothing_else() -> None:
+    full = ToolDescriptor("run_tests", "execute", "Run the tests.", [], title="Run Tests", tags=["ci"])
+    assert encode_definition(full) == {
+        "name": "run_tests", "description": "Run the tests.", "inputSchema": {"type": "object", "properties": {}},
+    }  # fmt: skip
+    assert list(encode_definition(full)) == ["name", "description", "inputSchema"]
+
+
+@pytest.mark.requirement("S2-77")
+def test_failure_maps_to_the_wires_error_flag_and_message() -> None:
+    assert encode_result(ToolResult.failure("broken")) == {"result": "broken", "isError": True, "error": "broken"}
+    shown = ToolResult.success("done", content=(Diff("/a", None, "b"),), structured=[1])
+    assert encode_result(shown) == {"result": [1], "isError": False}
+
+
+def test_the_estimate_of_tokens_grows_with_what_a_tool_says() -> None:
+    short, long = ToolDescriptor("a", description="x"), ToolDescriptor("a", description="x" * 401)
+    assert estimated_tokens(long) - estimated_tokens(short) == 100
+    assert estimated_tokens(short) > 0
