@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.plug_in_site import install, python_path
+
 HEAVY = {
     "pydantic", "pydantic_core", "pydantic_ai", "mcp", "acp", "dependency_injector", "jsonschema_rs", "jsonschema",
     "openai", "httpx", "httpx2", "dulwich", "apsw", "tomlkit", "platformdirs", "pathspec", "trio", "importlib.metadata",
@@ -33,12 +35,14 @@ def unmeasured() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
 
 
-def imported_before_the_answer(model: str, stderr: Path) -> set[str]:
+def imported_before_the_answer(model: str, stderr: Path, **more: str) -> set[str]:
     """Start the agent under -X importtime, ask `initialize`, and list what it had imported when the answer arrived."""
     command = [sys.executable, "-X", "importtime", "-m", "punie", "acp", "--model", model]
     with (
         stderr.open("wb") as log,
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=unmeasured()) as agent,
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=unmeasured() | more
+        ) as agent,
     ):
         assert agent.stdin is not None
         assert agent.stdout is not None
@@ -60,6 +64,17 @@ def test_nothing_heavy_is_imported_before_initialize_is_answered(tmp_path: Path)
     modules = imported_before_the_answer("direct", tmp_path / "stderr")
     assert "punie.cli" in modules, "the list of imports was read"
     assert heavy_ones(modules) == set()
+
+
+@pytest.mark.requirement("INTERFACES-6")
+def test_plug_ins_are_looked_up_behind_the_answer(tmp_path: Path) -> None:
+    """Without a session nobody needs them: the warm-up finds them meanwhile, and says what is broken."""
+    source = "raise RuntimeError('out of order')"
+    install(tmp_path / "site", "broken_plug", source, {"punie.tool_providers": {"broken": "broken_plug:Tools"}})
+    path = python_path(tmp_path / "site", os.environ.get("PYTHONPATH"))
+    modules = imported_before_the_answer("direct", tmp_path / "stderr", PYTHONPATH=path)
+    assert "punie.cli" in modules, "the list of imports was read"
+    assert {"broken_plug", "importlib.metadata", "punie.bootstrap.plugins"} & modules == set()
 
 
 def test_a_heavy_import_is_seen() -> None:

@@ -35,6 +35,43 @@ def test_the_discovery_example_shows_queries_and_the_toolset_that_was_built(tmp_
     assert "The agent used list_symbols and said: I found: shop.py:1: function total" in done.stdout
 
 
+@pytest.mark.requirement("S2-86", "S2-87")
+def test_the_provider_example_answers_ping_and_echo_and_refuses_what_does_not_fit(tmp_path: Path) -> None:
+    done = run(EXAMPLES / "echo_tools.py", tmp_path)
+    lines = done.stdout.splitlines()
+    assert lines[0] == "ping {}: succeeded: pong"
+    assert lines[1] == "echo {'text': 'Hello!'}: succeeded: Hello!"
+    assert lines[2].startswith("echo {'text': 5}: failed: Invalid arguments for echo: text:")
+    assert lines[3].startswith("echo {}: failed: ")
+
+
+def test_the_tool_example_counts_and_is_kept_inside_its_directory(tmp_path: Path) -> None:
+    lines = run(EXAMPLES / "counting_tool.py", tmp_path).stdout.splitlines()
+    length = len((EXAMPLES / "counting_tool.py").read_text("utf-8").splitlines())
+    assert lines[0].startswith(f"counting_tool.py: succeeded: {length} lines, ")
+    assert lines[1].startswith("no-such-file.txt: failed: ")
+    assert lines[2].startswith("../pyproject.toml: denied: ")
+
+
+def test_the_broker_example_lets_files_be_written_in_the_evening_only(tmp_path: Path) -> None:
+    lines = run(EXAMPLES / "evening_broker.py", tmp_path).stdout.splitlines()
+    assert lines[0].startswith("noon: write_file: denied: ")
+    assert lines[2] == "evening: write_file: succeeded: Successfully wrote to diary.txt"
+    assert lines[3].startswith("evening: run_command: denied: ")
+
+
+def test_the_engine_example_finds_rhymes_with_a_tool_of_the_session(tmp_path: Path) -> None:
+    done = run(EXAMPLES / "rhyming_engine.py", tmp_path)
+    assert done.stdout.splitlines() == ["hat: cat", "house: mouse", "orange: no rhyme"]
+    assert done.stderr.count("Reading words.txt") == 3
+
+
+@pytest.mark.requirement("INTERFACES-6")
+@pytest.mark.parametrize("name", ["echo_tools", "counting_tool", "evening_broker", "rhyming_engine"])
+def test_what_extends_punie_is_shown_in_less_than_60_lines(name: str) -> None:
+    assert len((EXAMPLES / f"{name}.py").read_text("utf-8").splitlines()) < 60
+
+
 @pytest.mark.parametrize("example", PROGRAMS, ids=lambda path: path.stem)
 def test_an_example_runs_to_its_end(example: Path, tmp_path: Path) -> None:
     done = run(example, tmp_path)

@@ -142,7 +142,7 @@ async def test_the_default_tier(spawn_sdk: SpawnSdk, project: Path):
     async with spawn_sdk([TOOLS], caps=capabilities()) as ide:
         turn = await ide.prompt(await ide.start(project))
         assert turn.names[:7] == STATIC
-        assert len(turn.names) == 15
+        assert len(turn.names) == 18
 
 
 @pytest.mark.requirement("S0-22")

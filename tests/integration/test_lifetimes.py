@@ -17,6 +17,7 @@ from attrs import define
 from punie.application.agent import PunieAgent
 from punie.application.live_session import LiveSession
 from punie.bootstrap.lifespan import Process
+from punie.bootstrap.plugins import PlugIns
 from punie.bootstrap.warm_up import WarmUp
 from punie.domain.content import Prompt
 from punie.domain.discovery import ClientCapabilities
@@ -171,14 +172,14 @@ class Boxes:
     box: Box
 
     def session(self, **values: object) -> Box:
-        assert {"session_id", "spec", "peer", "settings", "engine"} == set(values)
+        assert {"session_id", "spec", "peer", "settings", "engine", "plug_ins"} == set(values)
         return self.box
 
 
 def with_resources(process: Process, *fails: bool) -> list[str]:
     log: list[str] = []
     boxes = Boxes(Box([Resource(f"r{number}", log, bad) for number, bad in enumerate(fails, 1)]))
-    process.warm_up = WarmUp({"container": lambda: boxes})
+    process.warm_up = WarmUp({"container": lambda: boxes, "plug-ins": PlugIns})
     return log
 
 
@@ -203,6 +204,7 @@ async def test_resources_are_entered_in_order_and_left_in_reverse(process: Proce
 async def test_this_machines_terminals_are_entered_before_the_session_that_uses_them(
     process: Process, tmp_path: Path
 ) -> None:
+    from punie.adapters.local.output_store import LocalOutputStore
     from punie.adapters.local.terminals import LocalTerminals
     from punie.bootstrap.container import SessionContainer
 
@@ -210,8 +212,9 @@ async def test_this_machines_terminals_are_entered_before_the_session_that_uses_
     settings = process.settings(str(tmp_path))
     box: SessionContainer = container.session(
         session_id="s", spec=SessionSpec(str(tmp_path)), peer=peer(), settings=settings,
-        engine=process.engines.get(settings.model),
+        engine=process.engines.get(settings.model), plug_ins=PlugIns(),
     )  # fmt: skip
-    terminals, session = box.lifecycle()
+    terminals, outputs, session = box.lifecycle()
     assert isinstance(terminals, LocalTerminals)
+    assert isinstance(outputs, LocalOutputStore)
     assert session is box.session()

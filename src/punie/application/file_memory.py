@@ -10,7 +10,10 @@ import difflib
 import hashlib
 import itertools
 from collections import OrderedDict
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 
+import anyio
 from attrs import define, field, frozen
 
 from punie.domain.errors import FileChangedError
@@ -40,6 +43,13 @@ class _Part:
         stop = None if self.count is None else self.first + self.count
         return "".join(itertools.islice(_lines(text), self.first, stop))
 
+    def digest(self, text: str) -> bytes:
+        """Of these lines' text, whatever ends the lines; of a part also whether or not the last one is ended."""
+        plain = text.replace("\r\n", "\n")
+        if self.first or self.count is not None:
+            plain = plain.removesuffix("\n")
+        return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).digest()
+
 
 WHOLE = _Part()
 
@@ -57,6 +67,7 @@ class FileMemory:
 
     _seen: OrderedDict[str, _Seen] = field(factory=OrderedDict, init=False)
     _chars: int = field(default=0, init=False)
+    _held: dict[str, tuple[anyio.Lock, int]] = field(factory=dict, init=False)
 
     def remember(self, path: str, text: str) -> None:
         """The session read all of the file, or wrote it."""
@@ -67,6 +78,19 @@ class FileMemory:
         known = self._seen.get(path)
         if known is None or known.part != WHOLE:
             self._keep(path, _Part((line_1based or 1) - 1, limit_lines), text)
+
+    @asynccontextmanager
+    async def alone(self, path: str) -> AsyncGenerator[None]:
+        """Hold a file while it is compared and written, so that of two calls the second sees what the first wrote."""
+        lock, users = self._held.get(path, (anyio.Lock(), 0))
+        self._held[path] = (lock, users + 1)
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, users = self._held.pop(path)
+            if users > 1:
+                self._held[path] = (lock, users - 1)
 
     def check(self, path: str, now: str | None) -> None:
         """Raise `FileChangedError` where the file is not what the session knows; `now` is None where it is not there.
@@ -81,13 +105,14 @@ class FileMemory:
             raise FileChangedError(path, "It cannot be read any more; it may have been deleted. Nothing was written; "
                                    "write it again if it is to be made anew.")  # fmt: skip
         part = known.part.of(now)
-        if _digest(part) != known.digest:
+        # A client may leave out the last line's end, or give the whole file where a part was asked for.
+        if known.digest not in {known.part.digest(part), known.part.digest(now)}:
             raise FileChangedError(path, _since(path, known.text, part, known.part.first))
 
     def _keep(self, path: str, part: _Part, text: str) -> None:
         self._forget(path)
         kept = text if len(text) <= TEXT_LIMIT_CHARS else None
-        self._seen[path] = _Seen(part, _digest(text), kept)
+        self._seen[path] = _Seen(part, part.digest(text), kept)
         self._chars += len(kept or "")
         while self._chars > ALL_TEXTS_LIMIT_CHARS or len(self._seen) > PATH_LIMIT:
             self._drop_oldest()
@@ -143,7 +168,3 @@ def _diff(path: str, before: str, now: str, first: int) -> str:
 def _lines(text: str) -> list[str]:
     *whole, rest = text.split("\n")
     return [f"{line}\n" for line in whole] + ([rest] if rest else [])
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(text.replace("\r\n", "\n").encode("utf-8", "surrogatepass")).digest()

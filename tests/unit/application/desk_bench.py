@@ -13,8 +13,8 @@ from punie.adapters.local.path_guard import LocalPathGuard
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.adapters.storage.memory import MemoryUsageLedger
 from punie.application.discover_tools import DiscoverTools
-from punie.application.session_tool import CallContext, PreparedCall, SessionTool, text_argument
 from punie.application.session_desk import ToolDesk
+from punie.application.session_tool import CallContext, PreparedCall, SessionTool, text_argument
 from punie.application.tool_desk import TurnDesk
 from punie.application.toolbox import Toolbox
 from punie.domain.content import Diff

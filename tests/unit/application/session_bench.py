@@ -17,8 +17,8 @@ from punie.application.assemble_tools import AssembleTools, LocalServices
 from punie.application.discover_tools import DiscoverTools
 from punie.application.instructions import Instructions
 from punie.application.live_session import LiveSession
-from punie.application.terminal_ledger import TerminalLedger
 from punie.application.session_desk import ToolDesk
+from punie.application.terminal_ledger import TerminalLedger
 from punie.application.toolbox import Toolbox
 from punie.application.tools.shell_info import ShellInfo
 from punie.domain.discovery import ClientCapabilities, LocalTools

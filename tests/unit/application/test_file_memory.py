@@ -64,6 +64,15 @@ def test_of_a_part_only_the_part_counts() -> None:
     assert "line 2 of the file" in said
 
 
+def test_a_client_may_cut_the_parts_last_line_end_or_give_the_whole_file() -> None:
+    memory = FileMemory()
+    memory.remember_part(A, "2", 2, 1)
+    assert refusal(memory, "1\n2\n3\n") is None
+    memory.remember_part(A, "1\n2\n3\n", 2, 1)
+    assert refusal(memory, "1\n2\n3\n") is None
+    assert refusal(memory, "1\nzwei\n3\n") is not None
+
+
 def test_a_part_read_later_does_not_excuse_what_else_changed() -> None:
     memory = FileMemory()
     memory.remember(A, "1\n2\n3\n")

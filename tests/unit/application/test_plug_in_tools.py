@@ -73,9 +73,12 @@ async def test_one_that_may_have_effects_is_asked_about_and_its_arguments_are_ch
     schema = {"type": "object", "required": ["to"]}
     server = Server((ToolDescriptor("deploy", "execute", "Ship it.", schema),))
     bench = await bench_of([], plug_ins(ops=server))
-    bench.client.default_outcome = None
     refused = await bench.turn().call(call("deploy"))
     assert refused.code == "invalid_arguments"
+    assert bench.client.questions == []
+    bench.client.queue_permission_cancelled()
+    assert (await bench.turn().call(call("deploy", {"to": "staging"}))).code == "permission_denied"
+    assert [question.tool for question in bench.client.questions] == ["deploy"]
     assert server.calls == []
 
 

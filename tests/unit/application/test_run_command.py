@@ -10,6 +10,7 @@ import pytest
 
 from punie.application import terminal_ledger
 from punie.application.terminal_ledger import TerminalLedger
+from punie.application.tools import commands
 from punie.application.tools.commands import RunCommand
 from punie.domain.content import TerminalView, Text
 from punie.domain.errors import ToolFailedError
@@ -306,3 +307,51 @@ async def test_a_grant_covers_the_same_command_in_the_same_directory_and_no_othe
         assert (await bench.turn().call(call("run_command", other))).outcome is ToolOutcome.DENIED
     assert len(client.questions) == 4
     assert len(client.commands) == 2
+
+
+@pytest.mark.requirement("S2-90")
+async def test_what_a_command_of_this_machine_prints_is_shown_while_it_runs_and_once_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(commands, "LOOK_FIRST_S", 0.001)
+    monkeypatch.setattr(commands, "LOOK_LAST_S", 0.002)
+    monkeypatch.setattr("punie.application.call_card.INTERVAL_S", 0.0)
+    client = Printing(["", "one\n", "one\n", "one\n", "one\ntwo\n"], shows_terminals=False)
+    bench, _ = await bench_of(client)
+    result = await run(bench, {"command": "make"})
+    assert result.text == "one\ntwo\n[exit code 0]"
+    shown = [event.content for event in bench.events if isinstance(event, ToolCallUpdated) and event.content]
+    assert shown[:-1] == [(Text("one\n"),), (Text("one\ntwo\n"),)]
+
+
+@pytest.mark.requirement("S2-90")
+async def test_what_is_shown_while_a_command_runs_is_the_end_of_its_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "LOOK_FIRST_S", 0.001)
+    client = Printing(["x" * 100_000 + "end"], shows_terminals=False)
+    bench, _ = await bench_of(client)
+    await run(bench, {"command": "make"})
+    first = next(event.content for event in bench.events if isinstance(event, ToolCallUpdated) and event.content)
+    (text,) = first
+    assert isinstance(text, Text)
+    assert text.text.endswith("xend")
+    assert len(text.text) == commands.LIVE_TAIL_CHARS
+
+
+class Printing(Steps):
+    """A machine whose program printed so far what the next entry says each time it is looked at; then it ends."""
+
+    def __init__(self, printed: list[str], **how: Any) -> None:
+        super().__init__(**how)
+        self.printed = list(printed)
+        self.last = printed[-1]
+
+    async def wait(self, terminal_id: str) -> ExitStatus:
+        if self.printed:
+            await anyio.sleep_forever()
+        return ExitStatus(0)
+
+    async def output(self, terminal_id: str) -> TerminalOutput:
+        await anyio.lowlevel.checkpoint()
+        if self.printed:
+            return TerminalOutput(self.printed.pop(0))
+        return TerminalOutput(self.last, exit=ExitStatus(0))

@@ -342,3 +342,34 @@ async def test_a_call_that_its_engine_forgot_is_ended_before_the_turn_is() -> No
     updates = [event for event in client.notifications if isinstance(event, ToolCallUpdated)]
     assert updates[-1].status is not None
     assert updates[-1].status.terminal
+
+
+@pytest.mark.requirement("S0-50")
+async def test_every_turn_is_written_down_once_however_it_ended() -> None:
+    async def spends(turn: Turn, tools: ToolDoor, events: EventSink) -> StopReason:
+        await events.emit(UsageChanged(Usage(7, 3)))
+        return StopReason.MAX_TOKENS
+
+    async def fails(turn: Turn, tools: ToolDoor, events: EventSink) -> StopReason:
+        await events.emit(UsageChanged(Usage(5, 0)))
+        raise LIMIT
+
+    bench = SessionBench(engine=PlayedEngine(spends))
+    async with bench.agent() as agent:
+        opened = await bench.opened(agent)
+        await agent.begin_turn(opened.id, PROMPT).run()
+        bench.engine.play = fails
+        with pytest.raises(EngineError):
+            await agent.begin_turn(opened.id, PROMPT).run()
+        turn = agent.begin_turn(opened.id, PROMPT)
+        agent.cancel(opened.id)
+        await turn.run()
+        written = await bench.ledger.turns()
+    assert [(record.stop_reason, record.usage) for record in written] == [
+        ("max_tokens", Usage(7, 3)),
+        ("failed", Usage(5, 0)),
+        ("cancelled", Usage(5, 0)),
+    ]
+    assert [record.turn_id for record in written] == [turn.id for turn in bench.engine.turns]
+    assert {(record.session_id, record.model) for record in written} == {(opened.id, "none")}
+    assert all(record.started_at > 1_700_000_000 for record in written)

@@ -154,3 +154,11 @@ async def test_the_shell_is_described_without_running_anything() -> None:
         "cwd": "/project",
     }  # fmt: skip
     assert (client.commands, client.questions) == ([], [])
+
+
+async def test_a_path_is_committed_as_it_was_named_but_for_steps_up() -> None:
+    repository, client = MadeUpRepository(), FakeClient()
+    client.queue_permission_selected("allow_once")
+    paths = ["src/link", "/project/b", "src/../c"]
+    assert (await use(GitAddCommit(repository), "git_add_commit", client, message="m", paths=paths)).succeeded
+    assert repository.asked == [("commit", "m", ("/project/src/link", "/project/b", "/project/c"))]

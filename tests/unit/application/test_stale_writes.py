@@ -131,3 +131,26 @@ async def test_a_read_of_some_lines_protects_those_lines() -> None:
     await use(bench, "read_file", line=2, limit=1)
     client.files[A] = "one\nzwei\nelse\n"
     assert "+zwei" in (await use(bench, "write_file", content="x")).text
+
+
+async def test_of_two_edits_at_once_none_is_lost_the_second_is_refused_or_sees_the_first() -> None:
+    client = FakeClient(files={A: "one\ntwo\n"})
+    bench = await bench_of(client)
+    for _ in range(2):
+        client.queue_permission_selected("allow_once")
+    gate = client.hold("write_text")
+    turn, results = bench.turn(), list[ToolResult]()
+
+    async def edit(old: str, new: str) -> None:
+        results.append(await turn.call(call("edit_file", {"path": A, "old_text": old, "new_text": new}, new)))
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(edit, "one", "1")
+            tasks.start_soon(edit, "two", "2")
+            await gate.arrived.wait()
+            await anyio.wait_all_tasks_blocked()
+            gate.opened.set()
+    assert sorted(result.code or "" for result in results) == ["", "file_changed"]
+    assert client.files[A] in {"1\ntwo\n", "one\n2\n"}
+    assert len(client.writes) == 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
+import anyio.lowlevel
 import pytest
 from attrs import evolve
 
@@ -31,11 +33,16 @@ from punie.ports.tool_executor import CallProgress
 from punie.ports.workspace import Workspace
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import LOG, call, desk_of, tool
-from tests.unit.application.doubles import MadeUpRepository, MadeUpTree
+from tests.unit.application.doubles import MadeUpChecks, MadeUpRepository, MadeUpTree
 
 CLIENT = FakeClient()
 SERVICES = LocalServices(
-    CLIENT, TerminalLedger(CLIENT, LOG), MadeUpTree(), MadeUpRepository(), ShellInfo("a", "b", "c", "d", "e")
+    CLIENT,
+    TerminalLedger(CLIENT, LOG),
+    MadeUpTree(),
+    MadeUpRepository(),
+    ShellInfo("a", "b", "c", "d", "e"),
+    MadeUpChecks(),
 )
 
 
@@ -226,6 +233,46 @@ async def test_a_registered_type_is_called_through_the_desk_like_any_other() -> 
     assert (await bench.turn().offered()).names == ("greet",)
     assert [(await bench.turn().call(call("greet"))).text for _ in range(2)] == ["Hi, /project", "Hi, /project"]
     assert len(Greet.made) == 1
+
+
+class Waits(TypedTool):
+    """Says where it stands, then waits for a word that never comes."""
+
+    DESCRIPTOR = ToolDescriptor("waits", "think", "Wait.", source=ToolSource.PLUG_IN)
+    seen: list[CallContext] = []  # noqa: RUF012 - emptied by the test
+    ended: list[str] = []  # noqa: RUF012 - as above
+
+    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
+        async def effect(_progress: CallProgress) -> ToolResult:
+            self.seen.append(context)
+            try:
+                await anyio.sleep_forever()
+            finally:
+                self.ended.append(context.call_id)
+            return ToolResult.success("never")
+
+        return PreparedCall(effect)
+
+
+@pytest.mark.requirement("S2-03", "S2-10", "S2-81")
+@pytest.mark.anyio
+async def test_session_directory_time_and_cancellation_reach_a_tool_through_the_one_way_to_run_it() -> None:
+    Waits.seen.clear()
+    Waits.ended.clear()
+    bench = await desk_of([])
+    bench.toolbox.registry.register_type(Waits)
+    turn = bench.turn("turn-7")
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(turn.call, call("waits"))
+            while not Waits.seen:
+                await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+    [context] = Waits.seen
+    assert (context.session_id, context.turn_id, context.cwd) == ("s", "turn-7", "/project")
+    assert context.time_limit_s > 0
+    assert Waits.ended == [context.call_id]
+    assert list(bench.lives) == [context.call_id], "the id under which the client sees the call"
 
 
 @pytest.mark.requirement("S2-18", "S2-19")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import threading
@@ -27,7 +28,10 @@ BATCH_S = 0.1
 """How long the writer gathers before it commits: all that a process loses that is killed."""
 
 FLUSH_LIMIT_S = 1.0
-"""How long a reading, and the end of the process, wait for the writer."""
+"""How long the end of the process waits for the writer."""
+
+READ_LIMIT_S = 10.0
+"""How long a reading waits for what was recorded before it; then it reads what is there."""
 
 KEPT_S = 400 * 24 * 3600.0
 """Records older than that are deleted when a process begins to write: a year can be compared with the one before."""
@@ -51,7 +55,7 @@ class SqliteUsageLedger(UsageLedger):
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
     _writer: threading.Thread | None = field(default=None, init=False)
     _lossy: bool = field(default=False, init=False)
-    _closed: bool = field(default=False, init=False)
+    _last: threading.Event | None = field(default=None, init=False)
 
     def record_call(self, record: CallRecord) -> None:
         self._put(record)
@@ -75,13 +79,14 @@ class SqliteUsageLedger(UsageLedger):
 
     async def aclose(self) -> None:
         """Commit what waits, in bounded time; what is recorded afterwards is lost."""
-        self._closed = True
-        await anyio.to_thread.run_sync(self._flush, abandon_on_cancel=True)
+        if self._last is None:
+            self._last = threading.Event()
+            await anyio.to_thread.run_sync(self._flush, self._last, FLUSH_LIMIT_S, abandon_on_cancel=True)
 
     # ------------------------------------------------------------ recording, in the thread of whoever records
 
     def _put(self, record: CallRecord | TurnRecord) -> None:
-        if self._closed:
+        if self._last is not None:
             return
         if self._writer is None:
             self._writer = threading.Thread(target=self._write_all, name="punie-usage", daemon=True)
@@ -102,7 +107,7 @@ class SqliteUsageLedger(UsageLedger):
             batch += self._next_batch()
             if not self._written(database, batch) and len(batch) < WAITING_RECORDS:
                 continue  # another process writes for long: once more, together with the next batch
-            closing = self._closed
+            closing = self._last is not None and self._last in batch
             if closing and database is not None:
                 database.close()
             for item in batch:
@@ -128,8 +133,7 @@ class SqliteUsageLedger(UsageLedger):
     def _opened(self) -> Database | None:
         try:
             database = open_database(self.path)
-            for table in ("calls", "turns"):
-                database.run(f"DELETE FROM {table} WHERE started_at < ?", (time.time() - KEPT_S,))  # noqa: S608 - our own words
+            _forget(database, time.time() - KEPT_S)
         except UnusableDatabaseError as error:
             self._fail(str(error))
             return None
@@ -166,21 +170,20 @@ class SqliteUsageLedger(UsageLedger):
 
     # ------------------------------------------------------------ reading, in a thread of anyio's
 
-    def _flush(self) -> None:
+    def _flush(self, done: threading.Event, limit_s: float) -> None:
         if self._writer is None or not self._writer.is_alive():
             return
-        done = threading.Event()
         try:
-            self._waiting.put(done, timeout=FLUSH_LIMIT_S)
+            self._waiting.put(done, timeout=limit_s)
         except queue.Full:
             return
-        done.wait(FLUSH_LIMIT_S)
+        done.wait(limit_s)
 
     async def _read(self, table: str, columns: Sequence[str], since: float, session_id: str | None) -> list[Row] | None:
         """The rows asked for, oldest first; None where memory has to answer."""
 
         def work() -> list[Row] | None:
-            self._flush()
+            self._flush(threading.Event(), READ_LIMIT_S)
             if self.trouble is not None:
                 return None
             try:
@@ -199,6 +202,12 @@ def _insert(database: Database, batch: Sequence[_Item]) -> None:
         with database.transaction():
             database.run_many(insert_of("calls", CALL_COLUMNS), calls)
             database.run_many(insert_of("turns", TURN_COLUMNS), turns)
+
+
+def _forget(database: Database, before: float) -> None:
+    with contextlib.suppress(DatabaseBusyError):  # whoever opens it next will do it
+        database.run("DELETE FROM calls WHERE started_at < ?", (before,))
+        database.run("DELETE FROM turns WHERE started_at < ?", (before,))
 
 
 def _select(path: Path, table: str, columns: Sequence[str], since: float, session_id: str | None) -> list[Row]:

@@ -56,9 +56,10 @@ class EditFile(BuiltInTool):
         diff = Diff(path, before, after)
 
         async def effect(_progress: CallProgress) -> ToolResult:
-            require_unchanged(path, before, await text_or_none(self.workspace, path))
-            await self.workspace.write_text(path, after)
-            self.memory.remember(path, after)
+            async with self.memory.alone(path):
+                require_unchanged(path, before, await text_or_none(self.workspace, path))
+                await self.workspace.write_text(path, after)
+                self.memory.remember(path, after)
             return ToolResult.success(
                 f"Successfully edited {text_argument(arguments, 'path')} ({said[1]} {said[0]})",
                 content=(diff,),

@@ -78,10 +78,11 @@ class WriteFile(BuiltInTool):
         diff = Diff(path, old, content)
 
         async def effect(_progress: CallProgress) -> ToolResult:
-            if sees_writes:
-                require_unchanged(path, old, await text_or_none(self.workspace, path))
-            await self.workspace.write_text(path, content)
-            self.memory.remember(path, content)
+            async with self.memory.alone(path):
+                if sees_writes:
+                    require_unchanged(path, old, await text_or_none(self.workspace, path))
+                await self.workspace.write_text(path, content)
+                self.memory.remember(path, content)
             return ToolResult.success(
                 f"Successfully wrote to {text_argument(arguments, 'path')}", content=(diff,), structured={"path": path}
             )

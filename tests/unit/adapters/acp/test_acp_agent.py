@@ -170,7 +170,7 @@ async def test_the_one_way_to_authenticate_needs_nothing() -> None:
         assert client.loads == 0
 
 
-@pytest.mark.requirement("S0-34")
+@pytest.mark.requirement("S0-34", "S2-85")
 async def test_a_new_session_answers_its_id_and_how_discovery_went() -> None:
     async with served().running() as client:
         answer = await client.ask("session/new", cwd="/p", mcpServers=[{"name": "x"}], additionalDirectories=["/q"])

@@ -87,6 +87,18 @@ async def test_after_the_end_nothing_is_recorded_and_no_thread_is_left(file: Pat
                 await anyio.to_thread.run_sync(thread.join)
 
 
+async def test_at_the_end_all_that_waits_is_written_however_many_batches_it_makes(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sqlite, "BATCH_RECORDS", 10)
+    monkeypatch.setattr(sqlite, "FLUSH_LIMIT_S", 30.0)
+    ledger = SqliteUsageLedger(file, LOG)
+    for number in range(500):
+        ledger.record_call(a_call(number))
+    await ledger.aclose()
+    assert len(await SqliteUsageLedger(file, LOG).calls()) == 500
+
+
 async def test_a_batch_is_committed_though_nobody_asks(file: Path):
     ledger = SqliteUsageLedger(file, LOG)
     ledger.record_call(a_call())

@@ -1,0 +1,135 @@
+"""What the tool desk itself costs a call: every stage, a tool that does nothing, and a client that takes no time."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+from attrs import define, frozen
+
+from punie.adapters.local.clock import LocalClock
+from punie.adapters.local.output_store import LocalOutputStore
+from punie.adapters.local.path_guard import LocalPathGuard
+from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
+from punie.adapters.storage.memory import MemoryUsageLedger
+from punie.application.discover_tools import DiscoverTools
+from punie.application.session_desk import ToolDesk
+from punie.application.session_tool import CallContext, PreparedCall, SessionTool
+from punie.application.tool_desk import TurnDesk
+from punie.application.toolbox import Toolbox
+from punie.domain.discovery import ClientCapabilities, LocalTools
+from punie.domain.events import SessionEvent
+from punie.domain.json_value import JsonObject
+from punie.domain.limits import Limits
+from punie.domain.permission import Dismissed, PermissionOutcome, PermissionQuestion
+from punie.domain.tool import ToolCall, ToolDescriptor, ToolResult, ToolSource
+from punie.ports.event_sink import EventSink
+from punie.ports.permission_broker import PermissionBroker
+from punie.ports.tool_executor import CallProgress
+from tests.bench.figures import Row, amount
+from tests.bench.world import World, expect
+
+_MANY = 10_000
+_SCHEMA = {
+    "type": "object",
+    "properties": {"line": {"type": "integer", "minimum": 1}, "mode": {"type": "string", "enum": ["fast", "whole"]}},
+    "required": ["line"],
+}
+
+
+@define
+class _Nobody(EventSink, PermissionBroker):
+    """Takes every event and keeps none."""
+
+    async def emit(self, event: SessionEvent) -> None:
+        return
+
+    async def ask(self, question: PermissionQuestion) -> PermissionOutcome:
+        return Dismissed("nobody is there")
+
+
+@frozen
+class _NoOp(SessionTool):
+    tool: ToolDescriptor
+
+    @property
+    def descriptor(self) -> ToolDescriptor:
+        return self.tool
+
+    def title(self, arguments: JsonObject) -> str:
+        return "Doing nothing"
+
+    def denial(self, arguments: JsonObject) -> str:
+        return "Permission denied to do nothing"
+
+    def paths(self, arguments: JsonObject) -> tuple[str, ...]:
+        return ()
+
+    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
+        async def effect(_progress: CallProgress) -> ToolResult:
+            return ToolResult.success("done")
+
+        return PreparedCall(effect)
+
+
+async def _desk(folder: Path) -> ToolDesk:
+    log, clock, validator, nobody = logging.getLogger("bench"), LocalClock(), JsonSchemaRsValidator(), _Nobody()
+    tool = _NoOp(ToolDescriptor("nothing", "read", parameters=_SCHEMA, source=ToolSource.IDE))
+    discover = DiscoverTools("bench", ClientCapabilities(), None, validator, clock, LocalTools.AUTO, log)
+    toolbox = Toolbox(discover, lambda _plan: (tool,))
+    await toolbox.fill()
+    root = str(folder)
+    return ToolDesk(
+        session_id="bench", cwd=root, roots=(root,), toolbox=toolbox, guard=LocalPathGuard((root,), root),
+        validator=validator, broker=nobody, events=nobody, clock=clock, limits=Limits(),
+        outputs=LocalOutputStore(f"{root}/outputs"), ledger=MemoryUsageLedger(kept=100), log=log,
+    )  # fmt: skip
+
+
+def _resident_mb() -> float | None:
+    gc.collect()
+    try:
+        fields = Path("/proc/self/status").read_text("utf-8").split("VmRSS:")[1].split()
+    except (OSError, IndexError):
+        return None
+    return int(fields[0]) / 1024
+
+
+async def _calls(turn: TurnDesk, count: int, *, processor_time: bool) -> list[float]:
+    now = time.thread_time if processor_time else time.perf_counter
+    times: list[float] = []
+    for number in range(count):
+        call = ToolCall("model-1", "nothing", {"line": number + 1, "mode": "fast"})
+        begin = now()
+        result = await turn.call(call)
+        times.append((now() - begin) * 1000)
+        await anyio.lowlevel.checkpoint()  # a real sink waits now and then, and the loop forgets timers only then
+        if not result.succeeded:
+            expect(result.text, "done", "the result of a call that does nothing")
+    return times
+
+
+def tool_desk(world: World) -> list[Row]:
+    """One call through all stages, and what ten thousand of them leave behind."""
+    times: Sequence[float] = ()
+    grown_mb = float("nan")
+
+    async def measure() -> None:
+        nonlocal times, grown_mb
+        desk = await _desk(world.directory)
+        turn = TurnDesk(desk, "turn")
+        await _calls(turn, 1000, processor_time=False)
+        before = _resident_mb()
+        times = await _calls(turn, world.repeats(_MANY, 2000), processor_time=world.processor_time)
+        after = _resident_mb()
+        expect(desk.running.all(), (), "the calls still known once all have ended")
+        grown_mb = float("nan") if before is None or after is None else max(0.0, after - before)
+
+    anyio.run(measure)
+    rows = [amount("tool desk", "one call, all stages, no I/O", times, 0.15)]
+    return [*rows, amount("tool desk", f"memory after {len(times):,} more calls", [grown_mb], 1.0, unit="MB")]

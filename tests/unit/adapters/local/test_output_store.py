@@ -1,0 +1,76 @@
+"""Long results lie in a private folder that goes with its session, in bounded space."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from punie.adapters.local import output_store
+from punie.adapters.local.output_store import LocalOutputStore
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2-33")]
+
+
+def folder_of(tmp_path: Path) -> Path:
+    return tmp_path.resolve() / "outputs"
+
+
+async def test_a_text_is_kept_whole_for_this_user_alone_until_the_session_ends(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path)
+    async with LocalOutputStore(str(folder)) as store:
+        assert not folder.exists(), "nothing is made before it is needed"
+        path = await store.keep("call_1", "one\n\u00e9\udcff")
+        assert path is not None
+        assert Path(path).read_text("utf-8") == "one\n\u00e9?"
+        assert stat.S_IMODE(Path(path).stat().st_mode) == 0o600
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert (store.holds(path), store.holds(str(folder)), store.holds("/etc/passwd")) == (True, False, False)
+    assert not folder.exists()
+    assert not store.holds(path)
+
+
+@pytest.mark.parametrize("name", ["../../escape", "/etc/passwd", "a\0b", "x" * 500, ""])
+async def test_no_name_leads_out_of_the_folder(tmp_path: Path, name: str) -> None:
+    async with LocalOutputStore(str(folder_of(tmp_path))) as store:
+        path = await store.keep(name, "x")
+        assert path is not None
+        assert Path(path).parent == folder_of(tmp_path)
+
+
+async def test_beyond_its_space_the_oldest_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output_store, "STORE_LIMIT_BYTES", 250)
+    async with LocalOutputStore(str(folder_of(tmp_path))) as store:
+        paths = [await store.keep(f"call_{number}", "x" * 100) for number in range(4)]
+        assert [path is not None and store.holds(path) for path in paths] == [False, False, True, True]
+        assert sorted(file.name for file in folder_of(tmp_path).iterdir()) == ["call_2.txt", "call_3.txt"]
+
+
+async def test_of_a_text_that_is_too_long_the_beginning_is_kept_with_whole_characters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output_store, "TEXT_LIMIT_BYTES", 5)
+    async with LocalOutputStore(str(folder_of(tmp_path))) as store:
+        path = await store.keep("call_1", "\u00e9" * 10)
+        assert path is not None
+        assert Path(path).read_text("utf-8") == "\u00e9\u00e9"
+
+
+async def test_a_disk_that_refuses_keeps_nothing_and_raises_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    async with LocalOutputStore(str(tmp_path / "file" / "outputs")) as store:
+        assert await store.keep("call_1", "x") is None
+        assert not store.holds(str(tmp_path / "file" / "outputs" / "call_1.txt"))
+
+
+async def test_a_link_put_in_the_files_place_is_not_written_through(tmp_path: Path) -> None:
+    async with LocalOutputStore(str(folder_of(tmp_path))) as store:
+        path = await store.keep("call_1", "x")
+        assert path is not None
+        target = tmp_path / "target"
+        target.write_text("theirs")
+        Path(path).unlink()
+        Path(path).symlink_to(target)
+        assert await store.keep("call_1", "ours") is None
+        assert target.read_text() == "theirs"

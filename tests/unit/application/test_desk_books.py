@@ -1,0 +1,269 @@
+"""What the desk can tell of calls: before they run, while they run, and once they ended."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from punie.application.call_statistics import WINDOW, CallStatistics
+from punie.domain.events import SecurityViolation
+from punie.domain.execution import CallCounts, ResourceEstimate, Severity
+from punie.domain.limits import CallLimits, Limits
+from punie.domain.metadata import ToolMetadata
+from punie.domain.records import CallRecord
+from punie.domain.tool import ToolCall, ToolDescriptor, ToolOutcome, ToolResult, ToolSource
+from punie.ports.tool_executor import CallProgress
+from tests.fakes.client import FakeClient
+from tests.fakes.gate import Gate
+from tests.unit.application.desk_bench import (
+    DONE,
+    FAILED,
+    PENDING,
+    RUNNING,
+    DeskBench,
+    RecordingTool,
+    call,
+    desk_of,
+    tool,
+)
+
+pytestmark = pytest.mark.anyio
+
+LINT = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+
+
+async def records(bench: DeskBench) -> list[CallRecord]:
+    return list(await bench.desk.ledger.calls())
+
+
+# --- before ------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S2-25", "S2-04", "S2-05")
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (call("lint", {"path": "a"}), None),
+        (call("lin", {"path": "a"}), "Did you mean lint"),
+        (call("off"), "disabled"),
+        (call("lint", {"path": 5}), "path"),
+        (ToolCall("m", "lint", [1]), "expected a JSON object"),
+        (call("lint", {"path": "x" * 200}), "limit is 100"),
+        (call("lint", {"path": "/etc/passwd"}), "lacks permission: /etc/passwd is outside"),
+        (call("change", {"path": "a"}), "lacks permission"),
+    ],
+)
+async def test_a_call_is_validated_without_running_it(made: ToolCall, message: str | None) -> None:
+    tools = [tool("lint", schema=LINT), tool("off"), tool("change", asks=True)]
+    bench = await desk_of(tools, disabled=["off"], limits=Limits(CallLimits(input_bytes=100)))
+    problems = await bench.desk.validate(made)
+    assert bool(problems) == (message is not None)
+    assert message is None or message in " ".join(problems)
+    assert [(each.prepared, each.ran) for each in tools] == [([], [])] * 3
+    assert (bench.events, bench.client.questions, await records(bench)) == ([], [], [])
+
+
+@pytest.mark.requirement("S2-05")
+async def test_what_was_granted_for_the_session_validates() -> None:
+    bench = await desk_of([tool("change", asks=True)])
+    bench.client.queue_permission_selected("allow_session")
+    assert (await bench.turn().call(call("change"))).succeeded
+    assert await bench.desk.validate(call("change")) == ()
+
+
+@pytest.mark.requirement("S2-26", "S2-36", "S2-49")
+async def test_an_estimate_is_what_was_seen_else_what_is_declared_else_nothing() -> None:
+    declared = ToolDescriptor("slow", "read", source=ToolSource.IDE, details=ToolMetadata(estimated_time_ms=5000))
+    bench = await desk_of([RecordingTool(declared), tool("look")])
+    assert bench.desk.estimate("look") is None
+    assert bench.desk.estimate("nobody") is None
+    assert bench.desk.estimate("slow") == ResourceEstimate(5000.0)
+    await bench.turn().call(call("slow"))
+    (record,) = await records(bench)
+    assert bench.desk.estimate("slow") == ResourceEstimate(record.elapsed_ms, 4.0)
+
+
+# --- meanwhile ---------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S2-27", "S2-28", "S2-91")
+@pytest.mark.parametrize("by", ["call", "turn"])
+async def test_a_running_call_is_shown_and_cancelled_and_its_turn_goes_on(by: str) -> None:
+    gate, ended = Gate(), anyio.Event()
+
+    async def works(_progress: CallProgress) -> ToolResult:
+        try:
+            await gate.pass_through()
+        finally:
+            ended.set()
+        raise AssertionError
+
+    bench = await desk_of([tool("work", effect=works), tool("look")])
+    turn, results = bench.turn("turn-7"), []
+
+    async def once() -> None:
+        results.append(await turn.call(call("work")))
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(once)
+            await gate.arrived.wait()
+            (running,) = bench.desk.running.all()
+            assert (running.tool, running.turn_id) == ("work", "turn-7")
+            assert running.started_at > 1_700_000_000
+            assert running.elapsed_ms > 0
+            assert bench.desk.running.stop("nobody") == 0
+            assert bench.desk.running.stop(running.correlation_id if by == "call" else "turn-7") == 1
+            assert bench.desk.running.stop(running.correlation_id) == 0, "it is on its way out already"
+    (result,) = results
+    assert (result.outcome, ended.is_set(), bench.desk.running.all()) == (ToolOutcome.CANCELLED, True, ())
+    assert "stopped" in result.text
+    assert (await turn.call(call("look"))).succeeded
+    assert list(bench.lives.values()) == [[PENDING, RUNNING, FAILED], [PENDING, RUNNING, DONE]]
+
+
+# --- afterwards --------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S2-29", "S2-31", "S2-35", "S2-93")
+async def test_every_outcome_is_recorded_once_and_counted() -> None:
+    async def breaks(_progress: CallProgress) -> ToolResult:
+        raise KeyError("x")
+
+    bench = await desk_of([tool("look"), tool("broken", effect=breaks), tool("change", asks=True)], disabled=["off"])
+    turn = bench.turn()
+    for made in (
+        call("look", {"x": "\u00e9"}), call("look", {"path": "/etc"}), call("broken"), call("change"), call("nobody\n"),
+    ):  # fmt: skip
+        await turn.call(made)
+    await turn.close()
+    await turn.call(call("look"))
+
+    written = await records(bench)
+    assert [(record.tool, record.outcome.value, record.code) for record in written] == [
+        ("look", "succeeded", None),
+        ("look", "denied", "outside_workspace"),
+        ("broken", "failed", "internal"),
+        ("change", "denied", "permission_denied"),
+        ("nobody", "failed", "unknown_tool"),
+        ("look", "cancelled", "cancelled"),
+    ]
+    assert [record.correlation_id for record in written] == list(bench.lives)
+    assert {(record.session_id, record.turn_id) for record in written} == {("s", "turn-1")}
+    assert [record.source for record in written] == ["ide", "ide", "ide", "ide", "unknown", "ide"]
+    assert (written[0].bytes_in, written[0].bytes_out) == (len('{"x":"é"}'.encode()), 4)
+    assert all(record.elapsed_ms > 0 for record in written)
+
+    counted = bench.desk.statistics.snapshot()
+    total = counted.total
+    assert (total.calls, total.succeeded, total.failed, total.denied, total.cancelled) == (6, 1, 2, 2, 1)
+    assert total.violations == 1
+    assert {name: counts.calls for name, counts in counted.by_tool.items()} == {"look": 3, "broken": 1, "change": 1}
+    assert (total.bytes_in, total.bytes_out) == (
+        sum(record.bytes_in for record in written),
+        sum(record.bytes_out for record in written),
+    )
+
+
+async def test_a_persons_thinking_is_recorded_beside_the_calls_own_time() -> None:
+    client = FakeClient()
+    gate = client.hold("ask")
+    client.queue_permission_selected()
+    bench = await desk_of([tool("change", asks=True)], client=client)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(bench.turn().call, call("change"))
+            await gate.arrived.wait()
+            bench.clock.advance(100.0)
+            gate.opened.set()
+    (record,) = await records(bench)
+    assert 100_000 <= record.waited_ms < 100_100
+    assert 0 < record.elapsed_ms < 100
+
+
+async def test_what_the_client_was_told_is_what_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("punie.application.tool_desk.END_LIMIT_S", 0.01)
+    gate = Gate()
+
+    async def stubborn(_progress: CallProgress) -> ToolResult:
+        with anyio.CancelScope(shield=True):
+            await gate.pass_through()
+        return ToolResult.success("late")
+
+    bench = await desk_of([tool("work", effect=stubborn)])
+    turn = bench.turn()
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(turn.call, call("work"))
+            await gate.arrived.wait()
+            await turn.close()
+            gate.opened.set()
+    (record,) = await records(bench)
+    assert record.outcome is ToolOutcome.CANCELLED
+
+
+@given(st.lists(st.tuples(st.sampled_from(ToolOutcome), st.floats(0, 1e6), st.booleans()), max_size=40))
+def test_counts_add_up_and_times_lie_between_the_least_and_the_most(
+    calls: list[tuple[ToolOutcome, float, bool]],
+) -> None:
+    statistics = CallStatistics()
+    for number, (outcome, elapsed_ms, violated) in enumerate(calls):
+        record = CallRecord("s", "t", f"c{number}", "x", "ide", outcome, None, 0.0, elapsed_ms, 0.0, 2, 3)
+        statistics.add(record, known=number % 2 == 0, violated=violated)
+    total = statistics.snapshot().total
+    assert total.calls == len(calls) == total.succeeded + total.failed + total.denied + total.cancelled
+    assert total.violations == sum(violated for _, _, violated in calls)
+    assert (total.bytes_in, total.bytes_out) == (2 * len(calls), 3 * len(calls))
+    if calls:
+        times = sorted(elapsed_ms for _, elapsed_ms, _ in calls)
+        assert total.p95_ms == times[math.ceil(0.95 * len(times)) - 1]
+        assert times[0] - 1e-6 <= total.average_ms <= times[-1] + 1e-6
+    else:
+        assert total == CallCounts()
+
+
+async def test_statistics_stay_bounded_however_many_calls_and_made_up_names_there_are() -> None:
+    bench = await desk_of([tool("look")])
+    turn = bench.turn()
+    for number in range(WINDOW + 50):
+        await turn.call(call("look", {"n": number}))
+        await turn.call(call(f"made_up_{number}"))
+    counted = bench.desk.statistics.snapshot()
+    assert set(counted.by_tool) == {"look"}
+    assert counted.total.calls == 2 * (WINDOW + 50)
+    assert len(bench.desk.statistics._total.times_ms) == WINDOW
+
+
+# --- what is forbidden -------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S2-32", "S2-37")
+@pytest.mark.parametrize(
+    ("name", "arguments", "rule", "severity"),
+    [("look", {"path": "/etc/passwd"}, "roots", Severity.HIGH), ("off", {}, "disabled", Severity.MEDIUM)],
+)
+async def test_a_violation_is_told_once_with_its_severity(
+    name: str, arguments: Any, rule: str, severity: Severity, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = await desk_of([tool("look"), tool("off")], disabled=["off"])
+    await bench.turn().call(call(name, arguments))
+    (violation,) = [event for event in bench.events if isinstance(event, SecurityViolation)]
+    assert (violation.tool, violation.rule, violation.severity) == (name, rule, severity)
+    assert violation.call_id in bench.lives
+    assert violation.detail
+    assert "forbidden" in caplog.text
+    assert bench.desk.statistics.snapshot().total.violations == 1
+
+
+@pytest.mark.requirement("S2-32")
+async def test_an_ordinary_failure_and_a_rejection_are_no_violations() -> None:
+    bench = await desk_of([tool("look", schema=LINT), tool("change", asks=True)])
+    for made in (call("look"), call("nobody"), call("change")):
+        await bench.turn().call(made)
+    assert [event for event in bench.events if isinstance(event, SecurityViolation)] == []
+    assert bench.desk.statistics.snapshot().total.violations == 0
