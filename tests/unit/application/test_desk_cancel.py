@@ -183,9 +183,8 @@ async def test_closing_ends_the_card_of_a_call_that_does_not_come_out(monkeypatc
             tasks.start_soon(turn.call, call("work"))
             await gate.arrived.wait()
             await turn.close()
-            ended = list(bench.lives.values())
+            assert list(bench.lives.values()) == [[PENDING, RUNNING, FAILED]]
             gate.opened.set()
-    assert ended == [[PENDING, RUNNING, FAILED]]
     assert list(bench.lives.values()) == [[PENDING, RUNNING, FAILED]], "the late result does not end it again"
 
 

@@ -9,6 +9,7 @@ import errno
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Mapping
 
 import anyio
@@ -106,7 +107,7 @@ def start_process(command: Command, environment: Mapping[str, str]) -> ChildProc
     _require_folder(command.cwd)
     try:
         popen = subprocess.Popen(  # noqa: S603 - running the command is the job; leave was asked before
-            [command.program, *command.args],
+            _argv(command),
             cwd=command.cwd,
             env=dict(environment),
             stdin=subprocess.DEVNULL,
@@ -120,6 +121,16 @@ def start_process(command: Command, environment: Mapping[str, str]) -> ChildProc
     if command.memory_mb is not None:
         _bound_memory(popen.pid, command.memory_mb)
     return ChildProcess(popen, command.output_limit_bytes)
+
+
+def _argv(command: Command) -> list[str]:
+    """The command; a shell line behind a shell that bounds itself first, for a shell starts others at once."""
+    match (command.program, *command.args):
+        case ("/bin/sh", "-c", line) if command.memory_mb is not None and sys.platform == "linux":
+            bound = f'ulimit -d {command.memory_mb * 1024} 2>/dev/null || :; exec /bin/sh -c "$1"'
+            return ["/bin/sh", "-c", bound, "sh", line]
+        case argv:
+            return list(argv)
 
 
 def _bound_memory(pid: int, memory_mb: int) -> None:

@@ -25,6 +25,7 @@ _READS = (Capability.READ_FILES, Permission.READ)
 _GIT = (Capability.GIT, Permission.READ)
 _RUNS = (Capability.TERMINAL, Permission.EXECUTE)
 _LOOKS = (Capability.TERMINAL, Permission.READ)
+_CHECKS = (Capability.READ_FILES, Permission.READ | Permission.EXECUTE)
 _EDITS = (Capability.READ_FILES | Capability.WRITE_FILES, Permission.READ | Permission.WRITE)
 
 DETAILS: Mapping[str, ToolMetadata] = {
@@ -57,5 +58,8 @@ DETAILS: Mapping[str, ToolMetadata] = {
     "git_add_commit": _details(
         Capability.GIT, Permission.WRITE, ({"message": "Fix the total"}, "every changed file in one commit")
     ),
+    "python_lint": _details(*_CHECKS),
+    "python_types": _details(*_CHECKS),
+    "python_tests": _details(*_CHECKS),
 }
 """By tool name; a tool that gives details of its own keeps those."""

@@ -36,3 +36,13 @@ async def test_a_program_gets_no_more_data_than_it_may(tmp_path: Path, memory_mb
             output = await terminals.output(terminal_id)
     assert ("got it" in output.text) is got, output.text
     assert (ended.exit_code == 0) is got
+
+
+async def test_what_a_shell_line_starts_at_once_is_bounded_from_its_first_moment(tmp_path: Path) -> None:
+    line = "echo $0; (ulimit -d) & wait; ulimit -d; exit 3"
+    with anyio.fail_after(20):
+        async with LocalTerminals() as terminals:
+            terminal_id = await terminals.create(Command.of(line, None, str(tmp_path), memory_mb=123))
+            ended = await terminals.wait(terminal_id)
+            output = await terminals.output(terminal_id)
+    assert (output.text, ended.exit_code) == (f"/bin/sh\n{123 * 1024}\n{123 * 1024}\n", 3)
