@@ -98,7 +98,9 @@ async def test_a_pipe_closed_in_the_face_of_a_question_is_a_denial(spawn: Spawn,
     assert target.read_text("utf-8") == "one\ntwo\nthree\n"
 
 
-@pytest.mark.requirement("S1-09", "S1-10", "S1-12", "S1-13", "S1-15", "S1-17", "S1-18", "S1-36", "S1-02")
+@pytest.mark.requirement(
+    "S1-09", "S1-10", "S1-12", "S1-13", "S1-15", "S1-17", "S1-18", "S1-36", "S1-02", "S2-09", "S2-94"
+)
 async def test_an_allowed_write_is_asked_with_all_a_person_needs_and_done_once(spawn: Spawn, project: Path):
     target = project / "notes.txt"
     async with spawn([call("write_file", path=str(target), content="one\n2\nthree\n"), RESULT]) as ide:

@@ -74,6 +74,7 @@ class AssembleTools:
     """Binds plans to one session's ports; lives as long as the session.
 
     `client_ledger` is None where the client has no terminals; the plan then names none of its terminal tools.
+    `reads_disk` is False where this machine serves nothing (`tools.local` is `never`): not even the old text of a diff.
     """
 
     session_id: str
@@ -83,6 +84,7 @@ class AssembleTools:
     log: logging.Logger
     memory: FileMemory = field(factory=FileMemory, kw_only=True)
     kept: KeptOutputs | None = None
+    reads_disk: bool = True
 
     def __call__(self, plan: ToolPlan) -> tuple[SessionTool, ...]:
         """The session's tools in the plan's order."""
@@ -105,7 +107,7 @@ class AssembleTools:
         """Whom a write asks for the old text: the client where it reads, else this machine's disk."""
         if by_client and self.peer.capabilities.read_text_file:
             return self.peer.workspace
-        return self.local.workspace
+        return self.local.workspace if self.reads_disk else None
 
 
 @frozen

@@ -39,6 +39,7 @@ from punie.bootstrap.engines import DIRECT
 from punie.bootstrap.plugins import PlugIns
 from punie.bootstrap.settings import Settings
 from punie.domain.availability import Surroundings, capabilities_of
+from punie.domain.discovery import LocalTools
 from punie.domain.session import SessionSpec
 from punie.ports.engine import Engine
 from punie.ports.peer import Peer
@@ -69,13 +70,15 @@ def _outputs() -> LocalOutputStore:
 def _assemble(
     session_id: str,
     peer: Peer,
+    settings: Settings,
     local: LocalServices,
     client_ledger: TerminalLedger | None,
     outputs: LocalOutputStore,
     log: logging.Logger,
 ) -> AssembleTools:
     kept = KeptOutputs(outputs, LocalWorkspace(LocalPathGuard((outputs.folder,), outputs.folder)))
-    return AssembleTools(session_id, peer, local, client_ledger, log, kept=kept)
+    reads_disk = settings.local_tools is not LocalTools.NEVER
+    return AssembleTools(session_id, peer, local, client_ledger, log, kept=kept, reads_disk=reads_disk)
 
 
 def _client_ledger(peer: Peer, log: logging.Logger) -> TerminalLedger | None:
@@ -181,7 +184,7 @@ class SessionContainer(containers.DeclarativeContainer):
     local = providers.Singleton(_local, spec, guard, terminals, shell, log)
     client_ledger = providers.Singleton(_client_ledger, peer, log)
     outputs = providers.Singleton(_outputs)
-    assemble = providers.Singleton(_assemble, session_id, peer, local, client_ledger, outputs, log)
+    assemble = providers.Singleton(_assemble, session_id, peer, settings, local, client_ledger, outputs, log)
     registry = providers.Singleton(_registry, peer, settings, local)
     toolbox = providers.Singleton(
         _toolbox, session_id, spec, peer, settings, validator, clock, assemble, registry, plug_ins, log

@@ -53,13 +53,22 @@ class Place:
         shell = ShellInfo("a", "b", "c", "d", "e")
         services = LocalServices(self.machine, self.local_ledger, self.tree, MadeUpRepository(), shell, MadeUpChecks())
         peer = self.client.peer(self.capabilities)
-        return AssembleTools("sess-1", peer, services, self.client_ledger, LOG)(plan)
+        reads_disk = local is not LocalTools.NEVER
+        return AssembleTools("sess-1", peer, services, self.client_ledger, LOG, reads_disk=reads_disk)(plan)
 
     async def use(self, name: str, arguments: dict[str, Any] | None = None, **how: Any) -> Any:
         self.client.queue_permission_selected("allow_once")
         bench = await desk_of(self.tools(**how), client=self.client)
         with anyio.fail_after(5):
             return await bench.turn().call(call(name, CALLS[name] if arguments is None else arguments))
+
+
+@pytest.mark.requirement("R-03")
+@pytest.mark.parametrize("local", [LocalTools.AUTO, LocalTools.NEVER])
+async def test_beside_a_client_that_only_writes_the_disk_gives_the_old_text_unless_it_serves_nothing(local: LocalTools):
+    place = Place(ClientCapabilities(write_text_file=True))
+    assert (await place.use("write_file", local=local)).succeeded
+    assert place.machine.reads == ([] if local is LocalTools.NEVER else ["/project/a"])
 
 
 @pytest.mark.requirement("S0-01", "S0-20", "S0-41")

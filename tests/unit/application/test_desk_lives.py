@@ -49,6 +49,19 @@ async def test_a_call_that_works_is_pending_then_in_progress_then_completed() ->
     assert last_update(bench).raw_output == {"output": "done"}
 
 
+@pytest.mark.requirement("S2-30")
+async def test_the_start_is_told_before_the_effect() -> None:
+    seen: list[Any] = []
+
+    async def looks(_progress: CallProgress) -> ToolResult:
+        seen.extend(only_life(bench))
+        return ToolResult.success("done")
+
+    bench = await desk_of([tool("look", effect=looks)])
+    assert (await bench.turn().call(call("look"))).succeeded
+    assert seen == [PENDING, RUNNING]
+
+
 @pytest.mark.requirement("S1-16", "R-08", "M-04")
 async def test_a_denied_call_ends_as_failed_with_the_denial_for_model_and_person() -> None:
     bench = await desk_of([look := tool("change", asks=True)])
@@ -146,6 +159,7 @@ async def test_what_the_tool_says_it_cannot_do_is_its_failure() -> None:
     assert list(bench.lives.values()) == [[PENDING, FAILED], [PENDING, RUNNING, FAILED]]
 
 
+@pytest.mark.requirement("S2-24", "S2-80")
 async def test_a_tool_that_breaks_fails_with_a_reference_and_the_turn_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     async def breaks(_progress: CallProgress) -> ToolResult:
         raise KeyError("a secret detail")
