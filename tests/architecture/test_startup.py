@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.architecture.source_tree import source_files, tree_of
 from tests.e2e.plug_in_site import install, python_path
 
 HEAVY = {
@@ -88,3 +90,10 @@ def test_help_and_version_load_nothing_heavy_either(arguments: list[str]) -> Non
     modules = {match["module"] for line in done.stderr.splitlines() if (match := IMPORT_LINE.match(line))}
     assert "punie.cli" in modules
     assert heavy_ones(modules) | ({"anyio", "msgspec"} & modules) == set()
+
+
+@pytest.mark.parametrize("path", [path for path in source_files() if path.name == "__init__.py"], ids=str)
+def test_a_package_loads_none_of_its_own_modules(path: Path) -> None:
+    """Two threads load modules while Punie starts: a package that waits for its own modules can lock both out."""
+    loaded = [node for node in tree_of(path).body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    assert [ast.unparse(node) for node in loaded if "punie" in ast.unparse(node)] == []

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from punie.domain.display import display_safe
+
 MAX_LOG_BYTES = 5 * 1_048_576
 KEPT_FILES = 3
 
@@ -15,8 +17,6 @@ class _SafeFormatter(logging.Formatter):
     """Nothing that a peer wrote reaches a terminal as control characters."""
 
     def format(self, record: logging.LogRecord) -> str:
-        from punie.domain.display import display_safe  # with the first line, not on the way to the first answer
-
         return display_safe(super().format(record))
 
 

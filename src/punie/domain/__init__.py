@@ -1,71 +1,22 @@
 """Nouns and rules: values and pure functions, free of any framework.
 
-The names below are the public ones for people who write a tool provider, a permission broker or an engine
-(INTERFACES.md section 6).
+The public names, for people who write a tool provider, a permission broker or an engine, stand in `public`; they are
+found here too, and loaded when first asked for. Importing them here at once would do harm: the modules of this package
+are loaded by two threads while Punie starts, and a package that waits for its own modules can lock both out.
 """
 
-from punie.domain.catalog import CatalogDelta, ToolCatalog
-from punie.domain.content import Diff, EmbeddedResource, Image, Prompt, ResourceLink, TerminalView, Text
-from punie.domain.discovery import CatalogAnswer, ClientCapabilities, DroppedEntry, Tier, plan_tools
-from punie.domain.errors import EngineError, PunieError, ToldToModel, ToolFailedError
-from punie.domain.events import TextDelta, ThoughtDelta, UsageChanged
-from punie.domain.metadata import Capability, Permission, ToolExample, ToolMetadata
-from punie.domain.permission import (
-    Dismissed,
-    OptionKind,
-    PermissionOption,
-    PermissionOutcome,
-    PermissionQuestion,
-    Selected,
-    Unusable,
-)
-from punie.domain.schema import ToolParameter
-from punie.domain.tool import ToolCall, ToolDescriptor, ToolKind, ToolOutcome, ToolResult, ToolSource
-from punie.domain.turn import EngineErrorKind, StopReason, Turn
-from punie.domain.usage import Usage
+from __future__ import annotations
 
-__all__ = [
-    "Capability",
-    "CatalogAnswer",
-    "CatalogDelta",
-    "ClientCapabilities",
-    "Diff",
-    "Dismissed",
-    "DroppedEntry",
-    "EmbeddedResource",
-    "EngineError",
-    "EngineErrorKind",
-    "Image",
-    "OptionKind",
-    "Permission",
-    "PermissionOption",
-    "PermissionOutcome",
-    "PermissionQuestion",
-    "Prompt",
-    "PunieError",
-    "ResourceLink",
-    "Selected",
-    "StopReason",
-    "TerminalView",
-    "Text",
-    "TextDelta",
-    "ThoughtDelta",
-    "Tier",
-    "ToldToModel",
-    "ToolCall",
-    "ToolCatalog",
-    "ToolDescriptor",
-    "ToolExample",
-    "ToolFailedError",
-    "ToolKind",
-    "ToolMetadata",
-    "ToolOutcome",
-    "ToolParameter",
-    "ToolResult",
-    "ToolSource",
-    "Turn",
-    "Unusable",
-    "Usage",
-    "UsageChanged",
-    "plan_tools",
-]
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from punie.domain.public import *  # noqa: F403 - the list stands once, there
+
+
+def __getattr__(name: str) -> object:
+    # `from punie.domain import public` would ask this very function for `public`.
+    import punie.domain.public as public  # noqa: PLR0402
+
+    if name not in public.__all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(public, name)

@@ -1,25 +1,22 @@
 """Promises the inside asks of the outside, one noun a file.
 
-The names below are the public ones for people who write a tool provider, a permission broker or an engine
-(INTERFACES.md section 6).
+The public names, for people who write a tool provider, a permission broker or an engine, stand in `public`; they are
+found here too, and loaded when first asked for. Importing them here at once would do harm: the modules of this package
+are loaded by two threads while Punie starts, and a package that waits for its own modules can lock both out.
 """
 
-from punie.ports.agent import Agent
-from punie.ports.engine import Engine, EngineSession, ToolDoor
-from punie.ports.event_sink import EventSink
-from punie.ports.permission_broker import PermissionBroker
-from punie.ports.tool_executor import CallProgress, ToolExecutor
-from punie.ports.tool_provider import ToolProvider, ToolSourceError
+from __future__ import annotations
 
-__all__ = [
-    "Agent",
-    "CallProgress",
-    "Engine",
-    "EngineSession",
-    "EventSink",
-    "PermissionBroker",
-    "ToolDoor",
-    "ToolExecutor",
-    "ToolProvider",
-    "ToolSourceError",
-]
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from punie.ports.public import *  # noqa: F403 - the list stands once, there
+
+
+def __getattr__(name: str) -> object:
+    # `from punie.ports import public` would ask this very function for `public`.
+    import punie.ports.public as public  # noqa: PLR0402
+
+    if name not in public.__all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(public, name)
