@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _demo(arguments: argparse.Namespace) -> int:
     import anyio
 
-    from punie.bootstrap.demo import run_demo
+    from punie.bootstrap.demo.run import run_demo
 
     run = partial(
         run_demo,

@@ -21,10 +21,10 @@ ROOMS = {"domain", "ports", "application", "adapters", "bootstrap", "__init__.py
 
 
 def foreign_names(tree: ast.Module, package: str) -> list[str]:
-    """What an `__init__` brings in from outside its own package; the future and the version are nobody's."""
+    """What an `__init__` brings in from outside its own package; the future and `typing` are nobody's."""
     found: list[str] = []
     for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and node.module not in {"__future__", None}:
+        if isinstance(node, ast.ImportFrom) and node.module not in {"__future__", "typing", None}:
             if node.module != package and not str(node.module).startswith(f"{package}."):
                 found.append(str(node.module))
         elif isinstance(node, ast.Import):

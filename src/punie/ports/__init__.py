@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    # `from punie.ports import public` would ask this very function for `public`.
-    import punie.ports.public as public  # noqa: PLR0402
+    import punie.ports.public as public  # noqa: PLR0402 - `from punie.ports` would ask this function for it
 
     if name not in public.__all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
