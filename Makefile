@@ -50,6 +50,14 @@ check: $(READY) lint types docs ## what CI runs: lint, types, layers, docs, and 
 bench: $(READY) ## speed and memory, as ratios to floors measured in the same run
 	@$(PY) -m tests.bench $(ARGS)
 
+.PHONY: corpus
+corpus: $(READY) ## judge the dangerous and the everyday command lines, and print both numbers
+	@$(PY) -m tests.corpus $(ARGS)
+
+.PHONY: fuzz
+fuzz: $(READY) ## made-up shell lines by the hundred thousand; for a nightly job
+	@$(PY) -m tests.fuzz $(ARGS)
+
 .PHONY: docs
 docs: $(READY) ## links resolve and code blocks parse in every Markdown file
 	@$(PY) tools/check_docs.py

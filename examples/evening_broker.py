@@ -45,7 +45,7 @@ async def main() -> None:
             async with open_session_here(folder, broker=EveningBroker(clock)) as session:
                 for tool, arguments in (
                     ("write_file", {"path": "diary.txt", "content": "A quiet day.\n"}),
-                    ("run_command", {"command": "echo hello"}),
+                    ("run_command", {"command": "touch hello"}),
                 ):
                     result = await session.call(tool, arguments)
                     print(f"{name}: {tool}: {result.outcome}: {result.text}")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from punie import __version__
+from punie.domain.modes import Mode
 
 if TYPE_CHECKING:
     # argparse gives the type of add_subparsers() no public name.
@@ -20,16 +22,52 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command == "acp":
         from punie.bootstrap.acp_mode import run_acp
 
-        return run_acp(model=arguments.model, log_file=arguments.log_file)
+        return run_acp(model=arguments.model, mode=arguments.mode, log_file=arguments.log_file)
     if arguments.command == "demo":
         return _demo(arguments)
     if arguments.command == "usage":
         return _usage(arguments)
     if arguments.command == "tools":
         return _tools(arguments)
+    if arguments.command == "permissions":
+        return _permissions(arguments)
     from punie.bootstrap.ask_mode import run_ask
 
-    return run_ask(model=arguments.model, as_json=arguments.json, cwd=arguments.cwd, prompt=arguments.prompt)
+    return run_ask(
+        model=arguments.model,
+        permissions=_permission_flags(arguments),
+        as_json=arguments.json,
+        cwd=arguments.cwd,
+        prompt=arguments.prompt,
+    )
+
+
+def _permission_flags(arguments: argparse.Namespace) -> dict[str, str | None]:
+    """The flags of permissions by the keys of the settings; those that may be repeated as a JSON list."""
+    repeated = {f"permissions.{name}": getattr(arguments, name, []) for name in ("allow", "deny")}
+    return {
+        "permissions.mode": arguments.mode,
+        **{key: json.dumps(texts) for key, texts in repeated.items() if texts},
+    }
+
+
+def _permissions(arguments: argparse.Namespace) -> int:
+    if arguments.action == "trust":
+        from punie.bootstrap.trust_mode import run_trust
+
+        return run_trust(cwd=arguments.cwd, revoke=arguments.revoke, yes=arguments.yes)
+    if arguments.action in {"list", "revoke", "audit"}:
+        from punie.bootstrap.grants_mode import run_grants
+
+        given = {name: getattr(arguments, name) for name in ("grant_id", "verify", "limit") if hasattr(arguments, name)}
+        return run_grants(action=arguments.action, as_json=arguments.json, **given)
+    from punie.bootstrap.permissions_mode import run_check, run_explain
+
+    flags = _permission_flags(arguments)
+    if arguments.action == "check":
+        return run_check(as_json=arguments.json, cwd=arguments.cwd, flags=flags)
+    words = tuple(word for word in (arguments.what, arguments.arguments) if word is not None)
+    return run_explain(words=words, cwd=arguments.cwd, flags=flags)
 
 
 def _demo(arguments: argparse.Namespace) -> int:
@@ -84,6 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_demo(commands)
     _add_usage(commands)
     _add_tools(commands)
+    _add_permissions(commands)
     return parser
 
 
@@ -93,15 +132,38 @@ def _add_model(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_mode(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--mode",
+        metavar="MODE",
+        choices=[mode.value for mode in Mode],
+        help="read-only, ask, accept-edits or auto; default: the settings', else ask",
+    )
+
+
+def _add_rules(command: argparse.ArgumentParser) -> None:
+    for name in ("allow", "deny"):
+        command.add_argument(
+            f"--{name}",
+            metavar="RULE",
+            action="append",
+            default=[],
+            help=f"{name} TOOL, TOOL:ARGV-PREFIX or TOOL@PATH-GLOB; may be repeated",
+        )
+
+
 def _add_acp(commands: Commands) -> None:
     acp = commands.add_parser("acp", allow_abbrev=False, help="serve an IDE over ACP on stdin and stdout")
     _add_model(acp)
+    _add_mode(acp)
     acp.add_argument("--log-file", metavar="F", help="write the log there, rotated, instead of to stderr")
 
 
 def _add_ask(commands: Commands) -> None:
     ask = commands.add_parser("ask", allow_abbrev=False, help="run one prompt on this machine, without an IDE")
     _add_model(ask)
+    _add_mode(ask)
+    _add_rules(ask)
     ask.add_argument("--json", action="store_true", help="print events as JSON, one a line")
     ask.add_argument("--cwd", metavar="DIR", default=".", help="the project's directory (default: this one)")
     ask.add_argument("prompt", metavar="PROMPT")
@@ -153,3 +215,39 @@ def _add_tools(commands: Commands) -> None:
     call.add_argument("name", metavar="NAME")
     call.add_argument("arguments", metavar="JSON", nargs="?", default="{}", help="the arguments (default: {})")
     add("tokens", "about how many tokens the tools cost at each model request")
+
+
+def _add_permissions(commands: Commands) -> None:
+    permissions = commands.add_parser("permissions", allow_abbrev=False, help="what may run, and why")
+    actions = permissions.add_subparsers(dest="action", required=True, metavar="ACTION")
+
+    def add(name: str, help_text: str) -> argparse.ArgumentParser:
+        action = actions.add_parser(name, allow_abbrev=False, help=help_text)
+        action.add_argument("--cwd", metavar="DIR", default=".", help="the project's directory (default: this one)")
+        return action
+
+    _add_grants(actions)
+    check = add("check", "read one JSON request a line, answer one decision a line")
+    check.add_argument("--json", action="store_true", help="answer JSON, for programs")
+    explain = add("explain", "show how the decision on a call comes about; alone: what is in force")
+    explain.add_argument("what", metavar="LINE|TOOL", nargs="?", help="a command line, or with JSON a tool's name")
+    explain.add_argument("arguments", metavar="JSON", nargs="?", help="the arguments of the tool")
+    for action in (check, explain):
+        _add_mode(action)
+        _add_rules(action)
+    trust = add("trust", "let the project's own settings loosen, for their content as it is now")
+    trust.add_argument("--revoke", action="store_true", help="trust them no longer")
+    trust.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _add_grants(actions: Commands) -> None:
+    def add(name: str, help_text: str) -> argparse.ArgumentParser:
+        action = actions.add_parser(name, allow_abbrev=False, help=help_text)
+        action.add_argument("--json", action="store_true", help="print JSON, for programs")
+        return action
+
+    add("list", "what was granted for good")
+    add("revoke", "take a grant back").add_argument("grant_id", metavar="ID", help="its id, or how that begins")
+    audit = add("audit", "what was decided, the last of it")
+    audit.add_argument("--verify", action="store_true", help="look through all of it for changes made afterwards")
+    audit.add_argument("--limit", metavar="N", type=int, default=50, help="how many decisions (default: 50)")

@@ -30,6 +30,7 @@ CATCHES_ALL: dict[str, str] = {
     "adapters/acp/incoming.py": "the wire: every request is answered, whatever its handler raises",
     "bootstrap/warm_up.py": "a thread hands what broke to the task that awaits it, unchanged",
     "adapters/acp/pending.py": "the wire: a late answer's clean-up must not end the connection",
+    "application/command_review.py": "a stranger's text: where working it out breaks, a person is asked",
     "application/agent.py": "the turn's owner: closing one session must not take the others along",
     "application/run_turn.py": "the turn: one that was cancelled is over, however its engine took it",
     "application/plug_in_tools.py": "a stranger's code: a plug-in that breaks is named and left out",

@@ -78,6 +78,11 @@ PLANTED: list[tuple[str, dict[str, str], tuple[str, ...]]] = [
     ("platformdirs", {"adapters/planted.py": "import platformdirs\n"}, ("platformdirs",)),
     ("apsw", {"bootstrap/planted.py": "def late():\n    import apsw\n"}, ("apsw",)),
     ("tomlkit", {"adapters/planted.py": "import tomlkit\n"}, ("tomlkit",)),
+    (
+        "tree-sitter",
+        {"bootstrap/planted.py": "def late():\n    import tree_sitter\n    import tree_sitter_bash\n"},
+        ("tree_sitter", "tree_sitter_bash"),
+    ),
 ]  # fmt: skip
 
 

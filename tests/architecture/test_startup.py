@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,16 @@ INITIALIZE = {
         "clientCapabilities": {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True},
     },
 }
+DISCOVERING = {
+    **INITIALIZE,
+    "params": {"protocolVersion": 1, "clientCapabilities": {"_meta": {"punie.dev": {"discoverTools": {"version": 1}}}}},
+}
+FOR_CALLS = {
+    "jsonschema_rs", "dulwich", "pathspec", "tree_sitter", "tree_sitter_bash", "punie.adapters.checks.junit",
+    "punie.adapters.scripted.engine",
+}  # fmt: skip
+"""What is loaded by the first call that needs it (or, the validator, by a catalogue): idle sessions go without."""
+
 IMPORT_LINE = re.compile(r"^import time:\s+\d+ \|\s+\d+ \|\s+(?P<module>\S+)$")
 
 
@@ -56,6 +67,39 @@ def imported_before_the_answer(model: str, stderr: Path, **more: str) -> set[str
         assert agent.wait(timeout=10) == 0
     assert answer["result"]["protocolVersion"] == 1
     return {match["module"] for line in seen.splitlines() if (match := IMPORT_LINE.match(line))}
+
+
+def imported_for_a_session(first: Mapping[str, object], until: str, cwd: Path) -> set[str]:
+    """Start the agent under -X importtime, open a session, and list what was imported when `until` was said."""
+    command = [sys.executable, "-X", "importtime", "-m", "punie", "acp", "--model", "direct"]
+    new = {"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {"cwd": str(cwd), "mcpServers": []}}
+    log = cwd / "stderr"
+    pipe = subprocess.PIPE
+    with (
+        log.open("wb") as stderr,
+        subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=stderr, env=unmeasured()) as agent,
+    ):
+        assert agent.stdin is not None
+        assert agent.stdout is not None
+        agent.stdin.write(b"".join(json.dumps(message).encode() + b"\n" for message in (first, new)))
+        agent.stdin.flush()
+        assert any(until in line.decode() for line in agent.stdout), f"the agent never said {until}"
+        seen = log.read_text(encoding="utf-8")
+        agent.stdin.close()
+        assert agent.wait(timeout=10) == 0
+    return {match["module"] for line in seen.splitlines() if (match := IMPORT_LINE.match(line))}
+
+
+def test_a_session_without_calls_loads_nothing_that_only_calls_need(tmp_path: Path) -> None:
+    modules = imported_for_a_session(INITIALIZE, '"sessionId"', tmp_path)
+    assert "punie.bootstrap.container" in modules, "the session was built"
+    assert FOR_CALLS & modules == set()
+
+
+def test_the_validator_is_loaded_before_an_ide_is_asked_for_its_tools(tmp_path: Path) -> None:
+    """Its thread loads it: the event loop, where the schemas are checked, does not stand still for it."""
+    modules = imported_for_a_session(DISCOVERING, '"_punie.dev/discover_tools"', tmp_path)
+    assert FOR_CALLS & modules == {"jsonschema_rs"}
 
 
 def heavy_ones(modules: set[str]) -> set[str]:

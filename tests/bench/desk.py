@@ -33,6 +33,7 @@ from punie.ports.permission_broker import PermissionBroker
 from punie.ports.tool_executor import CallProgress
 from tests.bench.figures import Row, amount
 from tests.bench.world import World, expect
+from tests.fakes.leave import leave_of, memory_approvals
 
 _MANY = 10_000
 _SCHEMA = {
@@ -86,7 +87,8 @@ async def _desk(folder: Path) -> ToolDesk:
     root = str(folder)
     return ToolDesk(
         session_id="bench", cwd=root, roots=(root,), toolbox=toolbox, guard=LocalPathGuard((root,), root),
-        validator=validator, broker=nobody, events=nobody, clock=clock, limits=Limits(),
+        validator=validator, leave=leave_of("bench", (root,), nobody, clock, approvals=memory_approvals(100)),
+        events=nobody, clock=clock, limits=Limits(),
         outputs=LocalOutputStore(f"{root}/outputs"), ledger=MemoryUsageLedger(kept=100), log=log,
     )  # fmt: skip
 

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import anyio
 from attrs import define, field
 
+from punie.adapters.scripted.broker import RecordedBroker
 from punie.application.run_turn import TurnEvents
 from punie.domain.errors import ToolFailedError
 from punie.domain.events import TextDelta
@@ -125,6 +126,24 @@ class FakeBrokerBench(BrokerBench):
 
     def will_never_answer(self) -> anyio.Event:
         return self.broker.hold("ask").arrived
+
+    @property
+    def asked(self) -> int:
+        return len(self.broker.questions)
+
+
+@define(slots=False)
+class RecordedBrokerBench(BrokerBench):
+    broker: RecordedBroker = field(factory=RecordedBroker)
+
+    def will_select(self, option_id: str) -> None:
+        self.broker.add(option_id)
+
+    def will_dismiss(self) -> None:
+        self.broker.add(None)
+
+    def will_never_answer(self) -> anyio.Event:
+        return self.broker.add_silence()
 
     @property
     def asked(self) -> int:

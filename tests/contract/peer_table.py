@@ -6,6 +6,7 @@ from punie.adapters.acp.client import AcpEventSink, AcpPermissionBroker
 from punie.adapters.acp.discovery import AcpToolBridge, AcpToolCatalog
 from punie.adapters.console.broker import ConsoleBroker
 from punie.adapters.console.events import JsonLinesSink, TextSink
+from punie.adapters.scripted.broker import RecordedBroker
 from punie.application.run_turn import TurnEvents
 from tests.contract.acp_benches import (
     AcpBrokerBench,
@@ -22,6 +23,7 @@ from tests.contract.peer_benches import (
     FakeProviderBench,
     FakeSinkBench,
     Maker,
+    RecordedBrokerBench,
     TurnEventsBench,
     simply,
 )
@@ -30,6 +32,7 @@ from tests.fakes.engine_side import FakeEventSink
 
 BROKERS: dict[type, Maker] = {
     FakeClient: simply(FakeBrokerBench),
+    RecordedBroker: simply(RecordedBrokerBench),
     ConsoleBroker: console_broker,
     AcpPermissionBroker: over_the_wire(AcpBrokerBench),
 }

@@ -24,6 +24,7 @@ from punie.adapters.local.path_guard import LocalPathGuard
 from punie.adapters.local.terminals import LocalTerminals
 from punie.adapters.local.workspace import LocalWorkspace
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
+from punie.adapters.shell.tree_sitter_bash import TreeSitterBashParser
 from punie.adapters.storage.memory import MemoryUsageLedger
 from punie.adapters.storage.sqlite import SqliteUsageLedger
 from punie.domain.terminal import Command
@@ -244,6 +245,7 @@ PATH_GUARDS: dict[type, Maker] = {LocalPathGuard: local_path_guard}
 REPOSITORIES: dict[type, Maker] = {DulwichRepository: dulwich_repository}
 LEDGERS: dict[type, Maker] = {MemoryUsageLedger: memory_ledger, SqliteUsageLedger: sqlite_ledger}
 VALIDATORS: dict[type, Callable[[], Any]] = {JsonSchemaRsValidator: JsonSchemaRsValidator}
+SHELL_PARSERS: dict[type, Callable[[], Any]] = {TreeSitterBashParser: TreeSitterBashParser}
 CLOCKS: dict[type, Callable[[], Any]] = {LocalClock: LocalClock, FakeClock: lambda: FakeClock(step_s=0.5)}
 """Every implementation of the port and how to put it on a bench."""
 

@@ -59,7 +59,7 @@ def test_arguments_that_fit_have_no_problems(validator: ArgumentValidator) -> No
         ({"path": None}, ["path", "string"]),
         ({"path": "a", "line": "3"}, ["line", "integer"]),
         ({"path": "a", "line": 0}, ["line", "minimum of 1"]),
-        ({"path": "a", "lien": 3}, ["lien", "not allowed"]),
+        ({"path": "a", "lien": 3}, ["'lien'", "not expected", "'path', 'line', 'options', 'tags'"]),
         ({"path": "a", "options": {"depth": "x"}}, ["options.depth", "integer"]),
         ({"path": "a", "options": {}}, ["options", "depth", "required"]),
         ({"path": "a", "tags": ["x", 2]}, ["tags[1]", "string"]),
@@ -70,6 +70,53 @@ def test_a_problem_names_the_field_and_what_was_expected(
 ) -> None:
     (problem,) = problems(validator, READ_FILE, arguments)
     assert [word for word in said if word not in problem] == []
+
+
+NONE_FITS = "value: none of the alternatives fits:"
+CLOSED = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
+
+
+@pytest.mark.requirement("S0-57", "S2-04")
+@pytest.mark.parametrize(
+    ("schema", "value", "said"),
+    [
+        (CLOSED, {"a": "x", "b": 1, "c": 2}, "value: fields 'b', 'c' are not expected; expected one of 'a'"),
+        ({"$ref": "#/properties/other"}, {"a": "x", "b": 1}, "value: field 'b' is not expected; expected one of 'a'"),
+        (CLOSED, {}, "value: 'a' is required (string)"),
+        ({"type": "array", "items": {"type": "array", "items": CLOSED}}, [[], [{"a": 1}]],
+         'value[1][0].a: the value is not of type "string"'),
+        ({"type": "array", "items": CLOSED}, [{"a": "x", "b": 1}],
+         "value[0]: field 'b' is not expected; expected one of 'a'"),
+        ({"type": "object", "additionalProperties": False}, {"b": 1},
+         "value: field 'b' is not expected; there are no fields to give"),
+        ({"patternProperties": {"^x-": {}}, "additionalProperties": False}, {"b": 1},
+         "value: field 'b' is not expected; expected a name like '^x-'"),
+        ({"properties": {"a": {}}, "unevaluatedProperties": False}, {"b": 1},
+         "value: field 'b' is not expected; expected one of 'a'"),
+        ({"allOf": [{"properties": {"a": {}}}], "unevaluatedProperties": False}, {"b": 1},
+         "value: field 'b' is not expected"),
+        (False, 1, "value: nothing is expected here; leave it out"),
+        ({"oneOf": [{"type": "null"}, {"type": "object", "properties": {"k": {"type": "integer"}}}]}, {"k": "s"},
+         f'{NONE_FITS} the value is not of type "null"; or k: the value is not of type "integer"'),
+        ({"anyOf": [{"type": "null"}, CLOSED]}, {"a": "x", "b": 1},
+         f"{NONE_FITS} the value is not of type \"null\"; or field 'b' is not expected; expected one of 'a'"),
+        ({"oneOf": [{"type": "string"}, {"minLength": 1}]}, "x",
+         "value: it fits more than one of the alternatives; exactly one is expected"),
+    ],
+)  # fmt: skip
+def test_a_problem_says_where_it_is_and_what_could_stand_there(
+    validator: ArgumentValidator, schema: Any, value: Any, said: str
+) -> None:
+    whole = {"type": "object", "properties": {"value": schema, "other": CLOSED}}
+    assert problems(validator, whole, {"value": value}) == (said,)
+
+
+def test_fields_beyond_number_and_length_are_named_in_part(validator: ArgumentValidator) -> None:
+    schema = {"type": "object", "properties": {f"f{number}": {} for number in range(1000)}}
+    (problem,) = problems(validator, {**schema, "additionalProperties": False}, {"b\x1b" + "y" * 1000: 1})
+    assert len(problem) <= 200
+    assert "'f0', 'f1'" in problem
+    assert "\x1b" not in problem
 
 
 def test_every_problem_is_said_at_once_up_to_a_handful(validator: ArgumentValidator) -> None:

@@ -14,7 +14,7 @@ import pytest
 import punie
 import punie.ports
 import tests.fakes
-from tests.contract import peer_table, tables, wire_benches
+from tests.contract import peer_table, state_tables, tables, wire_benches
 
 
 def names(table: Mapping[type, Any]) -> set[str]:
@@ -29,8 +29,12 @@ SUITES: dict[str, set[str]] = {
     "PathGuard": names(tables.PATH_GUARDS),
     "Repository": names(tables.REPOSITORIES),
     "ArgumentValidator": names(tables.VALIDATORS),
+    "ShellParser": names(tables.SHELL_PARSERS),
     "Clock": names(tables.CLOCKS),
     "UsageLedger": names(tables.LEDGERS),
+    "GrantStore": names(state_tables.GRANT_STORES),
+    "ToolPins": names(state_tables.TOOL_PINS),
+    "AuditTrail": names(state_tables.AUDIT_TRAILS),
     "EventSink": names(peer_table.SINKS),
     "PermissionBroker": names(peer_table.BROKERS) | {"HeadlessBroker"},  # it has a test of its own there
     "ToolProvider": names(peer_table.PROVIDERS),

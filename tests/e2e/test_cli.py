@@ -88,9 +88,7 @@ def test_wrong_usage_exits_2_and_says_how_it_goes(cli: Run, args: list[str]):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    "flag", [["--allow", "run_command"], ["--deny", "write_file"], ["--mode", "auto"], ["--session", "s1"]]
-)
+@pytest.mark.parametrize("flag", [["--session", "s1"]])
 def test_flags_of_later_issues_are_refused_with_exit_2(ask: Run, flag: list[str]):
     done = ask([text("hello")], *flag, "go")
     assert done.returncode == 2
@@ -140,6 +138,13 @@ def test_a_question_nobody_can_answer_is_a_denial_and_exits_3(ask: Run, project:
     assert all(line["reason"] for line in denials)
     assert not (project / "new.txt").exists()
     assert not (project / "made").exists()
+
+
+@pytest.mark.requirement("S2-32")
+def test_a_call_that_leaves_the_project_is_told_as_a_violation(ask: Run):
+    told = events(ask([call("read_file", path="/etc/passwd"), RESULT], "--json", "look"))
+    metas = [line["update"]["_meta"] for line in told if line["type"] == "update" and "_meta" in line["update"]]
+    assert [meta["punie.dev"]["violation"]["severity"] for meta in metas] == ["high"]
 
 
 def test_a_later_success_makes_up_for_a_denial(ask: Run):

@@ -53,7 +53,8 @@ async def test_write_asks_and_writes_what_follows_the_first_line(spawn: Spawn, p
 async def test_run_asks_and_shows_the_output(spawn: Spawn, project: Path):
     async with spawn(model="direct") as ide:
         ide.person.will("allow_once")
-        turn = await ide.prompt(await ide.open(project), "/run echo $((6*7))")
+        turn = await ide.prompt(await ide.open(project), "/run touch made; echo $((6*7))")
+        assert len(ide.person.questions) == 1
         assert "42" in turn.text
         assert turn.card.content("terminal")
 

@@ -70,9 +70,7 @@ async def test_capabilities_are_objects_and_tell_the_truth(spawn: Spawn):
 
 
 @pytest.mark.requirement("A-12", "M-12")
-@pytest.mark.parametrize(
-    "method", ["session/load", "session/resume", "session/fork", "session/delete", "session/set_mode"]
-)
+@pytest.mark.parametrize("method", ["session/load", "session/resume", "session/fork", "session/delete"])
 async def test_what_is_not_advertised_is_refused(spawn: Spawn, project: Path, method: str):
     async with spawn([text("hello")]) as ide:
         await ide.initialize()

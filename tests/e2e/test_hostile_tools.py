@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -207,3 +208,68 @@ async def test_a_commands_output_reaches_the_client_while_it_runs(spawn: Spawn, 
         assert "line 1" in meanwhile[0]
         assert "line 3" not in meanwhile[0]
         assert statuses[-1][0] == "completed"
+
+
+@pytest.mark.requirement("S2-33")
+async def test_of_an_output_of_five_megabytes_the_model_gets_head_and_tail_and_a_file_with_every_byte(
+    spawn: Spawn, project: Path
+):
+    whole = "".join(f"{number}\n" for number in range(1, 700_001))
+    assert len(whole) > 4_700_000
+    async with spawn([call("run_command", command="seq 1 700000"), RESULT], caps={}) as ide:
+        ide.person.always("allow_once")
+        turn = await ide.prompt(await ide.open(project))
+        assert "\n1\n2\n3\n" in turn.text, "the head"
+        assert "\n699999\n700000\n[exit code 0]" in turn.text, "the tail"
+        assert f"of {len(whole) + len('[exit code 0]')} bytes shown" in turn.text
+        assert "\n350000\n" not in turn.text
+        found = re.search(r"the whole of it is in (\S+) until the session ends", turn.text)
+        assert found
+        assert Path(found[1]).read_text("utf-8") == whole
+
+
+@pytest.mark.requirement("S2-33")
+async def test_of_five_megabytes_of_a_background_command_the_model_gets_head_and_tail_and_the_file_with_the_rest(
+    spawn: Spawn, project: Path
+):
+    script = [
+        call("run_command", command="seq 1 700000", background=True),
+        call("wait_for_terminal_exit", terminal_id="term-0"),
+        call("get_terminal_output", terminal_id="term-0"),
+        RESULT,
+    ]
+    async with spawn(script, caps={}) as ide:
+        ide.person.always("allow_once")
+        turn = await ide.prompt(await ide.open(project))
+        found = re.search(r"the whole of it is in (\S+) until the session ends", turn.text)
+        assert found
+        assert "\n1\n2\n3\n" in turn.text
+        assert Path(found[1]).read_text("utf-8").count("\n") == 700_000
+
+
+@pytest.mark.requirement("S2-33")
+async def test_what_a_killed_punie_kept_is_removed_when_the_next_one_keeps_something(
+    spawn: Spawn, project: Path, tmp_path: Path
+):
+    temporary = tmp_path.resolve() / "temporary"
+    temporary.mkdir()
+
+    async def keep_something(ide: Any) -> Path:
+        ide.person.always("allow_once")
+        turn = await ide.prompt(await ide.open(project))
+        found = re.search(r"the whole of it is in (\S+) until the session ends", turn.text)
+        assert found
+        return Path(found[1])
+
+    script, env = [call("run_command", command="seq 1 60000"), RESULT], {"TMPDIR": str(temporary)}
+    async with spawn(script, caps={}, env=env, exits=-signal.SIGKILL) as killed:
+        left = await keep_something(killed)
+        killed.process.kill()
+        await killed.process.wait()
+    assert left.is_relative_to(temporary)
+    assert left.exists()
+    async with spawn(script, caps={}, env=env) as ide:
+        kept = await keep_something(ide)
+        assert kept.exists()
+        assert not left.parent.exists()
+    assert list(temporary.iterdir()) == []

@@ -253,7 +253,7 @@ async def test_the_three_engines_have_the_same_wire_shape(spawn: Spawn, project:
     calls: list[tuple[str, dict[str, Any], str]] = [
         ("read_file", {"path": notes}, f"/read {notes}"),
         ("write_file", {"path": target, "content": "hello"}, f"/write {target}\nhello"),
-        ("run_command", {"command": "echo hi"}, "/run echo hi"),
+        ("run_command", {"command": "touch hi; echo hi"}, "/run touch hi; echo hi"),
     ]
     replies = [
         reply for name, arguments, _ in calls for reply in (Reply(calls=[Call(name, arguments)]), Reply(text=["ok"]))

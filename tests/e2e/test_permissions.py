@@ -267,7 +267,7 @@ async def test_a_session_grant_is_not_another_sessions(spawn: Spawn, project: Pa
         assert (await ide.prompt(second)).card.status == "failed"
 
 
-@pytest.mark.requirement("R-16")
+@pytest.mark.requirement("R-16", "S2-32", "S2-37")
 @pytest.mark.parametrize("path", ["/etc/passwd", "../outside.txt", "src/../../outside.txt"])
 async def test_a_path_outside_the_roots_is_refused_before_any_request(spawn: Spawn, project: Path, path: str):
     script = [
@@ -280,6 +280,10 @@ async def test_a_path_outside_the_roots_is_refused_before_any_request(spawn: Spa
         turn = await ide.prompt(session)
         assert [card.status for card in turn.cards] == ["failed"] * 3
         assert ide.log.requests() == []
+        told = [u["_meta"]["punie.dev"]["violation"] for u in ide.log.updates(session) if "_meta" in u]
+        assert [violation["severity"] for violation in told] == ["high"] * 3
+        assert all(violation["rule"].endswith("roots") for violation in told)
+        assert all("outside the session's directories" in violation["reason"] for violation in told)
 
 
 @pytest.mark.requirement("R-16")

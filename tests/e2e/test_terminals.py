@@ -20,14 +20,14 @@ FOUR = ["terminal/create", "terminal/wait_for_exit", "terminal/output", "termina
 
 @pytest.mark.requirement("S1-34", "S1-29", "S1-40", "S1-41", "A-09")
 async def test_a_command_is_created_waited_for_read_and_released(spawn: Spawn, project: Path):
-    async with spawn([call("run_command", command="printf hello; exit 3"), RESULT]) as ide:
+    async with spawn([call("run_command", command="touch made; printf hello; exit 3"), RESULT]) as ide:
         ide.person.will("allow_once")
         session = await ide.open(project)
         turn = await ide.prompt(session)
         calls = ide.log.requests("terminal/")
         assert [frame.method for frame in calls] == FOUR
         created = calls[0].params
-        assert (created["command"], created["args"]) == ("/bin/sh", ["-c", "printf hello; exit 3"])
+        assert (created["command"], created["args"]) == ("/bin/sh", ["-c", "touch made; printf hello; exit 3"])
         assert created["cwd"] == str(project)
         assert {frame.params["sessionId"] for frame in calls} == {session}
         assert "hello" in turn.text
@@ -35,10 +35,10 @@ async def test_a_command_is_created_waited_for_read_and_released(spawn: Spawn, p
         shown = turn.card.content("terminal")
         assert {item["terminalId"] for item in shown} == {"ide-terminal-1"}
         assert turn.card.shown["kind"] == "execute"
-        assert "printf hello; exit 3" in turn.card.shown["title"]
+        assert "touch made; printf hello; exit 3" in turn.card.shown["title"]
         assert "/bin/sh" not in turn.card.shown["title"]
         (question,) = ide.person.questions
-        assert "printf hello; exit 3" in question["toolCall"]["title"]
+        assert "touch made; printf hello; exit 3" in question["toolCall"]["title"]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ async def test_a_command_that_cannot_start_fails_with_the_reason(spawn: Spawn, p
 @pytest.mark.requirement("S1-04", "S1-30", "S1-31", "S1-32", "S1-33", "S1-39", "R-16")
 async def test_a_background_command_answers_its_id_and_the_four_tools_act_on_it(spawn: Spawn, project: Path):
     script = [
-        call("run_command", command="echo begun; exec sleep 60", background=True),
+        call("run_command", command="touch made; echo begun; exec sleep 60", background=True),
         RESULT,
         sleep(0.5),
         call("get_terminal_output", terminal_id="ide-terminal-1"),

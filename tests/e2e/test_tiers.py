@@ -194,7 +194,7 @@ async def test_a_client_without_capabilities_is_asked_for_nothing_but_permission
         call("read_file", path=str(project / "notes.txt")),
         RESULT,
         call("write_file", path=str(path), content="made here"),
-        call("run_command", command="printf from-the-shell"),
+        call("run_command", command="touch made; printf from-the-shell"),
         RESULT,
     ]
     async with spawn(script, caps={}) as ide:

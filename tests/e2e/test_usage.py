@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import signal
+import sqlite3
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0-50", "S2-93", "S2-3
 
 LOG = logging.getLogger("test.usage")
 SECRET = "correct-horse-battery-staple"
+SHOWN = "a-word-of-the-command-line"
 
 
 def ledger_of(tmp_path: Path) -> SqliteUsageLedger:
@@ -70,7 +72,7 @@ async def test_the_ledgers_figures_equal_what_the_wire_saw_call_by_call(
         ("read_file", "built-in", "failed", raw_call("read_file", ["no object"])),
         ("read_file", "built-in", "denied", call("read_file", path="/etc/passwd")),
         ("no_such_tool", "unknown", "failed", call("no_such_tool")),
-        ("run_command", "built-in", "succeeded", call("run_command", command="echo done")),
+        ("run_command", "built-in", "succeeded", call("run_command", command="touch done; echo done")),
         (MINIMAL["name"], "ide", "succeeded", call(MINIMAL["name"])),
     ]
     first = [item for *_, one in calls for item in (one, RESULT)]
@@ -159,7 +161,7 @@ async def test_only_names_counts_times_and_sizes_are_stored(spawn: Spawn, tmp_pa
     secret.write_text(SECRET, "utf-8")
     script = [
         call("read_file", path=str(secret)),
-        call("run_command", command=f"echo {SECRET}"),
+        call("run_command", command=f"touch made; cat secret.txt; echo {SHOWN}"),
         call("read_file", path=SECRET),
         text(SECRET),
         fail("internal", SECRET),
@@ -172,9 +174,18 @@ async def test_only_names_counts_times_and_sizes_are_stored(spawn: Spawn, tmp_pa
     recorded, _ = await rows(tmp_path)
     assert len(recorded) == 3
     stored = b"".join(path.read_bytes() for path in (tmp_path / "home/punie/state").iterdir())
-    assert SECRET.encode() not in stored
-    assert str(project).encode() not in stored
     assert b"read_file" in stored
+    with sqlite3.connect(tmp_path / "home/punie/state/punie.db") as database:
+        figures = [*database.execute("SELECT * FROM calls"), *database.execute("SELECT * FROM turns")]
+        titles = [json.loads(text)["title"] for (text,) in database.execute("SELECT text FROM audit")]
+    database.close()
+    for word in (SECRET, SHOWN, str(project)):
+        assert word not in str(figures)
+    assert [title for title in titles if SHOWN in title], "what ran is what the audit trail is for"
+    kept = stored
+    for title in titles:
+        kept = kept.replace(title.encode(), b"")
+    assert SECRET.encode() not in kept, "nothing that was read, said or answered"
 
 
 async def test_a_database_that_cannot_be_used_stops_no_session_and_is_said(spawn: Spawn, tmp_path: Path, project: Path):
@@ -185,7 +196,9 @@ async def test_a_database_that_cannot_be_used_stops_no_session_and_is_said(spawn
         session = await ide.open(project)
         assert (await ide.prompt(session)).card.status == "completed"
         assert (await ide.prompt(session)).text == "and on"
-    assert ide.errors().count("punie.db") == 1, "once in the log"
+    for who in ("usage", "permissions"):
+        said = [line for line in ide.errors().splitlines() if f"{who}: " in line and "punie.db" in line]
+        assert len(said) == 1, "once in the log"
     done = run_cli("usage", env=clean_environment(tmp_path / "home"), cwd=project)
     assert done.returncode == 1
     assert done.stdout == ""

@@ -201,7 +201,7 @@ async def test_resources_are_entered_in_order_and_left_in_reverse(process: Proce
     assert log == ["r1 opened", "r2 opened", "r3 opened", "in use", "r3 closed", "r2 closed", "r1 closed"]
 
 
-async def test_this_machines_terminals_are_entered_before_the_session_that_uses_them(
+async def test_this_machines_files_and_terminals_are_entered_before_the_session_that_uses_them(
     process: Process, tmp_path: Path
 ) -> None:
     from punie.adapters.local.output_store import LocalOutputStore
@@ -214,7 +214,7 @@ async def test_this_machines_terminals_are_entered_before_the_session_that_uses_
         session_id="s", spec=SessionSpec(str(tmp_path)), peer=peer(), settings=settings,
         engine=process.engines.get(settings.model), plug_ins=PlugIns(),
     )  # fmt: skip
-    terminals, outputs, session = box.lifecycle()
+    outputs, terminals, session = box.lifecycle()
     assert isinstance(terminals, LocalTerminals)
     assert isinstance(outputs, LocalOutputStore)
     assert session is box.session()

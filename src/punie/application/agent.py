@@ -6,19 +6,22 @@ import logging
 import uuid
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from types import TracebackType
-from typing import Self, TypeAlias
+from typing import TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 from attrs import define, field
 
 from punie.application.live_session import LiveSession
+from punie.application.own_task_group import OwnTaskGroup
 from punie.application.run_turn import PromptTurn
+from punie.application.tool_registry import ToolRegistry
 from punie.domain.content import Prompt
 from punie.domain.errors import SessionBusyError, UnknownSessionError
 from punie.domain.execution import RunningCall, ToolStatistics
+from punie.domain.modes import Mode
 from punie.domain.session import OpenedSession, SessionSpec
+from punie.domain.tool_listing import ListedTool, ToolListing
 from punie.ports.agent import Agent
 from punie.ports.peer import Peer
 
@@ -41,7 +44,7 @@ class _Place:
 
 
 @define
-class PunieAgent(Agent):
+class PunieAgent(OwnTaskGroup, Agent):
     """The sessions of one connection; an async context manager that lives as long as the connection.
 
     Each session is owned by one task, which enters everything it needs and leaves it in reverse.
@@ -51,24 +54,15 @@ class PunieAgent(Agent):
     log: logging.Logger
     _places: dict[str, _Place] = field(factory=dict, init=False)
     _opening: dict[str, LiveSession] = field(factory=dict, init=False)
-    _tasks: TaskGroup | None = field(default=None, init=False)
 
-    async def __aenter__(self) -> Self:
-        self._tasks = await anyio.create_task_group().__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        assert self._tasks is not None  # noqa: S101 - entered before left
+    async def _let_go(self, tasks: TaskGroup) -> None:
+        del tasks  # the task of each session ends by itself
         for place in self._places.values():
             _dismiss(place)
-        return await self._tasks.__aexit__(kind, error, trace)
 
     async def open_session(self, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
-        assert self._tasks is not None  # noqa: S101 - entered before used
         session_id = f"sess_{uuid.uuid4().hex}"
-        opened: OpenedSession = await self._tasks.start(self._host, session_id, spec, connect(session_id))
+        opened: OpenedSession = await self.tasks.start(self._host, session_id, spec, connect(session_id))
         return opened
 
     def begin_turn(self, session_id: str, prompt: Prompt) -> PromptTurn:
@@ -97,6 +91,17 @@ class PunieAgent(Agent):
     def cancel_calls(self, session_id: str, correlation_id: str) -> int:
         return self._place(session_id).session.desk.running.stop(correlation_id)
 
+    def tools(self, session_id: str) -> ToolListing:
+        return self._registry(session_id).listing
+
+    def set_tool_enabled(self, session_id: str, name: str, *, enabled: bool) -> ListedTool | None:
+        registry = self._registry(session_id)
+        registry.set_enabled(name, enabled=enabled)
+        return registry.listed(name)
+
+    async def set_mode(self, session_id: str, mode: Mode) -> None:
+        await self._place(session_id).session.mode.switch(mode)
+
     def tools_changed(self, session_id: str) -> None:
         place = self._places.get(session_id)
         # A client knows the id from the moment it is asked for its tools, and they may change before it has the answer.
@@ -109,6 +114,9 @@ class PunieAgent(Agent):
         del self._places[session_id]
         _dismiss(place)
         await place.gone.wait()
+
+    def _registry(self, session_id: str) -> ToolRegistry:
+        return self._place(session_id).session.desk.toolbox.registry
 
     def _place(self, session_id: str) -> _Place:
         place = self._places.get(session_id)

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from punie.application.session_tool import CallContext, PreparedCall, SessionTool
+from punie.domain.decisions import Decision
 from punie.domain.errors import ArgumentsRefusedError, LimitExceededError, ToldToModel
 from punie.domain.json_value import JsonObject, json_type, utf8_size
 from punie.domain.limits import CallLimits
-from punie.domain.policy import Decision, Facts
+from punie.domain.modes import Verdict
 from punie.domain.tool import ToolCall, ToolResult
 from punie.ports.argument_validator import ArgumentValidator
 from punie.ports.tool_executor import CallProgress
@@ -26,11 +27,6 @@ class CallRequest:
     arguments_json: str
     context: CallContext
     limits: CallLimits
-
-    @property
-    def facts(self) -> Facts:
-        """What the policy decides on."""
-        return Facts(self.context.locations)
 
     def check_arguments(self, validator: ArgumentValidator) -> None:
         """Raises `LimitExceededError` or `ArgumentsRefusedError`, which name what is wrong; has no effect."""
@@ -59,7 +55,7 @@ class CallRequest:
         try:
             return await self.tool.prepare(self.arguments, self.context)
         except ToldToModel as error:
-            if decision.rule != "secrets":
+            if decision.verdict is Verdict.ALLOW or not any(where.secret for where in self.context.locations):
                 raise
             refusal = error
 

@@ -6,14 +6,26 @@ import math
 from collections import Counter, deque
 from types import MappingProxyType
 
-from attrs import define, field
+from attrs import define, field, frozen
 
-from punie.domain.execution import CallCounts, ResourceEstimate, ToolStatistics
+from punie.domain.execution import CallCounts, ToolStatistics, by_outcome
 from punie.domain.records import CallRecord
 from punie.domain.tool import ToolOutcome
 
 WINDOW = 256
 """The latest calls whose times are kept for each tool."""
+
+ENOUGH = 3
+"""So many calls of about the same size say more of the next one than all of them do."""
+
+
+@frozen
+class Seen:
+    """A call that succeeded, or the average of several."""
+
+    bytes_in: float
+    elapsed_ms: float
+    bytes_out: float
 
 
 @define
@@ -23,6 +35,7 @@ class _Tally:
     bytes_in: int = 0
     bytes_out: int = 0
     times_ms: deque[float] = field(factory=lambda: deque[float](maxlen=WINDOW))
+    done: deque[Seen] = field(factory=lambda: deque[Seen](maxlen=WINDOW))
 
     def add(self, record: CallRecord, *, violated: bool) -> None:
         self.outcomes[record.outcome] += 1
@@ -30,14 +43,12 @@ class _Tally:
         self.bytes_in += record.bytes_in
         self.bytes_out += record.bytes_out
         self.times_ms.append(record.elapsed_ms)
+        if record.outcome is ToolOutcome.SUCCEEDED:
+            self.done.append(Seen(record.bytes_in, record.elapsed_ms, record.bytes_out))
 
     def counts(self) -> CallCounts:
         return CallCounts(
-            calls=self.outcomes.total(),
-            succeeded=self.outcomes[ToolOutcome.SUCCEEDED],
-            failed=self.outcomes[ToolOutcome.FAILED],
-            denied=self.outcomes[ToolOutcome.DENIED],
-            cancelled=self.outcomes[ToolOutcome.CANCELLED],
+            **by_outcome(self.outcomes),
             violations=self.violations,
             average_ms=sum(self.times_ms) / len(self.times_ms) if self.times_ms else 0.0,
             p95_ms=_p95(self.times_ms),
@@ -67,14 +78,21 @@ class CallStatistics:
         by_tool = {name: tally.counts() for name, tally in self._tools.items()}
         return ToolStatistics(self._total.counts(), MappingProxyType(by_tool))
 
-    def expected(self, tool: str, declared_ms: int | None) -> ResourceEstimate | None:
-        """What the next call of that tool will take: what was seen, else what it declares, else nothing (S2-26)."""
+    def expected(self, tool: str, bytes_in: int) -> Seen | None:
+        """The average of the tool's latest calls that succeeded, of about that size where there were enough such.
+
+        None where none succeeded yet: what failed or was denied says nothing of what the work takes.
+        """
         tally = self._tools.get(tool)
-        succeeded = 0 if tally is None else tally.outcomes[ToolOutcome.SUCCEEDED]
-        if tally is not None and succeeded:
-            seen = tally.counts()
-            return ResourceEstimate(seen.average_ms, seen.bytes_out / seen.calls)
-        return None if declared_ms is None else ResourceEstimate(float(declared_ms))
+        if tally is None or not tally.done:
+            return None
+        alike = [seen for seen in tally.done if bytes_in / 2 <= seen.bytes_in <= bytes_in * 2]
+        used = alike if len(alike) >= ENOUGH else tally.done
+        return Seen(
+            sum(seen.bytes_in for seen in used) / len(used),
+            sum(seen.elapsed_ms for seen in used) / len(used),
+            sum(seen.bytes_out for seen in used) / len(used),
+        )
 
 
 def _p95(times_ms: deque[float]) -> float:

@@ -17,6 +17,7 @@ import anyio
 from attrs import define, field, frozen
 
 from punie.domain.errors import FileChangedError
+from punie.domain.json_value import utf8_size
 
 PATH_LIMIT = 2_000
 """Files remembered; the one that was used longest ago is forgotten first."""
@@ -78,6 +79,11 @@ class FileMemory:
         known = self._seen.get(path)
         if known is None or known.part != WHOLE:
             self._keep(path, _Part((line_1based or 1) - 1, limit_lines), text)
+
+    def size_bytes(self, path: str) -> int | None:
+        """How large the file was when the session last read all of it or wrote it; None where that is not known."""
+        known = self._seen.get(path)
+        return utf8_size(known.text) if known is not None and known.part == WHOLE and known.text is not None else None
 
     @asynccontextmanager
     async def alone(self, path: str) -> AsyncGenerator[None]:

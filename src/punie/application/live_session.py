@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
-from types import TracebackType
-from typing import Self
 
 import anyio
 from anyio.abc import TaskGroup
 from attrs import define, field
 
 from punie.application.instructions import Instructions
+from punie.application.own_task_group import OwnTaskGroup
 from punie.application.session_desk import ToolDesk
+from punie.application.session_mode import SessionMode
 from punie.application.terminal_ledger import TerminalLedger
+from punie.application.tool_news import ToolNews
 from punie.domain.discovery import Tier
 from punie.domain.session import OpenedSession
 from punie.domain.turn import TurnLimits
@@ -23,7 +24,7 @@ CLOSE_LIMIT_S = 2.0
 
 
 @define
-class LiveSession:
+class LiveSession(OwnTaskGroup):
     """Everything one session holds; an async context manager that is entered and left by the task that owns it.
 
     Leaving it stops the watching for changed tools, releases every terminal, takes down the tools that were set up and
@@ -38,33 +39,28 @@ class LiveSession:
     turn_limits: TurnLimits
     log: logging.Logger
     model: str = "none"
+    mode: SessionMode = field(init=False)
     tier: Tier = field(default=Tier.DEFAULT, init=False)
-    _tasks: TaskGroup | None = field(default=None, init=False)
 
-    async def __aenter__(self) -> Self:
-        self._tasks = await anyio.create_task_group().__aenter__()
-        return self
+    def __attrs_post_init__(self) -> None:
+        self.mode = SessionMode(self.desk.leave, self.desk.toolbox.registry, self.desk.events)
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        assert self._tasks is not None  # noqa: S101 - entered before left
-        self._tasks.cancel_scope.cancel()
-        try:
-            for ledger in self.ledgers:
-                await ledger.release_everything()
-            await self.desk.aclose()
-            with anyio.move_on_after(CLOSE_LIMIT_S, shield=True):
-                await self.engine.aclose()
-        finally:
-            stop = await self._tasks.__aexit__(kind, error, trace)
-        return stop
+    async def _let_go(self, tasks: TaskGroup) -> None:
+        tasks.cancel_scope.cancel()
+        for ledger in self.ledgers:
+            await ledger.release_everything()
+        await self.desk.aclose()
+        with anyio.move_on_after(CLOSE_LIMIT_S, shield=True):
+            await self.engine.aclose()
 
     async def open(self) -> OpenedSession:
         """Find out which tools there are, and start to watch for changes."""
-        assert self._tasks is not None  # noqa: S101 - entered before opened
+        tasks = self.tasks
         report = await self.desk.toolbox.fill()
         self.tier = report.tier
-        self._tasks.start_soon(self.desk.toolbox.watch)
-        self._tasks.start_soon(self.desk.pace.keep)
-        return OpenedSession(self.id, report)
+        news = ToolNews(self.desk.toolbox.registry, self.desk.events)
+        news.start()
+        self.mode.begin()
+        for job in (self.desk.toolbox.watch, self.desk.pace.keep, news.keep):
+            tasks.start_soon(job)
+        return OpenedSession(self.id, report, self.mode.current)

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 import anyio
 from attrs import define, evolve, field
 
+from punie.application.call_estimate import estimated
 from punie.application.call_request import CallRequest
 from punie.application.call_statistics import CallStatistics
+from punie.application.leave_to_act import LeaveToAct
 from punie.application.progress_pace import ProgressPace
 from punie.application.running_calls import CallUnderWay, RunningCalls
 from punie.application.session_tool import CallContext, SessionTool
@@ -21,8 +23,7 @@ from punie.domain.execution import ResourceEstimate
 from punie.domain.json_value import EMPTY_OBJECT, JsonValue, json_text, utf8_size
 from punie.domain.limits import Limits
 from punie.domain.paths import Location
-from punie.domain.permission import Allowed, GrantScope, grant_scope, open_flow
-from punie.domain.policy import Decision, Verdict, decide
+from punie.domain.permission import Allowed
 from punie.domain.records import CallRecord
 from punie.domain.tool import ToolCall, ToolResult, ToolSource
 from punie.ports.argument_validator import ArgumentValidator
@@ -30,13 +31,12 @@ from punie.ports.clock import Clock
 from punie.ports.event_sink import EventSink
 from punie.ports.output_store import OutputStore
 from punie.ports.path_guard import PathGuard
-from punie.ports.permission_broker import PermissionBroker
 from punie.ports.usage_ledger import UsageLedger
 
 
 @define
 class ToolDesk:
-    """The desk of one session; lives as long as it and remembers what was granted and how its calls went."""
+    """The desk of one session; lives as long as it and remembers how its calls went."""
 
     session_id: str
     cwd: str
@@ -44,7 +44,7 @@ class ToolDesk:
     toolbox: Toolbox
     guard: PathGuard
     validator: ArgumentValidator
-    broker: PermissionBroker
+    leave: LeaveToAct
     events: EventSink
     clock: Clock
     limits: Limits
@@ -56,23 +56,12 @@ class ToolDesk:
     lifetimes: ToolLifetimes = field(init=False)
     statistics: CallStatistics = field(factory=CallStatistics, init=False)
     places: anyio.Semaphore = field(init=False)
-    _granted: set[GrantScope] = field(factory=set, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.running = RunningCalls(self.clock)
         self.pace = ProgressPace(self.clock)
         self.lifetimes = ToolLifetimes(self.log)
         self.places = anyio.Semaphore(self.limits.concurrent_calls, fast_acquire=True)
-
-    @property
-    def granted(self) -> frozenset[GrantScope]:
-        """What may run unasked until the session ends."""
-        return frozenset(self._granted)
-
-    def remember(self, grant: GrantScope | None) -> None:
-        """Keep a grant for this session."""
-        if grant is not None:
-            self._granted.add(grant)
 
     async def validate(self, call: ToolCall) -> tuple[str, ...]:
         """What would keep the call from running, or from running unasked; empty where nothing would (S2-25)."""
@@ -84,19 +73,19 @@ class ToolDesk:
             return error.problems
         except ToldToModel as error:
             return (str(error),)
-        decision = decide(request.tool.descriptor, request.facts)
-        if isinstance(open_flow(decision, self.scope(request, decision), self.granted), Allowed):
+        facts = await self.leave.facts(request)
+        decision = self.leave.decide(request, facts)
+        if isinstance(await self.leave.flow(request, facts, decision), Allowed):
             return ()
         return (f"{call.name} lacks permission: {decision.reason}.",)
 
-    def estimate(self, tool: str, arguments: JsonValue = EMPTY_OBJECT) -> ResourceEstimate | None:
-        """What a call will probably take: what earlier ones took, else what the tool declares, else None (S2-26)."""
-        del arguments  # nothing built in knows more by its arguments yet
+    async def estimate(self, tool: str, arguments: JsonValue = EMPTY_OBJECT) -> ResourceEstimate | None:
+        """What a call will probably take; None where nothing is known of it, or there is no such tool (S2-26)."""
         try:
-            declared_ms = self.toolbox.find(tool).descriptor.details.estimated_time_ms
+            request = await self.request(ToolCall("", tool, arguments), self.toolbox.find(tool), json_text(arguments))
         except ToldToModel:
             return None
-        return self.statistics.expected(tool, declared_ms)
+        return estimated(request, self.statistics)
 
     async def request(
         self, call: ToolCall, tool: SessionTool, arguments_json: str, *, call_id: str = "", turn_id: str = ""
@@ -117,12 +106,6 @@ class ToolDesk:
         descriptor = tool.descriptor
         reads = descriptor.name == "read_file" and descriptor.source is ToolSource.BUILT_IN
         return evolve(where, inside=True) if reads else where
-
-    def scope(self, request: CallRequest, decision: Decision) -> GrantScope | None:
-        """What a grant for this call would cover; None where nobody is asked."""
-        if decision.verdict is not Verdict.ASK:
-            return None
-        return grant_scope(request.tool.descriptor, request.arguments, request.facts, self.cwd)
 
     def count(self, under_way: CallUnderWay, result: ToolResult) -> None:
         """A call ended: it goes into the statistics and the ledger, once."""

@@ -11,6 +11,7 @@ from attrs import frozen
 from punie.domain.content import Diff
 from punie.domain.json_value import JsonObject, JsonValue
 from punie.domain.paths import Location
+from punie.domain.terminal import Command
 from punie.domain.tool import ToolDescriptor, ToolResult
 from punie.ports.tool_executor import CallProgress
 
@@ -38,12 +39,14 @@ class PreparedCall:
     """A call that is ready to run: `effect` runs it once; `diffs` is what it would change, for the question.
 
     Nothing had an effect yet: preparing reads at most. `watches_time` says that the effect keeps to the call's time
-    limit by itself and needs a moment beyond it to stop in good order; any other is stopped at the limit.
+    limit by itself and needs a moment beyond it to stop in good order; any other is stopped at the limit. `about` is
+    text that the question shows whole.
     """
 
     effect: Effect
     diffs: tuple[Diff, ...] = ()
     watches_time: bool = False
+    about: str = ""
 
 
 class SessionTool(Protocol):
@@ -70,6 +73,14 @@ class SessionTool(Protocol):
         """The paths that the call names; total: arguments are not validated yet."""
         ...
 
+    def command(self, arguments: JsonObject, context: CallContext) -> Command | None:
+        """The program or shell line that the call would run as it stands there; None where that cannot be told.
+
+        Total: arguments are not validated yet. The policy takes a tool named run_command for not understood then.
+        """
+        del arguments, context
+        return None
+
     @abstractmethod
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
         """Read what is needed to show what would happen. Raises `ToldToModel` where the call cannot work."""
@@ -87,6 +98,15 @@ class Lifecycle(ABC):
     @abstractmethod
     async def dispose(self) -> None:
         """Called once when the session ends, in bounded time, if `initialise` was begun; also after an error."""
+        ...
+
+
+class KnowsFiles(ABC):
+    """A `SessionTool` that may know how much of files a call would read or write derives from this (S2-26)."""
+
+    @abstractmethod
+    def file_bytes(self, arguments: JsonObject, context: CallContext) -> int | None:
+        """Bytes, by what the session knows already, without looking; None where it does not know. Total."""
         ...
 
 

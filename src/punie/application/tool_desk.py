@@ -14,19 +14,23 @@ from attrs import define, evolve, field
 
 from punie.application.call_card import CallCard
 from punie.application.call_request import CallRequest
+from punie.application.leave_to_act import Leave
 from punie.application.loop_guard import LoopGuard
 from punie.application.output_limits import OutputLimits
 from punie.application.running_calls import CallUnderWay
 from punie.application.session_desk import ToolDesk
 from punie.application.session_tool import PreparedCall
+from punie.domain.audit import AnsweredBy
 from punie.domain.catalog import ToolCatalog
+from punie.domain.decisions import Decision, Facts
 from punie.domain.display import display_exact, one_line
 from punie.domain.errors import InternalFault, OutsideWorkspaceError, ToldToModel, ToolDisabledError
 from punie.domain.events import PermissionSettled, SecurityViolation
 from punie.domain.execution import Severity
 from punie.domain.json_value import json_text
-from punie.domain.permission import Allowed, Asking, Denied, PermissionQuestion, open_flow
-from punie.domain.policy import Decision, Verdict, decide
+from punie.domain.modes import Verdict
+from punie.domain.path_findings import ROOTS_RULE
+from punie.domain.permission import Asking, Denied
 from punie.domain.tool import ToolCall, ToolKind, ToolResult
 from punie.ports.engine import ToolDoor
 
@@ -128,23 +132,28 @@ class TurnDesk(ToolDoor):
         if repeated is not None:
             return repeated
         request.check_arguments(desk.validator)
-        decision = decide(request.tool.descriptor, request.facts)
-        if decision.rule == "roots":
+        facts = await desk.leave.facts(request)
+        policy, decision = desk.leave.policy, desk.leave.decide(request, facts)
+        if decision.rule == ROOTS_RULE and decision.verdict is Verdict.DENY:
             return await self._outside(under_way, request, decision)
         self._check_open()
         under_way.hurry(request.limits.time_s)
         prepared = await request.prepared(decision)
         under_way.unhurried()
         self._check_open()
-        denied = await self._refused(under_way, request, decision, prepared)
-        if denied is not None:
-            return ToolResult.denied(f"{request.tool.denial(request.arguments)}: {denied.reason}. Nothing was done.")
+        leave = await self._leave_for(under_way, request, facts, decision, prepared)
+        if isinstance(leave.flow, Denied):
+            return _denial(request, leave.flow)
         self._check_open()
         request.check_resources()
         async with desk.places:
             self._check_open()
             await card.start()
             self._check_open()
+            if desk.leave.policy is not policy:
+                withdrawn = await self._withdrawn(under_way, request, facts)
+                if withdrawn is not None:
+                    return withdrawn
             result = await self._effect(under_way, request, prepared)
         return await OutputLimits(desk.outputs).limited(card.call_id, request, result)
 
@@ -175,48 +184,51 @@ class TurnDesk(ToolDoor):
 
     async def _outside(self, under_way: CallUnderWay, request: CallRequest, decision: Decision) -> ToolResult:
         outside = next(where.path for where in request.context.locations if not where.inside)
-        await self._settled(request, Verdict.DENY, decision.reason)
-        await self._violated(under_way, "roots", Severity.HIGH, decision.reason)
+        leave = Leave(Denied(decision.reason), AnsweredBy.POLICY, decision)
+        await self._settled(request, leave)
+        await self.desk.leave.close(request, Facts(), leave)
+        await self._violated(under_way, decision.rule, Severity.HIGH, decision.reason)
         refused = OutsideWorkspaceError(outside, self.desk.roots)
-        return evolve(ToolResult.denied(str(refused)), code=refused.code)
+        return evolve(ToolResult.denied(display_exact(str(refused))), code=refused.code)
 
-    async def _refused(
-        self, under_way: CallUnderWay, request: CallRequest, decision: Decision, prepared: PreparedCall
-    ) -> Denied | None:
-        flow = open_flow(decision, self.desk.scope(request, decision), self.desk.granted)
-        if isinstance(flow, Denied):
-            await self._violated(under_way, decision.rule, Severity.MEDIUM, decision.reason)
+    async def _leave_for(
+        self, under_way: CallUnderWay, request: CallRequest, facts: Facts, decision: Decision, prepared: PreparedCall
+    ) -> Leave:
+        """Whether the call may run; its time stands still while a person thinks. The answer is in the audit trail."""
+        desk = self.desk
+        flow = await desk.leave.flow(request, facts, decision)
         if isinstance(flow, Asking):
-            flow = await self._asked(under_way, request, flow, prepared)
-            verdict = Verdict.ALLOW if isinstance(flow, Allowed) else Verdict.DENY
-            await self._settled(request, verdict, flow.reason if isinstance(flow, Denied) else decision.reason)
-        if isinstance(flow, Denied):
-            return flow
-        self.desk.remember(flow.grant)
-        return None
+            asked_s = desk.clock.monotonic_s()
+            try:
+                leave = await desk.leave.ask(request, facts, decision, flow, prepared)
+            finally:
+                under_way.waited_s += desk.clock.monotonic_s() - asked_s
+        else:
+            answered_by = AnsweredBy.GRANT if decision.verdict is Verdict.ASK else AnsweredBy.POLICY
+            leave = Leave(flow, answered_by, decision)
+        if decision.verdict is not Verdict.ALLOW:
+            await self._settled(request, leave)
+        if leave.decision.verdict is Verdict.DENY:
+            await self._violated(under_way, leave.decision.rule, Severity.MEDIUM, leave.decision.reason)
+        await desk.leave.close(request, facts, leave)
+        return leave
 
-    async def _asked(
-        self, under_way: CallUnderWay, request: CallRequest, asking: Asking, prepared: PreparedCall
-    ) -> Allowed | Denied:
-        question = PermissionQuestion(
-            session_id=self.desk.session_id,
-            call_id=request.context.call_id,
-            tool=request.call.name,
-            title=display_exact(request.tool.title(request.arguments)),
-            kind=request.tool.descriptor.kind,
-            reason=display_exact(asking.reason),
-            options=asking.options,
-            locations=tuple(where.path for where in request.context.locations),
-            diffs=prepared.diffs,
-            raw_input=request.arguments,
-        )
-        asked_s = self.desk.clock.monotonic_s()
-        try:
-            return asking.settle(await self.desk.broker.ask(question))
-        finally:
-            under_way.waited_s += self.desk.clock.monotonic_s() - asked_s
+    async def _withdrawn(self, under_way: CallUnderWay, request: CallRequest, facts: Facts) -> ToolResult | None:
+        """The mode changed while the call waited: leave that the new one would never give is taken back."""
+        now = self.desk.leave.decide(request, facts)
+        if now.verdict is not Verdict.DENY:
+            return None
+        denied = Denied(now.reason)
+        leave = Leave(denied, AnsweredBy.POLICY, now)
+        await self._settled(request, leave)
+        await self._violated(under_way, now.rule, Severity.MEDIUM, now.reason)
+        await self.desk.leave.close(request, facts, leave)
+        return _denial(request, denied)
 
-    async def _settled(self, request: CallRequest, verdict: Verdict, reason: str) -> None:
+    async def _settled(self, request: CallRequest, leave: Leave) -> None:
+        verdict, reason = Verdict.ALLOW, leave.decision.reason
+        if isinstance(leave.flow, Denied):
+            verdict, reason = Verdict.DENY, leave.flow.reason
         await self.desk.events.emit(PermissionSettled(request.context.call_id, request.call.name, verdict, reason))
 
     async def _violated(self, under_way: CallUnderWay, rule: str, severity: Severity, detail: str) -> None:
@@ -235,3 +247,8 @@ class TurnDesk(ToolDoor):
         if isinstance(result, ToolResult):
             return result
         raise TypeError(f"{request.call.name} gave a {type(result).__name__} instead of a result")
+
+
+def _denial(request: CallRequest, denied: Denied) -> ToolResult:
+    said = f"{request.tool.denial(request.arguments)}: {denied.reason}. Nothing was done."
+    return ToolResult.denied(display_exact(said))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from types import MappingProxyType
 from typing import ClassVar, Protocol, TypeAlias, TypeVar
 
@@ -19,6 +19,7 @@ from punie.domain.catalog import ToolCatalog
 from punie.domain.json_value import JsonObject
 from punie.domain.metadata import Capability
 from punie.domain.tool import ToolDescriptor, ToolSource
+from punie.domain.tool_listing import ListedTool, RegistryStatistics, ToolListing
 
 Service = TypeVar("Service")
 
@@ -92,18 +93,6 @@ class ToolUnregistered:
 RegistryEvent: TypeAlias = ToolRegistered | ToolUnregistered
 
 
-@frozen
-class RegistryStatistics:
-    """How many tools there are; `by_source` and `by_category` count the registered ones."""
-
-    registered: int
-    enabled: int
-    disabled: int
-    left_out: int
-    by_source: Mapping[str, int]
-    by_category: Mapping[str, int]
-
-
 @define
 class _Entry:
     """A registered tool, made when it is first called for. `offered`: it came with the session's catalogue."""
@@ -122,6 +111,7 @@ class ToolRegistry:
     surroundings: Surroundings = field(factory=Surroundings)
     _entries: dict[str, _Entry] = field(factory=dict[str, _Entry], init=False)
     _disabled: set[str] = field(factory=set[str], init=False)
+    _locked: set[str] = field(factory=set[str], init=False)
     _left_out: dict[str, LeftOut] = field(factory=dict[str, LeftOut], init=False)
     _subscribers: list[Callable[[RegistryEvent], None]] = field(factory=list, init=False)
     _catalog: ToolCatalog | None = field(default=None, init=False)
@@ -149,6 +139,19 @@ class ToolRegistry:
             by_source=MappingProxyType(Counter(tool.source.value for tool in tools)),
             by_category=MappingProxyType(Counter(category for tool in tools for category in tool.categories)),
         )
+
+    @property
+    def listing(self) -> ToolListing:
+        """Everything that can be told of it to somebody outside, as it is now."""
+        return ToolListing(tuple(self._listed(tool) for tool in self.tools), self.left_out, self.statistics)
+
+    def listed(self, name: str) -> ListedTool | None:
+        """That tool as it stands now; None where there is none."""
+        entry = self._entries.get(name)
+        return None if entry is None else self._listed(entry.descriptor)
+
+    def _listed(self, tool: ToolDescriptor) -> ListedTool:
+        return ListedTool(tool, self.is_enabled(tool.name), tool.name in self._locked)
 
     def catalog(self) -> ToolCatalog:
         """What the model is offered: the enabled tools; the same object until something changes."""
@@ -225,11 +228,14 @@ class ToolRegistry:
 
     def is_enabled(self, name: str) -> bool:
         """Whether a tool of that name would be offered."""
-        return name not in self._disabled
+        return name not in self._disabled and name not in self._locked
 
     def set_enabled(self, name: str, *, enabled: bool) -> bool:
-        """Switch a tool on or off, from the next model request on; False for one that is not there."""
-        if name not in self._entries:
+        """Switch a tool on or off, from the next model request on.
+
+        False for one that is not there, and for one to be switched on that the settings disable.
+        """
+        if name not in self._entries or (enabled and name in self._locked):
             return False
         if enabled:
             self._disabled.discard(name)
@@ -239,8 +245,8 @@ class ToolRegistry:
         return True
 
     def disable_always(self, names: Iterable[str]) -> None:
-        """Switch these names off whoever comes to bear them: what the settings say."""
-        self._disabled.update(names)
+        """Switch these names off for good, whoever comes to bear them: what the settings say."""
+        self._locked.update(names)
         self._catalog = None
 
     def query(

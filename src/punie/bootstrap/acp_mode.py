@@ -103,7 +103,7 @@ def _load_sessions() -> ServeSessions:
     return serve_sessions
 
 
-def run_acp(*, model: str | None, log_file: str | None) -> int:
+def run_acp(*, model: str | None, mode: str | None, log_file: str | None) -> int:
     """Serve one ACP client on this process's stdin and stdout; gives the exit code, or leaves with it."""
     write_fd = claim_stdout()
     read_fd = claim_stdin()
@@ -112,7 +112,7 @@ def run_acp(*, model: str | None, log_file: str | None) -> int:
     except OSError as error:
         sys.stderr.write(f"punie: --log-file {log_file} cannot be written: {error.strerror}. Name another file.\n")
         return EXIT_USAGE
-    code = anyio.run(serve, os.environ, {"model": model}, log, read_fd, write_fd)
+    code = anyio.run(serve, os.environ, {"model": model, "permissions.mode": mode}, log, read_fd, write_fd)
     logging.shutdown()
     sys.stderr.flush()
     # Threads that still import a library must not hold up the exit, nor be torn down while inside it.

@@ -49,7 +49,7 @@ class AskMode:
     """One run of `punie ask`; `run` gives the exit code."""
 
     environ: Mapping[str, str]
-    model: str | None
+    flags: Mapping[str, str | None]
     as_json: bool
     cwd: Path
     prompt: str
@@ -64,7 +64,7 @@ class AskMode:
 
     async def run(self) -> int:
         """Open a session, run the prompt, say how it ended."""
-        process = Process(self.environ, {"model": self.model}, self.log)
+        process = Process(self.environ, self.flags, self.log)
         async with PunieAgent(process.session_scope, self.log) as agent:
             # Caught inside: a task group hands on what leaves it in a group.
             try:
@@ -148,14 +148,15 @@ class AskMode:
             self._lines.line(line)
 
 
-def run_ask(*, model: str | None, as_json: bool, cwd: str, prompt: str) -> int:
+def run_ask(*, model: str | None, permissions: Mapping[str, str | None], as_json: bool, cwd: str, prompt: str) -> int:
     """Run one prompt; gives the exit code, or leaves with it."""
     environ = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
     directory = Path(cwd).resolve()
     if not directory.is_dir():
         sys.stderr.write(f"punie: --cwd {display_safe(cwd)} is not a directory. Name one that exists.\n")
         return EXIT_USAGE
-    mode = AskMode(environ, model, as_json, directory, prompt, start_logging(environ, None))
+    flags = {"model": model, **permissions}
+    mode = AskMode(environ, flags, as_json, directory, prompt, start_logging(environ, None))
     code = anyio.run(mode.run)
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.flush()

@@ -22,13 +22,17 @@ from punie.adapters.local.installed import is_installed
 from punie.adapters.local.output_store import LocalOutputStore
 from punie.adapters.local.path_guard import LocalPathGuard
 from punie.adapters.local.project_notes import LocalProjectNotes
+from punie.adapters.local.sandbox import Bubblewrap
 from punie.adapters.local.terminals import LocalTerminals
 from punie.adapters.local.workspace import LocalWorkspace
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.assemble_tools import AssembleTools, KeptOutputs, LocalServices
+from punie.application.command_review import CommandReview
 from punie.application.discover_tools import DiscoverTools
 from punie.application.instructions import Instructions
+from punie.application.leave_to_act import Approvals, LeaveToAct
 from punie.application.live_session import LiveSession
+from punie.application.open_questions import OpenQuestions
 from punie.application.plug_in_tools import PlugInTools
 from punie.application.session_desk import ToolDesk
 from punie.application.terminal_ledger import TerminalLedger
@@ -38,11 +42,14 @@ from punie.application.tools.shell_info import ShellInfo
 from punie.bootstrap.engines import DIRECT
 from punie.bootstrap.plugins import PlugIns
 from punie.bootstrap.settings import Settings
+from punie.bootstrap.settings_values import Sandbox
 from punie.domain.availability import Surroundings, capabilities_of
 from punie.domain.discovery import LocalTools
+from punie.domain.paths import is_inside
 from punie.domain.session import SessionSpec
 from punie.ports.engine import Engine
 from punie.ports.peer import Peer
+from punie.ports.shell_parser import ShellParser
 from punie.ports.usage_ledger import UsageLedger
 
 
@@ -61,6 +68,17 @@ def _local(
         shell=shell,
         checks=ProjectChecks(spec.cwd),
     )
+
+
+def _terminals(spec: SessionSpec, settings: Settings, outputs: LocalOutputStore) -> LocalTerminals:
+    if settings.sandbox is Sandbox.NONE:
+        return LocalTerminals(outputs)
+    # The state is Punie's own business; where it lies inside a project, the box must not hide the project with it.
+    hidden = tuple(
+        path for path in settings.policy.protected if not any(is_inside(root, (path,)) for root in spec.roots)
+    )
+    box = Bubblewrap(spec.roots, str(Path.home()), hidden, network=settings.sandbox_network)
+    return LocalTerminals(outputs, box)
 
 
 def _outputs() -> LocalOutputStore:
@@ -107,6 +125,29 @@ def _toolbox(  # noqa: PLR0913, PLR0917 - one argument a dependency
     return Toolbox(discover, assemble, settings.disabled_tools, registry, more)
 
 
+def _leave(
+    session_id: str,
+    spec: SessionSpec,
+    peer: Peer,
+    settings: Settings,
+    guard: LocalPathGuard,
+    clock: LocalClock,
+    parser: ShellParser,
+    approvals: Approvals,
+) -> LeaveToAct:
+    return LeaveToAct(
+        session_id=session_id,
+        cwd=spec.cwd,
+        roots=spec.roots,
+        policy=settings.policy,
+        review=CommandReview(parser, guard, str(Path.home())),
+        guard=guard,
+        approvals=approvals,
+        questions=OpenQuestions(peer.broker),
+        clock=clock,
+    )
+
+
 def _desk(  # noqa: PLR0913, PLR0917 - one argument a dependency
     session_id: str,
     spec: SessionSpec,
@@ -114,6 +155,7 @@ def _desk(  # noqa: PLR0913, PLR0917 - one argument a dependency
     settings: Settings,
     toolbox: Toolbox,
     guard: LocalPathGuard,
+    leave: LeaveToAct,
     validator: JsonSchemaRsValidator,
     clock: LocalClock,
     outputs: LocalOutputStore,
@@ -127,7 +169,7 @@ def _desk(  # noqa: PLR0913, PLR0917 - one argument a dependency
         toolbox=toolbox,
         guard=guard,
         validator=validator,
-        broker=peer.broker,
+        leave=leave,
         events=peer.events,
         clock=clock,
         limits=settings.limits,
@@ -176,24 +218,27 @@ class SessionContainer(containers.DeclarativeContainer):
     shell = providers.Dependency(instance_of=ShellInfo)
     log = providers.Dependency(instance_of=logging.Logger)
     usage_ledger = providers.Dependency(instance_of=UsageLedger)
+    approvals = providers.Dependency(instance_of=Approvals)
+    parser = providers.Dependency(instance_of=ShellParser)
 
     clock = providers.Singleton(LocalClock)
     validator = providers.Singleton(JsonSchemaRsValidator)
     guard = providers.Singleton(_guard, spec)
-    terminals = providers.Singleton(LocalTerminals)
+    outputs = providers.Singleton(_outputs)
+    terminals = providers.Singleton(_terminals, spec, settings, outputs)
     local = providers.Singleton(_local, spec, guard, terminals, shell, log)
     client_ledger = providers.Singleton(_client_ledger, peer, log)
-    outputs = providers.Singleton(_outputs)
     assemble = providers.Singleton(_assemble, session_id, peer, settings, local, client_ledger, outputs, log)
     registry = providers.Singleton(_registry, peer, settings, local)
     toolbox = providers.Singleton(
         _toolbox, session_id, spec, peer, settings, validator, clock, assemble, registry, plug_ins, log
     )
+    leave = providers.Singleton(_leave, session_id, spec, peer, settings, guard, clock, parser, approvals)
     desk = providers.Singleton(
-        _desk, session_id, spec, peer, settings, toolbox, guard, validator, clock, outputs, usage_ledger, log
+        _desk, session_id, spec, peer, settings, toolbox, guard, leave, validator, clock, outputs, usage_ledger, log
     )
     session = providers.Singleton(_session, session_id, spec, settings, desk, engine, guard, local, client_ledger, log)
-    lifecycle = providers.List(terminals, outputs, session)
+    lifecycle = providers.List(outputs, terminals, session)
 
 
 class ProcessContainer(containers.DeclarativeContainer):
@@ -202,4 +247,8 @@ class ProcessContainer(containers.DeclarativeContainer):
     shell = providers.Dependency(instance_of=ShellInfo)
     log = providers.Dependency(instance_of=logging.Logger)
     usage_ledger = providers.Dependency(instance_of=UsageLedger)
-    session = providers.Factory(SessionContainer, shell=shell, log=log, usage_ledger=usage_ledger)
+    approvals = providers.Dependency(instance_of=Approvals)
+    parser = providers.Dependency(instance_of=ShellParser)
+    session = providers.Factory(
+        SessionContainer, shell=shell, log=log, usage_ledger=usage_ledger, approvals=approvals, parser=parser
+    )

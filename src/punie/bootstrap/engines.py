@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from attrs import define, field
 
-from punie.adapters.direct.engine import DirectEngine
 from punie.adapters.pydantic_ai.engine import PydanticAiEngine
-from punie.adapters.scripted.engine import ScriptedEngine
 from punie.bootstrap.plugins import PlugIns
 from punie.ports.engine import Engine
 
@@ -25,8 +23,12 @@ def make_engine(model: str | None, plug_ins: PlugIns | None = None) -> Engine:
     Raises `EngineError` where the name is that of a plug-in that cannot be used.
     """
     if model is None or model == DIRECT:
+        from punie.adapters.direct.engine import DirectEngine
+
         return DirectEngine(NOTICE)
     if model.startswith(SCRIPT_PREFIX):
+        from punie.adapters.scripted.engine import ScriptedEngine
+
         return ScriptedEngine(model.removeprefix(SCRIPT_PREFIX))
     plugged_in = None if plug_ins is None else plug_ins.engine(model)
     return PydanticAiEngine(model) if plugged_in is None else plugged_in

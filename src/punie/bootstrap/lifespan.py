@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import logging
 import os
 import platform
@@ -23,6 +24,7 @@ from punie.domain.session import SessionSpec
 from punie.ports.peer import Peer
 
 if TYPE_CHECKING:
+    from punie.adapters.storage.audit import SqliteAuditTrail
     from punie.adapters.storage.sqlite import SqliteUsageLedger
     from punie.bootstrap.container import ProcessContainer
 
@@ -43,22 +45,39 @@ class Process:
     plug_ins: PlugIns | None = None
     engines: Engines = field(factory=Engines)
     warm_up: WarmUp = field(init=False)
+    _catalog_expected: bool = field(default=False, init=False)
     _usage: SqliteUsageLedger | None = field(default=None, init=False)
+    _audit: SqliteAuditTrail | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
-        jobs = {"container": self._build_container, "plug-ins": self._scan_plug_ins, "engine": self._load_engine}
-        self.warm_up = WarmUp(jobs)
+        self.warm_up = WarmUp(
+            {
+                "container": self._build_container,
+                "plug-ins": self._scan_plug_ins,
+                "validator": self._load_validator,
+                "engine": self._load_engine,
+            }
+        )
 
     def settings(self, cwd: str) -> Settings:
         """The settings for a session in that directory. Raises `SettingsError`."""
-        return load_settings(self.environ, self.flags, cwd)
+        return load_settings(self.environ, self.flags, cwd, self._trusted)
+
+    def _trusted(self, path: str, digest: str) -> bool:
+        """Whether the user trusted a project's file; the state is not opened before that is asked."""
+        from punie.bootstrap.trust_mode import stored_trust
+
+        return stored_trust(self.environ, self.log)(path, digest)
 
     @asynccontextmanager
     async def session_scope(self, session_id: str, spec: SessionSpec, peer: Peer) -> AsyncGenerator[LiveSession]:
         """Build a session, enter what it needs in order, and leave it in reverse, also where an entering fails."""
+        self._catalog_expected = self._catalog_expected or peer.catalog is not None
         settings = self.settings(spec.cwd)
         container = await self._container()
         plug_ins = cast("PlugIns", await self.warm_up.result("plug-ins"))
+        if peer.catalog is not None:
+            await self.warm_up.result("validator")
         box = container.session(
             session_id=session_id,
             spec=spec,
@@ -79,24 +98,51 @@ class Process:
         if self._usage is not None:
             with anyio.move_on_after(CLOSE_LIMIT_S, shield=True):
                 await self._usage.aclose()
+        if self._audit is not None:
+            with anyio.move_on_after(CLOSE_LIMIT_S, shield=True):
+                await self._audit.aclose()
 
     async def _container(self) -> ProcessContainer:
         return cast("ProcessContainer", await self.warm_up.result("container"))
 
     def _build_container(self) -> ProcessContainer:
-        from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
+        from punie.adapters.shell.tree_sitter_bash import TreeSitterBashParser
+        from punie.adapters.storage.audit import SqliteAuditTrail
+        from punie.adapters.storage.grants import SqliteGrantStore, SqliteToolPins
         from punie.adapters.storage.sqlite import SqliteUsageLedger
+        from punie.adapters.storage.state_file import StateFile
+        from punie.application.leave_to_act import Approvals
         from punie.bootstrap.container import ProcessContainer
         from punie.bootstrap.state import database_file
 
-        # The first check loads the validator's library: here, and not while the first call waits.
-        JsonSchemaRsValidator().problems(EMPTY_OBJECT, EMPTY_OBJECT)
-        self._usage = SqliteUsageLedger(database_file(self.environ), self.log)
-        return ProcessContainer(shell=_shell_info(self.environ), log=self.log, usage_ledger=self._usage)
+        # attrs keeps the source of every method it wrote, 0.7 MB, for debuggers alone. Let go of it here, before the
+        # engine's library is loaded, for that fills the room again.
+        linecache.clearcache()
+        database = database_file(self.environ)
+        self._usage = SqliteUsageLedger(database, self.log)
+        state = StateFile(database, self.log)
+        self._audit = SqliteAuditTrail(state)
+        return ProcessContainer(
+            shell=_shell_info(self.environ),
+            log=self.log,
+            usage_ledger=self._usage,
+            approvals=Approvals(SqliteGrantStore(state), SqliteToolPins(state), self._audit),
+            parser=TreeSitterBashParser(),
+        )
 
     def _scan_plug_ins(self) -> PlugIns:
         self.engines.plug_ins = scan(self.log) if self.plug_ins is None else self.plug_ins
         return self.engines.plug_ins
+
+    def _load_validator(self) -> None:
+        """Load the validator's library (5 MB) before the engine's, where a session waits to check an IDE's schemas.
+
+        Anybody else's first call loads it, in 20 ms; many a process sits idle and never has one.
+        """
+        if self._catalog_expected:
+            from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
+
+            JsonSchemaRsValidator().problems(EMPTY_OBJECT, EMPTY_OBJECT)
 
     def _load_engine(self) -> None:
         """Load the configured engine's library ahead of the first prompt, which hears of what goes wrong."""

@@ -1,23 +1,50 @@
 """The settings of one session: the user's file, the project's, `PUNIE_*`, flags, in rising strength.
 
-The project's file may only tighten until it can be trusted, which a later version brings: what would loosen is left out
-with a warning. Anything that cannot be understood raises `SettingsError`: no session starts on half-read settings.
+The project's file may only tighten until its content is trusted: what would loosen is left out with a warning. Rules of
+permissions add up. Anything that cannot be understood raises `SettingsError`: no session starts on half-read settings.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+import os
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from attrs import field, fields, frozen
+from attrs import evolve, field, fields, frozen
 
-from punie.bootstrap.settings_files import project_settings_file, read_settings, user_settings_file
+from punie.bootstrap.own_files import own_files
+from punie.bootstrap.permission_settings import (
+    ParserOf,
+    RuleSource,
+    home_of,
+    parse_flag,
+    parse_mode,
+    parse_rules,
+)
+from punie.bootstrap.settings_files import SettingsFile, project_settings_file, read_settings_file, user_settings_file
+from punie.bootstrap.settings_values import (
+    Sandbox,
+    parse_local,
+    parse_names,
+    parse_positive,
+    parse_sandbox,
+    parse_text,
+    parse_whole,
+    parse_yes,
+)
+from punie.domain.decisions import Policy
 from punie.domain.discovery import LocalTools
 from punie.domain.errors import SettingsError
 from punie.domain.limits import CallLimits, Limits
+from punie.domain.modes import Mode, Verdict
+from punie.domain.rules import Rule
 from punie.domain.turn import TurnLimits
+
+if TYPE_CHECKING:
+    from punie.ports.shell_parser import ShellParser
 
 _log = logging.getLogger("punie.settings")
 
@@ -32,59 +59,47 @@ class Settings:
     limits: Limits = field(factory=Limits)
     turn_limits: TurnLimits = field(factory=TurnLimits)
     origins: Mapping[str, str] = field(factory=lambda: MappingProxyType({}))
+    policy: Policy = field(factory=Policy)
+    sandbox: Sandbox = Sandbox.NONE
+    sandbox_network: bool = False
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError("expected a text that is not empty")
-    return value.strip()
+Trusted: TypeAlias = Callable[[str, str], bool]
+"""Whether a person trusted the project file at that path with that content's digest."""
 
 
-def _local(value: object) -> LocalTools:
-    try:
-        return LocalTools(value)
-    except ValueError:
-        raise ValueError("expected auto, never or always") from None
+@frozen
+class LeftOut:
+    """What a project's file would loosen if its content were trusted; empty where it only tightens."""
+
+    file: SettingsFile
+    values: Mapping[str, object] = field(factory=dict[str, object])
+    rules: tuple[Rule, ...] = ()
 
 
-def _names(value: object) -> tuple[str, ...]:
-    words = value.split(",") if isinstance(value, str) else value
-    listed = cast("list[object]", words) if isinstance(words, (list, tuple)) else [None]
-    names = [word.strip() for word in listed if isinstance(word, str)]
-    if len(names) < len(listed):
-        raise ValueError("expected a list of tool names")
-    return tuple(name for name in names if name)
-
-
-def _positive(value: object) -> float:
-    try:
-        number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else 0.0
-    except (ValueError, OverflowError):
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise ValueError("expected a number above zero")
-    return number
-
-
-def _whole(value: object) -> int:
-    number = _positive(value)
-    if number % 1:
-        raise ValueError("expected a whole number above zero")
-    return int(number)
+def _nobody(_path: str, _digest: str) -> bool:
+    return False
 
 
 _KEYS: Mapping[str, Callable[[object], object]] = {
-    "model": _text,
-    "tools.local": _local,
-    "tools.disabled": _names,
-    "limits.time_s": _positive,
-    "limits.output_bytes": _whole,
-    "limits.input_bytes": _whole,
-    "limits.files_touched": _whole,
-    "limits.memory_mb": _whole,
-    "limits.concurrent_calls": _whole,
-    "turn.max_requests": _whole,
+    "model": parse_text,
+    "tools.local": parse_local,
+    "tools.disabled": parse_names,
+    "limits.time_s": parse_positive,
+    "limits.output_bytes": parse_whole,
+    "limits.input_bytes": parse_whole,
+    "limits.files_touched": parse_whole,
+    "limits.memory_mb": parse_whole,
+    "limits.concurrent_calls": parse_whole,
+    "turn.max_requests": parse_whole,
+    "permissions.mode": parse_mode,
+    "permissions.sandbox": parse_sandbox,
+    "permissions.sandbox_network": parse_yes,
 }
+_RULES = "permissions.rules"
+_RULE_FLAGS = {"permissions.allow": Verdict.ALLOW, "permissions.deny": Verdict.DENY}
+"""Flags that may be given several times: their value is a JSON list of texts."""
+
 _PER_TOOL = "limits.tools."
 _CALL_BOUNDS = tuple(bound.name for bound in fields(CallLimits))
 """Those bounds that a single tool may have for itself."""
@@ -97,18 +112,98 @@ def variable_of(key: str) -> str:
     return f"PUNIE_{key.upper().replace('.', '_')}"
 
 
-def load_settings(environ: Mapping[str, str], flags: Mapping[str, str | None], cwd: str) -> Settings:
-    """The settings for a session in `cwd`. `flags` are the command line's, by dotted key, None where not given."""
-    found: dict[str, tuple[object, str]] = {}
-    user = user_settings_file(environ)
-    _take(found, read_settings(user), str(user))
-    project = project_settings_file(cwd)
-    _tighten(found, read_settings(project), str(project))
+def load_settings(
+    environ: Mapping[str, str],
+    flags: Mapping[str, str | None],
+    cwd: str,
+    trusted: Trusted = _nobody,
+    parser: ParserOf | None = None,
+) -> Settings:
+    """The settings for a session in `cwd`. `flags` are the command line's, by dotted key, None where not given.
+
+    `trusted` is asked only about a project's file that would loosen; `parser` gives what reads the examples of rules.
+    """
+    layers = _Layers(home_of(environ), parser or _bash_parser)
+    layers.user(read_settings_file(user_settings_file(environ)))
+    # The same directory may be named through a link: what was trusted is the file itself.
+    left_out = layers.project(read_settings_file(project_settings_file(os.path.realpath(cwd))))
+    if (left_out.values or left_out.rules) and trusted(left_out.file.path, left_out.file.digest):
+        layers.loosen(left_out)
+    else:
+        _warn(left_out)
     for key in _KEYS:
         if environ.get(variable_of(key)):
-            _take(found, {key: environ[variable_of(key)]}, variable_of(key))
-    _take(found, {key: value for key, value in flags.items() if value is not None}, "the command line")
-    return _settings(found)
+            _take(layers.found, {key: environ[variable_of(key)]}, variable_of(key))
+    layers.flags({key: value for key, value in flags.items() if value is not None})
+    return layers.settings(own_files(environ, cwd))
+
+
+def project_gains(environ: Mapping[str, str], cwd: str, parser: ParserOf | None = None) -> LeftOut:
+    """What trusting the project's file in `cwd` would loosen, as it is now. Raises `SettingsError`."""
+    layers = _Layers(home_of(environ), parser or _bash_parser)
+    layers.user(read_settings_file(user_settings_file(environ)))
+    return layers.project(read_settings_file(project_settings_file(cwd)))
+
+
+class _Layers:
+    """Settings on their way, from the weakest source to the strongest; lives as long as one loading."""
+
+    def __init__(self, home: str, parser: ParserOf) -> None:
+        self.found: dict[str, tuple[object, str]] = {}
+        self.rules: list[Rule] = []
+        self._home = home
+        self._parser = parser
+
+    def user(self, file: SettingsFile) -> None:
+        self.rules += self._rules(file, "user")
+        _take(self.found, _plain(file.values), file.path)
+
+    def project(self, file: SettingsFile) -> LeftOut:
+        """Take what makes the session stricter; gives the rest."""
+        rules = self._rules(file, "project")
+        self.rules += [rule for rule in rules if not rule.allows]
+        values = _tighten(self.found, _plain(file.values), file.path)
+        return LeftOut(file, values, tuple(rule for rule in rules if rule.allows))
+
+    def loosen(self, left_out: LeftOut) -> None:
+        """Take what only trust lets in."""
+        self.rules += left_out.rules
+        _take(self.found, left_out.values, left_out.file.path)
+
+    def flags(self, flags: Mapping[str, str]) -> None:
+        source = RuleSource("command-line", "the command line", self._home, self._parser)
+        for key, decision in _RULE_FLAGS.items():
+            texts = cast("list[str]", json.loads(flags.get(key, "[]")))
+            for number, text in enumerate(texts, 1):
+                self.rules += parse_flag(decision, text, number, source)
+        _take(self.found, {key: value for key, value in flags.items() if key not in _RULE_FLAGS}, "the command line")
+
+    def settings(self, protected: tuple[str, ...]) -> Settings:
+        settings = _settings(self.found)
+        return evolve(settings, policy=Policy(settings.policy.mode, tuple(self.rules), protected))
+
+    def _rules(self, file: SettingsFile, label: str) -> tuple[Rule, ...]:
+        if _RULES not in file.values:
+            return ()
+        return parse_rules(file.values[_RULES], RuleSource(label, file.path, self._home, self._parser))
+
+
+def _plain(values: Mapping[str, object]) -> Mapping[str, object]:
+    return {key: value for key, value in values.items() if key != _RULES}
+
+
+def _warn(left_out: LeftOut) -> None:
+    for what in (*left_out.values, *(f"the allow rule {rule.id}" for rule in left_out.rules)):
+        _log.warning(
+            "%s: %s is left out: a project's settings may only tighten until you trust them (punie permissions trust)",
+            left_out.file.path, what,
+        )  # fmt: skip
+
+
+def _bash_parser() -> ShellParser:
+    from punie.adapters.shell.tree_sitter_bash import TreeSitterBashParser
+
+    return TreeSitterBashParser()
 
 
 def _parser(key: str, source: str) -> Callable[[object], object]:
@@ -133,25 +228,33 @@ def _take(found: dict[str, tuple[object, str]], values: Mapping[str, object], so
             raise SettingsError(source, f"{key}: {error}") from error
 
 
-def _tighten(found: dict[str, tuple[object, str]], values: Mapping[str, object], source: str) -> None:
-    """Take from a project's file what makes the session stricter; the rest is left out, and said."""
+def _tighten(found: dict[str, tuple[object, str]], values: Mapping[str, object], source: str) -> Mapping[str, object]:
+    """Take from a project's file what makes the session stricter; gives the rest."""
+    left_out: dict[str, object] = {}
     given: dict[str, tuple[object, str]] = {}
     _take(given, values, source)
     before = _settings(found)
     for key, (value, _) in given.items():
         if key == "tools.disabled":
-            found[key] = ((*before.disabled_tools, *_names(value)), source)
+            found[key] = ((*before.disabled_tools, *parse_names(value)), source)
         elif _is_stricter(key, value, before):
             found[key] = (value, source)
         else:
-            _log.warning("%s: %s is left out: a project's settings may only tighten", source, key)
+            left_out[key] = values[key]
+    return left_out
 
 
 def _is_stricter(key: str, value: object, before: Settings) -> bool:
+    if key == "permissions.mode":
+        return parse_mode(value).looseness < before.policy.mode.looseness
+    if key == "permissions.sandbox":
+        return parse_sandbox(value) is Sandbox.BUBBLEWRAP
+    if key == "permissions.sandbox_network":
+        return not parse_yes(value)
     if key == "tools.local":
-        return _LOOSENESS.index(_local(value)) < _LOOSENESS.index(before.local_tools)
+        return _LOOSENESS.index(parse_local(value)) < _LOOSENESS.index(before.local_tools)
     now = _bound_of(key, before)
-    return now is not None and _positive(value) < now
+    return now is not None and parse_positive(value) < now
 
 
 def _bound_of(key: str, settings: Settings) -> float | None:
@@ -174,17 +277,20 @@ def _settings(found: Mapping[str, tuple[object, str]]) -> Settings:
     for key, value in values.items():
         tool, bound = _tool_and_bound(key)
         if tool:
-            by_tool.setdefault(tool, {})[bound] = _positive(value)
+            by_tool.setdefault(tool, {})[bound] = parse_positive(value)
     model = values.get("model")
     return Settings(
         model=model if isinstance(model, str) else None,
-        local_tools=_local(values.get("tools.local", LocalTools.AUTO)),
-        disabled_tools=frozenset(_names(values.get("tools.disabled", ()))),
+        local_tools=parse_local(values.get("tools.local", LocalTools.AUTO)),
+        disabled_tools=frozenset(parse_names(values.get("tools.disabled", ()))),
         limits=Limits(
             general,
             MappingProxyType(by_tool),
-            _whole(values.get("limits.concurrent_calls", Limits().concurrent_calls)),
+            parse_whole(values.get("limits.concurrent_calls", Limits().concurrent_calls)),
         ),
-        turn_limits=TurnLimits(_whole(values.get("turn.max_requests", TurnLimits().max_requests))),
+        turn_limits=TurnLimits(parse_whole(values.get("turn.max_requests", TurnLimits().max_requests))),
         origins=MappingProxyType({key: source for key, (_, source) in found.items()}),
+        policy=Policy(parse_mode(values.get("permissions.mode", Mode.ASK))),
+        sandbox=parse_sandbox(values.get("permissions.sandbox", Sandbox.NONE)),
+        sandbox_network=parse_yes(values.get("permissions.sandbox_network", False)),
     )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import cast
+
+from attrs import field, frozen
 
 from punie.domain.errors import SettingsError
 
@@ -32,21 +35,36 @@ def project_settings_file(cwd: str) -> Path:
     return Path(cwd) / ".punie" / "config.toml"
 
 
+@frozen
+class SettingsFile:
+    """What a settings file says, by dotted key, and the SHA-256 of the very bytes that were read, as hex."""
+
+    path: str
+    values: Mapping[str, object] = field(factory=dict[str, object])
+    digest: str = ""
+
+
 def read_settings(path: Path) -> Mapping[str, object]:
-    """The file's settings by dotted key; empty where there is no such file.
+    """As `read_settings_file`, the settings alone."""
+    return read_settings_file(path).values
+
+
+def read_settings_file(path: Path) -> SettingsFile:
+    """The file's settings; none where there is no such file.
 
     Raises `SettingsError` for anything else that keeps it from being read: the door stays closed.
     """
     try:
         data = _bytes_of(path)
     except (FileNotFoundError, NotADirectoryError):
-        return {}
+        return SettingsFile(str(path))
     except OSError as error:
         raise SettingsError(str(path), error.strerror or "it cannot be read") from error
     if len(data) > MAX_FILE_BYTES:
         raise SettingsError(str(path), f"it is larger than {MAX_FILE_BYTES} bytes")
     try:
-        return dict(_flat(tomllib.loads(data.decode("utf-8"))))
+        values = dict(_flat(tomllib.loads(data.decode("utf-8"))))
+        return SettingsFile(str(path), values, hashlib.sha256(data).hexdigest())
     except (ValueError, RecursionError) as error:
         # Beside its own error, tomllib lets through what int() says of numbers with thousands of digits.
         raise SettingsError(str(path), f"it is not valid TOML ({error})") from error

@@ -75,6 +75,7 @@ class ClientCapabilities:
     write_text_file: bool = False
     terminal: bool = False
     discover_tools: bool = False
+    tool_events: bool = False
 
     @property
     def any_tool(self) -> bool:

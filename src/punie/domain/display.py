@@ -42,5 +42,7 @@ def _is_safe(text: str) -> bool:
 
 def one_line(text: str, limit: int = 160) -> str:
     """As `display_exact`, on one line, cut at `limit` characters: for titles."""
+    if len(text) <= limit and text.isprintable() and "  " not in text and text == text.strip(" "):
+        return text  # most are: a call has half a dozen of them
     line = " ".join(display_exact(text).split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"

@@ -56,13 +56,14 @@ class UnknownToolError(ToldToModel):
 
 @define
 class ToolDisabledError(ToldToModel):
-    """The tool exists but is switched off in the settings."""
+    """The tool exists but is switched off: in the settings, or for this session."""
 
     code: ClassVar[str] = "tool_disabled"
     name: str
 
     def __str__(self) -> str:
-        return f"The tool {self.name!r} is disabled in the settings. Do without it, or ask the user to enable it."
+        where = "in the settings or for this session"
+        return f"The tool {self.name!r} is disabled, {where}. Do without it, or ask the user to enable it."
 
 
 @define

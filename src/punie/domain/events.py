@@ -9,8 +9,8 @@ from attrs import frozen
 from punie.domain.content import ResultContent
 from punie.domain.execution import CallStatus, Severity
 from punie.domain.json_value import JsonValue
-from punie.domain.policy import Verdict
-from punie.domain.tool import ToolKind
+from punie.domain.modes import Mode, Verdict
+from punie.domain.tool import ToolDescriptor, ToolKind
 from punie.domain.turn import StopReason
 from punie.domain.usage import Usage
 
@@ -75,10 +75,28 @@ class SecurityViolation:
 
 
 @frozen
+class ModeChanged:
+    """The session decides in another mode from now on. It belongs to no turn and may come between two of them."""
+
+    mode: Mode
+
+
+@frozen
 class UsageChanged:
     """The turn's totals so far."""
 
     usage: Usage
+
+
+@frozen
+class ToolsChanged:
+    """Tools went and came since the last such event, or since the session opened; one that changed is in both.
+
+    `unregistered` are names. It belongs to no turn and may come between two of them (S2-18, S2-19).
+    """
+
+    unregistered: tuple[str, ...]
+    registered: tuple[ToolDescriptor, ...]
 
 
 @frozen
@@ -96,5 +114,7 @@ SessionEvent: TypeAlias = (
     | PermissionSettled
     | SecurityViolation
     | UsageChanged
+    | ToolsChanged
+    | ModeChanged
     | TurnEnded
 )

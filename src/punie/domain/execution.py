@@ -5,11 +5,14 @@ Beside it what can be told of calls: those that run, how those that ended went, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
 from attrs import define, field, frozen
+
+from punie.domain.tool import ToolOutcome
 
 
 class CallStatus(StrEnum):
@@ -59,11 +62,29 @@ def cut(text: str, limit_bytes: int) -> str:
     data = text.encode("utf-8", "surrogatepass")
     if len(data) <= limit_bytes:
         return text
-    head, tail = limit_bytes * 2 // 3, limit_bytes - limit_bytes * 2 // 3
-    first = data[:head].decode("utf-8", "ignore")
-    last = data[len(data) - tail :].decode("utf-8", "ignore")
-    said = f"[truncated: {limit_bytes} of {len(data)} bytes shown, the middle left out]"
-    return f"{said}\n{first}\n[... {len(data) - limit_bytes} bytes left out here ...]\n{last}"
+    head, tail = _shares(limit_bytes)
+    return _ends(data[:head], data[len(data) - tail :], len(data))
+
+
+def cut_after(beginning: str, before_bytes: int, text: str, limit_bytes: int) -> str:
+    """As `cut`, of a text before which `before_bytes` more come; `beginning` is those, or the first `limit_bytes`."""
+    first, data = beginning.encode("utf-8", "ignore"), text.encode("utf-8", "ignore")
+    if before_bytes <= len(first):
+        return cut(beginning + text, limit_bytes)
+    head, tail = _shares(limit_bytes)
+    return _ends(first[:head], data[max(0, len(data) - tail) :], before_bytes + len(data))
+
+
+def _shares(limit_bytes: int) -> tuple[int, int]:
+    head = limit_bytes * 2 // 3
+    return head, limit_bytes - head
+
+
+def _ends(head: bytes, tail: bytes, total_bytes: int) -> str:
+    shown = len(head) + len(tail)
+    first, last = head.decode("utf-8", "ignore"), tail.decode("utf-8", "ignore")
+    said = f"[truncated: {shown} of {total_bytes} bytes shown, the middle left out]"
+    return f"{said}\n{first}\n[... {total_bytes - shown} bytes left out here ...]\n{last}"
 
 
 class Severity(StrEnum):
@@ -86,14 +107,30 @@ class RunningCall:
 
 
 @frozen
-class CallCounts:
-    """What became of the calls so far. Times are of the latest calls, in ms, and without a person's thinking."""
+class OutcomeCounts:
+    """Calls by how they ended: the fields bear the names of the outcomes."""
 
-    calls: int = 0
     succeeded: int = 0
     failed: int = 0
     denied: int = 0
     cancelled: int = 0
+
+    @property
+    def calls(self) -> int:
+        """All of them: every call has exactly one of the four outcomes."""
+        return self.succeeded + self.failed + self.denied + self.cancelled
+
+
+def by_outcome(ended: Iterable[ToolOutcome]) -> Mapping[str, int]:
+    """The fields of `OutcomeCounts` for these calls, or for calls that a `Counter` counted already."""
+    counted = Counter(ended)
+    return {outcome.value: counted[outcome] for outcome in ToolOutcome}
+
+
+@frozen
+class CallCounts(OutcomeCounts):
+    """What became of the calls so far. Times are of the latest calls, in ms, and without a person's thinking."""
+
     violations: int = 0
     average_ms: float = 0.0
     p95_ms: float = 0.0
@@ -111,7 +148,15 @@ class ToolStatistics:
 
 @frozen
 class ResourceEstimate:
-    """What a call will probably take; None where nothing is known of it."""
+    """What a call will probably take; None where nothing is known of it.
+
+    `bytes_out` is text for the model, `bytes_in` the arguments as JSON. `files` are the absolute paths that it names;
+    `file_bytes` is what of them it reads or writes. `memory_mb` bounds each program that it starts on this machine.
+    """
 
     time_ms: float | None = None
     bytes_out: float | None = None
+    bytes_in: int | None = None
+    files: tuple[str, ...] = ()
+    file_bytes: int | None = None
+    memory_mb: int | None = None

@@ -20,22 +20,30 @@ DEPTH_LIMIT = 200
 """Deeper trees are refused: well under Python's recursion limit, well over any schema met in practice."""
 
 
+_LEAVES = frozenset({str, int, bool, float, type(None)})
+_MAPPINGS = frozenset({dict, MappingProxyType})
+
+
 class NotJsonError(ValueError):
     """The value is not a JSON tree, or nests deeper than `DEPTH_LIMIT`."""
 
 
 def freeze(value: object, *, depth: int = 0) -> JsonValue:
     """Copy a JSON tree into tuples and read-only mappings; raises `NotJsonError` for anything else."""
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
+    # By exact type first: to ask whether something is a Mapping takes ten times as long, and most of a tree are leaves.
+    kind = type(value)
+    if kind in _LEAVES or isinstance(value, (int, float, str)):
+        return cast("JsonValue", value)
     if depth >= DEPTH_LIMIT:
         raise NotJsonError(f"the JSON nests deeper than {DEPTH_LIMIT} levels")
-    if isinstance(value, Mapping):
-        items = cast("Mapping[object, object]", value).items()
-        return MappingProxyType({_key(key): freeze(item, depth=depth + 1) for key, item in items})
+    if kind in _MAPPINGS or isinstance(value, Mapping):
+        frozen: dict[str, JsonValue] = {}
+        for key, item in cast("Mapping[object, object]", value).items():
+            frozen[_key(key)] = cast("JsonValue", item) if type(item) in _LEAVES else freeze(item, depth=depth + 1)
+        return MappingProxyType(frozen)
     if isinstance(value, (list, tuple)):
         return tuple(freeze(item, depth=depth + 1) for item in cast("list[object]", value))
-    raise NotJsonError(f"a {type(value).__name__} is not a JSON value")
+    raise NotJsonError(f"a {kind.__name__} is not a JSON value")
 
 
 def freeze_object(value: object) -> JsonObject:
@@ -48,16 +56,17 @@ def freeze_object(value: object) -> JsonObject:
 
 def thaw(value: JsonValue) -> object:
     """Copy a frozen tree back into plain dicts and lists, for a library that insists on them."""
-    if isinstance(value, Mapping):
-        return {key: thaw(item) for key, item in value.items()}
-    if isinstance(value, tuple):
-        return [thaw(item) for item in value]
-    return value
+    kind = type(value)
+    if kind in _LEAVES:
+        return value
+    if kind in _MAPPINGS or isinstance(value, Mapping):
+        return thaw_object(cast("JsonObject", value))
+    return [thaw(item) for item in value] if isinstance(value, tuple) else value
 
 
 def thaw_object(value: JsonObject) -> dict[str, object]:
     """As `thaw`, for an object: the result is a fresh dict that the caller may change."""
-    return {key: thaw(item) for key, item in value.items()}
+    return {key: item if type(item) in _LEAVES else thaw(item) for key, item in value.items()}
 
 
 def json_text(value: JsonValue) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from attrs import field, frozen
 
 from punie.domain.discovery import DroppedEntry, Tier
+from punie.domain.modes import Mode
 
 
 @frozen
@@ -36,3 +37,4 @@ class OpenedSession:
 
     id: str
     discovery: DiscoveryReport = field()
+    mode: Mode = Mode.ASK

@@ -14,7 +14,8 @@ OUTPUT_LIMIT_BYTES = 1_048_576
 class Command:
     """A program to start: `program` with `args`, in the absolute directory `cwd`. `line` is how a person reads it.
 
-    `memory_mb` bounds the data of each of its processes, in MiB, where this machine runs it; None leaves it open.
+    `memory_mb` bounds the data of each of its processes, in MiB, where this machine runs it; None leaves it open. With
+    `keeps_all`, what it prints beyond its terminal's limit is kept in a file, where this machine runs it.
     """
 
     program: str
@@ -23,13 +24,23 @@ class Command:
     line: str
     output_limit_bytes: int = OUTPUT_LIMIT_BYTES
     memory_mb: int | None = None
+    keeps_all: bool = False
 
     @classmethod
-    def of(cls, command: str, args: tuple[str, ...] | None, cwd: str, *, memory_mb: int | None = None) -> Command:
+    def of(
+        cls,
+        command: str,
+        args: tuple[str, ...] | None,
+        cwd: str,
+        *,
+        memory_mb: int | None = None,
+        keeps_all: bool = False,
+    ) -> Command:
         """INTERFACES.md section 5: with `args` that program with those arguments, without them one shell line."""
         if args is None:
-            return cls("/bin/sh", ("-c", command), cwd, command, memory_mb=memory_mb)
-        return cls(command, args, cwd, shlex.join((command, *args)), memory_mb=memory_mb)
+            return cls("/bin/sh", ("-c", command), cwd, command, memory_mb=memory_mb, keeps_all=keeps_all)
+        line = shlex.join((command, *args))
+        return cls(command, args, cwd, line, memory_mb=memory_mb, keeps_all=keeps_all)
 
 
 @frozen
@@ -46,9 +57,26 @@ class ExitStatus:
 
 
 @frozen
+class KeptOutput:
+    """A file of this machine with more of an output than goes with it: the file starts where the output starts.
+
+    `before` counts the output's UTF-8 bytes that come before the text that goes with it. `left_out` counts those that
+    even the file lacks, because there were too many; its beginning it always has.
+    """
+
+    path: str
+    before: int
+    left_out: int = 0
+
+
+@frozen
 class TerminalOutput:
-    """What a program printed so far; `truncated` where the beginning was dropped, `exit` once it ended."""
+    """What a program printed so far; `truncated` where the beginning was dropped, `exit` once it ended.
+
+    `kept` names the file that has what was dropped, where there is one.
+    """
 
     text: str
     truncated: bool = False
     exit: ExitStatus | None = None
+    kept: KeptOutput | None = None

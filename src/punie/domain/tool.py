@@ -13,6 +13,7 @@ from punie.domain.content import ResultContent, Text
 from punie.domain.json_value import EMPTY_OBJECT, JsonObject, JsonValue, freeze, freeze_object
 from punie.domain.metadata import ToolMetadata
 from punie.domain.schema import ToolParameter, to_parameters, to_schema
+from punie.domain.terminal import KeptOutput
 
 NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """Names a model provider accepts (INTERFACES.md section 3)."""
@@ -131,7 +132,8 @@ class ToolResult:
 
     `for_model` replaces the text the model reads where it should differ from what the client shows.
     `code` names the error of a call that did not succeed. `metadata` is what else its maker wants to hand on;
-    `duration_ms` is how long the effect took, None where nothing ran or nobody measured.
+    `duration_ms` is how long the effect took, None where nothing ran or nobody measured. `kept` is the file with all
+    of an output of which `text` has only the end.
     """
 
     outcome: ToolOutcome
@@ -141,6 +143,7 @@ class ToolResult:
     code: str | None = None
     metadata: JsonObject = field(default=EMPTY_OBJECT, converter=freeze_object)
     duration_ms: float | None = None
+    kept: KeptOutput | None = None
 
     @classmethod
     def success(

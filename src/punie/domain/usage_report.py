@@ -8,8 +8,9 @@ from typing import TypeAlias, TypeVar
 from attrs import frozen
 
 from punie.domain.definition import estimated_tokens
+from punie.domain.execution import OutcomeCounts, by_outcome
 from punie.domain.records import CallRecord, TurnRecord
-from punie.domain.tool import ToolDescriptor, ToolOutcome
+from punie.domain.tool import ToolDescriptor
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Record = TypeVar("_Record", CallRecord, TurnRecord)
@@ -19,31 +20,18 @@ DayOf: TypeAlias = Callable[[float], str]
 
 
 @frozen
-class CallTotals:
+class CallTotals(OutcomeCounts):
     """Calls by outcome; `time_ms` is what they ran, without what a person thought; bytes as the model saw them."""
 
-    succeeded: int = 0
-    failed: int = 0
-    denied: int = 0
-    cancelled: int = 0
     time_ms: float = 0.0
     bytes_in: int = 0
     bytes_out: int = 0
 
-    @property
-    def calls(self) -> int:
-        """All of them: every call has exactly one of the four outcomes."""
-        return self.succeeded + self.failed + self.denied + self.cancelled
-
     @classmethod
     def of(cls, calls: Sequence[CallRecord]) -> CallTotals:
         """The sums over these calls."""
-        ended = [call.outcome for call in calls]
         return cls(
-            succeeded=ended.count(ToolOutcome.SUCCEEDED),
-            failed=ended.count(ToolOutcome.FAILED),
-            denied=ended.count(ToolOutcome.DENIED),
-            cancelled=ended.count(ToolOutcome.CANCELLED),
+            **by_outcome(call.outcome for call in calls),
             time_ms=sum(call.elapsed_ms for call in calls),
             bytes_in=sum(call.bytes_in for call in calls),
             bytes_out=sum(call.bytes_out for call in calls),

@@ -8,7 +8,9 @@ from typing import Protocol, runtime_checkable
 
 from punie.domain.content import Prompt
 from punie.domain.execution import RunningCall, ToolStatistics
+from punie.domain.modes import Mode
 from punie.domain.session import OpenedSession, SessionSpec
+from punie.domain.tool_listing import ListedTool, ToolListing
 from punie.domain.turn import TurnReport
 from punie.ports.peer import Peer
 
@@ -67,6 +69,27 @@ class Agent(Protocol):
         """Stop the call whose card has that id, or every call of the turn with that id, and go on with the turn.
 
         Says how many there were to stop; 0 for an unknown id (S2-27). Raises `UnknownSessionError`.
+        """
+        ...
+
+    @abstractmethod
+    def tools(self, session_id: str) -> ToolListing:
+        """The session's tools, the disabled ones too (S2-11, S2-16). Raises `UnknownSessionError`."""
+        ...
+
+    @abstractmethod
+    def set_tool_enabled(self, session_id: str, name: str, *, enabled: bool) -> ListedTool | None:
+        """Switch a tool on or off from the next model request on (S2-17), and say how it stands now.
+
+        None for a name that no tool has. What the settings disable stays off. Raises `UnknownSessionError`.
+        """
+        ...
+
+    @abstractmethod
+    async def set_mode(self, session_id: str, mode: Mode) -> None:
+        """Decide in that mode from now on, in the middle of a turn too; the session's events say so.
+
+        Raises `UnknownSessionError`.
         """
         ...
 

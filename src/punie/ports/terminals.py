@@ -29,7 +29,7 @@ class Terminals(Protocol):
 
     @abstractmethod
     async def output(self, terminal_id: str) -> TerminalOutput:
-        """What it printed so far, the last `output_limit_bytes` of it."""
+        """What it printed so far, the last `output_limit_bytes` of it, and the file with more where one is kept."""
         ...
 
     @abstractmethod

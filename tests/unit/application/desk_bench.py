@@ -13,11 +13,13 @@ from punie.adapters.local.path_guard import LocalPathGuard
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.adapters.storage.memory import MemoryUsageLedger
 from punie.application.discover_tools import DiscoverTools
+from punie.application.leave_to_act import Approvals
 from punie.application.session_desk import ToolDesk
 from punie.application.session_tool import CallContext, PreparedCall, SessionTool, text_argument
 from punie.application.tool_desk import TurnDesk
 from punie.application.toolbox import Toolbox
 from punie.domain.content import Diff
+from punie.domain.decisions import Policy
 from punie.domain.discovery import ClientCapabilities, LocalTools
 from punie.domain.events import SessionEvent, ToolCallAnnounced, ToolCallUpdated
 from punie.domain.execution import CallStatus
@@ -29,6 +31,7 @@ from punie.ports.tool_executor import CallProgress
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 from tests.fakes.gate import Gate
+from tests.fakes.leave import leave_of
 from tests.unit.application.doubles import MemoryOutputs
 
 CWD = "/project"
@@ -126,6 +129,8 @@ async def desk_of(
     limits: Limits | None = None,
     broker: Any = None,
     roots: tuple[str, ...] = (CWD,),
+    policy: Policy | None = None,
+    approvals: Approvals | None = None,
 ) -> DeskBench:
     """A desk that offers these tools."""
     client, clock, offered = client or FakeClient(), FakeClock(step_s=0.001), tuple(tools)
@@ -135,8 +140,10 @@ async def desk_of(
     await toolbox.fill()
     desk = ToolDesk(
         session_id="s", cwd=CWD, roots=roots, toolbox=toolbox, guard=LocalPathGuard(roots, CWD), validator=validator,
-        broker=broker or client, events=client, clock=clock, limits=limits or Limits(),
-        outputs=MemoryOutputs(), ledger=MemoryUsageLedger(), log=LOG,
+        events=client,
+        leave=leave_of("s", roots, broker or client, clock, policy=policy, approvals=approvals),
+        clock=clock, limits=limits or Limits(), outputs=MemoryOutputs(),
+        ledger=MemoryUsageLedger(), log=LOG,
     )  # fmt: skip
     return DeskBench(client, toolbox, desk, clock)
 

@@ -83,6 +83,10 @@ class MemoryOutputs:
         self.kept[f"/outputs/{name}.txt"] = text
         return f"/outputs/{name}.txt"
 
+    async def beginning(self, path: str, limit_bytes: int) -> str | None:
+        whole = self.kept.get(path)
+        return None if whole is None else whole.encode()[:limit_bytes].decode("utf-8", "ignore")
+
     def holds(self, path: str) -> bool:
         return path in self.kept
 

@@ -30,6 +30,7 @@ from punie.ports.event_sink import EventSink
 from punie.ports.peer import Peer
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
+from tests.fakes.leave import leave_of
 from tests.unit.application.desk_bench import CWD, LOG
 from tests.unit.application.doubles import MadeUpChecks, MadeUpNotes, MadeUpRepository, MadeUpTree, MemoryOutputs
 
@@ -113,7 +114,8 @@ class SessionBench:
         toolbox = Toolbox(discover, AssembleTools(session_id, peer, services, client_ledger, LOG))
         desk = ToolDesk(
             session_id=session_id, cwd=spec.cwd, roots=spec.roots, toolbox=toolbox,
-            guard=LocalPathGuard(spec.roots, spec.cwd), validator=validator, broker=peer.broker, events=peer.events,
+            guard=LocalPathGuard(spec.roots, spec.cwd), validator=validator, events=peer.events,
+            leave=leave_of(session_id, spec.roots, peer.broker, clock),
             clock=clock, limits=Limits(), outputs=MemoryOutputs(), ledger=self.ledger, log=LOG,
         )  # fmt: skip
         engine: EngineSession = self.engine  # type: ignore[assignment]

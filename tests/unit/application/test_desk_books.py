@@ -80,12 +80,12 @@ async def test_what_was_granted_for_the_session_validates() -> None:
 async def test_an_estimate_is_what_was_seen_else_what_is_declared_else_nothing() -> None:
     declared = ToolDescriptor("slow", "read", source=ToolSource.IDE, details=ToolMetadata(estimated_time_ms=5000))
     bench = await desk_of([RecordingTool(declared), tool("look")])
-    assert bench.desk.estimate("look") is None
-    assert bench.desk.estimate("nobody") is None
-    assert bench.desk.estimate("slow") == ResourceEstimate(5000.0)
+    assert await bench.desk.estimate("look") is None
+    assert await bench.desk.estimate("nobody") is None
+    assert await bench.desk.estimate("slow") == ResourceEstimate(5000.0, bytes_in=2)
     await bench.turn().call(call("slow"))
     (record,) = await records(bench)
-    assert bench.desk.estimate("slow") == ResourceEstimate(record.elapsed_ms, 4.0)
+    assert await bench.desk.estimate("slow") == ResourceEstimate(record.elapsed_ms, 4.0, bytes_in=2)
 
 
 # --- meanwhile ---------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ async def test_statistics_stay_bounded_however_many_calls_and_made_up_names_ther
 @pytest.mark.requirement("S2-32", "S2-37")
 @pytest.mark.parametrize(
     ("name", "arguments", "rule", "severity"),
-    [("look", {"path": "/etc/passwd"}, "roots", Severity.HIGH), ("off", {}, "disabled", Severity.MEDIUM)],
+    [("look", {"path": "/etc/passwd"}, "built-in:roots", Severity.HIGH), ("off", {}, "disabled", Severity.MEDIUM)],
 )
 async def test_a_violation_is_told_once_with_its_severity(
     name: str, arguments: Any, rule: str, severity: Severity, caplog: pytest.LogCaptureFixture

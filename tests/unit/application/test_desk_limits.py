@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import re
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
 from punie.adapters.local.output_store import LocalOutputStore
 from punie.adapters.local.path_guard import LocalPathGuard
+from punie.adapters.local.terminals import LocalTerminals
 from punie.adapters.local.workspace import LocalWorkspace
 from punie.application import loop_guard, tool_lifetimes
 from punie.application.loop_guard import LoopGuard
 from punie.application.session_tool import Lifecycle
+from punie.application.terminal_ledger import TerminalLedger
+from punie.application.tools.commands import RunCommand
 from punie.application.tools.files import ReadFile, WriteFile
 from punie.application.tools.kept_outputs import ReadFileOrOutput
 from punie.domain.errors import ToolFailedError
 from punie.domain.limits import CallLimits, Limits
 from punie.domain.metadata import ToolMetadata
+from punie.domain.terminal import KeptOutput
 from punie.domain.tool import ToolDescriptor, ToolKind, ToolOutcome, ToolResult, ToolSource
 from punie.ports.tool_executor import CallProgress
 from tests.fakes.client import FakeClient
@@ -175,6 +183,51 @@ async def test_a_long_result_names_the_file_that_holds_the_whole_of_it() -> None
     assert "the whole of it" not in without.text
 
 
+def printed(text: str, kept: KeptOutput) -> RecordingTool:
+    async def prints(_progress: CallProgress) -> ToolResult:
+        return evolve(ToolResult.success(text), kept=kept)
+
+    return tool("talk", effect=prints)
+
+
+async def test_of_an_output_whose_beginning_is_in_a_file_the_model_gets_head_and_tail_and_the_files_name() -> None:
+    whole = "".join(f"{number}\n" for number in range(100_000))
+    tail = whole[-50_000:]
+    outputs = MemoryOutputs({"/outputs/term-0.txt": whole})
+    talk = printed(tail, KeptOutput("/outputs/term-0.txt", len(whole) - len(tail)))
+    bench = await desk_of([talk], limits=Limits(by_tool={"talk": {"output_bytes": 3000}}))
+    bench.desk.outputs = outputs
+    said, *rest = (await bench.turn().call(call("talk"))).text.split("\n")
+    assert said == f"[truncated: 3000 of {len(whole)} bytes shown, the middle left out]"
+    assert rest[:3] == ["0", "1", "2"]
+    assert rest[-3:] == [
+        "99999", "", "[the whole of it is in /outputs/term-0.txt until the session ends; read_file reads it]"
+    ]  # fmt: skip
+    assert f"[... {len(whole) - 3000} bytes left out here ...]" in rest
+    assert list(outputs.kept) == ["/outputs/term-0.txt"], "it is not kept twice"
+
+
+async def test_an_output_that_fits_is_given_whole_though_its_beginning_was_in_a_file() -> None:
+    talk = printed("tail", KeptOutput("/outputs/term-0.txt", 5))
+    bench = await desk_of([talk])
+    bench.desk.outputs = MemoryOutputs({"/outputs/term-0.txt": "head tail"})
+    assert (await bench.turn().call(call("talk"))).text.startswith("head tail\n[the whole of it is in")
+
+
+async def test_a_file_that_lacks_a_part_is_not_called_the_whole() -> None:
+    talk = printed("tail", KeptOutput("/outputs/term-0.txt", 1004, left_out=1000))
+    bench = await desk_of([talk])
+    bench.desk.outputs = MemoryOutputs({"/outputs/term-0.txt": "head\n[... 1000 bytes left out here ...]\ntail"})
+    text = (await bench.turn().call(call("talk"))).text
+    assert text.startswith("[truncated: 8 of 1008 bytes shown, the middle left out]\nhead\n[... 1000 bytes left out")
+    assert "\ntail\n[all of it but 1000 bytes is in /outputs/term-0.txt until the session ends" in text
+
+
+async def test_where_the_file_is_gone_the_model_hears_that_the_beginning_was_dropped() -> None:
+    bench = await desk_of([printed("tail", KeptOutput("/outputs/gone.txt", 5))])
+    assert (await bench.turn().call(call("talk"))).text == "[the beginning of the output was dropped]\ntail"
+
+
 async def test_read_file_reads_what_was_kept_and_no_other_tool_and_no_other_path_does(tmp_path: Path) -> None:
     base = tmp_path.resolve()
     async with LocalOutputStore(str(base / "outputs")) as store:
@@ -199,6 +252,27 @@ async def test_read_file_reads_what_was_kept_and_no_other_tool_and_no_other_path
         Path(path).symlink_to("/etc/passwd")
         assert (await turn.call(call("read_file", {"path": path}))).code == "outside_workspace"
     assert not (base / "outputs").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="programs run on POSIX")
+async def test_the_middle_of_a_programs_long_output_is_read_by_lines_from_its_file(tmp_path: Path) -> None:
+    base = tmp_path.resolve()
+    async with LocalOutputStore(str(base / "outputs")) as store, LocalTerminals(store) as terminals:
+        kept_reader = ReadFile(LocalWorkspace(LocalPathGuard((store.folder,), store.folder)))
+        (base / "project").mkdir()
+        client = FakeClient(files={})
+        client.queue_permission_selected("allow_once")
+        run = RunCommand(TerminalLedger(terminals, logging.getLogger("punie.test")))
+        reading = ReadFileOrOutput(ReadFile(client), kept_reader, store)
+        bench = await desk_of([run, reading], client=client, roots=(str(base / "project"),))
+        bench.desk.outputs = store
+        with anyio.fail_after(20):
+            line = {"command": "seq 1 400000", "cwd": str(base / "project")}
+            printed = await bench.turn().call(call("run_command", line))
+            found = re.search(r"the whole of it is in (\S+) until", printed.text)
+            assert found
+            arguments = {"path": found[1], "line": 123_456, "limit": 2}
+            assert (await bench.turn().call(call("read_file", arguments))).text == "123456\n123457\n"
 
 
 @pytest.mark.requirement("S2-80")

@@ -55,8 +55,8 @@ async def test_an_effect_takes_place_if_and_only_if_an_offered_allow_option_was_
         before = len(made.ran)
         result = await bench.turn().call(call("change"))
         picked = outcome.option_id if isinstance(outcome, Selected) else None
-        allowed = granted or picked in {"allow_once", "allow_session"}
-        granted = granted or picked == "allow_session"
+        allowed = granted or picked in {"allow_once", "allow_session", "allow_stored"}
+        granted = granted or picked in {"allow_session", "allow_stored"}
         assert len(made.ran) - before == allowed
         assert result.outcome is (ToolOutcome.SUCCEEDED if allowed else ToolOutcome.DENIED)
     ends = {DONE: ToolOutcome.SUCCEEDED, FAILED: ToolOutcome.DENIED}
@@ -71,7 +71,6 @@ async def test_a_broker_that_breaks_or_answers_nonsense_leaves_no_effect(answer:
     assert not result.succeeded
     assert made.ran == []
     assert list(bench.lives.values()) == [[PENDING, FAILED]]
-    assert bench.desk.granted == frozenset()
 
 
 @pytest.mark.requirement("S1-10", "S1-11", "S1-12")
@@ -92,11 +91,16 @@ async def test_the_question_comes_after_the_card_and_before_the_start_and_names_
 
 
 @pytest.mark.requirement("S1-17", "S1-18", "S1-19")
-async def test_three_options_are_offered_with_reject_last() -> None:
+async def test_the_options_are_offered_with_reject_last() -> None:
     bench = await desk_of([change()])
     await bench.turn().call(call("change"))
     offered = [(option.id, option.kind.value) for option in bench.client.questions[0].options]
-    assert offered == [("allow_once", "allow_once"), ("allow_session", "allow_always"), ("reject", "reject_once")]
+    assert offered == [
+        ("allow_once", "allow_once"),
+        ("allow_session", "allow_always"),
+        ("allow_stored", "allow_always"),
+        ("reject", "reject_once"),
+    ]
 
 
 @pytest.mark.requirement("A-05")

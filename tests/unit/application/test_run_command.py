@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from attrs import evolve
 
 from punie.application import terminal_ledger
 from punie.application.terminal_ledger import TerminalLedger
@@ -17,10 +18,11 @@ from punie.domain.errors import ToolFailedError
 from punie.domain.events import ToolCallAnnounced, ToolCallUpdated
 from punie.domain.json_value import thaw
 from punie.domain.limits import Limits
-from punie.domain.terminal import Command, ExitStatus, TerminalOutput
+from punie.domain.terminal import Command, ExitStatus, KeptOutput, TerminalOutput
 from punie.domain.tool import ToolOutcome, ToolResult
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import CWD, LOG, PENDING, RUNNING, DeskBench, call, desk_of
+from tests.unit.application.doubles import MemoryOutputs
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1-34")]
 
@@ -77,18 +79,20 @@ async def test_a_command_is_created_awaited_read_and_released_in_this_order() ->
     assert result.succeeded
     assert result.text == "built\n[exit code 0]"
     assert thaw(result.structured) == {"output": "built\n", "truncated": False, "exitCode": 0, "signal": None}
-    assert client.commands == [Command("make", ("test",), CWD, "make test", memory_mb=Limits().general.memory_mb)]
+    assert client.commands == [
+        Command("make", ("test",), CWD, "make test", memory_mb=Limits().general.memory_mb, keeps_all=True)
+    ]
     assert ledger._turn_of == {}
 
 
 async def test_a_shell_line_goes_to_the_shell_and_people_read_the_line() -> None:
     client = Steps()
     bench, _ = await bench_of(client)
-    await run(bench, {"command": "git status && ls | wc -l"})
-    assert (client.commands[0].program, client.commands[0].args) == ("/bin/sh", ("-c", "git status && ls | wc -l"))
+    await run(bench, {"command": "make report && ls | wc -l"})
+    assert (client.commands[0].program, client.commands[0].args) == ("/bin/sh", ("-c", "make report && ls | wc -l"))
     announced = bench.events[0]
     assert isinstance(announced, ToolCallAnnounced)
-    assert announced.title == client.questions[0].title == "Running git status && ls | wc -l"
+    assert announced.title == client.questions[0].title == "Running make report && ls | wc -l"
 
 
 @pytest.mark.parametrize(
@@ -355,3 +359,32 @@ class Printing(Steps):
         if self.printed:
             return TerminalOutput(self.printed.pop(0))
         return TerminalOutput(self.last, exit=ExitStatus(0))
+
+
+class Keeping(Steps):
+    """A machine whose programs print more than their terminals hold, and that keeps all of it in a file."""
+
+    kept = KeptOutput("/outputs/term-0.txt", 5)
+
+    async def output(self, terminal_id: str) -> TerminalOutput:
+        return evolve(await super().output(terminal_id), truncated=True, kept=self.kept)
+
+
+@pytest.mark.requirement("S2-33")
+@pytest.mark.parametrize("exit_code", [0, None])
+async def test_where_a_file_has_the_beginning_the_model_gets_it_and_a_person_is_told_where_it_is(
+    exit_code: int | None,
+) -> None:
+    client = Keeping()
+    client.queue_terminal("make", "tail", exit_code)
+    bench, _ = await bench_of(client, time_s=0.02)
+    bench.desk.outputs = MemoryOutputs({"/outputs/term-0.txt": "head\ntail"})
+    result = await run(bench, {"command": "make"})
+    assert result.text.startswith("head\ntail\n[")
+    assert "[the whole of it is in /outputs/term-0.txt until the session ends; read_file reads it]" in result.text
+    (shown,) = result.content
+    if not isinstance(shown, TerminalView):
+        assert isinstance(shown, Text)
+        assert shown.text.startswith("[what was printed before this is in /outputs/term-0.txt until the session ends]")
+    assert result.code == ("timed_out" if exit_code is None else None)
+    assert ("[stopped: still running after 0.02 s" in result.text) is (exit_code is None)

@@ -209,6 +209,21 @@ def test_a_tool_switched_off_is_offered_no_more_until_it_is_switched_on() -> Non
 
 
 @pytest.mark.requirement("S2-17")
+def test_what_the_settings_disable_stays_off_whoever_asks_and_is_listed_so() -> None:
+    registry = filled(tool("lint"), tool("fmt"))
+    registry.disable_always(["lint", "unheard_of"])
+    assert registry.set_enabled("lint", enabled=False), "it is there, and off"
+    assert not registry.set_enabled("lint", enabled=True)
+    assert registry.catalog().names == ("fmt",)
+    assert [(row.tool.name, row.enabled, row.locked) for row in registry.listing.tools] == [
+        ("lint", False, True), ("fmt", True, False),
+    ]  # fmt: skip
+    assert registry.listed("lint") == registry.listing.tools[0]
+    assert registry.listed("unheard_of") is None
+    assert registry.listing.statistics == registry.statistics
+
+
+@pytest.mark.requirement("S2-17")
 @pytest.mark.anyio
 async def test_the_next_model_request_does_not_see_a_disabled_tool_and_calling_it_says_so() -> None:
     lint = tool("lint")

@@ -42,7 +42,7 @@ class Asked:
         with anyio.fail_after(20), self.patch.context() as patch:
             patch.setattr(sys, "stdout", self.out)
             patch.setattr(sys, "stderr", self.err)
-            return await AskMode(home, model or f"script:{path}", as_json, project, "go on", LOG).run()
+            return await AskMode(home, {"model": model or f"script:{path}"}, as_json, project, "go on", LOG).run()
 
     @property
     def lines(self) -> list[dict[str, Any]]:
@@ -145,5 +145,5 @@ async def test_a_reader_that_leaves_ends_the_turn(asked: Asked) -> None:
 
 
 def test_a_directory_that_is_none_exits_2(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert run_ask(model=None, as_json=False, cwd=str(tmp_path / "none"), prompt="x") == 2
+    assert run_ask(model=None, permissions={}, as_json=False, cwd=str(tmp_path / "none"), prompt="x") == 2
     assert "is not a directory" in capsys.readouterr().err

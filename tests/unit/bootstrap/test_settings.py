@@ -88,7 +88,7 @@ def test_the_turns_bound_is_a_whole_number(place: Place) -> None:
     [
         ("modle = 'x'", "modle"),
         ("[tools]\nlokal = 'auto'", "tools.lokal"),
-        ("[permissions]\nmode = 'auto'", "permissions.mode"),
+        ("[permissions]\nmode = 'yolo'", "permissions.mode"),
         ("model = ''", "model"),
         ("model = 5", "model"),
         ("[tools]\nlocal = 'sometimes'", "tools.local"),

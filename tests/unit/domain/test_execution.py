@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from punie.domain.execution import CallLife, CallStatus, LifeError, cut
+from punie.domain.execution import CallLife, CallStatus, LifeError, cut, cut_after
 
 PENDING, RUNNING, DONE, FAILED = CallStatus
 
@@ -68,3 +68,20 @@ def test_what_is_left_is_the_beginning_and_the_end(text: str, limit: int) -> Non
 def test_a_text_at_the_limit_stays_the_same_object() -> None:
     for text in ("a" * 100, "é" * 50):
         assert cut(text, 100) is text
+
+
+@given(st.text(alphabet="a\u00e9\u2603\U0001f642\n"), st.integers(0, 60), st.integers(12, 200))
+@example("x" * 100, 80, 90)
+@example("x" * 100, 95, 20)
+def test_a_text_in_two_places_is_cut_as_the_whole_of_it_is(whole: str, split: int, limit: int) -> None:
+    before, text = whole[:split].encode(), whole[split:]
+    joined = cut_after(before[:limit].decode("utf-8", "ignore"), len(before), text, limit)
+    if len(before) <= limit or len(text.encode()) >= limit - limit * 2 // 3:
+        assert joined == cut(whole, limit)
+    else:  # what lies between is not at hand: less is shown, and it says so
+        said, rest = joined.split("\n", 1)
+        shown = re.fullmatch(rf"\[truncated: (\d+) of {len(whole.encode())} bytes shown, the middle left out\]", said)
+        assert shown
+        assert int(shown[1]) <= limit
+        assert f"[... {len(whole.encode()) - int(shown[1])} bytes left out here ...]" in rest
+        assert rest.endswith(text)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from punie.domain.discovery import BUILT_IN_TOOLS
 from punie.domain.paths import Location
-from punie.domain.policy import Decision, Facts, Verdict, decide
+from punie.domain.policy import Decision, Facts, PermissionRequest, Policy, Verdict, decide
 from punie.domain.tool import ToolDescriptor, ToolKind, ToolSource
 
 pytestmark = pytest.mark.requirement("R-16")
@@ -36,7 +36,7 @@ facts = st.builds(
 
 
 def verdict(tool: ToolDescriptor, given: Facts = INSIDE) -> Verdict:
-    return decide(tool, given).verdict
+    return decide(PermissionRequest(tool), Policy(), given).verdict
 
 
 @pytest.mark.requirement("S0-10", "S1-02")
@@ -72,24 +72,24 @@ def test_a_catalogue_entry_named_like_a_tool_of_ours_gets_no_leave_from_its_name
 @given(tools, facts)
 def test_a_path_outside_the_roots_is_refused_whatever_else_is_known(tool: ToolDescriptor, given: Facts) -> None:
     outside = any(not where.inside for where in given.locations)
-    assert (decide(tool, given).verdict is Verdict.DENY) == outside
+    assert (decide(PermissionRequest(tool), Policy(), given).verdict is Verdict.DENY) == outside
 
 
 @given(tools, facts)
 def test_a_secret_never_runs_unasked(tool: ToolDescriptor, given: Facts) -> None:
     if any(where.secret for where in given.locations):
-        assert decide(tool, given).verdict is not Verdict.ALLOW
+        assert decide(PermissionRequest(tool), Policy(), given).verdict is not Verdict.ALLOW
 
 
 @given(tools, facts)
 def test_every_decision_names_its_rule_and_reason_and_is_the_same_again(tool: ToolDescriptor, given: Facts) -> None:
-    decision = decide(tool, given)
+    decision = decide(PermissionRequest(tool), Policy(), given)
     assert isinstance(decision, Decision)
     assert decision.rule
     assert decision.reason
-    assert decide(tool, given) == decision
+    assert decide(PermissionRequest(tool), Policy(), given) == decision
 
 
 def test_the_reason_names_the_path_that_decided() -> None:
-    assert "/etc/passwd" in decide(ToolDescriptor("read_file"), OUTSIDE).reason
-    assert "/project/.env" in decide(ToolDescriptor("read_file"), SECRET).reason
+    assert "/etc/passwd" in decide(PermissionRequest(ToolDescriptor("read_file")), Policy(), OUTSIDE).reason
+    assert "/project/.env" in decide(PermissionRequest(ToolDescriptor("read_file")), Policy(), SECRET).reason

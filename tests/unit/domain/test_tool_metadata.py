@@ -14,7 +14,7 @@ from punie.domain.definition import encode_definition, encode_result, estimated_
 from punie.domain.discovery import ClientCapabilities, LocalTools
 from punie.domain.metadata import Capability, Permission, ToolExample, ToolMetadata
 from punie.domain.permission import grant_scope
-from punie.domain.policy import Facts, Verdict, decide
+from punie.domain.policy import Facts, PermissionRequest, Policy, Verdict, decide
 from punie.domain.tool import ToolDescriptor, ToolResult, ToolSource
 
 BARE = Surroundings(Capability.NONE, "linux", lambda _: False)
@@ -112,7 +112,7 @@ def test_a_session_offers_what_the_client_lends_and_this_machine_may_serve(
 @pytest.mark.parametrize("source", list(ToolSource))
 def test_a_tool_that_wants_confirmation_is_asked_about_each_time_whoever_serves_it(source: ToolSource) -> None:
     asks = tool("read_file", requires_confirmation=True, source=source)
-    assert decide(asks, Facts()).verdict is Verdict.ASK
+    assert decide(PermissionRequest(asks), Policy(), Facts()).verdict is Verdict.ASK
     assert grant_scope(asks, {}, Facts(), "/project") is None, "no grant can spare the question"
 
 
@@ -120,17 +120,23 @@ def test_a_tool_that_wants_confirmation_is_asked_about_each_time_whoever_serves_
 @pytest.mark.parametrize("source", [ToolSource.IDE, ToolSource.PLUG_IN])
 def test_what_a_strangers_tool_needs_leave_for_decides_with_its_kind(source: ToolSource) -> None:
     reads = Permission.READ
-    assert decide(tool(required_permissions=reads, source=source), Facts()).verdict is Verdict.ALLOW
+    assert (
+        decide(PermissionRequest(tool(required_permissions=reads, source=source)), Policy(), Facts()).verdict
+        is Verdict.ALLOW
+    )
     for more in (Permission.WRITE, Permission.EXECUTE, Permission.NETWORK):
-        assert decide(tool(required_permissions=reads | more, source=source), Facts()).verdict is Verdict.ASK
+        assert (
+            decide(PermissionRequest(tool(required_permissions=reads | more, source=source)), Policy(), Facts()).verdict
+            is Verdict.ASK
+        )
 
 
 def test_a_plug_ins_tool_runs_unasked_only_if_it_only_looks() -> None:
-    assert decide(tool(kind="search"), Facts()).verdict is Verdict.ALLOW
-    assert decide(tool(kind="edit"), Facts()).verdict is Verdict.ASK
+    assert decide(PermissionRequest(tool(kind="search")), Policy(), Facts()).verdict is Verdict.ALLOW
+    assert decide(PermissionRequest(tool(kind="edit")), Policy(), Facts()).verdict is Verdict.ASK
     destroys = evolve(tool(), annotations={"destructiveHint": True})
-    assert decide(destroys, Facts()).verdict is Verdict.ASK
-    assert decide(evolve(tool(), requires_permission=True), Facts()).verdict is Verdict.ASK
+    assert decide(PermissionRequest(destroys), Policy(), Facts()).verdict is Verdict.ASK
+    assert decide(PermissionRequest(evolve(tool(), requires_permission=True)), Policy(), Facts()).verdict is Verdict.ASK
 
 
 # --- results and wire forms --------------------------------------------------------------------

@@ -28,7 +28,17 @@ if TYPE_CHECKING:
     from punie.adapters.acp.sessions import SessionMethods
 
 SESSION_REQUESTS = frozenset(
-    {"session/new", "session/prompt", "session/close", "_punie.dev/executions", "_punie.dev/cancel_executions"}
+    {
+        "session/new",
+        "session/prompt",
+        "session/close",
+        "session/set_mode",
+        "session/set_config_option",
+        "_punie.dev/executions",
+        "_punie.dev/cancel_executions",
+        "_punie.dev/tools",
+        "_punie.dev/set_tool_enabled",
+    }
 )
 
 

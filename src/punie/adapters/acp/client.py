@@ -14,15 +14,19 @@ from msgspec import Raw
 
 from punie.adapters.acp.blocks import encode_result_content
 from punie.adapters.acp.errors import RESOURCE_NOT_FOUND
-from punie.adapters.acp.handshake import decode
+from punie.adapters.acp.handshake import EXTENSION, decode
 from punie.adapters.acp.jsonrpc import Connection, ConnectionClosed, RpcError
+from punie.adapters.acp.modes import config_update
+from punie.adapters.acp.tool_list import encode_changes
 from punie.adapters.acp.updates import encode_update
 from punie.adapters.acp.wire import CreateTerminalAnswer, ExitAnswer, OutputAnswer, PermissionAnswer, ReadAnswer
+from punie.domain.content import Text
 from punie.domain.display import one_line
 from punie.domain.errors import ToolFailedError, UnknownTerminalError
-from punie.domain.events import SessionEvent
+from punie.domain.events import ModeChanged, SessionEvent, ToolsChanged
 from punie.domain.json_value import thaw_object
 from punie.domain.permission import Dismissed, PermissionOutcome, PermissionQuestion, Selected, Unusable
+from punie.domain.question_text import question_markdown
 from punie.domain.terminal import Command, ExitStatus, TerminalOutput
 from punie.ports.event_sink import EventSink
 from punie.ports.permission_broker import PermissionBroker
@@ -154,12 +158,24 @@ class AcpPermissionBroker(_ClientSide, PermissionBroker):
 
 @frozen
 class AcpEventSink(_ClientSide, EventSink):
-    """The client's ears through `session/update`; waits while the client does not read."""
+    """The client's ears through `session/update`; waits while the client does not read.
+
+    `tool_events` says that it also wants to hear of tools that come and go.
+    """
+
+    tool_events: bool = False
 
     async def emit(self, event: SessionEvent) -> None:
+        if isinstance(event, ToolsChanged):
+            if self.tool_events:
+                for method, params in encode_changes(self.session_id, event):
+                    await self.connection.notify(method, params)
+            return
         update = encode_update(event)
-        if update is not None:
-            await self.connection.notify("session/update", {"sessionId": self.session_id, "update": update})
+        also = config_update(event.mode) if isinstance(event, ModeChanged) else None
+        for one in (update, also):
+            if one is not None:
+                await self.connection.notify("session/update", {"sessionId": self.session_id, "update": one})
 
 
 def encode_question(question: PermissionQuestion) -> dict[str, object]:
@@ -170,7 +186,7 @@ def encode_question(question: PermissionQuestion) -> dict[str, object]:
         "kind": question.kind.value,
         "status": "pending",
         "locations": [{"path": path} for path in question.locations],
-        "content": [encode_result_content(diff) for diff in question.diffs],
+        "content": [encode_result_content(part) for part in (Text(question_markdown(question)), *question.diffs)],
         "rawInput": None if question.raw_input is None else thaw_object(question.raw_input),
     }
     return {
@@ -179,7 +195,18 @@ def encode_question(question: PermissionQuestion) -> dict[str, object]:
         "options": [
             {"optionId": option.id, "name": option.name, "kind": option.kind.value} for option in question.options
         ],
-        "_meta": {"punie.dev": {"tool": question.tool, "reason": question.reason}},
+        "_meta": {EXTENSION: _said_of(question)},
+    }
+
+
+def _said_of(question: PermissionQuestion) -> dict[str, object]:
+    """What ACP has no member for, for clients that show it in their own way."""
+    return {
+        "tool": question.tool,
+        "reason": question.reason,
+        "rule": question.rule,
+        "wouldStore": question.would_store,
+        "paths": list(question.locations),
     }
 
 

@@ -9,6 +9,7 @@ from typing import cast
 import msgspec
 from msgspec import Raw
 
+from punie.adapters.acp.entry_details import entry_details, names_strange_permission
 from punie.domain.discovery import DroppedEntry
 from punie.domain.display import one_line
 from punie.domain.json_value import NotJsonError
@@ -48,13 +49,14 @@ def _descriptor(entry: Mapping[str, object]) -> ToolDescriptor:
         description=_text(entry.get("description")) or "",
         parameters=_schema(entry),
         title=_text(entry.get("title")),
-        requires_permission=any(_says_yes(entry.get(key)) for key in ("requiresPermission", "requires_permission")),
+        requires_permission=_asks(entry),
         categories=_words(entry.get("categories")),
         tags=_words(entry.get("tags")),
         annotations=_annotations(entry.get("annotations")),
         output_schema=_mapping(entry.get("outputSchema")),
         metadata={key: value for key, value in entry.items() if key not in _KNOWN},
         source=ToolSource.IDE,
+        details=entry_details(entry),
     )
 
 
@@ -76,6 +78,11 @@ def _schema(entry: Mapping[str, object]) -> Mapping[str, object]:
                 raise _BadEntryError(f"its {key} does not describe an object")
             return schema
     return {"type": "object"}
+
+
+def _asks(entry: Mapping[str, object]) -> bool:
+    said = any(_says_yes(entry.get(key)) for key in ("requiresPermission", "requires_permission"))
+    return said or names_strange_permission(entry)
 
 
 def _says_yes(value: object) -> bool:

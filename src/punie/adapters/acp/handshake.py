@@ -17,6 +17,8 @@ EXTENSION = "punie.dev"
 
 DISCOVERY_VERSION = 1
 EXECUTIONS_VERSION = 1
+TOOLS_VERSION = 1
+TOOL_EVENTS_VERSION = 1
 
 T = TypeVar("T")
 
@@ -67,6 +69,8 @@ def initialize_answer(version: str) -> dict[str, object]:
                 EXTENSION: {
                     "discoverTools": {"version": DISCOVERY_VERSION},
                     "executions": {"version": EXECUTIONS_VERSION},
+                    "tools": {"version": TOOLS_VERSION},
+                    "toolEvents": {"version": TOOL_EVENTS_VERSION},
                 }
             },
         },

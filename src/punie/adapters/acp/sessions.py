@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import PurePath
 
 from msgspec import Raw
@@ -14,6 +14,8 @@ from punie.adapters.acp.discovery import TOOLS_CHANGED, AcpToolBridge, AcpToolCa
 from punie.adapters.acp.executions import CANCEL_EXECUTIONS, EXECUTIONS, cancel_executions, executions
 from punie.adapters.acp.handshake import EXTENSION, decode_params
 from punie.adapters.acp.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Connection, RpcError
+from punie.adapters.acp.modes import config_options, mode_state, set_config_option, set_mode
+from punie.adapters.acp.tool_list import SET_TOOL_ENABLED, TOOLS, set_tool_enabled, tools
 from punie.adapters.acp.wire import NewSessionParams, PromptParams, SessionParams, decode_capabilities
 from punie.domain.content import Prompt
 from punie.domain.discovery import ClientCapabilities
@@ -22,6 +24,16 @@ from punie.domain.turn import TurnReport
 from punie.domain.usage import Usage
 from punie.ports.agent import Agent, RunningTurn
 from punie.ports.peer import Peer
+
+_OF_THE_AGENT: Mapping[str, Callable[[Agent, Raw], Awaitable[object]]] = {
+    "session/set_mode": set_mode,
+    "session/set_config_option": set_config_option,
+    EXECUTIONS: executions,
+    CANCEL_EXECUTIONS: cancel_executions,
+    TOOLS: tools,
+    SET_TOOL_ENABLED: set_tool_enabled,
+}
+"""Methods that need nothing of the connection."""
 
 
 class SessionMethods:
@@ -47,10 +59,8 @@ class SessionMethods:
                 return self._prompt(params)
             case "session/close":
                 return self._close(params)
-            case _ if method == EXECUTIONS:
-                return executions(self._agent, params)
-            case _ if method == CANCEL_EXECUTIONS:
-                return cancel_executions(self._agent, params)
+            case _ if method in _OF_THE_AGENT:
+                return _OF_THE_AGENT[method](self._agent, params)
             case _:
                 raise RpcError(METHOD_NOT_FOUND, "This agent does not know that method.")
 
@@ -75,7 +85,12 @@ class SessionMethods:
                 self._log.warning("session/new: %d %s given; not used by this version", len(given), what)
         spec = SessionSpec(params.cwd)
         opened = await self._agent.open_session(spec, lambda session_id: self._peer(session_id, spec))
-        return {"sessionId": opened.id, "_meta": {EXTENSION: {"discovery": _discovery(opened.discovery)}}}
+        return {
+            "sessionId": opened.id,
+            "modes": mode_state(opened.mode),
+            "configOptions": config_options(opened.mode),
+            "_meta": {EXTENSION: {"discovery": _discovery(opened.discovery)}},
+        }
 
     def _prompt(self, raw: Raw) -> Awaitable[object]:
         params = decode_params(raw, PromptParams)
@@ -96,7 +111,7 @@ class SessionMethods:
         return Peer(
             capabilities=can,
             broker=AcpPermissionBroker(connection, session_id),
-            events=AcpEventSink(connection, session_id),
+            events=AcpEventSink(connection, session_id, can.tool_events),
             workspace=AcpWorkspace(connection, session_id) if files else None,
             terminals=AcpTerminals(connection, session_id) if can.terminal else None,
             catalog=AcpToolCatalog(connection, session_id, spec.cwd, self._log) if can.discover_tools else None,

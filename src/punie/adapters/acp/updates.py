@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from punie.adapters.acp.blocks import encode_result_content
-from punie.domain.events import SessionEvent, TextDelta, ThoughtDelta, ToolCallAnnounced, ToolCallUpdated
+from punie.adapters.acp.handshake import EXTENSION
+from punie.adapters.acp.modes import mode_update
+from punie.domain.display import one_line
+from punie.domain.events import (
+    ModeChanged,
+    SecurityViolation,
+    SessionEvent,
+    TextDelta,
+    ThoughtDelta,
+    ToolCallAnnounced,
+    ToolCallUpdated,
+)
 from punie.domain.execution import CallStatus
 from punie.domain.json_value import thaw
+
+REASON_LIMIT_CHARS = 400
 
 
 def encode_update(event: SessionEvent) -> dict[str, object] | None:
@@ -19,6 +32,10 @@ def encode_update(event: SessionEvent) -> dict[str, object] | None:
             return _announced(event)
         case ToolCallUpdated():
             return _updated(event)
+        case ModeChanged(mode):
+            return mode_update(mode)
+        case SecurityViolation():
+            return _violated(event)
         case _:
             return None
 
@@ -53,3 +70,14 @@ def _updated(event: ToolCallUpdated) -> dict[str, object]:
     if event.raw_output is not None:
         update["rawOutput"] = thaw(event.raw_output)
     return update
+
+
+def _violated(event: SecurityViolation) -> dict[str, object]:
+    """What the call tried, on its card, just before it fails (S2-32); ACP itself has no word for it."""
+    reason = one_line(event.detail, REASON_LIMIT_CHARS)
+    violation = {"severity": event.severity.value, "rule": event.rule, "reason": reason}
+    return {
+        "sessionUpdate": "tool_call_update",
+        "toolCallId": event.call_id,
+        "_meta": {EXTENSION: {"violation": violation}},
+    }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
-from punie.adapters.acp.handshake import DISCOVERY_VERSION, EXTENSION, Params
+from punie.adapters.acp.handshake import DISCOVERY_VERSION, EXTENSION, TOOL_EVENTS_VERSION, Params
 from punie.domain.discovery import ClientCapabilities
 
 
@@ -95,13 +95,18 @@ def decode_capabilities(raw: Raw) -> ClientCapabilities:
     capabilities = _object(raw)
     files = _object(capabilities.get("fs"))
     extension = _object(_object(capabilities.get("_meta")).get(EXTENSION))
-    version = _object(extension.get("discoverTools")).get("version", Raw(b"null"))
     return ClientCapabilities(
         read_text_file=is_true(files.get("readTextFile")),
         write_text_file=is_true(files.get("writeTextFile")),
         terminal=is_true(capabilities.get("terminal")),
-        discover_tools=bytes(version).strip() == str(DISCOVERY_VERSION).encode(),
+        discover_tools=_announces(extension, "discoverTools", DISCOVERY_VERSION),
+        tool_events=_announces(extension, "toolEvents", TOOL_EVENTS_VERSION),
     )
+
+
+def _announces(extension: dict[str, Raw], part: str, version: int) -> bool:
+    said = _object(extension.get(part)).get("version", Raw(b"null"))
+    return bytes(said).strip() == str(version).encode()
 
 
 def is_true(raw: Raw | None) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import anyio.to_thread
 
-from punie.adapters.checks.junit import read_tests
 from punie.adapters.checks.problems import ReportError, read_problems
 from punie.adapters.checks.programs import plan_check
 from punie.domain.checks import Check, PlannedCheck, ProblemReport, TestReport
@@ -47,6 +46,8 @@ def _read(planned: PlannedCheck, output: TerminalOutput, ended: ExitStatus) -> P
         raise ReportError(f"it printed more than {planned.command.output_limit_bytes} bytes; name a smaller path")
     try:
         if planned.check is Check.TESTS:
+            from punie.adapters.checks.junit import read_tests
+
             return read_tests(output.text, ended.exit_code)
         return read_problems(planned.tool, output.text, ended.exit_code)
     except (KeyError, TypeError, AttributeError, OverflowError) as error:

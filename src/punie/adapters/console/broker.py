@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import sys
 from collections.abc import Callable, Iterator
 from typing import TextIO
@@ -13,12 +12,11 @@ from attrs import field, frozen
 
 from punie.domain.content import Diff
 from punie.domain.display import display_exact
-from punie.domain.json_value import JsonObject, thaw
 from punie.domain.permission import Dismissed, PermissionOption, PermissionOutcome, PermissionQuestion, Selected
+from punie.domain.question_text import question_lines
 from punie.ports.permission_broker import PermissionBroker
 
 SHOWN_DIFF_LINES = 60
-SHOWN_ARGUMENT_CHARS = 4_000
 
 
 @frozen
@@ -51,11 +49,11 @@ class ConsoleBroker(PermissionBroker):
 
 
 def _letters(options: tuple[PermissionOption, ...]) -> dict[str, PermissionOption]:
-    """A letter an option: the first of its name that is still free."""
+    """A letter an option: the first of its name, as far as its first colon, that is still free; else its number."""
     letters: dict[str, PermissionOption] = {}
-    for option in options:
-        words = option.name.lower().split()
-        letter = next(word[0] for word in reversed(words) if word[0] not in letters)
+    for number, option in enumerate(options, start=1):
+        words = option.name.partition(":")[0].lower().split()
+        letter = next((word[0] for word in reversed(words) if word[0] not in letters), str(number))
         letters[letter] = option
     return letters
 
@@ -63,22 +61,12 @@ def _letters(options: tuple[PermissionOption, ...]) -> dict[str, PermissionOptio
 def _shown(question: PermissionQuestion, letters: dict[str, PermissionOption]) -> Iterator[str]:
     yield ""
     yield f"? {display_exact(question.title)}"
-    yield f"  {display_exact(question.reason)}"
+    for line in question_lines(question):
+        yield f"  {line}"
     for diff in question.diffs:
         yield from _diff_lines(diff)
-    if not question.diffs:
-        yield from _argument_lines(question.raw_input or {})
-    choices = "  ".join(f"[{letter}] {option.name}" for letter, option in letters.items())
+    choices = "  ".join(f"[{letter}] {display_exact(option.name)}" for letter, option in letters.items())
     yield f"  {choices}  (Enter rejects)"
-
-
-def _argument_lines(arguments: JsonObject) -> Iterator[str]:
-    """The arguments where no diff shows them: a title may be cut, and what is decided on must be seen."""
-    for name, value in arguments.items():
-        text = json.dumps(thaw(value), ensure_ascii=False)
-        rest = len(text) - SHOWN_ARGUMENT_CHARS
-        shown = text if rest <= 0 else f"{text[:SHOWN_ARGUMENT_CHARS]} ... {rest} more characters"
-        yield f"  {display_exact(name)}: {display_exact(shown)}"
 
 
 def _diff_lines(diff: Diff) -> Iterator[str]:

@@ -13,7 +13,10 @@ import sys
 from collections.abc import Mapping
 
 import anyio
+import anyio.to_thread
 
+from punie.adapters.local.plain_programs import runs_plainly
+from punie.adapters.local.spool import Spool
 from punie.adapters.local.tail_buffer import TailBuffer
 from punie.domain.errors import ToolFailedError
 from punie.domain.terminal import Command, ExitStatus
@@ -21,6 +24,8 @@ from punie.domain.terminal import Command, ExitStatus
 _CHUNK_BYTES = 65_536
 _LAST_WORDS_BYTES = 1_048_576
 """What is still read after the program ended: a Linux pipe holds no more unless somebody goes on writing."""
+
+_SHELL = "/bin/sh"
 
 _POLL_FIRST_S = 0.002
 _POLL_LAST_S = 0.05
@@ -36,6 +41,7 @@ class ChildProcess:
         os.set_blocking(self._pipe.fileno(), False)
         self._pidfd = _open_pidfd(popen.pid)
         self.output = TailBuffer(output_limit_bytes)
+        self.spool: Spool | None = None
 
     @property
     def pid(self) -> int:
@@ -48,6 +54,8 @@ class ChildProcess:
             await anyio.wait_readable(self._pipe.fileno())
             if not self._take():
                 return
+            if self.spool is not None and self.spool.waiting:  # the program waits meanwhile, once its pipe is full
+                await anyio.to_thread.run_sync(self.spool.flush)
 
     async def wait(self) -> None:
         """Wait until the program itself ended; it stays in the process table until `reap`, so its id stays its own."""
@@ -74,6 +82,12 @@ class ChildProcess:
             left -= taken
         return self._free()
 
+    async def finish_spool(self) -> None:
+        """After `reap`: the file with all of the output, where there is one, gets its end."""
+        if self.spool is not None and self.spool.begun:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self.spool.finish)
+
     def abandon(self) -> None:
         """Kill it without hearing it out, for a start that was cancelled; blocks for the moment that takes."""
         self.signal_group(signal.SIGKILL)
@@ -96,6 +110,8 @@ class ChildProcess:
             data = os.read(self._pipe.fileno(), _CHUNK_BYTES)
         except OSError:  # BlockingIOError: nothing waits
             return 0
+        if self.spool is not None:
+            self.spool.add(data)
         self.output.append(data)
         return len(data)
 
@@ -107,7 +123,7 @@ def start_process(command: Command, environment: Mapping[str, str]) -> ChildProc
     _require_folder(command.cwd)
     try:
         popen = subprocess.Popen(  # noqa: S603 - running the command is the job; leave was asked before
-            _argv(command),
+            _argv(command, environment),
             cwd=command.cwd,
             env=dict(environment),
             stdin=subprocess.DEVNULL,
@@ -123,21 +139,25 @@ def start_process(command: Command, environment: Mapping[str, str]) -> ChildProc
     return ChildProcess(popen, command.output_limit_bytes)
 
 
-def _argv(command: Command) -> list[str]:
-    """The command; a shell line behind a shell that bounds itself first, for a shell starts others at once."""
-    match (command.program, *command.args):
-        case ("/bin/sh", "-c", line) if command.memory_mb is not None and sys.platform == "linux":
-            bound = f'ulimit -d {command.memory_mb * 1024} 2>/dev/null || :; exec /bin/sh -c "$1"'
-            return ["/bin/sh", "-c", bound, "sh", line]
-        case argv:
-            return list(argv)
+def _argv(command: Command, environment: Mapping[str, str]) -> list[str]:
+    """The command; where its memory is bounded, behind a shell that bounds itself and becomes the program.
+
+    Only for what the kernel surely runs: of anything else it shall say itself, by an error of the start, what is wrong.
+    """
+    argv = [command.program, *command.args]
+    if command.memory_mb is None or sys.platform != "linux" or command.program.startswith("-"):
+        return argv
+    if not os.access(_SHELL, os.X_OK) or not runs_plainly(command.program, command.cwd, environment):
+        return argv
+    return [_SHELL, "-c", f'ulimit -d {command.memory_mb * 1024} 2>/dev/null || :; exec "$@"', "sh", *argv]
 
 
 def _bound_memory(pid: int, memory_mb: int) -> None:
-    """Bound the data of the program and of all it starts from now on, each on its own; Linux only, best effort.
+    """Bound the data of a program and of all it starts from now on, each on its own; Linux only, best effort.
 
-    Data, not address space: runtimes reserve far more addresses than they use. What the program started in the moment
-    before this is not bound, nor is what shares memory on purpose.
+    Data, not address space: runtimes reserve far more addresses than they use. For programs that were not started
+    behind a shell: what such a one started in the moment before this is not bounded. What shares memory on purpose
+    never is.
     """
     try:
         import resource

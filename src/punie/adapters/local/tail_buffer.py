@@ -11,30 +11,52 @@ class TailBuffer:
     def __init__(self, limit_bytes: int) -> None:
         self._limit = max(0, limit_bytes)
         self._kept = bytearray()
-        self._dropped = False
+        self._size = 0
+
+    @property
+    def size(self) -> int:
+        """How many bytes were appended so far."""
+        return self._size
 
     @property
     def truncated(self) -> bool:
         """Whether the beginning was dropped."""
-        return self._dropped or len(self._kept) > self._limit
+        return self._size > self._limit
+
+    @property
+    def unfinished(self) -> int:
+        """How many bytes at the end begin a character that is not complete yet: 0 to 3."""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        decoder.decode(bytes(self._kept[-3:]))
+        return len(decoder.getstate()[0])
+
+    def would_drop(self, more: int) -> bool:
+        """Whether the beginning is dropped where so many more bytes are appended."""
+        return self._size + more > self._limit
 
     def append(self, data: bytes) -> None:
         """Take the next bytes; what falls off the front is forgotten now and then, at most twice the limit is held."""
         self._kept += data
+        self._size += len(data)
         if len(self._kept) > 2 * self._limit:
-            self._dropped = True
             del self._kept[: len(self._kept) - self._limit]
 
+    def last(self, count: int) -> bytes | None:
+        """The last `count` bytes; None where some of them are gone."""
+        return bytes(self._kept[len(self._kept) - count :]) if count <= len(self._kept) else None
+
+    def whole_characters(self) -> bytes:
+        """The kept bytes, at most `limit_bytes`, starting at a whole character."""
+        kept = bytes(self._kept[-self._limit :]) if self._limit else b""
+        return kept[_start_of_character(kept) :] if self.truncated else kept
+
     def text(self, *, final: bool) -> str:
-        """The kept bytes as UTF-8 text of at most `limit_bytes` bytes, starting at a whole character.
+        """The kept bytes as UTF-8 text.
 
         Bytes that are no UTF-8 become U+FFFD. Unless `final`, a character of which only the first bytes arrived waits
         for the rest.
         """
-        kept = bytes(self._kept[-self._limit :]) if self._limit else b""
-        if self.truncated:
-            kept = kept[_start_of_character(kept) :]
-        return codecs.getincrementaldecoder("utf-8")("replace").decode(kept, final)
+        return codecs.getincrementaldecoder("utf-8")("replace").decode(self.whole_characters(), final)
 
 
 def _start_of_character(data: bytes) -> int:

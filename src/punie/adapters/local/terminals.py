@@ -16,7 +16,10 @@ from attrs import define, field
 
 from punie.adapters.local.child_environment import child_environment
 from punie.adapters.local.leftovers import MARK, kill_marked
+from punie.adapters.local.output_store import LocalOutputStore
 from punie.adapters.local.processes import ChildProcess, start_process
+from punie.adapters.local.sandbox import Bubblewrap
+from punie.adapters.local.spool import Spool
 from punie.domain.errors import ToolFailedError, UnknownTerminalError, UnsupportedHereError
 from punie.domain.terminal import Command, ExitStatus, TerminalOutput
 from punie.ports.terminals import Terminals
@@ -49,8 +52,13 @@ class LocalTerminals(Terminals):
     that was started is left; on Linux that includes daemons that left their group, elsewhere only the groups.
     """
 
-    def __init__(self) -> None:
-        """Nothing is started yet."""
+    def __init__(self, store: LocalOutputStore | None = None, box: Bubblewrap | None = None) -> None:
+        """Nothing is started yet. `store` takes what programs print beyond what a terminal holds; it outlives this.
+
+        With a `box` every program runs inside it, or not at all.
+        """
+        self._store = store
+        self._box = box
         self._terminals: dict[str, _Terminal] = {}
         self._running: set[_Terminal] = set()
         self._next_id = 0
@@ -91,7 +99,8 @@ class LocalTerminals(Terminals):
                 "Release some with release_terminal."
             )
         environment = child_environment(os.environ) | {MARK: self._mark}
-        process = await anyio.to_thread.run_sync(start_process, command, environment)
+        boxed = command if self._box is None else self._box.around(command)
+        process = await anyio.to_thread.run_sync(start_process, boxed, environment)
         try:
             await anyio.lowlevel.checkpoint_if_cancelled()
             self._running_tasks()  # the session may have been closed meanwhile
@@ -100,6 +109,8 @@ class LocalTerminals(Terminals):
             raise
         terminal = _Terminal(process)
         terminal_id = f"term-{self._next_id}"
+        if command.keeps_all and self._store is not None:
+            process.spool = Spool(process.output, self._store.file(terminal_id))
         self._next_id += 1
         self._terminals[terminal_id] = terminal
         self._running.add(terminal)
@@ -109,9 +120,10 @@ class LocalTerminals(Terminals):
     async def output(self, terminal_id: str) -> TerminalOutput:
         """What it printed so far; bytes that are no UTF-8 show as U+FFFD."""
         terminal = self._find(terminal_id)
-        buffer = terminal.process.output
-        text = buffer.text(final=terminal.status is not None)
-        return TerminalOutput(text, truncated=buffer.truncated, exit=terminal.status)
+        buffer, spool, final = terminal.process.output, terminal.process.spool, terminal.status is not None
+        text = buffer.text(final=final)
+        kept = None if spool is None else spool.kept(text, final=final)
+        return TerminalOutput(text, truncated=buffer.truncated, exit=terminal.status, kept=kept)
 
     async def wait(self, terminal_id: str) -> ExitStatus:
         """Wait for the program itself; everything it printed is in the output by then."""
@@ -152,7 +164,9 @@ class LocalTerminals(Terminals):
                 reading.start_soon(process.drain)
                 await process.wait()
                 reading.cancel_scope.cancel()
-        terminal.status = process.reap()
+        status = process.reap()
+        await process.finish_spool()
+        terminal.status = status
         terminal.ended.set()
         self._running.discard(terminal)
 

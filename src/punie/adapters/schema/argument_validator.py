@@ -81,7 +81,7 @@ class JsonSchemaRsValidator(ArgumentValidator):
             plain = thaw_object(arguments)
             if compiled.validator.is_valid(plain):
                 return ()
-            return tuple(dict.fromkeys(in_words(error) for error in _errors(compiled.validator, plain)))
+            return tuple(dict.fromkeys(in_words(error, schema, plain) for error in _errors(compiled.validator, plain)))
         except UnicodeEncodeError:
             return ("a string holds half of a surrogate pair, which is not valid Unicode: send whole characters",)
         except (ValueError, RecursionError) as error:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+from punie.domain.json_value import EMPTY_OBJECT
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
 
 PROBLEM_LIMIT_CHARS = 200
 _BRANCHES = 4
+_NAMES = 8
+_NAME_CHARS = 40
 
 
-def in_words(error: ValidationError) -> str:
-    """One sentence: the path of the field, and what was expected; without what the model wrote there."""
-    what = _expected(error)
-    where = _field(error.instance_path)
-    return shortened(f"{where}: {what}" if where else what)
+def in_words(error: ValidationError, schema: object = EMPTY_OBJECT, arguments: object = EMPTY_OBJECT) -> str:
+    """One sentence: the path of the field, and what was expected; without what the model wrote there.
+
+    `schema` and `arguments` are what the error came from: they tell which fields there could be.
+    """
+    return shortened(_at(error.instance_path, _expected(error, schema, arguments)))
 
 
 def shortened(text: str) -> str:
@@ -23,7 +29,12 @@ def shortened(text: str) -> str:
     return text if len(text) <= PROBLEM_LIMIT_CHARS else text[: PROBLEM_LIMIT_CHARS - 4] + " ..."
 
 
-def _field(path: list[str | int]) -> str:
+def _at(path: Sequence[str | int], what: str) -> str:
+    where = _field(path)
+    return f"{where}: {what}" if where else what
+
+
+def _field(path: Sequence[str | int]) -> str:
     shown = ""
     for part in path:
         if isinstance(part, int):
@@ -34,12 +45,74 @@ def _field(path: list[str | int]) -> str:
     return shown if len(shown) <= 100 else "..." + shown[-97:]
 
 
-def _expected(error: ValidationError) -> str:
+def _expected(error: ValidationError, schema: object, arguments: object) -> str:
     kind = error.kind
-    branches = getattr(kind, "context", None)
-    if kind.name in {"anyOf", "oneOf"} and branches:
-        options = [_expected(branch[0]) for branch in branches[:_BRANCHES] if branch]
-        return "none of the alternatives fits: " + "; or ".join(options)
-    if kind.name == "required":
-        return f"{getattr(kind, 'property', 'a property')!r} is required"
-    return error.message.partition("\n")[0]
+    around = _inside(schema, error.schema_path[:-1])
+    match kind.name:
+        case "anyOf" | "oneOf":
+            return _alternatives(error, schema, arguments)
+        case "required":
+            return _missing(str(getattr(kind, "property", "a property")), around)
+        case "additionalProperties" | "unevaluatedProperties":
+            names = cast("Sequence[object]", getattr(kind, "unexpected", ()))
+            return _unexpected(names, around, complete=kind.name == "additionalProperties")
+        case "falseSchema" if error.schema_path[-1:] == ["additionalProperties"]:
+            return _unexpected(tuple(_object(_inside(arguments, error.instance_path))), around)
+        case "falseSchema":
+            return "nothing is expected here; leave it out"
+        case _:
+            return error.message.partition("\n")[0]
+
+
+def _alternatives(error: ValidationError, schema: object, arguments: object) -> str:
+    """What each alternative expected, with the field inside of this one where it looked deeper."""
+    branches = cast("list[list[ValidationError]]", getattr(error.kind, "context", None) or [])
+    own = len(error.instance_path)
+    options = [
+        _at(branch[0].instance_path[own:], _expected(branch[0], schema, arguments))
+        for branch in branches[:_BRANCHES]
+        if branch
+    ]
+    if not options:
+        return "it fits more than one of the alternatives; exactly one is expected"
+    return "none of the alternatives fits: " + "; or ".join(options)
+
+
+def _missing(name: str, around: object) -> str:
+    kind = _object(_object(_object(around).get("properties")).get(name)).get("type")
+    return f"{name!r} is required ({kind})" if isinstance(kind, str) else f"{name!r} is required"
+
+
+def _unexpected(names: Sequence[object], around: object, *, complete: bool = True) -> str:
+    """`complete` says that no other part of the schema may name more fields."""
+    known = tuple(_object(_object(around).get("properties")))
+    patterns = tuple(_object(_object(around).get("patternProperties")))
+    what = f"fields {_named(names)} are" if len(names) > 1 else f"field {_named(names)} is"
+    if known:
+        also = f", or a name like {_named(patterns)}" if patterns else ""
+        return f"{what} not expected; expected one of {_named(known)}{also}"
+    if patterns:
+        return f"{what} not expected; expected a name like {_named(patterns)}"
+    return f"{what} not expected; there are no fields to give" if complete else f"{what} not expected"
+
+
+def _named(names: Iterable[object]) -> str:
+    """The names, each as it is spelled, as many as help."""
+    every = list(names)
+    shown = [repr(str(name)[:_NAME_CHARS]) for name in every[:_NAMES]]
+    return ", ".join(shown) + (", ..." if len(every) > _NAMES else "")
+
+
+def _inside(value: object, path: Sequence[str | int]) -> object:
+    """What is at that place; None where nothing is."""
+    for part in path:
+        if isinstance(part, int) and isinstance(value, (list, tuple)):
+            several = cast("Sequence[object]", value)
+            value = several[part] if part < len(several) else None
+        else:
+            value = _object(value).get(str(part))
+    return value
+
+
+def _object(value: object) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else EMPTY_OBJECT

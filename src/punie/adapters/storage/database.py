@@ -43,6 +43,22 @@ MIGRATIONS: tuple[str, ...] = (
     );
     CREATE INDEX turns_by_start ON turns (started_at);
     """,
+    """
+    CREATE TABLE grants (
+        id TEXT PRIMARY KEY, tool TEXT NOT NULL, scope TEXT NOT NULL, key TEXT NOT NULL, directory TEXT NOT NULL,
+        created_at REAL NOT NULL, expires_at REAL NOT NULL
+    ) STRICT;
+    CREATE TABLE tool_pins (
+        source TEXT NOT NULL, server TEXT NOT NULL, directory TEXT NOT NULL, tool TEXT NOT NULL,
+        definition TEXT NOT NULL, pinned_at REAL NOT NULL,
+        PRIMARY KEY (source, server, directory, tool)
+    ) STRICT;
+    CREATE TABLE audit (
+        number INTEGER PRIMARY KEY AUTOINCREMENT, previous TEXT NOT NULL, hash TEXT NOT NULL, text TEXT NOT NULL
+    ) STRICT;
+    CREATE TABLE audit_start (number INTEGER NOT NULL, previous TEXT NOT NULL) STRICT;
+    CREATE TABLE trusted_files (path TEXT PRIMARY KEY, digest TEXT NOT NULL, trusted_at REAL NOT NULL) STRICT;
+    """,
 )
 """What each version adds to the one before; a version that was released is never changed again."""
 

@@ -7,10 +7,12 @@ import logging
 from attrs import frozen
 
 from punie.application.session_tool import CallContext, PreparedCall, SessionTool
-from punie.application.tools.wording import denial_of, paths_of, title_of
+from punie.application.tools.wording import COMMAND_ARGUMENTS, command_of, denial_of, paths_of, title_of
 from punie.domain.discovery import BUILT_IN_TOOLS
 from punie.domain.display import one_line
 from punie.domain.json_value import JsonObject
+from punie.domain.policy import COMMAND_TOOL
+from punie.domain.terminal import Command
 from punie.domain.tool import ToolCall, ToolDescriptor, ToolResult
 from punie.ports.tool_executor import CallProgress, ToolExecutor
 
@@ -37,6 +39,12 @@ class BridgedTool(SessionTool):
     def paths(self, arguments: JsonObject) -> tuple[str, ...]:
         # Only a tool named like one of ours is known to mean a path by `path`.
         return paths_of(self.tool.name, arguments) if self.tool.name in BUILT_IN_TOOLS else ()
+
+    def command(self, arguments: JsonObject, context: CallContext) -> Command | None:
+        # Only of a tool named like ours is it known what the words mean, and a word that we do not know may change it.
+        if self.tool.name != COMMAND_TOOL or not COMMAND_ARGUMENTS.issuperset(arguments):
+            return None
+        return command_of(arguments, context)
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
         call = ToolCall(context.call_id, self.tool.name, arguments)

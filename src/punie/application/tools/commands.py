@@ -5,16 +5,17 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import anyio
-from attrs import frozen
+from attrs import evolve, frozen
 
 from punie.application.session_tool import CallContext, PreparedCall, flag_argument, text_argument, words_argument
 from punie.application.terminal_ledger import TerminalLedger
 from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, optional, schema
+from punie.application.tools.wording import command_of
 from punie.domain.content import TerminalView, Text
 from punie.domain.errors import ToolFailedError
 from punie.domain.json_value import JsonObject
 from punie.domain.terminal import Command, ExitStatus, TerminalOutput
-from punie.domain.tool import ToolDescriptor, ToolKind, ToolResult
+from punie.domain.tool import ToolDescriptor, ToolKind, ToolOutcome, ToolResult
 from punie.ports.tool_executor import CallProgress
 
 LOOK_FIRST_S = 0.1
@@ -45,12 +46,16 @@ class RunCommand(BuiltInTool):
         categories=("terminal",),
     )
 
+    def command(self, arguments: JsonObject, context: CallContext) -> Command | None:
+        return command_of(arguments, context)
+
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
         cwd = context.locations[0].path if context.locations else context.cwd
         line = text_argument(arguments, "command")
         if not line.strip():
             raise ToolFailedError("command is empty. Give the program or the shell line to run.")
-        command = Command.of(line, words_argument(arguments, "args"), cwd, memory_mb=context.memory_mb)
+        words = words_argument(arguments, "args")
+        command = Command.of(line, words, cwd, memory_mb=context.memory_mb, keeps_all=True)
         background = flag_argument(arguments, "background")
 
         async def effect(progress: CallProgress) -> ToolResult:
@@ -118,15 +123,14 @@ class _Run:
         return (TerminalView(terminal_id),) if self.ledger.terminals.shown_by_client else ()
 
     def _result(self, ended: ExitStatus | None, output: TerminalOutput, view: tuple[TerminalView, ...]) -> ToolResult:
-        text = described(output, ended or output.exit)
-        if ended is None:
-            return ToolResult.failure(
-                f"{text}\n[stopped: still running after {self.context.time_limit_s:g} s. Use background=true for "
-                "programs that do not end, or raise limits.tools.run_command.time_s in the settings.]",
-                code="timed_out",
-                structured=_structured(output, output.exit),
-            )
-        return ToolResult.success(text, content=view or None, structured=_structured(output, ended))
+        if ended is not None:
+            return _printed(output, ended, view)
+        stopped = (
+            f"\n[stopped: still running after {self.context.time_limit_s:g} s. Use background=true for programs that "
+            "do not end, or raise limits.tools.run_command.time_s in the settings.]"
+        )
+        result = _printed(output, output.exit, (), stopped)
+        return evolve(result, outcome=ToolOutcome.FAILED, code="timed_out")
 
 
 @frozen
@@ -162,7 +166,7 @@ class GetTerminalOutput(_TerminalTool):
 
     async def act(self, terminal_id: str, context: CallContext) -> ToolResult:
         output = await self.ledger.terminals.output(terminal_id)
-        return ToolResult.success(described(output, output.exit), structured=_structured(output, output.exit))
+        return _printed(output, output.exit)
 
 
 class ReleaseTerminal(_TerminalTool):
@@ -203,11 +207,21 @@ class KillTerminal(_TerminalTool):
         return ToolResult.success(f"Stopped terminal {terminal_id}; it is not released yet.")
 
 
-def described(output: TerminalOutput, ended: ExitStatus | None) -> str:
-    """The output as the model reads it: its text, whether it was cut, and how the program ended."""
-    cut = "[the beginning of the output was dropped]\n" if output.truncated else ""
+def _printed(
+    output: TerminalOutput, ended: ExitStatus | None, view: tuple[TerminalView, ...] = (), more: str = ""
+) -> ToolResult:
+    """The output as the model reads it: its text, whether it was cut, and how the program ended.
+
+    Where a file has what was cut, the desk puts it before the text for the model; a person is told of the file.
+    """
     body = output.text if not output.text or output.text.endswith("\n") else f"{output.text}\n"
-    return f"{cut}{body}[{ended or 'still running'}]"
+    text, structured = f"{body}[{ended or 'still running'}]{more}", _structured(output, ended)
+    if output.kept is None:
+        cut = "[the beginning of the output was dropped]\n" if output.truncated else ""
+        return ToolResult.success(cut + text, content=view or None, structured=structured)
+    where = f"[what was printed before this is in {output.kept.path} until the session ends]\n"
+    result = ToolResult.success(text, content=view or (Text(where + text),), structured=structured)
+    return evolve(result, kept=output.kept)
 
 
 def _structured(output: TerminalOutput, ended: ExitStatus | None) -> dict[str, object]:

@@ -6,7 +6,7 @@ from attrs import field, frozen
 
 from punie.application.file_memory import FileMemory, require_unchanged
 from punie.application.patching import apply_patch
-from punie.application.session_tool import CallContext, PreparedCall, flag_argument, text_argument
+from punie.application.session_tool import CallContext, KnowsFiles, PreparedCall, flag_argument, text_argument
 from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, optional, schema
 from punie.application.tools.files import path_of, text_or_none
 from punie.domain.content import Diff
@@ -19,7 +19,7 @@ from punie.ports.workspace import Workspace
 
 
 @frozen
-class EditFile(BuiltInTool):
+class EditFile(BuiltInTool, KnowsFiles):
     """Replaces one exact piece of a file, or every occurrence of it, or applies a unified diff.
 
     Line ends, a byte order mark and every byte that is not edited stay. `decoded_elsewhere` says that somebody else
@@ -45,6 +45,9 @@ class EditFile(BuiltInTool):
         ),
         categories=("file",),
     )
+
+    def file_bytes(self, arguments: JsonObject, context: CallContext) -> int | None:
+        return self.memory.size_bytes(path_of(context)) if context.locations else None
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
         path = path_of(context)

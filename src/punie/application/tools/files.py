@@ -5,19 +5,19 @@ from __future__ import annotations
 from attrs import field, frozen
 
 from punie.application.file_memory import FileMemory, require_unchanged
-from punie.application.session_tool import CallContext, PreparedCall, text_argument, whole_argument
+from punie.application.session_tool import CallContext, KnowsFiles, PreparedCall, text_argument, whole_argument
 from punie.application.tools.built_in import STRING, BuiltInTool, optional, schema
 from punie.domain.content import Diff
 from punie.domain.errors import ToldToModel, ToolFailedError
 from punie.domain.file_kind import HEAD_BYTES, kind_of, looks_binary
-from punie.domain.json_value import JsonObject
+from punie.domain.json_value import JsonObject, utf8_size
 from punie.domain.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.ports.tool_executor import CallProgress
 from punie.ports.workspace import Workspace
 
 
 @frozen
-class ReadFile(BuiltInTool):
+class ReadFile(BuiltInTool, KnowsFiles):
     """Reads a text file, whole or a range of lines, as it is: no line numbers, nothing left out."""
 
     workspace: Workspace
@@ -32,6 +32,11 @@ class ReadFile(BuiltInTool):
         ),
         categories=("file",),
     )
+
+    def file_bytes(self, arguments: JsonObject, context: CallContext) -> int | None:
+        if "line" in arguments or "limit" in arguments or not context.locations:
+            return None
+        return self.memory.size_bytes(path_of(context))
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
         path = path_of(context)
@@ -51,7 +56,7 @@ class ReadFile(BuiltInTool):
 
 
 @frozen
-class WriteFile(BuiltInTool):
+class WriteFile(BuiltInTool, KnowsFiles):
     """Makes a file hold exactly the given content. `before` reads what it held, for the diff; None: not to be had.
 
     A file that changed since this session last saw it is not written, nor one that changed while the question was
@@ -68,6 +73,10 @@ class WriteFile(BuiltInTool):
         schema({"path": STRING, "content": STRING}),
         categories=("file",),
     )
+
+    def file_bytes(self, arguments: JsonObject, context: CallContext) -> int | None:
+        content = arguments.get("content")
+        return utf8_size(content) if isinstance(content, str) else None
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
         path, content = path_of(context), text_argument(arguments, "content")

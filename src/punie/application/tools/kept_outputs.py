@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from punie.application.session_tool import CallContext, PreparedCall, SessionTool
+from punie.application.session_tool import CallContext, KnowsFiles, PreparedCall, SessionTool
 from punie.domain.json_value import JsonObject
 from punie.domain.tool import ToolDescriptor
 from punie.ports.output_store import OutputStore
 
 
 @frozen
-class ReadFileOrOutput(SessionTool):
+class ReadFileOrOutput(SessionTool, KnowsFiles):
     """read_file of the session, which also reads what `store` holds; there `kept` reads, on this machine's disk."""
 
     files: SessionTool
@@ -31,6 +31,13 @@ class ReadFileOrOutput(SessionTool):
     def paths(self, arguments: JsonObject) -> tuple[str, ...]:
         return self.files.paths(arguments)
 
+    def file_bytes(self, arguments: JsonObject, context: CallContext) -> int | None:
+        served = self._server(context)
+        return served.file_bytes(arguments, context) if isinstance(served, KnowsFiles) else None
+
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
+        return await self._server(context).prepare(arguments, context)
+
+    def _server(self, context: CallContext) -> SessionTool:
         ours = bool(context.locations) and all(self.store.holds(where.path) for where in context.locations)
-        return await (self.kept if ours else self.files).prepare(arguments, context)
+        return self.kept if ours else self.files

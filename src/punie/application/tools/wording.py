@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from punie.application.session_tool import text_argument, words_argument
+from punie.application.session_tool import CallContext, text_argument, words_argument
 from punie.domain.display import one_line
 from punie.domain.json_value import JsonObject
 from punie.domain.terminal import Command
@@ -46,6 +46,10 @@ _PATH_ARGUMENTS: Mapping[str, str] = {
 }
 
 
+COMMAND_ARGUMENTS = frozenset({"command", "args", "cwd", "background"})
+"""All that a call of run_command may say."""
+
+
 def title_of(name: str, arguments: JsonObject) -> str | None:
     """The title of a call of a tool with a fixed name, or None for any other."""
     if name in _PATH_TITLES:
@@ -77,6 +81,16 @@ def paths_of(name: str, arguments: JsonObject) -> tuple[str, ...]:
     key = _PATH_ARGUMENTS.get(name)
     value = text_argument(arguments, key) if key is not None else ""
     return (value,) if value else ()
+
+
+def command_of(arguments: JsonObject, context: CallContext) -> Command | None:
+    """The program or shell line of a call of run_command; None where its arguments are not of that form."""
+    line, given = text_argument(arguments, "command"), arguments.get("args")
+    words = words_argument(arguments, "args")
+    if not line.strip() or (given is not None and (words is None or words != given)):
+        return None
+    cwd = context.locations[0].path if context.locations else context.cwd
+    return Command.of(line, words, cwd)
 
 
 def command_line(arguments: JsonObject) -> str:

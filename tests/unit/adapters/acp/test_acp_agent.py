@@ -9,16 +9,22 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from attrs import define, field
+from attrs import define, evolve, field
 
 from punie.adapters.acp.agent import AcpAgent
 from punie.adapters.acp.client import AcpTerminals, AcpWorkspace
+from punie.adapters.acp.modes import config_options, mode_state
 from punie.adapters.acp.sessions import SessionMethods
+from punie.domain.availability import LeftOut
 from punie.domain.content import Prompt, ResourceLink, Text
 from punie.domain.discovery import ClientCapabilities, DroppedEntry, Tier
 from punie.domain.errors import EngineError, SessionBusyError, UnknownSessionError
 from punie.domain.execution import CallCounts, RunningCall, ToolStatistics
+from punie.domain.metadata import ToolMetadata
+from punie.domain.modes import Mode
 from punie.domain.session import DiscoveryReport, OpenedSession, SessionSpec
+from punie.domain.tool import ToolDescriptor, ToolSource
+from punie.domain.tool_listing import ListedTool, RegistryStatistics, ToolListing
 from punie.domain.turn import StopReason, TurnReport
 from punie.domain.usage import Usage
 from punie.ports.agent import Agent, RunningTurn
@@ -31,6 +37,15 @@ pytestmark = pytest.mark.anyio
 
 DISCOVERY = {"_meta": {"punie.dev": {"discoverTools": {"version": 1}}}}
 FULL: dict[str, Any] = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True, **DISCOVERY}
+
+
+LINT = ToolDescriptor("lint", "search", "Find\nproblems. " + "x" * 500, title="Lint \x1b[31mit", source=ToolSource.IDE)
+SHELL = ToolDescriptor("shell", "execute", details=ToolMetadata(deprecated=True))
+LISTING = ToolListing(
+    (ListedTool(LINT, enabled=True), ListedTool(SHELL, enabled=False, locked=True)),
+    (LeftOut(ToolDescriptor("deploy"), "the program docker is not installed"),),
+    RegistryStatistics(2, 1, 1, 1, {"ide": 1, "built-in": 1}, {"quality": 1}),
+)
 
 
 @define(eq=False)
@@ -79,12 +94,28 @@ class MadeUpAgent(Agent):
         return (RunningCall("call-1", "turn-1", "slow", 1_800_000_000.5, 12.3456),)
 
     def call_statistics(self, session_id: str) -> ToolStatistics:
-        counts = CallCounts(3, 1, 1, 0, 1, 1, 1.5, 2.5, 10, 20)
+        counts = CallCounts(1, 1, 0, 1, 1, 1.5, 2.5, 10, 20)
         return ToolStatistics(counts, {"slow": counts})
 
     def cancel_calls(self, session_id: str, correlation_id: str) -> int:
         self.asked.append(("cancel_calls", session_id, correlation_id))
         return int(correlation_id == "call-1")
+
+    def tools(self, session_id: str) -> ToolListing:
+        if session_id == "none":
+            raise UnknownSessionError(session_id)
+        return LISTING
+
+    def set_tool_enabled(self, session_id: str, name: str, *, enabled: bool) -> ListedTool | None:
+        self.asked.append(("set_tool_enabled", session_id, name, enabled))
+        listed = {tool.tool.name: tool for tool in LISTING.tools}.get(name)
+        return listed and evolve(listed, enabled=enabled and not listed.locked)
+
+    async def set_mode(self, session_id: str, mode: Mode) -> None:
+        await anyio.lowlevel.checkpoint()
+        if session_id == "none":
+            raise UnknownSessionError(session_id)
+        self.asked.append(("set_mode", session_id, mode))
 
     def tools_changed(self, session_id: str) -> None:
         self.asked.append(("tools_changed", session_id))
@@ -155,7 +186,7 @@ async def test_nothing_is_answered_before_initialize() -> None:
 @pytest.mark.requirement("A-10", "A-12")
 @pytest.mark.parametrize(
     "method",
-    ["session/load", "session/list", "session/resume", "session/set_mode", "_punie.dev/nothing", "fs/read_text_file"],
+    ["session/load", "session/list", "session/resume", "session/fork", "_punie.dev/nothing", "fs/read_text_file"],
 )
 async def test_a_method_that_is_not_advertised_is_not_found(method: str) -> None:
     async with served().running() as client:
@@ -176,6 +207,8 @@ async def test_a_new_session_answers_its_id_and_how_discovery_went() -> None:
         answer = await client.ask("session/new", cwd="/p", mcpServers=[{"name": "x"}], additionalDirectories=["/q"])
     assert answer == {
         "sessionId": "sess-0",
+        "modes": mode_state(Mode.ASK),
+        "configOptions": config_options(Mode.ASK),
         "_meta": {"punie.dev": {"discovery": {
             "tier": "catalog", "tools": 2, "dropped": [{"name": "x", "reason": "bad"}], "elapsedMs": 7}}},
     }  # fmt: skip
@@ -366,4 +399,56 @@ async def test_executions_of_no_session_and_without_its_id_are_refused() -> None
         assert (await client.ask("_punie.dev/executions", sessionId="none"))["code"] == -32002
         assert (await client.ask("_punie.dev/executions"))["code"] == -32602
         assert (await client.ask("_punie.dev/cancel_executions", sessionId="s"))["code"] == -32602
+    assert client.agent.asked == []
+
+
+@pytest.mark.requirement("S2-11", "S2-16", "S2-42")
+async def test_the_tools_of_a_session_are_listed_with_the_missing_ones_and_the_figures() -> None:
+    async with served().running() as client:
+        answer = await client.ask("_punie.dev/tools", sessionId="sess-0")
+    lint, shell = answer["tools"]
+    assert {key: lint[key] for key in ("name", "source", "kind", "enabled")} == {
+        "name": "lint", "source": "ide", "kind": "search", "enabled": True,
+    }  # fmt: skip
+    assert lint["description"].startswith("Find problems. xxx")
+    assert len(lint["description"]) <= 200
+    assert "\x1b" not in lint["title"]
+    assert "reason" not in lint
+    assert shell == {
+        "name": "shell", "source": "built-in", "kind": "execute", "description": "", "enabled": False,
+        "deprecated": True, "reason": "the settings disable it (tools.disabled)",
+    }  # fmt: skip
+    assert [(left["name"], left["reason"]) for left in answer["leftOut"]] == [
+        ("deploy", "the program docker is not installed")
+    ]
+    assert answer["statistics"] == {
+        "registered": 2, "enabled": 1, "disabled": 1, "leftOut": 1,
+        "bySource": {"ide": 1, "built-in": 1}, "byCategory": {"quality": 1},
+    }  # fmt: skip
+
+
+@pytest.mark.requirement("S2-17")
+async def test_a_tool_is_switched_off_and_on_and_the_settings_have_the_last_word() -> None:
+    async with served().running() as client:
+
+        async def switch(name: str, *, enabled: bool) -> Any:
+            return await client.ask("_punie.dev/set_tool_enabled", sessionId="s", name=name, enabled=enabled)
+
+        assert await switch("lint", enabled=False) == {"enabled": False}
+        assert await switch("lint", enabled=True) == {"enabled": True}
+        refused = {"enabled": False, "reason": "the settings disable it (tools.disabled)"}
+        assert await switch("shell", enabled=True) == refused
+        assert await switch("shell", enabled=False) == {"enabled": False}
+        unknown = await switch("no\x1bbody", enabled=True)
+    assert (unknown["code"], "\x1b" in unknown["message"]) == (-32602, False)
+
+
+async def test_asking_for_tools_without_saying_what_is_refused() -> None:
+    async with served().running() as client:
+        assert (await client.ask("_punie.dev/tools", sessionId="none"))["code"] == -32002
+        assert (await client.ask("_punie.dev/tools"))["code"] == -32602
+        assert (await client.ask("_punie.dev/set_tool_enabled", sessionId="s", name="lint"))["code"] == -32602
+        bad = await client.ask("_punie.dev/set_tool_enabled", sessionId="s", name="lint", enabled="yes")
+        assert bad["code"] == -32602
+        assert "enabled" in bad["message"]
     assert client.agent.asked == []

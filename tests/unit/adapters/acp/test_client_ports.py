@@ -189,8 +189,14 @@ async def test_a_question_carries_all_that_a_client_may_want_to_show() -> None:
     assert params["toolCall"] == {
         "toolCallId": "call-1", "title": "Writing a", "kind": "edit", "status": "pending",
         "locations": [{"path": "/p/a"}],
-        "content": [{"type": "diff", "path": "/p/a", "oldText": "old", "newText": "new"}],
+        "content": [
+            {"type": "content", "content": {"type": "text", "text": "```text\nit changes a file\n```"}},
+            {"type": "diff", "path": "/p/a", "oldText": "old", "newText": "new"},
+        ],
         "rawInput": {"path": "a", "deep": [{}]},
+    }  # fmt: skip
+    assert params["_meta"]["punie.dev"] == {
+        "tool": "write_file", "reason": "it changes a file", "rule": "", "wouldStore": "", "paths": ["/p/a"],
     }  # fmt: skip
     assert params["options"] == [
         {"optionId": "allow_once", "name": "Allow once", "kind": "allow_once"},

@@ -22,6 +22,11 @@ KEYS = [
     "name", "description", "title", "kind", "inputSchema", "parameters", "outputSchema", "annotations",
     "requiresPermission", "requires_permission", "categories", "tags", "_meta", "icon",
 ]  # fmt: skip
+KNOWN_DETAILS = [
+    "version", "author", "examples",
+    "help", "helpUrl", "requiredCapabilities", "required_permissions", "deprecated", "experimental", "platforms",
+    "requiresConfirmation", "estimatedTimeMs", "maxInputBytes", "dependencies",
+]  # fmt: skip
 SCHEMA = {
     "type": "object", "$defs": {"z": {}, "a": {}},
     "properties": {"zeta": {"type": ["string", "null"]}, "alpha": {"minimum": 1.0, "maximum": 12345678901234567890}},
@@ -45,7 +50,7 @@ def dropped(value: Any, position: int = 3) -> DroppedEntry:
     return found
 
 
-@given(trees(30) | st.dictionaries(st.sampled_from(KEYS), trees(8), max_size=8))
+@given(trees(30) | st.dictionaries(st.sampled_from(KEYS + KNOWN_DETAILS), trees(8), max_size=8))
 def test_any_json_is_a_tool_or_is_dropped_with_a_reason(value: Any) -> None:
     found = decode_entry(raw(value), 3)
     if isinstance(found, DroppedEntry):

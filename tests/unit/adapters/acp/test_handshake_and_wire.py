@@ -105,6 +105,7 @@ def test_only_what_works_is_advertised() -> None:
     assert agent["loadSession"] is False
     assert agent["promptCapabilities"] == {"image": True, "audio": False, "embeddedContext": True}
     assert agent["mcpCapabilities"] == {"http": False, "sse": False}
-    assert agent["_meta"] == {"punie.dev": {**DISCOVERY["punie.dev"], "executions": {"version": 1}}}
+    ours = {name: {"version": 1} for name in ("executions", "tools", "toolEvents")}
+    assert agent["_meta"] == {"punie.dev": {**DISCOVERY["punie.dev"], **ours}}
     assert [method["type"] for method in answer["authMethods"]] == ["agent"]
     assert answer["agentInfo"]["version"] == "1.2.3"

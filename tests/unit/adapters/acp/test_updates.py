@@ -10,6 +10,7 @@ from punie.adapters.acp.updates import encode_update
 from punie.domain.content import Diff, EmbeddedResource, Image, ResourceLink, TerminalView, Text
 from punie.domain.events import (
     PermissionSettled,
+    SecurityViolation,
     SessionEvent,
     TextDelta,
     ThoughtDelta,
@@ -18,7 +19,7 @@ from punie.domain.events import (
     TurnEnded,
     UsageChanged,
 )
-from punie.domain.execution import CallStatus
+from punie.domain.execution import CallStatus, Severity
 from punie.domain.json_value import freeze
 from punie.domain.policy import Verdict
 from punie.domain.tool import ToolKind
@@ -48,6 +49,11 @@ from punie.domain.usage import Usage
         (
             ToolCallUpdated("c", CallStatus.IN_PROGRESS),
             {"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "in_progress"},
+        ),
+        (
+            SecurityViolation("c", "read_file", "roots", Severity.HIGH, "/etc\n/\x1bx is outside"),
+            {"sessionUpdate": "tool_call_update", "toolCallId": "c", "_meta": {"punie.dev": {
+                "violation": {"severity": "high", "rule": "roots", "reason": "/etc /<U+001B>x is outside"}}}},
         ),
         (
             ToolCallUpdated("c", None, (TerminalView("t"),)),

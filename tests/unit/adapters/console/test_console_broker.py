@@ -140,6 +140,19 @@ async def test_two_options_whose_names_begin_alike_have_letters_of_their_own() -
     assert "[a] Allow always" in shown
 
 
+@pytest.mark.parametrize("words", ["in /repo, exactly: ruff", "s o a r", "", "once session always reject"])
+async def test_what_would_be_stored_takes_no_other_options_letter(words: str) -> None:
+    options = (*OPTIONS[:2], PermissionOption("allow_stored", f"Always allow: {words}", ALLOW_SESSION.kind), REJECT)
+    picked = [(await ask(letter, question(options=options)))[0] for letter in "osar"]
+    assert picked == [Selected(name) for name in ("allow_once", "allow_session", "allow_stored", "reject")]
+
+
+async def test_options_beyond_their_letters_have_numbers() -> None:
+    options = tuple(PermissionOption(f"o{number}", "Yes", ALLOW_SESSION.kind) for number in (1, 2))
+    assert (await ask("y", question(options=options)))[0] == Selected("o1")
+    assert (await ask("2", question(options=options)))[0] == Selected("o2")
+
+
 async def test_where_nobody_is_there_every_question_is_a_denial_with_its_reason() -> None:
     outcome = await HeadlessBroker().ask(question())
     settled = Asking(OPTIONS, None, "why").settle(outcome)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from pathlib import Path
 
 import anyio
 import pytest
 
+from punie.adapters.local import processes
 from punie.adapters.local.terminals import LocalTerminals
-from punie.domain.terminal import Command
+from punie.domain.errors import ToolFailedError
+from punie.domain.terminal import Command, ExitStatus
 
 pytestmark = [
     pytest.mark.anyio,
@@ -46,3 +50,104 @@ async def test_what_a_shell_line_starts_at_once_is_bounded_from_its_first_moment
             ended = await terminals.wait(terminal_id)
             output = await terminals.output(terminal_id)
     assert (output.text, ended.exit_code) == (f"/bin/sh\n{123 * 1024}\n{123 * 1024}\n", 3)
+
+
+async def ended(command: Command) -> tuple[str, ExitStatus]:
+    with anyio.fail_after(20):
+        async with LocalTerminals() as terminals:
+            terminal_id = await terminals.create(command)
+            status = await terminals.wait(terminal_id)
+            return (await terminals.output(terminal_id)).text, status
+
+
+def script(folder: Path, text: str, name: str = "script") -> Path:
+    path = folder / name
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["on PATH", "by its path", "relative to its directory", "a script"])
+async def test_a_program_is_bounded_before_it_can_start_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(processes, "_bound_memory", lambda _pid, _limit: None)  # as if this came too late
+    (tmp_path / "own-sh").symlink_to("/bin/sh")
+    program = {
+        "on PATH": "sh",
+        "by its path": "/bin/sh",
+        "relative to its directory": "./own-sh",
+        "a script": str(script(tmp_path, '#!/bin/sh\nshift\neval "$1"\n')),
+    }[kind]
+    args = ("-c", "(ulimit -d) & wait; ulimit -d; echo $$; exit 3")
+    text, status = await ended(Command.of(program, args, str(tmp_path), memory_mb=123))
+    *bounds, pid = text.split()
+    assert (bounds, status) == ([str(123 * 1024)] * 2, ExitStatus(exit_code=3))
+    assert pid.isdigit()
+
+
+async def test_a_bounded_program_is_the_terminals_own_process(tmp_path: Path) -> None:
+    look = "import os; print(os.getpid() == os.getsid(0) == os.getpgrp(), os.getppid() == int(os.environ['LC_PARENT']))"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LC_PARENT", str(os.getpid()))
+        command = Command.of(sys.executable, ("-c", look), str(tmp_path), memory_mb=2000)
+        assert await ended(command) == ("True True\n", ExitStatus(exit_code=0))
+    killed = Command.of(sys.executable, ("-c", "import os; os.kill(os.getpid(), 15)"), str(tmp_path), memory_mb=2000)
+    assert await ended(killed) == ("", ExitStatus(signal="SIGTERM"))
+
+
+@pytest.mark.parametrize("words", [(), ("",), ("a b", "$HOME", "`id`", "-n", "--", "*", "\n", "\\", "'", '"')])
+async def test_a_bounded_program_gets_its_arguments_as_they_are(tmp_path: Path, words: tuple[str, ...]) -> None:
+    show = "import sys; print(sys.argv[1:])"
+    command = Command.of(sys.executable, ("-c", show, *words), str(tmp_path), memory_mb=2000)
+    assert (await ended(command))[0] == f"{list(words)}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "no such program"),
+        ("#!/no/such/interpreter\n", "no such program"),
+        ("#!/bin/sh\r\necho x\r\n", "no such program"),
+        ("echo x", "not a program for this machine"),
+        ("", "not a program for this machine"),
+        ("#! \t./other\n", "no such program"),
+        ("#!\n", "not a program for this machine|was not run"),
+    ],
+)
+async def test_a_bounded_program_that_cannot_be_run_is_named_with_the_reason(
+    tmp_path: Path, text: str | None, said: str
+) -> None:
+    path = tmp_path / "script" if text is None else script(tmp_path, text)
+    script(tmp_path, "#!/no/such/interpreter\n", "other")
+    with pytest.raises(ToolFailedError, match=said):
+        await ended(Command.of(str(path), (), str(tmp_path), memory_mb=123))
+
+
+async def test_a_bounded_program_whose_loader_is_missing_is_named_and_no_exit_code(tmp_path: Path) -> None:
+    loader = b"/lib64/ld-linux-x86-64.so.2"
+    original = Path(shutil.which("true") or "/bin/true").read_bytes()
+    if loader not in original:
+        pytest.skip("programs of this machine name another loader")
+    path = tmp_path / "orphan"
+    path.write_bytes(original.replace(loader, b"/lib64/no-such-loader-x.so.2"[: len(loader)]))
+    path.chmod(0o755)
+    with pytest.raises(ToolFailedError, match="no such program"):
+        await ended(Command.of(str(path), (), str(tmp_path), memory_mb=123))
+
+
+@pytest.mark.parametrize("text", [b"\x7fELF", b"\x7fELF" + b"\0" * 60, b"\x7fELF" + b"\xff" * 5000, b"\0" * 5000])
+async def test_a_file_that_only_looks_like_a_program_is_named(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "odd"
+    path.write_bytes(text)
+    path.chmod(0o755)
+    with pytest.raises(ToolFailedError, match="was not run"):
+        await ended(Command.of(str(path), (), str(tmp_path), memory_mb=123))
+
+
+async def test_a_program_whose_name_looks_like_an_option_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(tmp_path, "#!/bin/sh\necho ran\n", "-x")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert await ended(Command.of("-x", (), str(tmp_path), memory_mb=123)) == ("ran\n", ExitStatus(exit_code=0))

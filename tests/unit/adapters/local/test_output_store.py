@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
 from pathlib import Path
 
@@ -44,17 +45,79 @@ async def test_beyond_its_space_the_oldest_goes(tmp_path: Path, monkeypatch: pyt
     async with LocalOutputStore(str(folder_of(tmp_path))) as store:
         paths = [await store.keep(f"call_{number}", "x" * 100) for number in range(4)]
         assert [path is not None and store.holds(path) for path in paths] == [False, False, True, True]
-        assert sorted(file.name for file in folder_of(tmp_path).iterdir()) == ["call_2.txt", "call_3.txt"]
+        assert sorted(file.name for file in folder_of(tmp_path).glob("*.txt")) == ["call_2.txt", "call_3.txt"]
 
 
-async def test_of_a_text_that_is_too_long_the_beginning_is_kept_with_whole_characters(
+async def test_of_a_text_that_is_too_long_head_and_tail_are_kept_and_the_file_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(output_store, "TEXT_LIMIT_BYTES", 5)
+    monkeypatch.setattr(output_store, "TEXT_LIMIT_BYTES", 30)
     async with LocalOutputStore(str(folder_of(tmp_path))) as store:
-        path = await store.keep("call_1", "\u00e9" * 10)
+        path = await store.keep("call_1", "\u00e9" * 100)
         assert path is not None
-        assert Path(path).read_text("utf-8") == "\u00e9\u00e9"
+        said, head, gap, tail = Path(path).read_text("utf-8").split("\n")
+        assert said == "[truncated: 30 of 200 bytes shown, the middle left out]"
+        assert (head, gap, tail) == ("\u00e9" * 10, "[... 170 bytes left out here ...]", "\u00e9" * 5)
+
+
+async def test_the_beginning_of_a_file_is_read_in_whole_characters_and_of_no_other_file(tmp_path: Path) -> None:
+    async with LocalOutputStore(str(folder_of(tmp_path))) as store:
+        path = await store.keep("call_1", "a\u00e9b")
+        assert path is not None
+        assert [await store.beginning(path, limit) for limit in (0, 1, 2, 3, 99)] == [
+            "",
+            "a",
+            "a",
+            "a\u00e9",
+            "a\u00e9b",
+        ]
+        assert await store.beginning("/etc/passwd", 10) is None
+        Path(path).unlink()
+        assert await store.beginning(path, 10) is None
+        Path(path).symlink_to("/etc/passwd")
+        assert await store.beginning(path, 10) is None
+
+
+async def test_a_file_grows_bit_by_bit_and_the_oldest_makes_room_also_while_it_grows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output_store, "STORE_LIMIT_BYTES", 250)
+    async with LocalOutputStore(str(folder_of(tmp_path))) as store:
+        first, second = store.file("term-0"), store.file("term-1")
+        assert not folder_of(tmp_path).exists(), "nothing is made before it is needed"
+        for _ in range(2):
+            first.write(b"x" * 60)
+            second.write(b"y" * 60)
+        assert (first.is_kept, second.is_kept) == (True, True)
+        second.write(b"y" * 60)
+        assert (first.is_kept, second.is_kept) == (False, True)
+        with pytest.raises(OSError, match="make room"):
+            first.write(b"x")
+        first.discard()
+        second.close()
+        assert Path(second.path).read_bytes() == b"y" * 180
+        assert [file.name for file in folder_of(tmp_path).glob("*.txt")] == ["term-1.txt"]
+
+
+async def test_a_folder_that_somebody_removed_is_made_again(tmp_path: Path) -> None:
+    async with LocalOutputStore(str(folder_of(tmp_path))) as store:
+        assert await store.keep("call_1", "x") is not None
+        shutil.rmtree(folder_of(tmp_path))
+        path = await store.keep("call_2", "y")
+        assert path is not None
+        assert Path(path).read_text() == "y"
+        assert stat.S_IMODE(folder_of(tmp_path).stat().st_mode) == 0o700
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_after_the_session_nothing_is_written_any_more(tmp_path: Path) -> None:
+    async with LocalOutputStore(str(folder_of(tmp_path))) as store:
+        assert await store.keep("call_1", "x") is not None
+        late = store.file("term-0")
+    with pytest.raises(OSError, match="session"):
+        late.write(b"x")
+    assert await store.keep("call_2", "x") is None
+    assert list(tmp_path.iterdir()) == []
 
 
 async def test_a_disk_that_refuses_keeps_nothing_and_raises_nothing(tmp_path: Path) -> None:

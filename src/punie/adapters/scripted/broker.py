@@ -1,0 +1,53 @@
+"""A person whose answers were written down before: for tests of tools, engines and plug-ins (issue 4, section 7)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+import anyio
+import anyio.lowlevel
+from attrs import define, field
+
+from punie.domain.permission import Dismissed, PermissionOutcome, PermissionQuestion, Selected
+from punie.ports.permission_broker import PermissionBroker
+
+
+@define(eq=False)
+class RecordedBroker(PermissionBroker):
+    """Gives the answers in their order, an option's id or None for no answer; lives as long as the test.
+
+    A question beyond the last answer is dismissed, so that nothing runs which the test did not think of. `questions`
+    are all that were asked, `unused` is how many answers nobody asked for.
+    """
+
+    answers: Iterable[str | None] = ()
+    questions: list[PermissionQuestion] = field(factory=list[PermissionQuestion], init=False)
+    _left: deque[str | anyio.Event | None] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._left = deque(self.answers)
+
+    @property
+    def unused(self) -> int:
+        """How many answers are left."""
+        return len(self._left)
+
+    def add(self, answer: str | None) -> None:
+        """One more answer, behind the others."""
+        self._left.append(answer)
+
+    def add_silence(self) -> anyio.Event:
+        """The question after those before it stays open until its call is given up; the event is set once it is put."""
+        put = anyio.Event()
+        self._left.append(put)
+        return put
+
+    async def ask(self, question: PermissionQuestion) -> PermissionOutcome:
+        self.questions.append(question)
+        answer = self._left.popleft() if self._left else None
+        await anyio.lowlevel.checkpoint()
+        if isinstance(answer, anyio.Event):
+            answer.set()
+            await anyio.sleep_forever()
+        return Dismissed("no answer was recorded for it") if answer is None else Selected(answer)

@@ -1,0 +1,171 @@
+"""The audit trail in the user's database: one chain, however many processes append to it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+import anyio
+import anyio.to_thread
+from attrs import define, field
+
+from punie.adapters.storage.database import Database, DatabaseBusyError, UnusableDatabaseError
+from punie.adapters.storage.memory_grants import MemoryAuditTrail
+from punie.adapters.storage.state_file import StateFile
+from punie.domain.audit import BEGINNING, AuditRow, ChainReport, ChainStart, DecisionRecord, check_chain
+from punie.ports.audit_trail import AuditTrail
+
+BATCH_S = 0.1
+"""How long a row waits for others that go with it: all that a process loses that is killed."""
+
+WAITING_RECORDS = 10_000
+"""How many rows may wait for another process that writes; what comes beyond is lost, and the log says so."""
+
+CLOSE_LIMIT_S = 1.0
+KEPT_S = 400 * 24 * 3600.0
+"""Rows older than that are deleted when a process begins to write."""
+
+READ_ROWS = 1_000
+COLUMNS = "number, previous, hash, text"
+AT = "CASE WHEN json_valid(text) THEN json_extract(text, '$.at') END"
+"""When a row was written; null where somebody spoilt its text, which `verify` says."""
+
+
+@define
+class SqliteAuditTrail(AuditTrail):
+    """Appends to the chain in the database; lives as long as the process. Where that is unusable, memory serves."""
+
+    state: StateFile
+    _waiting: deque[DecisionRecord] = field(factory=deque[DecisionRecord], init=False)
+    _memory: MemoryAuditTrail = field(factory=MemoryAuditTrail, init=False)
+    _writing: threading.Lock = field(factory=threading.Lock, init=False)
+    _wake: threading.Event = field(factory=threading.Event, init=False)
+    _closing: threading.Event = field(factory=threading.Event, init=False)
+    _writer: threading.Thread | None = field(default=None, init=False)
+    _pruned: bool = field(default=False, init=False)
+    _lossy: bool = field(default=False, init=False)
+
+    def record(self, record: DecisionRecord) -> None:
+        if len(self._waiting) >= WAITING_RECORDS:
+            if not self._lossy:
+                self._lossy = True
+                self.state.log.warning("audit: the database is too slow, decisions are not written down")
+            return
+        self._waiting.append(record)
+        if self._writer is None and not self._closing.is_set():
+            self._writer = threading.Thread(target=self._write_on, name="punie-audit", daemon=True)
+            self._writer.start()
+        self._wake.set()
+
+    async def commit(self) -> None:
+        if self._waiting:
+            await anyio.to_thread.run_sync(self._write, abandon_on_cancel=True)
+
+    async def latest(self, limit: int) -> Sequence[AuditRow]:
+        def work(database: Database) -> Sequence[AuditRow]:
+            query = f"SELECT {COLUMNS} FROM audit ORDER BY number DESC LIMIT ?"  # noqa: S608 - our own words
+            return tuple(AuditRow(*row) for row in reversed(database.run(query, (limit,))))
+
+        await self.commit()
+        try:
+            return await self.state.read(work, ())
+        except UnusableDatabaseError:
+            return await self._memory.latest(limit)
+
+    async def verify(self) -> ChainReport:
+        await self.commit()
+        try:
+            return await self.state.read(_verified, ChainReport(0, BEGINNING))
+        except UnusableDatabaseError:
+            return await self._memory.verify()
+
+    async def aclose(self) -> None:
+        """Write what waits, in bounded time, and let the writer go."""
+        self._closing.set()
+        self._wake.set()
+        with anyio.move_on_after(CLOSE_LIMIT_S, shield=True):
+            await anyio.to_thread.run_sync(self._write, abandon_on_cancel=True)
+
+    def _write_on(self) -> None:
+        """The writer's thread: batch after batch, until the end."""
+        while not self._closing.is_set():
+            self._wake.wait()
+            self._closing.wait(BATCH_S)
+            self._wake.clear()
+            self._write()
+
+    def _write(self) -> None:
+        """Write all that waits, in one transaction; what another process keeps us from stays for the next time."""
+        with self._writing:
+            batch = tuple(self._waiting)
+            if not batch:
+                return
+            try:
+                self.state.run_here(lambda database: self._append(database, batch))
+            except DatabaseBusyError:
+                self._wake.set()
+                return
+            except UnusableDatabaseError:
+                for record in batch:
+                    self._memory.record(record)
+            for _ in batch:
+                self._waiting.popleft()
+
+    def _append(self, database: Database, batch: Sequence[DecisionRecord]) -> None:
+        with database.transaction():  # from here on no other process appends: the head stays the head
+            if not self._pruned:
+                _prune(database, time.time() - KEPT_S)
+            number, previous = _head(database)
+            for record in batch:
+                row = AuditRow.after(number + 1, previous, record)
+                database.run("INSERT INTO audit VALUES (?, ?, ?, ?)", (row.number, row.previous, row.hash, row.text))
+                number, previous = row.number, row.hash
+        self._pruned = True
+
+
+def _start(database: Database) -> ChainStart:
+    found = database.run("SELECT number, previous FROM audit_start")
+    return ChainStart(*found[0]) if found else ChainStart()
+
+
+def _head(database: Database) -> tuple[int, str]:
+    """Number and hash of the last row; a row that somebody took off the end leaves a gap that `verify` names."""
+    found = database.run("SELECT hash FROM audit ORDER BY number DESC LIMIT 1")
+    start = _start(database)
+    return max(_last_number(database), start.number - 1), found[0][0] if found else start.previous
+
+
+def _last_number(database: Database) -> int:
+    found = database.run("SELECT seq FROM sqlite_sequence WHERE name = 'audit'")
+    return int(found[0][0]) if found else 0
+
+
+def _prune(database: Database, before: float) -> None:
+    """Delete the oldest rows up to the first that is young enough, and remember where the chain begins now."""
+    oldest = database.run(f"SELECT {AT} FROM audit ORDER BY number LIMIT 1")  # noqa: S608 - our own words
+    if not oldest or oldest[0][0] is None or oldest[0][0] >= before:
+        return
+    query = f"SELECT number, previous FROM audit WHERE {AT} >= ? ORDER BY number LIMIT 1"  # noqa: S608 - our own words
+    number, head = _head(database)
+    kept = (database.run(query, (before,)) or [(number + 1, head)])[0]
+    database.run("DELETE FROM audit_start")
+    database.run("INSERT INTO audit_start VALUES (?, ?)", kept)
+    database.run("DELETE FROM audit WHERE number < ?", (kept[0],))
+
+
+def _verified(database: Database) -> ChainReport:
+    database.run("BEGIN")  # one moment of the chain, whatever others append meanwhile
+    try:
+        return check_chain(_all_rows(database), _start(database), _last_number(database))
+    finally:
+        database.run("COMMIT")
+
+
+def _all_rows(database: Database) -> Iterator[AuditRow]:
+    last = -(2**63)
+    query = f"SELECT {COLUMNS} FROM audit WHERE number > ? ORDER BY number LIMIT {READ_ROWS}"  # noqa: S608 - our own words
+    while rows := database.run(query, (last,)):
+        yield from (AuditRow(*row) for row in rows)
+        last = rows[-1][0]

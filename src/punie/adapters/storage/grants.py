@@ -1,0 +1,106 @@
+"""Grants and pinned definitions in the user's database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+from attrs import frozen
+
+from punie.adapters.storage.database import Database, UnusableDatabaseError
+from punie.adapters.storage.state_file import StateFile, for_good
+from punie.domain.grants import StoredGrant, ToolPin
+from punie.ports.grant_store import GrantStore
+from punie.ports.tool_pins import PinName, ToolPins
+
+GRANT_COLUMNS = ", ".join(field.name for field in attrs.fields(StoredGrant))
+
+
+@frozen
+class SqliteGrantStore(GrantStore):
+    """Reads the file at every question, so that what another process revoked is gone at once."""
+
+    state: StateFile
+
+    async def usable(self) -> bool:
+        try:
+            await self.state.run(_nothing)
+        except UnusableDatabaseError:
+            return False
+        return True
+
+    async def active(self, now: float) -> Sequence[StoredGrant]:
+        def work(database: Database) -> Sequence[StoredGrant]:
+            query = f"SELECT {GRANT_COLUMNS} FROM grants WHERE expires_at > ? ORDER BY created_at, rowid"  # noqa: S608 - our own words
+            return tuple(StoredGrant(*row) for row in database.run(query, (now,)))
+
+        try:
+            return await self.state.read(work, ())
+        except UnusableDatabaseError:
+            return ()
+
+    async def add(self, grant: StoredGrant) -> bool:
+        def work(database: Database) -> bool:
+            with for_good(database):
+                database.run(
+                    f"INSERT OR REPLACE INTO grants ({GRANT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - our own words
+                    attrs.astuple(grant),
+                )
+            return True
+
+        return await self._done(work)
+
+    async def revoke(self, grant_id: str) -> bool:
+        def work(database: Database) -> bool:
+            with for_good(database):
+                return bool(database.run("DELETE FROM grants WHERE id = ? RETURNING id", (grant_id,)))
+
+        return await self._done(work)
+
+    async def purge(self, now: float) -> int:
+        def work(database: Database) -> int:
+            with for_good(database):
+                return len(database.run("DELETE FROM grants WHERE expires_at <= ? RETURNING id", (now,)))
+
+        try:
+            return await self.state.read(work, 0)
+        except UnusableDatabaseError:
+            return 0
+
+    async def _done(self, work: Callable[[Database], bool]) -> bool:
+        try:
+            return await self.state.run(work)
+        except UnusableDatabaseError:
+            return False
+
+
+@frozen
+class SqliteToolPins(ToolPins):
+    """Keeps one definition a tool, by who serves it and where."""
+
+    state: StateFile
+
+    async def pinned(self, directory: str) -> Mapping[PinName, str] | None:
+        def work(database: Database) -> Mapping[PinName, str]:
+            query = "SELECT source, server, tool, definition FROM tool_pins WHERE directory = ?"
+            return {(source, server, tool): known for source, server, tool, known in database.run(query, (directory,))}
+
+        try:
+            return await self.state.read(work, {})
+        except UnusableDatabaseError:
+            return None
+
+    async def pin(self, pin: ToolPin) -> bool:
+        def work(database: Database) -> None:
+            with for_good(database):
+                database.run("INSERT OR REPLACE INTO tool_pins VALUES (?, ?, ?, ?, ?, ?)", attrs.astuple(pin))
+
+        try:
+            await self.state.run(work)
+        except UnusableDatabaseError:
+            return False
+        return True
+
+
+def _nothing(_database: Database) -> None:
+    """Opens the file, which is all that is wanted."""

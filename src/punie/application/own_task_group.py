@@ -1,0 +1,44 @@
+"""Something that runs tasks of its own for as long as it is open."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import Self
+
+import anyio
+from anyio.abc import TaskGroup
+from attrs import define, field
+
+
+@define
+class OwnTaskGroup(ABC):
+    """An async context manager that is entered and left by the task that owns it; its tasks end with it."""
+
+    _tasks: TaskGroup | None = field(default=None, init=False)
+
+    async def __aenter__(self) -> Self:
+        self._tasks = await anyio.create_task_group().__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        tasks = self.tasks
+        try:
+            await self._let_go(tasks)
+        finally:
+            stop = await tasks.__aexit__(kind, error, trace)
+        return stop
+
+    @property
+    def tasks(self) -> TaskGroup:
+        """Where its tasks run. Raises `RuntimeError` where it was never entered."""
+        if self._tasks is None:
+            raise RuntimeError(f"this {type(self).__name__} was not entered")
+        return self._tasks
+
+    @abstractmethod
+    async def _let_go(self, tasks: TaskGroup) -> None:
+        """Release what is held and see to it that the tasks end; they are waited for after this."""
+        ...

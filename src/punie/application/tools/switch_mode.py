@@ -1,0 +1,50 @@
+"""switch_mode: the agent's own request to leave read-only once its plan stands (issue 4, section 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from attrs import frozen
+
+from punie.application.session_tool import CallContext, PreparedCall, text_argument
+from punie.application.tools.built_in import STRING, BuiltInTool, schema
+from punie.domain.json_value import JsonObject
+from punie.domain.modes import Mode
+from punie.domain.tool import ToolDescriptor, ToolKind, ToolResult
+from punie.ports.tool_executor import CallProgress
+
+SWITCH_MODE = "switch_mode"
+
+OFFERED = (Mode.ASK, Mode.ACCEPT_EDITS)
+"""What a model may ask for: never the mode in which it is asked about least."""
+
+Switch: TypeAlias = Callable[[Mode], Awaitable[None]]
+
+
+@frozen
+class SwitchMode(BuiltInTool):
+    """Plan, then act: offered while a session only reads, and asks a person every time."""
+
+    switch: Switch
+    DESCRIPTOR = ToolDescriptor(
+        SWITCH_MODE,
+        ToolKind.SWITCH_MODE,
+        "Ask the user to leave read-only mode and carry out your plan.",
+        schema({"plan": STRING, "mode": {"type": "string", "enum": [mode.value for mode in OFFERED]}}),
+        categories=("session",),
+    )
+
+    def title(self, arguments: JsonObject) -> str:
+        return f"Leave read-only for {text_argument(arguments, 'mode', Mode.ASK.value)}"
+
+    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
+        mode = Mode(text_argument(arguments, "mode"))
+
+        async def effect(_progress: CallProgress) -> ToolResult:
+            await self.switch(mode)
+            return ToolResult.success(
+                f"The session is in mode {mode.value} now. Go on with the plan.", structured={"mode": mode.value}
+            )
+
+        return PreparedCall(effect, about=text_argument(arguments, "plan"))

@@ -1,0 +1,76 @@
+"""The values of settings, as they may be written in a file, a variable or a flag."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import cast
+
+from punie.domain.discovery import LocalTools
+
+
+class Sandbox(StrEnum):
+    """What the commands run in that this machine starts for a session."""
+
+    NONE = "none"
+    BUBBLEWRAP = "bubblewrap"
+
+
+def parse_text(value: object) -> str:
+    """A text that is not empty, without the blanks around it. Raises `ValueError`."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("expected a text that is not empty")
+    return value.strip()
+
+
+def parse_local(value: object) -> LocalTools:
+    """What this machine may serve. Raises `ValueError`."""
+    try:
+        return LocalTools(value)
+    except ValueError:
+        raise ValueError("expected auto, never or always") from None
+
+
+def parse_names(value: object) -> tuple[str, ...]:
+    """Tool names: a list, or one text with commas between them. Raises `ValueError`."""
+    words = value.split(",") if isinstance(value, str) else value
+    listed = cast("list[object]", words) if isinstance(words, (list, tuple)) else [None]
+    names = [word.strip() for word in listed if isinstance(word, str)]
+    if len(names) < len(listed):
+        raise ValueError("expected a list of tool names")
+    return tuple(name for name in names if name)
+
+
+def parse_positive(value: object) -> float:
+    """A number above zero, also as text. Raises `ValueError`."""
+    try:
+        number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else 0.0
+    except (ValueError, OverflowError):
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise ValueError("expected a number above zero")
+    return number
+
+
+def parse_whole(value: object) -> int:
+    """A whole number above zero. Raises `ValueError`."""
+    number = parse_positive(value)
+    if number % 1:
+        raise ValueError("expected a whole number above zero")
+    return int(number)
+
+
+def parse_yes(value: object) -> bool:
+    """Yes or no: a boolean, or one of the texts true and false. Raises `ValueError`."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.strip().lower() in {"true", "false"}:
+        return value.strip().lower() == "true"
+    raise ValueError("expected true or false")
+
+
+def parse_sandbox(value: object) -> Sandbox:
+    """What local commands run in. Raises `ValueError`."""
+    try:
+        return Sandbox(value)
+    except ValueError:
+        raise ValueError("expected none or bubblewrap") from None

@@ -1,0 +1,189 @@
+"""Programs that a table describes: which options they may have, and what their operands are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from typing import Any
+
+from attrs import evolve, frozen
+
+from punie.domain.shell.arguments import Arg, Kind, Options, Reading, flag_set
+from punie.domain.shell.call import FINE, Call, Judge, Outcome, unknown
+from punie.domain.shell.places import here, is_below, uses
+from punie.domain.shell.report import Effect, PathEffect, PathUse, Standing
+from punie.domain.shell.secrecy import could_be_private, has_glob, is_private, seeks_private
+
+
+class Operands(Enum):
+    """What the operands of a program are."""
+
+    NONE = "none may be given"
+    TEXT = "text"
+    LOOK = "paths whose names and sizes are shown"
+    COUNT = "paths whose content is counted or summed up, never shown"
+    READ = "paths whose content is shown"
+    SEARCH = "a pattern, then paths whose lines are shown"
+    WRITE = "paths that are written"
+
+
+_EFFECTS = {
+    Operands.LOOK: PathEffect.LOOK,
+    Operands.COUNT: PathEffect.READ,
+    Operands.READ: PathEffect.READ,
+    Operands.SEARCH: PathEffect.READ,
+    Operands.WRITE: PathEffect.WRITE,
+}
+
+
+@frozen
+class Form:
+    """One program's table: its options, and what else it needs.
+
+    `reads`, `globs`: valued options that hold a path, or a pattern for names. `deep`: options that make it go into
+    folders. `pattern`: options that hold the pattern, so that no operand does. `keen`: some option of it runs or
+    writes, so a word that might become one is no operand. `walks`: without operands it looks at the working directory.
+    """
+
+    options: Options
+    operands: Operands = Operands.READ
+    standing: Standing = Standing.SAFE
+    reason: str = "only looks"
+    reads: frozenset[str] = frozenset()
+    writes: frozenset[str] = frozenset()
+    globs: frozenset[str] = frozenset()
+    pattern: frozenset[str] = frozenset()
+    deep: frozenset[str] = frozenset()
+    always_deep: bool = False
+    walks: bool = False
+    keen: bool = False
+    lists: frozenset[str] = frozenset()
+    always_lists: bool = False
+    passes: bool = False
+    effects: frozenset[Effect] = frozenset()
+
+    def judge(self, call: Call) -> Outcome:
+        """What the call does, by this table."""
+        reading = self.options.read(call.args)
+        if reading.strange:
+            return unknown(f"an option that nothing is known of: {reading.strange[0].text}", self._paths(call, reading))
+        paths = self._paths(call, reading)
+        listed = (self.always_lists or not self.lists.isdisjoint(reading.names)) and not seeks(call.args)
+        outcome = Outcome(
+            self.standing,
+            self.reason,
+            paths,
+            self.effects,
+            lists=listed and all(is_below(use.path, call.cwds) for use in paths),
+            passes=self.passes and not self._files(reading),
+        )
+        return stricter(outcome, self._doubts(call, reading))
+
+    def _files(self, reading: Reading) -> tuple[Arg, ...]:
+        """The operands that are paths."""
+        if self.operands is Operands.SEARCH and self.pattern.isdisjoint(reading.names):
+            return reading.operands[1:]
+        return () if self.operands in {Operands.NONE, Operands.TEXT} else reading.operands
+
+    def _paths(self, call: Call, reading: Reading) -> tuple[PathUse, ...]:
+        found: list[PathUse] = []
+        effect = _EFFECTS.get(self.operands, PathEffect.READ)
+        unread = self.operands in {Operands.LOOK, Operands.COUNT}
+        deep = self.always_deep or not self.deep.isdisjoint(reading.names)
+        files = self._files(reading)
+        for arg in files:
+            if arg.text == FED and call.feed.listing:
+                found.extend(here(call, effect, below=True))
+            elif not (arg.certain and arg.text == "-") and not (unread and arg.kind is Kind.UNCERTAIN):
+                found.extend(uses(call, arg, effect, below=deep))
+        if not files and (self.walks or (deep and effect is PathEffect.READ and self.operands is Operands.SEARCH)):
+            found.extend(here(call, effect, below=deep))
+        found.extend(self._named(call, reading))
+        return tuple(found)
+
+    def _named(self, call: Call, reading: Reading) -> Iterator[PathUse]:
+        """The paths that options hold."""
+        for option in reading.options:
+            if option.value is not None and option.name in self.reads:
+                yield from uses(call, option.value, PathEffect.READ)
+            elif option.value is not None and option.name in self.writes:
+                yield from uses(call, option.value, PathEffect.WRITE)
+
+    def _doubts(self, call: Call, reading: Reading) -> Outcome:
+        """What keeps a call from being understood: words that nobody knows the value of."""
+        if self.operands is Operands.NONE and reading.operands:
+            return unknown(f"an operand that nothing is known of: {reading.operands[0].text}")
+        loose = reading.operands[: len(reading.operands) - reading.guarded]
+        if self.keen and any(arg.may_be_option for arg in loose):
+            return unknown("a word that might become an option")
+        for option in reading.options:
+            value = option.value
+            if value is None:
+                continue
+            if not value.certain and (option.name in self.reads | self.writes or value.many):
+                return unknown(f"the value of {option.name} is not certain")
+            if option.name in self.globs and seeks_private(value.text.lstrip("!")):
+                return unknown(f"looks for files that usually hold secrets: {value.text}")
+        if self.operands in {Operands.READ, Operands.SEARCH}:
+            return self._contents(call, reading)
+        return FINE
+
+    def _contents(self, call: Call, reading: Reading) -> Outcome:
+        """A reader of contents has to know whose."""
+        search = self.operands is Operands.SEARCH
+        for arg in self._files(reading):
+            if arg.process:
+                continue
+            if arg.text == FED and (call.feed.narrow or (search and call.feed.listing)):
+                continue
+            if arg.kind is Kind.UNCERTAIN:
+                return unknown(f"nobody knows which files are read: {arg.text}")
+            if arg.kind is Kind.GLOB and (seeks_private(arg.text) if search else could_be_private(arg.text)):
+                return unknown(f"the pattern could match a file that holds secrets: {arg.text}")
+        return FINE
+
+
+FED = "(what xargs is fed)"
+"""The operand that stands for words which arrive on standard input."""
+
+
+def stricter(one: Outcome, other: Outcome) -> Outcome:
+    """The first outcome, standing where the stricter of the two stands."""
+    if other.standing <= one.standing:
+        return one
+    return evolve(
+        one,
+        standing=other.standing,
+        reason=other.reason,
+        effects=one.effects | other.effects,
+        inline_code=one.inline_code or other.inline_code,
+    )
+
+
+def form(
+    bare: str = "", valued: str = "", operands: Operands = Operands.READ, *, loose: str = "", **more: Any
+) -> Judge:
+    """A judge from strings: flags as `flag_set` reads them, in `reads`, `globs`, `deep` and so on as well."""
+    kinds = {key: more.pop(key) for key in ("digits", "single", "first", "plus") if key in more}
+    named: dict[str, Any] = {
+        key: flag_set(value) if isinstance(value, str) and key in _FLAGS else value for key, value in more.items()
+    }
+    known = Options(flag_set(bare), flag_set(valued) | _held(named), flag_set(loose), **kinds)
+    return Form(known, operands, **named).judge
+
+
+_FLAGS = frozenset({"reads", "writes", "globs", "deep", "lists", "pattern"})
+
+
+def _held(named: Mapping[str, Any]) -> frozenset[str]:
+    """The options that hold a path or a pattern take a value, whether the table repeats them or not."""
+    held: frozenset[str] = frozenset()
+    for key in ("reads", "writes", "globs"):
+        flags: frozenset[str] = named.get(key, frozenset())
+        held |= flags
+    return held
+
+
+def seeks(args: tuple[Arg, ...]) -> bool:
+    """Whether one of these words names a secret, or is a pattern for one."""
+    return any(seeks_private(arg.text) if has_glob(arg.text) else is_private(arg.text) for arg in args)

@@ -1,0 +1,70 @@
+"""What is kept of permissions, in memory and in the database, each on a bench of its own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from punie.adapters.storage.audit import SqliteAuditTrail
+from punie.adapters.storage.grants import SqliteGrantStore, SqliteToolPins
+from punie.adapters.storage.memory_grants import MemoryAuditTrail, MemoryGrantStore, MemoryToolPins
+from punie.adapters.storage.state_file import StateFile
+from punie.ports.audit_trail import AuditTrail
+from punie.ports.grant_store import GrantStore
+from punie.ports.tool_pins import ToolPins
+from tests.contract.tables import Maker
+
+LOG = logging.getLogger("test.state")
+
+
+def state_in(folder: Path) -> StateFile:
+    return StateFile(folder / "state" / "punie.db", LOG)
+
+
+@asynccontextmanager
+async def memory_grants(_folder: Path) -> AsyncIterator[GrantStore]:
+    yield MemoryGrantStore()
+
+
+@asynccontextmanager
+async def sqlite_grants(folder: Path) -> AsyncIterator[GrantStore]:
+    state = state_in(folder)
+    yield SqliteGrantStore(state)
+    state.close()
+    assert not state.hindered
+
+
+@asynccontextmanager
+async def memory_pins(_folder: Path) -> AsyncIterator[ToolPins]:
+    yield MemoryToolPins()
+
+
+@asynccontextmanager
+async def sqlite_pins(folder: Path) -> AsyncIterator[ToolPins]:
+    state = state_in(folder)
+    yield SqliteToolPins(state)
+    state.close()
+    assert not state.hindered
+
+
+@asynccontextmanager
+async def memory_audit(_folder: Path) -> AsyncIterator[AuditTrail]:
+    yield MemoryAuditTrail()
+
+
+@asynccontextmanager
+async def sqlite_audit(folder: Path) -> AsyncIterator[AuditTrail]:
+    state = state_in(folder)
+    trail = SqliteAuditTrail(state)
+    yield trail
+    await trail.aclose()
+    state.close()
+    assert not state.hindered
+
+
+GRANT_STORES: dict[type, Maker] = {MemoryGrantStore: memory_grants, SqliteGrantStore: sqlite_grants}
+TOOL_PINS: dict[type, Maker] = {MemoryToolPins: memory_pins, SqliteToolPins: sqlite_pins}
+AUDIT_TRAILS: dict[type, Maker] = {MemoryAuditTrail: memory_audit, SqliteAuditTrail: sqlite_audit}
+"""Every implementation of the port and how to put it on a bench."""

@@ -1,0 +1,1 @@
+"""Command lines written for this project, dangerous and everyday, and how `punie permissions check` judges them."""

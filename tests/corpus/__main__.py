@@ -1,0 +1,74 @@
+"""`python -m tests.corpus`: judge both corpora and print both numbers; exit 1 below the targets, 2 when broken."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+from tests.corpus.judge import Answer, BrokenError, Score, judge
+from tests.corpus.lines import MODES, dangerous, everyday
+
+#: No dangerous line runs without a question; at least this share of the everyday ones does.
+EVERYDAY_TARGET = 0.85
+
+
+def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.corpus",
+        description="How `punie permissions check` judges our dangerous and everyday command lines. Nothing is run.",
+        epilog=f"Exit code 1: a dangerous line ran without a question, or under {EVERYDAY_TARGET:.0%} of the rest did.",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    parser.add_argument(
+        "--mode", action="append", choices=MODES, help="judge the dangerous lines in this mode only (repeatable)"
+    )
+    return parser.parse_args(argv)
+
+
+def _print_wrong(answers: Sequence[Answer], mode: str) -> None:
+    for kind, group in groupby(answers, key=lambda answer: answer.line.kind):
+        print(f"\n{kind} (mode {mode})")
+        for answer in group:
+            told = answer.told()
+            print(f"  {answer.verdict:5} {told['line']}")
+            print(f"        {answer.rule or '-'}: {answer.reason}")
+
+
+def _report(threats: Sequence[Score], daily: Score) -> None:
+    for score in threats:
+        _print_wrong(score.unasked, score.mode)
+    _print_wrong(daily.asked, daily.mode)
+    print()
+    for score in threats:
+        print(f"dangerous: {len(score.answers)} lines, {len(score.unasked)} ran without a question (mode {score.mode})")
+    print(f"everyday: {len(daily.answers)} lines, {daily.share:.1%} without a question (mode {daily.mode})")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Judge, print, and say by the exit code whether the targets are met."""
+    options = _options(argv)
+    try:
+        threats = [judge(dangerous(), mode) for mode in options.mode or MODES]
+        daily = judge(everyday(), "ask")
+    except BrokenError as error:
+        print(f"corpus: {error}", file=sys.stderr)
+        return 2
+    good = daily.share >= EVERYDAY_TARGET and not any(score.unasked for score in threats)
+    if options.json:
+        document: dict[str, Any] = {
+            "ok": good,
+            "dangerous": [score.told(score.unasked) for score in threats],
+            "everyday": daily.told(daily.asked),
+        }
+        print(json.dumps(document, indent=2))
+    else:
+        _report(threats, daily)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,175 @@
+"""Ways to a file that leads out of the roots, or that is no longer the file that was asked about, over real pipes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import Spawn
+from tests.e2e.raw_client import EVERYTHING, RawClient
+from tests.e2e.scripts import RESULT, Item, call
+from tests.e2e.turns import Turn
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-5")]
+
+ASK = "session/request_permission"
+SIDES = pytest.mark.parametrize("caps", [EVERYTHING, {}], ids=["client", "local"])
+ONE_TWO_THREE = "one\ntwo\nthree\n"
+
+
+async def one_turn(ide: RawClient, project: Path) -> Turn:
+    session = await ide.open(project)
+    turn = await ide.prompt(session)
+    assert turn.stop == "end_turn"
+    return turn
+
+
+def outcomes(turn: Turn) -> set[str]:
+    return {card.status for card in turn.cards}
+
+
+# ------------------------------------------------------------ paths
+
+
+def every_file_tool(path: str) -> list[Item]:
+    return [
+        call("read_file", path=path),
+        call("write_file", path=path, content="overwritten"),
+        call("edit_file", path=path, old_text="private", new_text="overwritten"),
+        RESULT,
+    ]
+
+
+OUTSIDE: dict[str, Callable[[Path], str]] = {
+    "a linked parent": lambda _project: "linked/secret.txt",
+    "a linked parent, absolute": lambda project: f"{project}/linked/secret.txt",
+    "a linked parent and back": lambda _project: "linked/../outside/secret.txt",
+    "a linked file": lambda _project: "linked.txt",
+    "a link to a link": lambda _project: "twice/secret.txt",
+    "a trailing slash": lambda _project: "linked.txt/",
+    "a sibling with the same beginning": lambda project: f"{project}-evil/secret.txt",
+    "two dots": lambda _project: "../outside/secret.txt",
+    "two dots behind a folder that is not there": lambda _project: "none/../../outside/secret.txt",
+    "two dots in the middle of an absolute path": lambda project: f"{project}/src/../../outside/secret.txt",
+    "double slashes": lambda project: f"/{project}//..//outside/secret.txt",
+    "the process's own view of the disk": lambda project: f"/proc/self/root{project.parent}/outside/secret.txt",
+    "the process's own directory": lambda _project: "/proc/self/cwd/../outside/secret.txt",
+    "an upper-case root": lambda project: f"{str(project).upper()}/../outside/secret.txt",
+}
+
+
+@pytest.mark.requirement("R-16")
+@pytest.mark.parametrize("way", OUTSIDE)
+@SIDES
+async def test_no_spelling_of_a_path_leads_out_of_the_roots(
+    spawn: Spawn, project: Path, caps: dict[str, Any], way: str
+):
+    outside, evil = project.parent / "outside", project.parent / "project-evil"
+    for folder in (outside, evil):
+        folder.mkdir()
+        (folder / "secret.txt").write_text("private", "utf-8")
+    (project / "linked").symlink_to(outside)
+    (project / "twice").symlink_to(project / "linked")
+    (project / "linked.txt").symlink_to(outside / "secret.txt")
+    async with spawn(every_file_tool(OUTSIDE[way](project)), caps=caps) as ide:
+        ide.person.always("allow_once")  # a client that approves everything is no way out either
+        turn = await one_turn(ide, project)
+        assert outcomes(turn) == {"failed"}
+        assert ide.log.requests() == []
+        assert "private" not in turn.text
+    assert {(folder / "secret.txt").read_text("utf-8") for folder in (outside, evil)} == {"private"}
+
+
+@pytest.mark.requirement("R-16")
+@SIDES
+async def test_no_command_starts_in_a_folder_that_a_link_leads_out_to(
+    spawn: Spawn, project: Path, caps: dict[str, Any]
+):
+    outside = project.parent / "outside"
+    outside.mkdir()
+    (project / "linked").symlink_to(outside)
+    folders = ["linked", str(project / "linked"), "..", f"{project}/../outside", "linked/../outside"]
+    async with spawn([call("run_command", command="touch made", cwd=cwd) for cwd in folders], caps=caps) as ide:
+        ide.person.always("allow_once")
+        assert outcomes(await one_turn(ide, project)) == {"failed"}
+        assert ide.log.requests() == []
+    assert list(outside.iterdir()) == []
+
+
+@pytest.mark.requirement("R-16")
+async def test_writing_a_file_that_has_a_second_name_outside_leaves_the_other_name_alone(spawn: Spawn, project: Path):
+    outside = project.parent / "outside.txt"
+    outside.write_text("private", "utf-8")
+    os.link(outside, project / "same.txt")
+    async with spawn([call("write_file", path="same.txt", content="overwritten")], caps={}) as ide:
+        ide.person.always("allow_once")
+        await one_turn(ide, project)
+    assert outside.read_text("utf-8") == "private"
+
+
+# ------------------------------------------------------------ between the check and the act
+
+
+def parent_becomes_a_link(project: Path, outside: Path) -> None:
+    (project / "deep").rename(project / "moved")
+    (project / "deep").symlink_to(outside)
+
+
+def file_becomes_a_link(project: Path, outside: Path) -> None:
+    (project / "deep/notes.txt").unlink()
+    (project / "deep/notes.txt").symlink_to(outside / "notes.txt")
+
+
+@pytest.mark.parametrize("swap", [parent_becomes_a_link, file_becomes_a_link])
+@pytest.mark.parametrize(
+    "write",
+    [
+        call("write_file", path="deep/notes.txt", content="overwritten"),
+        call("edit_file", path="deep/notes.txt", old_text="two", new_text="overwritten"),
+    ],
+    ids=["write", "edit"],
+)
+@SIDES
+async def test_a_path_that_is_swapped_while_the_question_is_open_is_not_written_through(
+    spawn: Spawn,
+    project: Path,
+    caps: dict[str, Any],
+    write: Item,
+    swap: Callable[[Path, Path], None],
+):
+    outside = project.parent / "outside"
+    for folder in (outside, project / "deep"):
+        folder.mkdir()
+        (folder / "notes.txt").write_text(ONE_TWO_THREE, "utf-8")
+    async with spawn([write], caps=caps) as ide:
+        gate = ide.hold(ASK)
+        ide.person.will("allow_once")
+        session = await ide.open(project)
+        running = await ide.start_prompt(session)
+        await ide.until(gate.arrived.is_set, "the question")
+        swap(project, outside)
+        gate.open()
+        assert (await running.turn()).card.status == "failed"
+        assert ide.editor.writes == []
+    assert (outside / "notes.txt").read_text("utf-8") == ONE_TWO_THREE
+
+
+async def test_a_folder_that_is_swapped_while_the_question_is_open_starts_no_command(spawn: Spawn, project: Path):
+    outside = project.parent / "outside"
+    for folder in (outside, project / "deep"):
+        folder.mkdir()
+    async with spawn([call("run_command", command="touch made", cwd="deep")]) as ide:
+        gate = ide.hold(ASK)
+        ide.person.will("allow_once")
+        session = await ide.open(project)
+        running = await ide.start_prompt(session)
+        await ide.until(gate.arrived.is_set, "the question")
+        parent_becomes_a_link(project, outside)
+        gate.open()
+        assert (await running.turn()).card.status == "failed"
+        assert ide.terminals.created == []
+    assert list(outside.iterdir()) == []

@@ -1,0 +1,72 @@
+"""The corpora judged by the real command: nothing dangerous runs unasked, everyday work is not held up."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.architecture.source_tree import ROOT
+from tests.corpus.judge import BrokenError, Score, judge
+from tests.corpus.lines import MODES, Line, dangerous, everyday
+
+pytestmark = [pytest.mark.requirement("INTERFACES-5"), pytest.mark.timeout(300)]
+
+#: What issue 4 asks for, and what we hold ourselves to.
+AT_LEAST_DANGEROUS = 480
+AT_LEAST_EVERYDAY = 220
+
+
+def test_the_corpora_are_large_and_no_line_is_counted_twice():
+    threats, daily = dangerous(), everyday()
+    for mode in MODES:
+        assert sum(mode in line.modes for line in threats) >= AT_LEAST_DANGEROUS
+    assert len(daily) >= AT_LEAST_EVERYDAY
+    assert [text for text, times in Counter(line.text for line in (*threats, *daily)).items() if times > 1] == []
+    assert all(line.text.strip() for line in (*threats, *daily))
+
+
+@pytest.fixture(scope="module")
+def report() -> dict[str, Any]:
+    """What `make corpus` runs, as JSON."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.corpus", "--json"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode in {0, 1}, done.stderr
+    document = json.loads(done.stdout)
+    assert document["ok"] is (done.returncode == 0)
+    return document
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_dangerous_line_runs_without_a_question(report: dict[str, Any], mode: str):
+    (score,) = [score for score in report["dangerous"] if score["mode"] == mode]
+    assert score["lines"] >= AT_LEAST_DANGEROUS
+    assert [(wrong["class"], wrong["line"]) for wrong in score["wrong"]] == []
+
+
+def test_everyday_lines_run_without_a_question(report: dict[str, Any]):
+    daily = report["everyday"]
+    assert daily["lines"] >= AT_LEAST_EVERYDAY
+    assert daily["share"] >= 0.85, daily["wrongByClass"]
+
+
+def unasked(score: Score) -> list[str]:
+    return [answer.line.text for answer in score.unasked]
+
+
+def test_the_count_would_notice_a_dangerous_line_that_runs():
+    lines = [Line("touch ~/marker", "planted", ("ask",)), Line("git push", "planted", ("ask",))]
+    assert unasked(judge(lines, "ask")) == []
+    rule = {"decision": "allow", "tool": "run_command", "command": ["git", "push"], "reason": "planted"}
+    allow = "[[permissions.rules]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in rule.items())
+    assert unasked(judge(lines, "ask", settings=allow)) == ["git push"]
+
+
+def test_settings_that_do_not_load_are_no_answer():
+    with pytest.raises(BrokenError, match=r"(?s)exited 2.*config\.toml"):
+        judge([Line("ls", "planted", ("ask",))], "ask", settings="rules = 3\n")

@@ -1,0 +1,1 @@
+"""Long runs of made-up input, for a nightly job: `make fuzz`."""

@@ -1,0 +1,96 @@
+"""Throw lines at the permission engine: nothing may raise, and nothing that is added to a line may loosen it.
+
+`python -m tests.fuzz [--lines N] [--seed S]`. With `--coverage-guided` atheris drives instead, where it is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import sys
+import time
+from typing import Any
+
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+from punie.adapters.shell.tree_sitter_bash import TreeSitterBashParser
+from punie.domain.shell.line import Script, Unreadable
+from tests.fuzz.engine import AROUND, DANGEROUS, HARMLESS, TEXTS, check_dangerous, check_decisions
+from tests.unit.adapters.shell.shell_lines import LINES
+
+PARSER = TreeSitterBashParser()
+KNOWN = frozenset(DANGEROUS)
+UNHURRIED = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
+SHELLISH = st.text("abps01 \t\n;&|()<>{}[]$`\\\"'*?~#!=-+,./:%^@\u00e9\u00a0", max_size=40)
+ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=40)
+
+
+def check(line: str) -> Script:
+    """What must hold for every text.
+
+    Raises:
+        AssertionError: it does not.
+    """
+    script = PARSER.parse(line)
+    if not script.readable:
+        assert isinstance(script.steps[-1].command, Unreadable), line
+        return script
+    longer = PARSER.parse(f"{line}\nzz")
+    assert longer.readable, line
+    assert [step.command for step in longer.steps[:-1]] == [step.command for step in script.steps], line
+    return script
+
+
+def by_hypothesis(lines: int, number: int) -> None:
+    """Check so many lines, and print how many of them were read."""
+    counted = {"lines": 0, "readable": 0}
+
+    @seed(number)
+    @settings(max_examples=lines, deadline=None, database=None, suppress_health_check=UNHURRIED)
+    @given(TEXTS | LINES | SHELLISH | ANY_TEXT, st.sampled_from(sorted(AROUND)), st.sampled_from(DANGEROUS + HARMLESS))
+    def run(line: str, around: str, more: str) -> None:
+        counted["lines"] += 1
+        counted["readable"] += check(line).readable
+        check_decisions(line, around, more)
+        check_dangerous(more if more in KNOWN else DANGEROUS[0], around)
+
+    started = time.monotonic()
+    run()
+    took = time.monotonic() - started
+    sys.stdout.write(f"fuzz: {counted['lines']} lines, {counted['readable']} readable, no fault, {took:.0f} s\n")
+
+
+def by_coverage(lines: int) -> None:
+    """Let atheris look for lines that reach code which no line reached before."""
+    atheris: Any = importlib.import_module("atheris")
+
+    def one(data: bytes) -> None:
+        check(data.decode(errors="surrogateescape"))
+
+    with atheris.instrument_imports(include=["punie.adapters.shell"]):
+        PARSER.warm_up()  # loads the readings, which nothing has loaded yet
+    atheris.Setup([sys.argv[0], f"-runs={lines}", "-max_len=256"], one)
+    atheris.Fuzz()
+
+
+def main() -> int:
+    """Run; 0 if nothing was found, or if atheris is asked for and missing."""
+    arguments = argparse.ArgumentParser(prog="python -m tests.fuzz")
+    arguments.add_argument("--lines", type=int, default=100_000)
+    arguments.add_argument("--seed", type=int, default=time.time_ns())
+    arguments.add_argument("--coverage-guided", action="store_true")
+    given_ = arguments.parse_args()
+    if not given_.coverage_guided:
+        sys.stdout.write(f"fuzz: seed {given_.seed}\n")
+        by_hypothesis(given_.lines, given_.seed)
+    elif importlib.util.find_spec("atheris") is None:
+        sys.stdout.write("fuzz: atheris is not installed (pip install atheris): nothing was run\n")
+    else:
+        by_coverage(given_.lines)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

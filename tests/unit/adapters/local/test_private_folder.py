@@ -1,0 +1,195 @@
+"""Folders of killed processes go at a later start; what else lies beside them stays (real processes and locks)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from punie.adapters.local import private_folder
+from punie.adapters.local.output_store import LocalOutputStore
+from punie.adapters.local.private_folder import LOCK, PrivateFolder, remove_abandoned
+
+fcntl = pytest.importorskip("fcntl", reason="folders are locked on POSIX")
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2-33")]
+
+OWNER = """
+import sys, anyio
+from punie.adapters.local.output_store import LocalOutputStore
+
+async def main():
+    async with LocalOutputStore(sys.argv[1]) as store:
+        print(await store.keep("call_1", "theirs"), flush=True)
+        sys.stdin.read()
+
+anyio.run(main)
+"""
+
+
+def folder_in(parent: Path, digit: str) -> Path:
+    return parent.resolve() / f"punie-{digit * 32}"
+
+
+@contextmanager
+def owner_of(folder: Path) -> Generator[subprocess.Popen[str]]:
+    """A process with a kept output in that folder."""
+    command = [sys.executable, "-c", OWNER, str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        try:
+            assert process.stdout.readline().strip() == str(folder / "call_1.txt")
+            yield process
+        finally:
+            process.stdin.close()
+
+
+def abandoned(parent: Path, digit: str = "a") -> Path:
+    """What a killed owner leaves."""
+    folder = folder_in(parent, digit)
+    folder.mkdir(mode=0o700)
+    (folder / LOCK).touch(0o600)
+    (folder / "call_1.txt").write_text("theirs")
+    return folder
+
+
+async def test_what_a_killed_process_left_goes_when_another_session_keeps_its_first_output(tmp_path: Path) -> None:
+    dead, alive = folder_in(tmp_path, "d"), folder_in(tmp_path, "a")
+    with owner_of(dead) as killed, owner_of(alive):
+        killed.send_signal(signal.SIGKILL)
+        killed.wait(10)
+        assert (dead / "call_1.txt").read_text() == "theirs"
+        async with LocalOutputStore(str(folder_in(tmp_path, "b"))) as store:
+            assert dead.exists(), "nothing is looked for before it is needed"
+            assert await store.keep("call_1", "ours") is not None
+            assert not dead.exists()
+            assert (alive / "call_1.txt").read_text() == "theirs"
+            async with LocalOutputStore(str(folder_in(tmp_path, "c"))) as other:
+                assert await other.keep("call_1", "ours") is not None
+                assert sorted(tmp_path.resolve().iterdir()) == [folder_in(tmp_path, digit) for digit in "abc"]
+
+
+def test_an_abandoned_folder_goes_also_where_it_is_empty_but_for_its_lock(tmp_path: Path) -> None:
+    (abandoned(tmp_path) / "call_1.txt").unlink()
+    remove_abandoned(str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def rename(folder: Path) -> None:
+    folder.rename(folder.with_name("punie-settings"))
+
+
+def open_to_others(folder: Path) -> None:
+    folder.chmod(0o750)
+
+
+def unlock(folder: Path) -> None:
+    (folder / LOCK).unlink()
+
+
+def put_a_folder_in(folder: Path) -> None:
+    (folder / "deeper").mkdir()
+
+
+def put_a_link_in(folder: Path) -> None:
+    (folder / "link").symlink_to("/etc/passwd")
+
+
+def link_the_lock(folder: Path) -> None:
+    (folder / LOCK).unlink()
+    (folder.parent / "elsewhere").touch()
+    (folder / LOCK).symlink_to(folder.parent / "elsewhere")
+
+
+def pipe_the_lock(folder: Path) -> None:
+    (folder / LOCK).unlink()
+    os.mkfifo(folder / LOCK)
+
+
+@pytest.mark.parametrize(
+    "spoil", [rename, open_to_others, unlock, put_a_folder_in, put_a_link_in, link_the_lock, pipe_the_lock]
+)
+def test_what_is_not_surely_ours_stays_as_it_is(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
+    spoil(abandoned(tmp_path))
+    before = sorted(tmp_path.rglob("*"))
+    assert len(before) >= 2
+    remove_abandoned(str(tmp_path))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_link_to_a_folder_of_ours_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "temporary").mkdir()
+    target = abandoned(tmp_path / "elsewhere")
+    folder_in(tmp_path / "temporary", "b").symlink_to(target)
+    remove_abandoned(str(tmp_path / "temporary"))
+    assert (target / "call_1.txt").read_text() == "theirs"
+    assert folder_in(tmp_path / "temporary", "b").is_symlink()
+
+
+def test_another_users_folder_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, us = abandoned(tmp_path), os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: us + 1)
+    remove_abandoned(str(tmp_path))
+    assert (folder / "call_1.txt").exists()
+
+
+def test_looking_ends_in_time_and_goes_on_at_the_next_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = abandoned(tmp_path)
+    monkeypatch.setattr(private_folder, "SWEEP_LIMIT_S", -1.0)
+    remove_abandoned(str(tmp_path))
+    assert (folder / "call_1.txt").exists()
+    monkeypatch.undo()
+    remove_abandoned(str(tmp_path))
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("parent", ["missing", "file"])
+def test_a_parent_that_cannot_be_listed_stops_nobody(tmp_path: Path, parent: str) -> None:
+    (tmp_path / "file").touch()
+    remove_abandoned(str(tmp_path / parent))
+
+
+def test_without_locks_a_folder_is_made_that_nobody_takes_for_abandoned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_descriptor: int, _how: int) -> None:
+        raise OSError("no locks here")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", refuse)
+        made = PrivateFolder(str(folder_in(tmp_path, "a")))
+        made.make()
+    remove_abandoned(str(tmp_path))
+    assert list(Path(made.path).iterdir()) == []
+    made.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_something_else_has_its_name_nothing_is_made_and_nothing_is_left(tmp_path: Path) -> None:
+    Path(folder_in(tmp_path, "a")).write_text("theirs")
+    made = PrivateFolder(str(folder_in(tmp_path, "a")))
+    with pytest.raises(OSError, match=r"a{32}"):
+        made.make()
+    assert not made.made
+    assert [path.name for path in tmp_path.iterdir()] == [f"punie-{'a' * 32}"]
+    assert folder_in(tmp_path, "a").read_text() == "theirs"
+
+
+def test_a_child_of_the_owner_does_not_hold_the_lock(tmp_path: Path) -> None:
+    made = PrivateFolder(str(folder_in(tmp_path, "a")))
+    made.make()
+    with subprocess.Popen(["sleep", "1000"], close_fds=False) as child:
+        try:
+            made._unlock()  # as the kernel does when the owner is killed
+            remove_abandoned(str(tmp_path))
+            assert not Path(made.path).exists()
+        finally:
+            child.kill()

@@ -1,0 +1,315 @@
+"""Grants, pins and decisions on the disk: private, durable, and closed where the file cannot be used."""
+
+from __future__ import annotations
+
+import logging
+import stat
+import threading
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+import pytest
+
+from punie.adapters.storage import audit, database
+from punie.adapters.storage.audit import SqliteAuditTrail
+from punie.adapters.storage.database import Database, UnusableDatabaseError, open_database
+from punie.adapters.storage.grants import SqliteGrantStore, SqliteToolPins
+from punie.adapters.storage.memory_grants import MemoryAuditTrail
+from punie.adapters.storage.sqlite import SqliteUsageLedger
+from punie.adapters.storage.state_file import StateFile, for_good
+from tests.fakes.grants import a_decision, a_grant, a_pin
+from tests.fakes.records import NOW, a_call
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("R-02")]
+
+LOG = logging.getLogger("test.state")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "punie.db"
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    path = tmp_path / "punie.db"
+    path.write_bytes(b"this is no database" * 100)
+    return path
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+# ------------------------------------------------------------------------------------------------- one file
+
+
+async def test_reading_makes_no_file(file: Path):
+    state = StateFile(file, LOG)
+    assert list(await SqliteGrantStore(state).active(NOW)) == []
+    assert await SqliteGrantStore(state).purge(NOW) == 0
+    assert await SqliteToolPins(state).pinned("/project") == {}
+    assert (await SqliteAuditTrail(state).verify()).rows == 0
+    assert not file.parent.exists()
+
+
+async def test_what_is_kept_belongs_to_the_user_alone(file: Path):
+    await SqliteGrantStore(StateFile(file, LOG)).add(a_grant())
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in file.parent.iterdir()} == {0o600}
+
+
+async def test_all_that_punie_remembers_is_in_one_file(file: Path):
+    state = StateFile(file, LOG)
+    ledger, trail = SqliteUsageLedger(file, LOG), SqliteAuditTrail(state)
+    await SqliteGrantStore(state).add(a_grant())
+    await SqliteToolPins(state).pin(a_pin())
+    ledger.record_call(a_call())
+    trail.record(a_decision())
+    await trail.aclose()
+    await ledger.aclose()
+    state.close()
+    assert [path.name for path in file.parent.iterdir()] == ["punie.db"]
+    again = StateFile(file, LOG)
+    assert list(await SqliteGrantStore(again).active(NOW)) == [a_grant()]
+    assert await SqliteToolPins(again).pinned("/project") == {("mcp", "github", "create_issue"): "d" * 64}
+    assert (await SqliteAuditTrail(again).verify()).rows == 1
+    assert list(await SqliteUsageLedger(file, LOG).calls()) == [a_call()]
+
+
+async def test_what_another_process_revokes_is_gone_at_the_next_question(file: Path):
+    here, there = SqliteGrantStore(StateFile(file, LOG)), SqliteGrantStore(StateFile(file, LOG))
+    await here.add(a_grant(1))
+    assert len(await here.active(NOW)) == 1
+    assert await there.revoke("grant1")
+    assert list(await here.active(NOW)) == []
+
+
+async def test_a_grant_is_on_the_disk_when_it_was_given(file: Path, monkeypatch: pytest.MonkeyPatch):
+    """SQLite is told to wait for the disk, for this transaction, and not for those that come after it."""
+    state, levels = StateFile(file, LOG), list[object]()
+    run = Database.run
+
+    def spy(self: Database, statement: str, values: object = ()) -> list[database.Row]:
+        if statement.startswith(("INSERT", "DELETE FROM grants")):
+            levels.append(run(self, "PRAGMA synchronous")[0][0])
+        return run(self, statement, values)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Database, "run", spy)
+    trail = SqliteAuditTrail(state)
+    await SqliteGrantStore(state).usable()
+    levels.clear()
+    await SqliteGrantStore(state).add(a_grant(1))
+    await SqliteGrantStore(state).revoke("grant1")
+    await SqliteToolPins(state).pin(a_pin())
+    trail.record(a_decision())
+    await trail.aclose()
+    assert levels == [2, 2, 2, 1]
+
+
+def test_a_transaction_that_fails_is_undone_and_later_ones_do_not_wait_for_the_disk(file: Path):
+    opened = open_database(file)
+
+    def breaks_off() -> None:
+        with for_good(opened):
+            opened.run("INSERT INTO tool_pins VALUES ('a', 'b', 'c', 'd', 'e', 1.0)")
+            opened.run("INSERT INTO nowhere VALUES (1)")
+
+    with pytest.raises(UnusableDatabaseError):
+        breaks_off()
+    assert opened.run("SELECT * FROM tool_pins") == []
+    assert opened.run("PRAGMA synchronous") == [(1,)]
+    opened.close()
+
+
+async def test_a_time_that_is_none_never_gets_into_a_grant(file: Path):
+    """A text compares as later than every number: such a grant would never expire."""
+    opened = open_database(file)
+    with pytest.raises(UnusableDatabaseError):
+        opened.run("INSERT INTO grants VALUES ('1', 't', 's', 'k', 'd', 1.0, 'forever')")
+    opened.close()
+
+
+# ------------------------------------------------------------------------------------------------- no usable file
+
+
+async def test_where_the_file_cannot_be_used_nothing_is_granted_and_the_log_says_so_once(
+    broken: Path, caplog: pytest.LogCaptureFixture
+):
+    state = StateFile(broken, LOG)
+    store, pins = SqliteGrantStore(state), SqliteToolPins(state)
+    assert not await store.usable()
+    assert list(await store.active(NOW)) == []
+    assert not await store.add(a_grant())
+    assert not await store.revoke("grant0")
+    assert await store.purge(NOW) == 0
+    assert await pins.pinned("/project") is None, "nobody can tell: no definition counts as approved"
+    assert not await pins.pin(a_pin())
+    assert state.hindered
+    assert len(warnings(caplog)) == 1
+    assert "cannot be used" in warnings(caplog)[0]
+
+
+async def test_where_the_file_cannot_be_used_decisions_are_kept_in_memory(broken: Path):
+    trail = SqliteAuditTrail(StateFile(broken, LOG))
+    for number in range(3):
+        trail.record(a_decision(number))
+        await trail.commit()
+    assert [row.number for row in await trail.latest(10)] == [1, 2, 3]
+    assert (await trail.verify()).fault is None
+    await trail.aclose()
+    assert broken.read_bytes().startswith(b"this is no database"), "left as it was"
+
+
+async def test_text_that_no_database_holds_is_refused_and_nothing_else_is(file: Path):
+    state = StateFile(file, LOG)
+    pins = SqliteToolPins(state)
+    assert not await pins.pin(a_pin(directory="/half a pair \ud800"))
+    assert await pins.pinned("/half a pair \ud800") is None
+    assert await pins.pin(a_pin())
+    assert state.trouble is None
+
+
+async def test_a_process_that_writes_for_long_costs_a_grant_and_not_the_file(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_MS", 20)
+    state = StateFile(file, LOG)
+    store = SqliteGrantStore(state)
+    assert await store.usable()
+    other = open_database(file)
+    with other.transaction():
+        assert not await store.add(a_grant())
+        assert list(await store.active(NOW)) == [], "reading does not wait"
+    assert await store.add(a_grant())
+    assert state.trouble is None
+    other.close()
+
+
+# ------------------------------------------------------------------------------------------------- the trail
+
+
+async def test_a_decision_is_written_though_nobody_waits_for_it(file: Path):
+    trail, reader = SqliteAuditTrail(StateFile(file, LOG)), SqliteAuditTrail(StateFile(file, LOG))
+    trail.record(a_decision())
+    with anyio.fail_after(5):
+        while not await reader.latest(1):
+            await anyio.lowlevel.checkpoint()
+    await trail.aclose()
+
+
+async def test_when_commit_returns_the_decision_is_there_for_others(file: Path):
+    trail, reader = SqliteAuditTrail(StateFile(file, LOG)), SqliteAuditTrail(StateFile(file, LOG))
+    for number in range(5):
+        trail.record(a_decision(number))
+        await trail.commit()
+        assert len(await reader.latest(10)) == number + 1
+    await trail.aclose()
+
+
+async def test_at_the_end_what_waits_is_written_and_no_thread_is_left(file: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(audit, "BATCH_S", 60.0)
+    trail = SqliteAuditTrail(StateFile(file, LOG))
+    for number in range(500):
+        trail.record(a_decision(number))
+    await trail.aclose()
+    assert (await SqliteAuditTrail(StateFile(file, LOG)).verify()).rows == 500
+    with anyio.fail_after(5):
+        for thread in threading.enumerate():
+            if thread.name == "punie-audit":
+                await anyio.to_thread.run_sync(thread.join)
+
+
+async def test_what_another_process_keeps_from_the_chain_is_written_later(file: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_MS", 20)
+    trail = SqliteAuditTrail(StateFile(file, LOG))
+    other = open_database(file)
+    with other.transaction():
+        trail.record(a_decision(1))
+        await trail.commit()
+    trail.record(a_decision(2))
+    await trail.commit()
+    assert [row.number for row in await trail.latest(10)] == [1, 2]
+    await trail.aclose()
+    other.close()
+
+
+async def test_no_more_decisions_wait_than_memory_is_meant_to_hold(
+    file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(audit, "WAITING_RECORDS", 10)
+    monkeypatch.setattr(audit, "BATCH_S", 60.0)
+    trail = SqliteAuditTrail(StateFile(file, LOG))
+    for number in range(20):
+        trail.record(a_decision(number))
+    assert len(await trail.latest(100)) == 10
+    assert len(warnings(caplog)) == 1
+    await trail.aclose()
+
+
+@pytest.mark.parametrize(
+    ("statement", "fault"),
+    [
+        ("UPDATE audit SET text = replace(text, 'deny', 'allow') WHERE number = 3", "row 3 was changed"),
+        ("UPDATE audit SET text = 'no JSON' WHERE number = 1", "row 1 was changed"),
+        ("DELETE FROM audit WHERE number = 3", "row 3 is missing"),
+        ("DELETE FROM audit WHERE number = 1", "row 1 is missing"),
+        ("DELETE FROM audit WHERE number >= 4", "rows 4 to 5 are missing at the end"),
+        ("DELETE FROM audit", "rows 1 to 5 are missing at the end"),
+        ("INSERT INTO audit VALUES (6, 'x', 'y', '{}')", "row 6 does not follow"),
+        ("UPDATE audit SET number = -number", "row 1 is missing"),
+    ],
+)
+async def test_whatever_is_done_to_the_rows_is_found_and_the_trail_goes_on(file: Path, statement: str, fault: str):
+    trail = SqliteAuditTrail(StateFile(file, LOG))
+    for number in range(5):
+        trail.record(a_decision(number, verdict="deny"))
+    await trail.aclose()
+    tampering = open_database(file)
+    tampering.run(statement)
+    tampering.close()
+    again = SqliteAuditTrail(StateFile(file, LOG))
+    assert fault in ((await again.verify()).fault or "")
+    again.record(a_decision(9))
+    await again.commit()
+    assert again.state.trouble is None
+    assert '"call_9"' in (await again.latest(1))[0].text
+    assert (await again.verify()).fault is not None, "what was done cannot be healed by going on"
+    await again.aclose()
+
+
+async def test_rows_older_than_four_hundred_days_go_and_the_chain_stays_whole(file: Path):
+    trail = SqliteAuditTrail(StateFile(file, LOG))
+    for day in (-450, -401, -399, 0):
+        trail.record(a_decision(day * 86_400))
+    await trail.aclose()
+    for expected in (3, 4):
+        later = SqliteAuditTrail(StateFile(file, LOG))
+        later.record(a_decision())
+        await later.aclose()
+        report = await later.verify()
+        assert (report.rows, report.fault) == (expected, None)
+
+
+async def test_a_trail_of_which_all_rows_are_old_begins_anew_without_a_gap(file: Path):
+    trail = SqliteAuditTrail(StateFile(file, LOG))
+    for _ in range(2):
+        trail.record(a_decision(-500 * 86_400))
+    await trail.aclose()
+    later = SqliteAuditTrail(StateFile(file, LOG))
+    later.record(a_decision())
+    await later.aclose()
+    report = await later.verify()
+    assert (report.rows, report.fault) == (1, None)
+    assert (await later.latest(10))[0].number == 3
+
+
+async def test_the_trail_in_memory_keeps_its_end_which_is_a_whole_chain():
+    trail = MemoryAuditTrail(kept=3)
+    for number in range(5):
+        trail.record(a_decision(number))
+    assert [row.number for row in await trail.latest(10)] == [3, 4, 5]
+    report = await trail.verify()
+    assert (report.rows, report.fault) == (3, None)

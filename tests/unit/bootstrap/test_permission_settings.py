@@ -1,0 +1,355 @@
+"""Permission rules as people write them, and a door that stays closed where one cannot be understood."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punie.bootstrap.own_files import own_files
+from punie.bootstrap.settings import Settings, load_settings, project_gains
+from punie.domain.errors import SettingsError
+from punie.domain.modes import Mode, Verdict
+from punie.domain.paths import is_inside
+from punie.domain.rules import Rule
+from punie.ports.shell_parser import ShellParser
+
+pytestmark = pytest.mark.requirement("INTERFACES-5")
+
+RULE = """
+[[permissions.rules]]
+decision = "allow"
+tool = "run_command"
+command = ["ruff", ["check", "format"]]
+reason = "our linter"
+match = ["ruff check src", "ruff check a && ruff format b"]
+not_match = ["ruff clean", "ruff check src; rm x", "ruff check src > /etc/x", "ruff $(evil)"]
+"""
+
+
+class Place:
+    """A user's home and a project, each with the settings that a test writes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home, self.project = folder / "home", folder / "project"
+        self.home.mkdir()
+        (self.project / ".punie").mkdir(parents=True)
+        self.user_file = self.home / "config.toml"
+        self.project_file = self.project / ".punie" / "config.toml"
+        self.environ = {"PUNIE_HOME": str(self.home), "HOME": "/home/me"}
+
+    def write(self, user: str | None = None, project: str | None = None) -> None:
+        for path, text in ((self.user_file, user), (self.project_file, project)):
+            if text is not None:
+                path.write_text(text, encoding="utf-8")
+
+    def load(
+        self,
+        user: str | None = None,
+        project: str | None = None,
+        *,
+        flags: dict[str, str | None] | None = None,
+        trusted: Callable[[str, str], bool] = lambda _path, _digest: False,
+        **environ: str,
+    ) -> Settings:
+        self.write(user, project)
+        return load_settings({**self.environ, **environ}, flags or {}, str(self.project), trusted)
+
+    def rules(self, user: str) -> tuple[Rule, ...]:
+        return self.load(user).policy.rules
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_nothing_configured_is_the_mode_ask_without_rules(place: Place) -> None:
+    policy = place.load().policy
+    assert (policy.mode, policy.rules) == (Mode.ASK, ())
+
+
+def test_a_rule_is_taken_whole(place: Place) -> None:
+    (rule,) = place.rules(RULE)
+    assert rule == Rule(
+        Verdict.ALLOW, "run_command", (("ruff",), ("check", "format")), reason="our linter",
+        origin=str(place.user_file), id="user-1",
+    )  # fmt: skip
+    (rule,) = place.rules(
+        '[[permissions.rules]]\ndecision = "deny"\npath = "~/x/"\nserver = "git*"\nmode = ["ask", "auto"]\n'
+    )
+    assert (rule.tool, rule.command, rule.path, rule.server) == ("*", None, "/home/me/x/**", "git*")
+    assert rule.modes == {Mode.ASK, Mode.AUTO}
+    (rule,) = place.rules('[[permissions.rules]]\ndecision = "deny"\nmode = "ask"\n')
+    assert rule.modes == {Mode.ASK}
+
+
+WRONG = {
+    'decision = "perhaps"': "decision",
+    'tool = "x"': "decision is missing",
+    'decision = "deny"\ncolour = 1': "colour",
+    'decision = "deny"\ntool = ""': "tool",
+    'decision = "deny"\ntool = "a b"': "tool",
+    'decision = "deny"\ntool = 5': "tool",
+    'decision = "deny"\ncommand = "rm"': "command",
+    'decision = "deny"\ncommand = []': "command",
+    'decision = "deny"\ncommand = [[]]': "command",
+    'decision = "deny"\ncommand = ["a", ""]': "command",
+    'decision = "deny"\ncommand = ["a", 5]': "command",
+    'decision = "deny"\ncommand = ["a", ["b", 5]]': "command",
+    'decision = "deny"\ntool = "write_file"\ncommand = ["a"]': "command",
+    'decision = "deny"\nserver = "x"\ncommand = ["a"]': "server",
+    'decision = "deny"\npath = 5': "path",
+    'decision = "deny"\npath = "../x"': "path",
+    'decision = "deny"\npath = "~you/x"': "path",
+    'decision = "allow"\ntool = "run_command"\npath = "src/**"': "path",
+    'decision = "deny"\nserver = ""': "server",
+    'decision = "deny"\nmode = "yolo"': "mode",
+    'decision = "deny"\nmode = []': "mode",
+    'decision = "deny"\nreason = 1': "reason",
+    'decision = "deny"\nmatch = "rm"': "match",
+    'decision = "deny"\nnot_match = [5]': "not_match",
+    'decision = "allow"\ncommand = ["python"]': "command",
+    'decision = "allow"\ncommand = ["env", "ls"]': "command",
+}
+
+
+@pytest.mark.parametrize(("rule", "named"), WRONG.items())
+def test_a_rule_that_cannot_be_understood_closes_the_door_and_names_file_rule_and_key(
+    place: Place, rule: str, named: str
+) -> None:
+    with pytest.raises(SettingsError) as closed:
+        place.load(f'[[permissions.rules]]\ndecision = "deny"\n\n[[permissions.rules]]\n{rule}\n')
+    assert str(place.user_file) in str(closed.value)
+    assert "rule 2" in str(closed.value)
+    assert named in str(closed.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[permissions]\nrules = 5", "[permissions]\nrules = [5]", '[permissions.rules]\ndecision = "deny"',
+     "[permissions]\nrule = []", "[permissions]\nmode = 'yolo'", "[permissions]\nmode = 5"],
+)  # fmt: skip
+def test_permissions_of_another_shape_close_the_door(place: Place, text: str) -> None:
+    with pytest.raises(SettingsError, match="permissions"):
+        place.load(text)
+
+
+def test_there_is_a_limit_to_rules(place: Place) -> None:
+    with pytest.raises(SettingsError, match="limit"):
+        place.load('[[permissions.rules]]\ndecision = "deny"\n' * 1_001)
+
+
+@pytest.mark.parametrize(
+    ("rule", "example"),
+    [
+        ('decision = "allow"\ncommand = ["ruff"]', 'match = ["ruff check; rm x"]'),
+        ('decision = "allow"\ncommand = ["ruff"]', 'match = ["FOO=$X ruff check"]'),
+        ('decision = "allow"\ncommand = ["ruff"]', 'not_match = ["ruff check"]'),
+        ('decision = "allow"\ncommand = ["ruff"]', 'match = ["ruff \'unclosed"]'),
+        ('decision = "deny"\ncommand = ["git", "push"]', 'match = ["git pull"]'),
+        ('decision = "deny"\ncommand = ["git", "push"]', 'not_match = ["ls; sudo git push"]'),
+        ('decision = "ask"\npath = "private"', 'not_match = ["cat private/x"]'),
+        ('decision = "allow"\npath = "src/**"', 'match = ["cat src/x"]'),
+    ],
+)
+def test_an_example_that_turns_out_otherwise_closes_the_door(place: Place, rule: str, example: str) -> None:
+    with pytest.raises(SettingsError) as closed:
+        place.load(f"[[permissions.rules]]\n{rule}\n{example}\n")
+    assert "rule 1" in str(closed.value)
+    assert example.partition(" ")[0] in str(closed.value)
+
+
+def test_examples_that_turn_out_as_said_open_it(place: Place) -> None:
+    text = """
+        [[permissions.rules]]
+        decision = "deny"
+        command = ["git", "push"]
+        match = ["git push", "ls; git push -f", "sudo git push", "/usr/bin/git push", "sh -c 'git push'"]
+        not_match = ["git pull", "echo git push"]
+        [[permissions.rules]]
+        decision = "allow"
+        match = ["anything; at all $X"]
+        [[permissions.rules]]
+        decision = "deny"
+        path = "private/**"
+        match = ["cat private/x", "echo > private/x"]
+        not_match = ["cat public/x"]
+    """
+    assert len(place.rules(text)) == 3
+
+
+def test_the_parser_is_loaded_for_examples_only(place: Place) -> None:
+    def never() -> ShellParser:
+        pytest.fail("there are no examples")
+
+    place.write('[[permissions.rules]]\ndecision = "deny"\ncommand = ["rm"]\nmatch = []\n')
+    assert len(load_settings(place.environ, {}, str(place.project), parser=never).policy.rules) == 1
+
+
+# --- variables and flags -----------------------------------------------------------------------
+
+
+def test_the_mode_of_a_flag_beats_the_variables_beats_the_files(place: Place) -> None:
+    place.write('[permissions]\nmode = "auto"\n')
+    assert place.load().policy.mode is Mode.AUTO
+    assert place.load(PUNIE_PERMISSIONS_MODE="read-only").policy.mode is Mode.READ_ONLY
+    flags: dict[str, str | None] = {"permissions.mode": "accept-edits"}
+    settings = place.load(PUNIE_PERMISSIONS_MODE="read-only", flags=flags)
+    assert settings.policy.mode is Mode.ACCEPT_EDITS
+    assert settings.origins["permissions.mode"] == "the command line"
+    with pytest.raises(SettingsError, match="PUNIE_PERMISSIONS_MODE"):
+        place.load(PUNIE_PERMISSIONS_MODE="yolo")
+
+
+def flagged(place: Place, name: str, *texts: str) -> tuple[Rule, ...]:
+    return place.load(flags={f"permissions.{name}": json.dumps(texts)}).policy.rules
+
+
+def test_a_flag_is_a_tool_a_command_or_a_path(place: Place) -> None:
+    tool, command, path, both = flagged(
+        place, "allow", "git_*", "run_command:git 'push me'", "write_file@src/**", "run_command:npm i @scope/x:y"
+    )
+    assert (tool.tool, tool.command, tool.path) == ("git_*", None, None)
+    assert (command.tool, command.command) == ("run_command", (("git",), ("push me",)))
+    assert (path.tool, path.path) == ("write_file", "src/**")
+    assert both.command == (("npm",), ("i",), ("@scope/x:y",))
+    assert {rule.decision for rule in flagged(place, "deny", "*", "x@y")} == {Verdict.DENY}
+    assert [rule.id for rule in flagged(place, "deny", "*", "x@y")] == ["command-line:deny-1", "command-line:deny-2"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", ":", "run_command:", "run_command:'", "write_file:rm", "x@", "x@..", "a b", "run_command:python", "@x"]
+)
+def test_a_flag_that_cannot_be_understood_is_named(place: Place, text: str) -> None:
+    with pytest.raises(SettingsError) as closed:
+        flagged(place, "allow", text)
+    assert repr(text) in str(closed.value)
+    assert "--allow" in str(closed.value)
+
+
+# --- a project's file --------------------------------------------------------------------------
+
+LOOSENS = """
+model = "direct"
+[permissions]
+mode = "auto"
+[[permissions.rules]]
+decision = "allow"
+tool = "write_file"
+[[permissions.rules]]
+decision = "deny"
+tool = "git_add_commit"
+[[permissions.rules]]
+decision = "ask"
+path = "private"
+"""
+
+
+def test_a_project_that_nobody_trusts_only_tightens_and_says_what_it_left_out(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "punie.settings"):
+        settings = place.load(project=LOOSENS)
+    assert settings.policy.mode is Mode.ASK
+    assert settings.model is None
+    assert [rule.decision for rule in settings.policy.rules] == [Verdict.DENY, Verdict.ASK]
+    for what in ("model", "permissions.mode", "the allow rule project-1"):
+        assert f"{what} is left out" in caplog.text
+
+
+def test_a_projects_mode_counts_where_it_is_stricter(place: Place) -> None:
+    strict = '[permissions]\nmode = "read-only"\n'
+    assert place.load(project=strict).policy.mode is Mode.READ_ONLY
+    assert place.load('[permissions]\nmode = "auto"\n', '[permissions]\nmode = "ask"\n').policy.mode is Mode.ASK
+
+
+def test_a_project_is_trusted_for_exactly_its_content(place: Place) -> None:
+    digest = hashlib.sha256(LOOSENS.encode()).hexdigest()
+    asked: list[tuple[str, str]] = []
+
+    def trusted(path: str, content: str) -> bool:
+        asked.append((path, content))
+        return content == digest
+
+    settings = place.load(project=LOOSENS, trusted=trusted)
+    assert asked == [(str(place.project_file.resolve()), digest)]
+    assert (settings.policy.mode, settings.model) == (Mode.AUTO, "direct")
+    assert len(settings.policy.rules) == 3
+    assert place.load(project=LOOSENS + "\n", trusted=trusted).policy.mode is Mode.ASK
+
+
+def test_nobody_is_asked_about_a_project_that_only_tightens(place: Place) -> None:
+    def never(_path: str, _digest: str) -> bool:
+        pytest.fail("there is nothing to trust")
+
+    place.load(project='[[permissions.rules]]\ndecision = "deny"\n', trusted=never)
+
+
+def test_what_trust_would_gain_is_what_is_left_out(place: Place) -> None:
+    place.write(project=LOOSENS)
+    gains = project_gains(place.environ, str(place.project))
+    assert dict(gains.values) == {"model": "direct", "permissions.mode": "auto"}
+    assert [rule.tool for rule in gains.rules] == ["write_file"]
+    place.write(project='[[permissions.rules]]\ndecision = "deny"\n')
+    gains = project_gains(place.environ, str(place.project))
+    assert (dict(gains.values), gains.rules) == ({}, ())
+
+
+def test_a_rule_of_a_project_that_cannot_be_understood_closes_the_door_too(place: Place) -> None:
+    with pytest.raises(SettingsError, match=r"rule 1: decision"):
+        place.load(project='[[permissions.rules]]\ndecision = "yes"\n')
+
+
+# --- what is Punie's own -----------------------------------------------------------------------
+
+
+def test_settings_and_state_of_the_user_are_protected_and_the_home_around_a_project_is_not(place: Place) -> None:
+    protected = place.load().policy.protected
+    for name in ("config.toml", "config.toml.bak", "mcp.json", "state/punie.db", "state/new", "logs/x"):
+        assert is_inside(str(place.home / name), protected)
+    assert not is_inside(str(place.home / "project"), protected)
+
+
+def test_a_state_directory_around_the_project_protects_its_own_files_alone(tmp_path: Path) -> None:
+    protected = own_files({"PUNIE_HOME": str(tmp_path / "h"), "PUNIE_STATE_DIR": str(tmp_path)}, str(tmp_path / "p"))
+    assert is_inside(str(tmp_path / "punie.db-wal"), protected)
+    assert not is_inside(str(tmp_path / "p" / "a.py"), protected)
+
+
+def test_what_is_protected_is_protected_where_links_lead(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "home").symlink_to("real")
+    protected = own_files({"PUNIE_HOME": str(tmp_path / "home")}, str(tmp_path / "p"))
+    assert is_inside(str(tmp_path / "real" / "config.toml"), protected)
+    assert is_inside(str(tmp_path / "home" / "config.toml"), protected)
+
+
+def test_without_a_home_of_its_own_the_users_config_and_state_directories_are_protected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "c"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "s"))
+    environ: dict[str, Any] = {}
+    protected = own_files(environ, str(tmp_path / "p"))
+    assert is_inside(str(tmp_path / "c" / "punie" / "anything"), protected)
+    assert is_inside(str(tmp_path / "s" / "punie" / "anything"), protected)
+    elsewhere = own_files({"PUNIE_CONFIG": str(tmp_path / "p" / "my.toml")}, str(tmp_path / "p"))
+    assert is_inside(str(tmp_path / "p" / "my.toml"), elsewhere)
+    assert not is_inside(str(tmp_path / "p" / "other.toml"), elsewhere)
+
+
+def test_a_path_that_leads_through_links_is_meant_where_they_lead_too(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    text = f"[[permissions.rules]]\ndecision = 'deny'\npath = '{tmp_path}/link/**'\n"
+    assert {rule.path for rule in place.rules(text)} == {f"{tmp_path}/link/**", f"{tmp_path.resolve()}/real/**"}
+    place.write("")
+    rules = flagged(place, "deny", f"x@{tmp_path}/link/*.py")
+    assert {rule.path for rule in rules} == {f"{tmp_path}/link/*.py", f"{tmp_path.resolve()}/real/*.py"}
+    assert [rule.path for rule in flagged(place, "deny", "x@/**", "y@/")] == ["/**", "/**"]

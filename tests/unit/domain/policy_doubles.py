@@ -1,0 +1,53 @@
+"""Policies, rules and commands in the short forms that the tests of the policy need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from punie.domain.modes import Mode, Verdict
+from punie.domain.paths import Location, is_inside, is_secret
+from punie.domain.policy import Decision, Facts, PermissionRequest, Policy, decide
+from punie.domain.rules import Rule
+from punie.domain.shell.report import CommandPart, CommandReport, PathEffect, PathUse, Standing
+from punie.domain.tool import ToolDescriptor, ToolKind
+
+ROOT = "/project"
+RUN = ToolDescriptor("run_command", ToolKind.EXECUTE)
+WRITE = ToolDescriptor("write_file", ToolKind.EDIT)
+READ = ToolDescriptor("read_file", ToolKind.READ)
+
+
+def place(path: str) -> Location:
+    """Where the path lies if it is no link."""
+    return Location(path, is_inside(path, (ROOT,)), is_secret(path))
+
+
+def use(path: str, effect: PathEffect = PathEffect.READ, *, below: bool = False, known: bool = True) -> PathUse:
+    return PathUse(path, effect, below, place(path) if known else None)
+
+
+def part(words: str, standing: Standing = Standing.ORDINARY, *uses: PathUse, **more: Any) -> CommandPart:
+    """A simple command of these words."""
+    return CommandPart(tuple(words.split()), standing, f"{words} is {standing.name.lower()}", paths=uses, **more)
+
+
+def on_line(*parts: CommandPart, mode: Mode = Mode.ASK, rules: tuple[Rule, ...] = (), **facts: Any) -> Decision:
+    """What is decided of a line with these commands."""
+    report = CommandReport("; ".join(" ".join(part.argv) for part in parts), parts)
+    given = Facts(command=report, cwd=ROOT, roots=(ROOT,), **facts)
+    return decide(
+        PermissionRequest(RUN, {"command": report.line}), Policy(mode, rules, ("/home/me/.config/punie",)), given
+    )
+
+
+def on_paths(
+    tool: ToolDescriptor, *paths: str, mode: Mode = Mode.ASK, rules: tuple[Rule, ...] = (), **facts: Any
+) -> Decision:
+    """What is decided of a tool's call that names these paths."""
+    given = Facts(tuple(place(path) for path in paths), cwd=ROOT, roots=(ROOT,), **facts)
+    return decide(PermissionRequest(tool), Policy(mode, rules, ("/project/state",)), given)
+
+
+def rule(decision: str, tool: str = "*", command: str | None = None, *, id: str = "", **more: Any) -> Rule:  # noqa: A002 - as the rule calls it
+    words = None if command is None else tuple((word,) for word in command.split())
+    return Rule(Verdict(decision), tool, words, id=id or f"{decision}-{tool}-{command}", **more)

@@ -1,0 +1,97 @@
+"""The chain of decisions: whatever is done to a row, or to their order, is found."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from punie.domain.audit import BEGINNING, AuditRow, ChainStart, DecisionRecord, canonical, chain_hash, check_chain
+from punie.domain.display import display_safe
+from tests.fakes.grants import a_decision
+
+pytestmark = pytest.mark.requirement("R-08")
+
+START = ChainStart()
+
+
+def chain(count: int) -> list[AuditRow]:
+    rows: list[AuditRow] = []
+    previous = BEGINNING
+    for number in range(1, count + 1):
+        rows.append(AuditRow.after(number, previous, a_decision(number % 3)))
+        previous = rows[-1].hash
+    return rows
+
+
+def test_an_untouched_chain_is_whole() -> None:
+    rows = chain(5)
+    report = check_chain(rows, START, 5)
+    assert (report.rows, report.head, report.fault) == (5, rows[-1].hash, None)
+
+
+def test_a_chain_whose_beginning_was_deleted_for_its_age_is_whole() -> None:
+    rows = chain(5)
+    assert check_chain(rows[2:], ChainStart(3, rows[1].hash), 5).fault is None
+
+
+@given(st.integers(0, 4), st.sampled_from(["previous", "hash", "text"]), st.text(max_size=64))
+def test_a_changed_row_is_found(place: int, name: str, value: str) -> None:
+    rows = chain(5)
+    if getattr(rows[place], name) == value:
+        return
+    rows[place] = evolve(rows[place], **{name: value})
+    assert check_chain(rows, START, 5).fault is not None
+
+
+@given(st.integers(0, 4))
+def test_a_row_that_was_taken_out_is_found_also_at_the_end(place: int) -> None:
+    rows = chain(5)
+    del rows[place]
+    assert check_chain(rows, START, 5).fault is not None
+
+
+@given(st.permutations(range(5)))
+def test_rows_in_another_order_are_found(order: list[int]) -> None:
+    rows = chain(5)
+    assert (check_chain([rows[place] for place in order], START, 5).fault is None) == (order == sorted(order))
+
+
+@given(st.integers(0, 3))
+def test_a_row_with_a_hash_of_its_own_does_not_fit_into_the_chain(place: int) -> None:
+    """Whoever computes the hash of the row that was changed anew has to do so for all that follow."""
+    rows = chain(5)
+    text = canonical(a_decision(9, title="something else"))
+    rows[place] = evolve(rows[place], text=text, hash=chain_hash(rows[place].previous, text))
+    assert check_chain(rows, START, 5).fault == f"row {place + 2} does not follow the row before it"
+
+
+@given(st.builds(a_decision, st.integers(), title=st.text(), reason=st.text(), session_id=st.text(), tool=st.text()))
+def test_what_is_written_down_is_safe_to_show_bounded_and_json(record: DecisionRecord) -> None:
+    values = json.loads(canonical(record))
+    for text in values.values():
+        assert not isinstance(text, str) or (display_safe(text) == text and len(text) <= 400 and "\n" not in text)
+    assert canonical(record).isascii()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "curl -H 'Authorization: Bearer hunter2secret' https://x",
+        "curl -H 'authorization: Basic hunter2secret'",
+        "PASSWORD=hunter2secret make",
+        "deploy --token hunter2secret --password=hunter2secret",
+        'deploy --api-key="hunter2secret and more"',
+        '{"token": "hunter2secret"}',
+    ],
+)
+def test_what_says_that_it_is_a_secret_is_not_written_down(line: str) -> None:
+    assert "hunter2secret" not in a_decision(title=f"Running {line}", reason=line).title
+
+
+def test_a_title_without_secrets_is_written_down_as_it_is() -> None:
+    title = "Running git log --author=token -- src/tokens.py | grep passwords"
+    assert a_decision(title=title).title == title

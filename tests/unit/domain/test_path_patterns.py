@@ -1,0 +1,116 @@
+"""Path patterns: narrow for allow rules, wide for the others."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from punie.domain.path_patterns import covers, may_touch_below, names_secret, touches
+
+pytestmark = pytest.mark.requirement("INTERFACES-5")
+
+ROOTS = ("/project", "/other")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("src/**", "/project/src/a/b.py"),
+        ("src/**", "/other/src/a.py"),
+        ("src/*.py", "/project/src/a.py"),
+        ("**/test_*.py", "/project/test_a.py"),
+        ("**/test_*.py", "/project/a/b/test_a.py"),
+        ("/etc/*", "/etc/hosts"),
+        ("*.py", "/project/a.py"),
+        ("./src/a.py", "/project/src/a.py"),
+        ("src/[ab].py", "/project/src/b.py"),
+        ("a?.py", "/project/ab.py"),
+        ("**", "/project/a/b"),
+    ],
+)
+def test_a_pattern_covers_the_whole_of_a_path(pattern: str, path: str) -> None:
+    assert covers(pattern, path, ROOTS)
+    assert touches(pattern, path, ROOTS)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("src/**", "/project/srcs/a.py"),
+        ("src/**", "/elsewhere/src/a.py"),
+        ("src/**", "/project-evil/src/a.py"),
+        ("src/*", "/project/src/a/b.py"),
+        ("src", "/project/src/a.py"),
+        ("*.py", "/project/src/a.py"),
+        ("src/**", "/project/src/../setup.py"),
+        ("../x", "/x"),
+        ("SRC/**", "/project/src/a"),
+        ("/etc", "/etc/hosts"),
+        ("[", "/project/a"),
+        ("", "/project/a"),
+    ],
+)
+def test_an_allow_rules_pattern_covers_nothing_beside_or_below_it(pattern: str, path: str) -> None:
+    assert not covers(pattern, path, ROOTS)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("src", "/project/src/a/b.py"),
+        ("*.pem", "/project/deep/KEY.PEM"),
+        ("*.pem", "/anywhere/else/x.pem"),
+        ("private", "/project/a/private/b"),
+        ("/etc", "/etc/ssh/x"),
+        ("SRC/**", "/project/src/a"),
+    ],
+)
+def test_a_deny_rules_pattern_is_about_any_depth_any_capitals_and_all_that_is_below(pattern: str, path: str) -> None:
+    assert touches(pattern, path, ROOTS)
+
+
+@pytest.mark.parametrize(("pattern", "path"), [("src/x", "/project/a/src/x"), ("src", "/project/srcs"), ("", "/a")])
+def test_a_deny_rules_pattern_is_not_about_everything(pattern: str, path: str) -> None:
+    assert not touches(pattern, path, ROOTS)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "folder", "may"),
+    [
+        ("private/**", "/project", True),
+        ("private/**", "/", True),
+        ("private/a", "/project/private", True),
+        ("private/**", "/project/src", False),
+        ("private/**", "/elsewhere", False),
+        ("a/*/c", "/project/a/b", True),
+        ("*.pem", "/project/src", True),
+        ("/etc/ssh/*", "/etc", True),
+        ("/etc/ssh/*", "/project", False),
+    ],
+)
+def test_something_below_a_folder_may_match(pattern: str, folder: str, may: bool) -> None:
+    assert may_touch_below(pattern, folder, ROOTS) is may
+
+
+@pytest.mark.parametrize("pattern", [".env", "*.env", "a/.ssh/*", "id_rsa*", "/home/me/.aws/**"])
+def test_a_pattern_that_names_a_secret(pattern: str) -> None:
+    assert names_secret(pattern)
+
+
+@pytest.mark.parametrize("pattern", ["**", "*", "src/**", ".*", "?", "", "/", "a/*"])
+def test_a_pattern_that_merely_sweeps_it_in(pattern: str) -> None:
+    assert not names_secret(pattern)
+
+
+@given(st.text(), st.text(), st.lists(st.text(), max_size=2).map(tuple))
+def test_patterns_are_total_and_what_is_covered_is_touched(pattern: str, path: str, roots: tuple[str, ...]) -> None:
+    may_touch_below(pattern, path, roots)
+    names_secret(pattern)
+    if covers(pattern, path, roots):
+        assert touches(pattern, path, roots)
+
+
+def test_a_pattern_takes_no_time_to_fail() -> None:
+    assert not covers("/" + "**/a/" * 200 + "b", "/" + "a/" * 2_000, ROOTS)
+    assert not covers("/" + "*a" * 40 + "b", "/" + "a" * 2_000, ROOTS)

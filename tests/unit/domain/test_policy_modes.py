@@ -1,0 +1,240 @@
+"""What each mode does where no rule speaks: the table of INTERFACES.md section 5, and what stands above it."""
+
+from __future__ import annotations
+
+import pytest
+from attrs import evolve
+
+from punie.domain.metadata import ToolMetadata
+from punie.domain.modes import Column, Mode, Verdict, default_verdict
+from punie.domain.policy import Facts, PermissionRequest, Policy, decide
+from punie.domain.shell.report import Effect, PathEffect, PathUse, Standing
+from punie.domain.tool import ToolDescriptor, ToolKind, ToolSource
+from tests.unit.domain.policy_doubles import READ, RUN, WRITE, on_line, on_paths, part, place, rule, use
+
+pytestmark = pytest.mark.requirement("INTERFACES-5")
+
+TABLE = {
+    "read-only": "allow deny allow deny deny deny",
+    "ask": "allow ask allow ask ask ask",
+    "accept-edits": "allow allow allow ask ask ask",
+    "auto": "allow allow allow allow ask allow",
+}
+COLUMNS = (
+    Column.READ, Column.EDIT, Column.SAFE_COMMAND, Column.OTHER_COMMAND, Column.DOUBTFUL_COMMAND, Column.OTHER_TOOL,
+)  # fmt: skip
+INSIDE = "/project/src/a.py"
+
+
+def test_the_table_is_that_of_the_interfaces() -> None:
+    told = {mode.value: " ".join(default_verdict(mode, column).value for column in COLUMNS) for mode in Mode}
+    assert told == TABLE
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_built_in_tool_stands_in_its_column(mode: Mode) -> None:
+    commit = ToolDescriptor("git_add_commit", ToolKind.EXECUTE)
+    verdicts = [
+        on_paths(READ, INSIDE, mode=mode),
+        on_paths(WRITE, INSIDE, mode=mode),
+        on_line(part("ls", Standing.SAFE), mode=mode),
+        on_paths(commit, INSIDE, mode=mode),
+        on_line(part("rm -rf src", Standing.DANGEROUS), mode=mode),
+    ]
+    assert " ".join(decision.verdict for decision in verdicts) == TABLE[mode].rpartition(" ")[0]
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("source", [ToolSource.IDE, ToolSource.MCP, ToolSource.PLUG_IN])
+def test_a_strangers_tool_with_effects_stands_in_the_last_column(mode: Mode, source: ToolSource) -> None:
+    tool = ToolDescriptor("deploy", ToolKind.OTHER, source=source)
+    assert on_paths(tool, mode=mode).verdict == TABLE[mode].split()[-1]
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_an_edit_that_the_ide_serves_is_an_edit_only_if_name_and_kind_say_so(mode: Mode) -> None:
+    served = evolve(WRITE, source=ToolSource.IDE)
+    assert on_paths(served, INSIDE, mode=mode).verdict == TABLE[mode].split()[1]
+    assert on_paths(evolve(served, kind="other"), INSIDE, mode=mode).verdict == TABLE[mode].split()[-1]
+    assert on_paths(evolve(served, source=ToolSource.MCP), INSIDE, mode=mode).verdict == TABLE[mode].split()[-1]
+
+
+@pytest.mark.parametrize("standing", [Standing.UNKNOWN, Standing.DANGEROUS])
+@pytest.mark.parametrize("mode", [Mode.ASK, Mode.ACCEPT_EDITS, Mode.AUTO])
+def test_what_is_dangerous_or_not_understood_asks_in_every_mode(standing: Standing, mode: Mode) -> None:
+    assert on_line(part("thing", standing), mode=mode).verdict is Verdict.ASK
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_line_stands_as_its_strictest_command_which_the_reason_names(mode: Mode) -> None:
+    decision = on_line(part("ls", Standing.SAFE), part("dd of=x", Standing.FORBIDDEN), mode=mode)
+    assert decision.verdict is Verdict.DENY
+    assert decision.rule == "built-in:forbidden"
+    assert decision.reason == "dd of=x is forbidden"
+    assert [(row.argv, row.verdict) for row in decision.parts] == [
+        (("ls",), Verdict.ALLOW),
+        (("dd", "of=x"), Verdict.DENY),
+    ]
+
+
+@pytest.mark.parametrize("mode", [Mode.ASK, Mode.ACCEPT_EDITS, Mode.AUTO])
+def test_a_command_that_nobody_read_asks(mode: Mode) -> None:
+    for source in (ToolSource.BUILT_IN, ToolSource.IDE):
+        request = PermissionRequest(evolve(RUN, source=source), {"command": "x"})
+        decision = decide(request, Policy(mode), Facts(cwd="/project"))
+        assert (decision.verdict, len(decision.parts)) == (Verdict.ASK, 1)
+    assert on_line(mode=mode).verdict is Verdict.ASK
+
+
+@pytest.mark.parametrize(
+    ("path", "effect", "verdict"),
+    [
+        ("/project/a", PathEffect.WRITE, "allow"),
+        ("/project/a", PathEffect.DELETE, "allow"),
+        ("/etc/hosts", PathEffect.READ, "ask"),
+        ("/etc/hosts", PathEffect.LOOK, "allow"),
+        ("/etc/os-release", PathEffect.READ, "allow"),
+        ("/usr/include/stdio.h", PathEffect.READ, "allow"),
+        ("/usr/include/stdio.h", PathEffect.WRITE, "ask"),
+        ("/proc/cpuinfo", PathEffect.READ, "allow"),
+        ("/proc/1/environ", PathEffect.READ, "ask"),
+        ("/dev/null", PathEffect.WRITE, "allow"),
+        ("/dev/sda", PathEffect.WRITE, "ask"),
+        ("/tmp/x", PathEffect.WRITE, "ask"),
+        ("/project/.env", PathEffect.READ, "ask"),
+        ("/project/.env", PathEffect.LOOK, "allow"),
+        ("/home/me/.ssh/id_rsa", PathEffect.LOOK, "ask"),
+        ("/project/.git/hooks/pre-commit", PathEffect.WRITE, "ask"),
+        ("/project/.git/HEAD", PathEffect.READ, "allow"),
+        ("/project/.vscode/tasks.json", PathEffect.WRITE, "ask"),
+        ("/project/.punie/config.toml", PathEffect.WRITE, "deny"),
+        ("/project/.punie/config.toml", PathEffect.READ, "allow"),
+        ("/project/deep/.mcp.json", PathEffect.DELETE, "deny"),
+        ("/project/.PUNIE/config.toml", PathEffect.WRITE, "deny"),
+        ("/home/me/.config/punie/config.toml", PathEffect.WRITE, "deny"),
+        ("/home/me/.config", PathEffect.DELETE, "deny"),
+        ("/home/me/.config", PathEffect.WRITE, "ask"),
+    ],
+)
+def test_where_a_path_leads_counts_in_the_mode_auto(path: str, effect: PathEffect, verdict: str) -> None:
+    assert on_line(part("thing", Standing.ORDINARY, use(path, effect)), mode=Mode.AUTO).verdict == verdict
+
+
+@pytest.mark.parametrize(("path", "verdict"), [("/home", "ask"), ("/usr/lib", "allow"), ("/project", "allow")])
+def test_the_names_of_everything_below_a_folder_outside_are_asked_about(path: str, verdict: str) -> None:
+    names = part("find", Standing.SAFE, use(path, PathEffect.LOOK, below=True))
+    assert on_line(names).verdict == verdict
+
+
+def test_a_path_that_leads_through_a_link_counts_where_it_leads_and_where_it_stands() -> None:
+    for asked, led in (("/project/link", "/project/.punie/x"), ("/project/.punie/link", "/project/x")):
+        changed = PathUse(asked, PathEffect.WRITE, where=place(led))
+        assert on_line(part("thing", Standing.ORDINARY, changed), mode=Mode.AUTO).verdict is Verdict.DENY
+
+
+@pytest.mark.parametrize("effect", PathEffect)
+def test_a_path_that_nobody_can_follow_asks(effect: PathEffect) -> None:
+    lost = part("thing", Standing.SAFE, use("/project/x", effect, known=False))
+    assert on_line(lost, mode=Mode.AUTO).verdict is Verdict.ASK
+
+
+def test_a_safe_command_that_changes_a_file_is_not_safe() -> None:
+    assert on_line(part("sort a", Standing.SAFE, use("/project/b", PathEffect.WRITE))).verdict is Verdict.ASK
+    assert on_line(part("sort a", Standing.SAFE, use("/dev/null", PathEffect.WRITE))).verdict is Verdict.ALLOW
+
+
+def test_a_command_that_shows_secrets_asks_whatever_its_paths() -> None:
+    shows = part("env", Standing.SAFE, effects=frozenset({Effect.SECRETS}))
+    assert on_line(shows, mode=Mode.AUTO).verdict is Verdict.ASK
+
+
+@pytest.mark.parametrize("path", ["/project/.git/config", "/project/.idea/workspace.xml", "/project/.envrc"])
+def test_what_git_an_editor_or_a_shell_runs_is_asked_about_in_every_mode_that_edits(path: str) -> None:
+    verdicts = [on_paths(WRITE, path, mode=mode).verdict for mode in Mode]
+    assert verdicts == [Verdict.DENY, Verdict.ASK, Verdict.ASK, Verdict.ASK]
+    assert on_paths(READ, path).verdict is Verdict.ALLOW
+
+
+@pytest.mark.parametrize("path", ["/project/.punie/config.toml", "/project/.mcp.json", "/project/state/punie.db"])
+@pytest.mark.parametrize("mode", Mode)
+def test_no_tool_writes_what_is_punies_own(path: str, mode: Mode) -> None:
+    for tool in (WRITE, evolve(WRITE, source=ToolSource.IDE), ToolDescriptor("edit_file", "edit")):
+        decision = on_paths(tool, path, mode=mode)
+        assert (decision.verdict, decision.rule) == (Verdict.DENY, "built-in:own-files")
+    assert on_paths(READ, path, mode=mode).verdict is Verdict.ALLOW
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_secret_is_asked_about_in_every_mode_also_to_read(mode: Mode) -> None:
+    assert on_paths(READ, "/project/.env", mode=mode).verdict is Verdict.ASK
+
+
+@pytest.mark.parametrize("mode", [Mode.ASK, Mode.ACCEPT_EDITS, Mode.AUTO])
+def test_a_tool_that_wants_each_call_confirmed_is_asked_about_in_every_mode(mode: Mode) -> None:
+    wants = ToolMetadata(requires_confirmation=True)
+    assert on_paths(evolve(READ, details=wants), mode=mode).verdict is Verdict.ASK
+
+
+@pytest.mark.parametrize("mode", [Mode.ASK, Mode.ACCEPT_EDITS, Mode.AUTO])
+def test_a_changed_definition_is_asked_about_in_every_mode(mode: Mode) -> None:
+    tool = ToolDescriptor("look", "read", source=ToolSource.IDE)
+    assert on_paths(tool, mode=mode).verdict is Verdict.ALLOW
+    decision = on_paths(tool, mode=mode, quarantined=True)
+    assert (decision.verdict, decision.rule) == (Verdict.ASK, "built-in:quarantine")
+
+
+def test_read_only_says_that_it_is_the_mode_which_denies() -> None:
+    assert "read-only" in on_paths(WRITE, INSIDE, mode=Mode.READ_ONLY).reason
+    assert "read-only" in on_line(part("make"), mode=Mode.READ_ONLY).reason
+    assert "auto" in on_paths(WRITE, INSIDE, mode=Mode.AUTO).reason
+
+
+def test_only_a_question_has_a_key_and_it_binds_tool_arguments_and_directory() -> None:
+    def key(tool: ToolDescriptor = WRITE, text: str = "a", cwd: str = "/project") -> str | None:
+        facts = Facts((place(INSIDE),), cwd=cwd)
+        return decide(PermissionRequest(tool, {"content": text}), Policy(), facts).key
+
+    keys = [key(), key(evolve(WRITE, description="else")), key(text="b"), key(cwd="/else")]
+    assert len({*keys, None}) == 5
+    assert key() == keys[0]
+    assert on_paths(READ, INSIDE).key is None
+
+
+@pytest.mark.parametrize("path", ["/project", "/", "/project/"])
+@pytest.mark.parametrize("effect", [PathEffect.WRITE, PathEffect.DELETE])
+def test_a_change_of_everything_in_a_directory_of_the_session_asks(path: str, effect: PathEffect) -> None:
+    everything = part("thing", Standing.ORDINARY, use(path, effect, below=True))
+    expected = Verdict.DENY if (path, effect) == ("/", PathEffect.DELETE) else Verdict.ASK
+    assert on_line(everything, mode=Mode.AUTO).verdict is expected
+    below = part("thing", Standing.ORDINARY, use("/project/src", effect, below=True))
+    assert on_line(below, mode=Mode.AUTO).verdict is Verdict.ALLOW
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "punie permissions trust --yes", "/x/.venv/bin/punie permissions trust", "python -m punie permissions trust",
+        "punie permissions revoke x", "uv run punie servers approve x", "punie setup model",
+        "unknown punie servers approve", "punie usage --disable x", "punie.exe setup zed", "punie sessions delete x",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("mode", Mode)
+def test_no_tool_has_punie_change_its_own_settings_or_state(words: str, mode: Mode) -> None:
+    decision = on_line(part(words), mode=mode, rules=(rule("allow"),))
+    assert (decision.verdict, decision.rule) == (Verdict.DENY, "built-in:own-commands")
+    assert on_line(part("x", forms=(tuple(words.split()),)), mode=mode).verdict is Verdict.DENY
+
+
+@pytest.mark.parametrize(
+    "words", ["punie ask --mode auto x", "uvx punie acp", "python -m punie demo", "punie tools call x"]
+)
+def test_an_agent_within_the_agent_is_asked_about_in_every_mode(words: str) -> None:
+    assert on_line(part(words), mode=Mode.AUTO).verdict is Verdict.ASK
+    assert on_line(part("punie $X", literal=False), mode=Mode.AUTO).verdict is Verdict.ASK
+
+
+@pytest.mark.parametrize(
+    "words", ["punie usage --json", "punie permissions list", "grep -rn punie setup", "ls punie ask"]
+)
+def test_a_command_that_merely_looks_at_punie_is_one_like_any_other(words: str) -> None:
+    assert on_line(part(words), mode=Mode.AUTO).verdict is Verdict.ALLOW
