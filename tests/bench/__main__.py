@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tests.bench.client import Broken
 from tests.bench.corridor import new_session, script_engine
+from tests.bench.decisions import decisions
 from tests.bench.desk import tool_desk
 from tests.bench.figures import WIDTH, Row, table
 from tests.bench.load import concurrent_prompts, large_pieces, session_memory
@@ -26,6 +27,7 @@ MEASUREMENTS: Mapping[str, Callable[[World], list[Row]]] = {
     "new": new_session,
     "script": script_engine,
     "desk": tool_desk,
+    "permission": decisions,
     "model": pydantic_ai,
     "memory": session_memory,
     "concurrent": concurrent_prompts,

@@ -60,6 +60,18 @@ def test_the_broker_example_lets_files_be_written_in_the_evening_only(tmp_path: 
     assert lines[3].startswith("evening: run_command: denied: ")
 
 
+def test_the_example_with_recorded_answers_shows_yes_no_and_silence(tmp_path: Path) -> None:
+    lines = run(EXAMPLES / "recorded_answers.py", tmp_path).stdout.splitlines()
+    assert lines[0] == "write_file: succeeded: Successfully wrote to diary.txt"
+    assert [line.startswith(("write_file: denied: ", "run_command: denied: ")) for line in lines[1:3]] == [True, True]
+    assert lines[3:] == [
+        "A quiet day.",
+        "Writing diary.txt: mode:ask",
+        "Writing diary.txt: mode:ask",
+        "Running rm diary.txt: mode:ask",
+    ]
+
+
 def test_the_engine_example_finds_rhymes_with_a_tool_of_the_session(tmp_path: Path) -> None:
     done = run(EXAMPLES / "rhyming_engine.py", tmp_path)
     assert done.stdout.splitlines() == ["hat: cat", "house: mouse", "orange: no rhyme"]
@@ -67,7 +79,9 @@ def test_the_engine_example_finds_rhymes_with_a_tool_of_the_session(tmp_path: Pa
 
 
 @pytest.mark.requirement("INTERFACES-6")
-@pytest.mark.parametrize("name", ["echo_tools", "counting_tool", "evening_broker", "rhyming_engine"])
+@pytest.mark.parametrize(
+    "name", ["echo_tools", "counting_tool", "evening_broker", "recorded_answers", "rhyming_engine"]
+)
 def test_what_extends_punie_is_shown_in_less_than_60_lines(name: str) -> None:
     assert len((EXAMPLES / f"{name}.py").read_text("utf-8").splitlines()) < 60
 

@@ -45,11 +45,15 @@ def commands(ide: RawClient) -> list[str]:
 
 
 async def test_a_question_says_the_rule_the_place_and_what_always_would_store(spawn: Spawn, project: Path):
-    script = [call("run_command", command="make test", cwd="src"), call("write_file", path="a.txt", content="x")]
+    script = [
+        call("run_command", command="make test", cwd="src"),
+        call("write_file", path="a.txt", content="x"),
+        call("run_command", command="make"),
+    ]
     async with spawn(script) as ide:
         ide.person.always("reject_once")
         await ide.prompt(await ide.open(project))
-        command, write = ide.person.questions
+        command, write, plain = ide.person.questions
         assert said(command)["rule"] == "mode:ask"
         assert said(command)["paths"] == [str(project / "src")]
         stored = said(command)["wouldStore"]
@@ -63,6 +67,9 @@ async def test_a_question_says_the_rule_the_place_and_what_always_would_store(sp
         assert any(line.endswith("(asked by mode:ask)") for line in lines)
         assert (said(write)["rule"], said(write)["paths"]) == ("mode:ask", [str(project / "a.txt")])
         assert "write_file on any path" in shown(write)
+        assert (said(command)["directory"], said(write)["directory"]) == (str(project / "src"), "")
+        assert said(plain)["directory"] == str(project)
+        assert f"in {project}" in shown(plain).splitlines()
 
 
 async def test_a_link_is_shown_as_where_it_leads(spawn: Spawn, project: Path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,23 @@ async def test_what_is_revoked_is_gone_in_a_session_that_is_running(spawn: Spawn
         assert (await ide.prompt(session)).card.status == "failed"
         assert len(ide.person.questions) == 2
     assert runs(project) == 2
+
+
+@pytest.mark.usefixtures("script")
+async def test_what_has_expired_asks_again_and_can_be_given_anew(spawn: Spawn, project: Path, tmp_path: Path):
+    async with spawn([RUN]) as ide:
+        assert await one_turn(ide, project, ALWAYS) == ["completed"]
+    database = sqlite3.connect(tmp_path / "home/punie/state/punie.db")
+    with database:
+        assert database.execute("UPDATE grants SET expires_at = 1").rowcount == 1
+    database.close()
+    assert cli(tmp_path, "list") == []
+    async with spawn([RUN], [RUN]) as ide:
+        assert await one_turn(ide, project, ALWAYS) == ["completed"]
+        assert len(ide.person.questions) == 1
+    assert len(cli(tmp_path, "list")) == 1
+    async with spawn([RUN]) as ide:
+        assert await one_turn(ide, project) == ["completed"]
 
 
 @pytest.mark.usefixtures("script")

@@ -108,21 +108,7 @@ class LeaveToAct:
         self, request: CallRequest, facts: Facts, decision: Decision, asking: Asking, prepared: PreparedCall
     ) -> Leave:
         """Put the question, and take the answer for what it is worth in the mode that holds by then."""
-        question = PermissionQuestion(
-            session_id=self.session_id,
-            call_id=request.context.call_id,
-            tool=request.call.name,
-            title=display_exact(request.tool.title(request.arguments)),
-            kind=request.tool.descriptor.kind,
-            reason=display_exact(asking.reason),
-            options=asking.options,
-            locations=tuple(where.path for where in request.context.locations),
-            diffs=prepared.diffs,
-            raw_input=request.arguments,
-            would_store=would_store(asking.scope),
-            rule=display_exact(decision.rule),
-            about=prepared.about,
-        )
+        question = self._question(request, decision, asking, prepared)
         outcome = await self._answer(request, decision, question)
         answered_by = AnsweredBy.PERSON if isinstance(outcome, Selected) else AnsweredBy.NOBODY
         settled = asking.settle(outcome)
@@ -136,15 +122,37 @@ class LeaveToAct:
                 return Leave(Denied(reason), AnsweredBy.POLICY, decision)
         return Leave(settled, answered_by, decision)
 
+    def _question(
+        self, request: CallRequest, decision: Decision, asking: Asking, prepared: PreparedCall
+    ) -> PermissionQuestion:
+        command = request.tool.command(request.arguments, request.context)
+        return PermissionQuestion(
+            session_id=self.session_id,
+            call_id=request.context.call_id,
+            tool=request.call.name,
+            title=display_exact(request.tool.title(request.arguments)),
+            kind=request.tool.descriptor.kind,
+            reason=display_exact(asking.reason),
+            options=asking.options,
+            locations=tuple(where.path for where in request.context.locations),
+            diffs=prepared.diffs,
+            raw_input=request.arguments,
+            would_store=would_store(asking.scope),
+            rule=display_exact(decision.rule),
+            about=prepared.about,
+            directory="" if command is None else command.cwd,
+        )
+
     async def _answer(
         self, request: CallRequest, decision: Decision, question: PermissionQuestion
     ) -> PermissionOutcome:
         """What is answered; a call that is given up before that was not allowed, and the trail says so."""
-        outcome: PermissionOutcome | None = None
+        answered = False
         try:
             outcome = await self.questions.ask(_same(decision, question), question)
+            answered = True
         finally:
-            if outcome is None:
+            if not answered:
                 self._record(request, Leave(Denied("it was given up unanswered"), AnsweredBy.NOBODY, decision))
         return outcome
 

@@ -91,7 +91,8 @@ class PermissionQuestion:
     """Everything a person needs in order to say yes or no; some clients show nothing else.
 
     `would_store` says what the option to always allow would store, empty where there is none; `rule` is the decision's
-    rule, and `about` what the caller has to say of the call beyond its arguments, such as a plan.
+    rule, `about` what the caller has to say of the call beyond its arguments, such as a plan, and `directory` where a
+    program would run.
     """
 
     session_id: str
@@ -107,6 +108,7 @@ class PermissionQuestion:
     would_store: str = ""
     rule: str = ""
     about: str = ""
+    directory: str = ""
 
 
 @frozen

@@ -26,10 +26,12 @@ def question_lines(question: PermissionQuestion) -> Iterator[str]:
         yield f"| {line}"
     asks = f" (asked by {question.rule})" if question.rule else ""
     yield from _lines(f"{question.reason}{asks}")
-    shown = {diff.path for diff in question.diffs}
+    if question.directory:
+        yield f"in {_one(question.directory)}"
+    shown = {question.directory, *(diff.path for diff in question.diffs)}
     for path in question.locations:
         if path not in shown:
-            yield f"in {_one(path)}"
+            yield f"at {_one(path)}"
     if not question.diffs and not question.about:
         yield from _argument_lines(question.raw_input or {})
     yield from _lines(question.would_store)

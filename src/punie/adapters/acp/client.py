@@ -206,6 +206,7 @@ def _said_of(question: PermissionQuestion) -> dict[str, object]:
         "reason": question.reason,
         "rule": question.rule,
         "wouldStore": question.would_store,
+        "directory": question.directory,
         "paths": list(question.locations),
     }
 

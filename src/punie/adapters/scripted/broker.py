@@ -47,7 +47,9 @@ class RecordedBroker(PermissionBroker):
         self.questions.append(question)
         answer = self._left.popleft() if self._left else None
         await anyio.lowlevel.checkpoint()
-        if isinstance(answer, anyio.Event):
+        if isinstance(answer, str):
+            return Selected(answer)
+        if answer is not None:
             answer.set()
             await anyio.sleep_forever()
-        return Dismissed("no answer was recorded for it") if answer is None else Selected(answer)
+        return Dismissed("no answer was recorded for it")

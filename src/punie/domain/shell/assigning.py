@@ -24,13 +24,18 @@ _TELLING = prefixes("_proxy npm_ pip_ uv_ git_ ld_ dyld_ python node_ bash_ _")
 def standing_of(assignment: Assignment, *, alone: bool) -> tuple[Standing, str]:
     """How an assignment stands; `alone`: no command follows it, so it only fills a variable of this line."""
     name = assignment.name
-    if name in HARMLESS and assignment.value is not None:
+    if assignment.value is not None and is_harmless(name, assignment.value.text):
         return Standing.SAFE, ""
     if alone and is_own(name):
         return Standing.SAFE, "fills a variable of this line"
     if name in _PAGERS and assignment.value is not None and assignment.value.text in {"", "cat"}:
         return Standing.SAFE, "turns a pager off"
     return Standing.DANGEROUS, f"sets {name}, which may change what programs do"
+
+
+def is_harmless(name: str, value: str | None) -> bool:
+    """Whether setting this variable to that value changes at most how a program prints; None: nobody knows it."""
+    return name in HARMLESS and value is not None and not value.startswith(("/", ":", "~")) and ".." not in value
 
 
 def is_own(name: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from punie.domain.shell.arguments import Arg, Kind, Options, Reading, flag_set
+from punie.domain.shell.arguments import Arg, Kind, Options, Reading, flag_set, prefixes
 from punie.domain.shell.call import FINE, Call, Judge, Outcome, unknown
 from punie.domain.shell.places import here, is_below, uses
 from punie.domain.shell.report import Effect, PathEffect, PathUse, Standing
@@ -186,4 +186,10 @@ def _held(named: Mapping[str, Any]) -> frozenset[str]:
 
 def seeks(args: tuple[Arg, ...]) -> bool:
     """Whether one of these words names a secret, or is a pattern for one."""
+    if any(arg.text.startswith(_RENAMING) for arg in args):
+        return True
     return any(seeks_private(arg.text) if has_glob(arg.text) else is_private(arg.text) for arg in args)
+
+
+_RENAMING = prefixes("-printf -ls -fprintf --format --label --line-prefix --path-separator")
+"""Options that make a lister print other words than the names of files."""

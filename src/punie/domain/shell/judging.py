@@ -7,7 +7,7 @@ from attrs import evolve
 from punie.domain.shell.arguments import Arg, Kind, names, prefixes
 from punie.domain.shell.call import FINE, Call, Outcome, dangerous, forbidden, ordinary, unknown
 from punie.domain.shell.form import FED, stricter
-from punie.domain.shell.places import BASE_FOLDERS, in_code_folder, is_below, is_device, is_null, joined
+from punie.domain.shell.places import BASE_FOLDERS, in_code_folder, is_below, is_device, is_disk, is_null, joined
 from punie.domain.shell.programs.registry import judge_of
 from punie.domain.shell.report import Effect, PathEffect, PathUse, Standing
 from punie.domain.shell.secrecy import holds_private, in_private_folder, is_private, is_shown_freely
@@ -119,12 +119,19 @@ def _of_written(use: PathUse, home: str) -> Outcome:
         return FINE
     if path.startswith(("/dev/tcp/", "/dev/udp/")):
         return dangerous("reaches the network", (), Effect.NETWORK)
-    if is_device(path):
+    if is_disk(path):
         return forbidden(f"writes to a device: {path}", (), Effect.SYSTEM)
+    if is_device(path):
+        return dangerous(f"writes to a device: {path}", (), Effect.SYSTEM)
     if in_code_folder(path):
         return dangerous(f"changes what git does here: {path}", (), Effect.GIT_HISTORY)
     if is_private(path):
         return dangerous(f"changes what usually holds secrets: {path}", (), Effect.SECRETS)
+    return _of_folder(path, home)
+
+
+def _of_folder(path: str, home: str) -> Outcome:
+    """How a command stands for writing there, as far as the folder tells."""
     if path in BASE_FOLDERS or any(path == folder or path.startswith(f"{folder}/") for folder in _SYSTEM):
         return dangerous(f"changes this machine's own files: {path}", (), Effect.SYSTEM)
     base = home.rstrip("/")

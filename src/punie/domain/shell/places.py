@@ -59,12 +59,22 @@ def is_below(path: str, folders: tuple[str, ...]) -> bool:
     return any(f"{path}/".startswith(f"{folder.rstrip('/')}/") for folder in folders)
 
 
-def is_device(path: str) -> bool:
+_DISKS = re.compile(
+    r"/dev/(sd|hd|vd|xvd|nvme|mmcblk|r?disk|mapper/|dm-|md|loop|sr|zd|zvol|nbd|bcache|mem|kmem|port)|/proc/sysrq-trigger"
+)
+
+
+def is_disk(path: str) -> bool:
     """Whether writing there goes past the file system to a disk, or to the machine's memory."""
+    return _DISKS.match(joined("/", path) if path.startswith("/") else path) is not None
+
+
+def is_device(path: str) -> bool:
+    """Whether the path is a device that does more than take or give a stream."""
     plain = joined("/", path) if path.startswith("/") else path
-    if not plain.startswith("/dev/") or plain in HARMLESS_DEVICES or plain.startswith(_STREAMS):
-        return plain.startswith(("/proc/sysrq-trigger", "/sys/firmware"))
-    return True
+    if plain in HARMLESS_DEVICES or plain.startswith(_STREAMS):
+        return False
+    return is_disk(plain) or re.match(r"/dev/(?!shm/)", plain) is not None
 
 
 def is_null(path: str) -> bool:

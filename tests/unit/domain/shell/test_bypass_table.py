@@ -235,3 +235,70 @@ def test_folders_for_programs_are_no_disguise() -> None:
     assert standing("/bin/rm -rf /") is Standing.FORBIDDEN
     assert standing("//usr//bin/../bin/rm -rf /") is Standing.FORBIDDEN
     assert standing("/usr/bin/ls") is Standing.SAFE
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "read PATH <<< /x; ls",
+        "for PATH in /x; do ls; done",
+        "getopts a PATH -a",
+        "test -v 'a[$(id)]'",
+        "unset 'a[$(id)]'",
+        "wait -p 'a[$(id)]'",
+        "[[ 'a[$(id)]' -eq 1 ]]",
+        "jobs -x id",
+        "exit 'a[$(id)]'",
+        "printf %d 'a[$(id)]'",
+    ],
+)
+def test_builtins_that_compute_or_fill_what_programs_look_at_are_not_safe(line: str) -> None:
+    assert standing(line) > Standing.ORDINARY
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "find . -name '*.py' -printf '.env' | xargs cat",
+        "git ls-files --format=.env '*.py' | xargs cat",
+        "git diff --name-only --line-prefix=../ | xargs grep x",
+        "echo x | grep -l --label=.env x - | xargs cat",
+        "git log -L1,5:.env",
+        "git show $(printf 'HEAD:.%s' env)",
+        "echo HEAD:.env | git cat-file --batch",
+        "git grep . -- '.e*'",
+        "git grep . -- ':(glob).e*'",
+    ],
+)
+def test_a_lister_that_prints_other_words_than_names_is_trusted_with_nothing(line: str) -> None:
+    assert standing(line) > Standing.ORDINARY
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "terraform fmt",
+        "uv version 2.0",
+        "poetry version 2.0",
+        "pytest --help",
+        "prettier --check .",
+        "bundle list",
+        "pnpm list",
+    ],
+)
+def test_programs_that_write_or_load_the_projects_code_are_not_safe(line: str) -> None:
+    assert standing(line) > Standing.SAFE
+
+
+@pytest.mark.parametrize(
+    "line", ["LANG=/x ls", "TZ=:/etc/shadow date", "LANGUAGE=../../x ls", "LANG=$X ls", "env LANG=/x ls"]
+)
+def test_a_harmless_variable_takes_harmless_values_only(line: str) -> None:
+    assert standing(line) is Standing.DANGEROUS
+
+
+def test_a_second_repository_is_not_looked_into_unasked() -> None:
+    assert standing("git -C src status") is Standing.SAFE
+    assert standing("git -C /x status") is Standing.UNKNOWN
+    assert standing("cd /x && git status") is Standing.UNKNOWN
+    assert standing("cd /x && make") is Standing.UNKNOWN

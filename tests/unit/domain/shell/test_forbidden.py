@@ -111,3 +111,9 @@ def test_other_deletions_ask(target: str) -> None:
 def test_what_is_only_dangerous_is_not_forbidden(line: str) -> None:
     assert standing(line) is not Standing.FORBIDDEN
     assert standing(line) >= Standing.DANGEROUS
+
+
+def test_devices_that_are_no_disks_are_only_dangerous() -> None:
+    assert standing("echo x > /dev/ttyUSB0") is Standing.DANGEROUS
+    assert standing("echo x > /dev/shm/a") is Standing.ORDINARY
+    assert standing("ls > /dev/null") is Standing.SAFE

@@ -206,9 +206,6 @@ TABLE: Mapping[str, Judge] = {
         "--profile --line-length -l --settings-path",
         "",
     ),
-    "prettier": checker(
-        "--check -c --list-different -l", "-u --ignore-unknown --no-color", "--parser --log-level --ignore-path", ""
-    ),
     "gofmt": checker("-l -d", "-s -e", "", ""),
     "shellcheck": form(
         "aCxn -a -x --check-sourced --external-sources",

@@ -9,7 +9,7 @@ from attrs import evolve
 from punie.domain.shell.arguments import Arg, Options, Reading, names, options, prefixes
 from punie.domain.shell.call import Call, Judge, Outcome, always, dangerous, forbidden, ordinary, safe, unknown
 from punie.domain.shell.form import stricter
-from punie.domain.shell.places import is_device, is_vital, joined, named_places, uses
+from punie.domain.shell.places import is_disk, is_vital, joined, named_places, uses
 from punie.domain.shell.report import Effect, PathEffect, PathUse
 
 _RM = options(
@@ -34,7 +34,7 @@ def rm(call: Call) -> Outcome:
         return forbidden("deletes a folder that must stay", files)
     if recursive or reading.names & {"-f", "--force", "-d", "--dir"}:
         return dangerous("deletes without asking, or whole folders", files)
-    if any(is_device(use.path) for use in files):
+    if any(is_disk(use.path) for use in files):
         return dangerous("deletes a device", files, Effect.SYSTEM)
     if reading.operands and all(arg.certain for arg in reading.operands):
         return dangerous("deletes files", files)
@@ -109,7 +109,7 @@ def _ends(reading: Reading) -> tuple[tuple[Arg, ...], tuple[Arg, ...]]:
 def _landing(
     call: Call, reading: Reading, targets: tuple[Arg, ...], paths: tuple[PathUse, ...], reason: str
 ) -> Outcome:
-    if any(is_device(use.path) for use in paths if use.effect is PathEffect.WRITE):
+    if any(is_disk(use.path) for use in paths if use.effect is PathEffect.WRITE):
         return forbidden("writes to a device", paths, Effect.SYSTEM)
     if not targets:
         return unknown("nobody knows where this goes", paths)
@@ -194,7 +194,7 @@ def dd(call: Call) -> Outcome:
             paths.extend(uses(call, target, PathEffect.WRITE))
         elif key == "if":
             paths.extend(uses(call, target, PathEffect.READ))
-    if any(use.effect is PathEffect.WRITE and is_device(use.path) for use in paths):
+    if any(use.effect is PathEffect.WRITE and is_disk(use.path) for use in paths):
         return forbidden("writes to a device", tuple(paths), Effect.SYSTEM)
     return dangerous("copies blocks", tuple(paths))
 
@@ -205,9 +205,7 @@ def destroying(reason: str) -> Judge:
     def judge(call: Call) -> Outcome:
         files = tuple(arg for arg in call.args if not arg.text.startswith("-"))
         paths = _all(call, files, PathEffect.DELETE, below=True)
-        if any(
-            is_device(use.path) or is_vital(call, arg) for arg in files for use in uses(call, arg, PathEffect.DELETE)
-        ):
+        if any(is_disk(use.path) or is_vital(call, arg) for arg in files for use in uses(call, arg, PathEffect.DELETE)):
             return forbidden(f"{reason}, on what must stay", paths, Effect.SYSTEM)
         return dangerous(reason, paths)
 

@@ -256,7 +256,9 @@ def _contents(name: str, call: Call) -> Outcome:
     """Files named by `REVISION:PATH`, by path or by pattern: secrets stay secrets inside git."""
     shows = name in {"show", "cat-file", "blame", "grep", "annotate"}
     for place, arg in enumerate(call.args):
-        if arg.text.startswith("-") or (name == "grep" and call.args[place - 1].text == "-e" and place):
+        if (arg.text.startswith("-") and not arg.text.startswith("-L")) or (
+            name == "grep" and call.args[place - 1].text == "-e" and place
+        ):
             continue
         path = re.split(r"[:)]", arg.text)[-1]
         if path and (is_private(path) or (has_glob(path) and not is_narrow(path) and path.strip("*/."))):

@@ -162,7 +162,7 @@ _RUSTUP = Verbs(
     effects=_INSTALL,
 )
 _COMPOSER = Verbs(
-    looking={"show": look("ti --tree --installed --direct -D"), "validate": look("--no-check-all"), "licenses": look()},
+    building=names("show validate licenses"),
     far=far(
         (
             "install update require remove global create-project self-update exec run-script dump-autoload "
@@ -198,7 +198,7 @@ _GRADLE = Verbs(
 _TERRAFORM = Verbs(
     looking={
         "version": look("json"),
-        "fmt": form("-check -diff -recursive", "", Operands.TEXT, single=True),
+        "fmt": everyday,
         "validate": everyday,
         "providers": everyday,
         "graph": everyday,

@@ -8,7 +8,7 @@ from attrs import evolve
 
 from punie.domain.shell.arguments import names
 from punie.domain.shell.call import Call, Inner, Judge, Outcome, dangerous, ordinary, unknown
-from punie.domain.shell.form import stricter
+from punie.domain.shell.form import Operands, stricter
 from punie.domain.shell.report import Effect, Standing
 from punie.domain.shell.verbs import Verbs, far, look
 
@@ -41,7 +41,7 @@ _PIP = Verbs(
 )
 _UV = Verbs(
     looking={
-        "version": look("--short --output-format"),
+        "version": look("--short", "--output-format", Operands.NONE),
         "python": Verbs(
             looking={"list": look("--all-versions --only-installed --offline"), "find": look(), "dir": look()},
             far=far("install uninstall pin", "installs interpreters"),
@@ -103,7 +103,7 @@ _POETRY = Verbs(
             far=far("use remove", "changes environments"),
         ).judge,
         "about": look(),
-        "version": look("s --short"),
+        "version": look("s --short", "", Operands.NONE),
     },
     far={
         **far("add remove install update lock sync self new init", "installs or removes packages"),
@@ -191,6 +191,11 @@ def yarn(call: Call) -> Outcome:
     return stricter(_NPM.judge(call), ordinary("runs the project's own yarn"))
 
 
+def pnpm(call: Call) -> Outcome:
+    """Pnpm runs the project's own hooks and version of itself."""
+    return stricter(npm(call), ordinary("runs the project's own pnpm"))
+
+
 def fetched(call: Call) -> Outcome:
     """`npx` and its kin: a program that may be fetched and run."""
     rest = call.args
@@ -248,7 +253,7 @@ TABLE: Mapping[str, Judge] = {
     "pnpx": fetched,
     "bunx": fetched,
     "npm": npm,
-    "pnpm": npm,
+    "pnpm": pnpm,
     "bun": npm,
     "yarn": yarn,
     "bundle": running("exec", _BUNDLE),

@@ -113,14 +113,13 @@ _DOCKER = Verbs(
 _KUBECTL = Verbs(
     looking={
         "version": look("--client --short", "o --output"),
-        "api-resources": look("", "o"),
-        "api-versions": look(),
-        "explain": look("--recursive"),
     },
     far=far(
         (
-            "get describe logs top cluster-info delete apply create edit patch replace scale rollout exec cp "
-            "port-forward proxy drain cordon uncordon taint label annotate run expose set autoscale attach debug "
+            "get describe api-resources api-versions explain logs top cluster-info delete apply "
+            "create edit patch replace scale rollout exec cp "
+            "port-forward proxy drain cordon uncordon taint label annotate run expose set "
+            "autoscale attach debug "
             "config auth certificate diff kustomize wait events"
         ),
         "acts on a cluster, or shows what is in it",

@@ -97,7 +97,7 @@ TABLE: Mapping[str, Judge] = {
     ),
     "info": lambda call: (
         safe("shows help")
-        if all(arg.certain and not arg.text.startswith("-") for arg in call.args)
+        if all(arg.certain and not arg.text.startswith("-") and "/" not in arg.text for arg in call.args)
         else unknown("options of info")
     ),
     "xmllint": form("--noout --format --html --valid", "--xpath", Operands.READ),

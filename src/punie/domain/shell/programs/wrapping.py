@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from attrs import evolve
 
 from punie.domain.shell.arguments import Arg, Kind, Options, options
-from punie.domain.shell.assigning import HARMLESS
+from punie.domain.shell.assigning import is_harmless
 from punie.domain.shell.call import Call, Inner, Judge, Outcome, always, dangerous, unknown
 from punie.domain.shell.form import FED
 from punie.domain.shell.report import Effect, Standing
@@ -76,8 +76,8 @@ def env(call: Call) -> Outcome:
         return Outcome(Standing.DANGEROUS, "splits a text into a command", inner=code, inline_code=True)
     rest, floor, reason = reading.operands, Standing.SAFE, "runs a command"
     while rest and "=" in rest[0].text:
-        name = rest[0].text.partition("=")[0]
-        if name not in HARMLESS:
+        name, _, value = rest[0].text.partition("=")
+        if not is_harmless(name, value if rest[0].certain else None):
             floor, reason = Standing.DANGEROUS, f"sets {name}, which may change what programs do"
         rest = rest[1:]
     if reading.names & {"-u", "--unset"} and floor is Standing.SAFE:

@@ -1,0 +1,72 @@
+"""Modes on the wire: two ways to say the same, and whatever is not one of ours is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from punie.adapters.acp.modes import config_options, config_update, mode_state, mode_update
+from punie.domain.modes import Mode
+from tests.unit.adapters.acp.test_acp_agent import MadeUpAgent, served
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-5")]
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_mode_and_option_list_the_same_modes_in_the_same_order_with_words_for_people(mode: Mode) -> None:
+    state, (option,) = mode_state(mode), config_options(mode)
+    listed, values = state["availableModes"], option["options"]
+    assert isinstance(listed, list)
+    assert isinstance(values, list)
+    assert [one["id"] for one in listed] == [one["value"] for one in values] == [one.value for one in Mode]
+    assert [(one["name"], one["description"]) for one in listed] == [
+        (one["name"], one["description"]) for one in values
+    ]
+    assert all(one["name"] and one["description"] for one in listed)
+    assert state["currentModeId"] == option["currentValue"] == mode.value
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_both_updates_say_the_new_mode(mode: Mode) -> None:
+    assert mode_update(mode) == {"sessionUpdate": "current_mode_update", "currentModeId": mode.value}
+    assert config_update(mode) == {"sessionUpdate": "config_option_update", "configOptions": config_options(mode)}
+
+
+async def test_both_methods_switch_the_session_and_answer_as_acp_wants_it() -> None:
+    agent = MadeUpAgent()
+    async with served(agent).running() as client:
+        session = (await client.ask("session/new", cwd="/p", mcpServers=[]))["sessionId"]
+        assert await client.ask("session/set_mode", sessionId=session, modeId="auto") == {}
+        answer = await client.ask("session/set_config_option", sessionId=session, configId="mode", value="read-only")
+        assert answer == {"configOptions": config_options(Mode.READ_ONLY)}
+    switched = [asked[1:] for asked in agent.asked if asked[0] == "set_mode"]
+    assert switched == [(session, Mode.AUTO), (session, Mode.READ_ONLY)]
+
+
+@pytest.mark.parametrize("mode", ["yolo", "", "AUTO", "Mode.AUTO", "auto\n", None, 1, True, ["auto"], {}])
+async def test_what_is_no_mode_of_ours_switches_nothing(mode: Any) -> None:
+    agent = MadeUpAgent()
+    async with served(agent).running() as client:
+        session = (await client.ask("session/new", cwd="/p", mcpServers=[]))["sessionId"]
+        assert (await client.ask("session/set_mode", sessionId=session, modeId=mode))["code"] == -32602
+        option = await client.ask("session/set_config_option", sessionId=session, configId="mode", value=mode)
+        assert option["code"] == -32602
+    assert not [asked for asked in agent.asked if asked[0] == "set_mode"]
+
+
+@pytest.mark.parametrize("config", ["model", "Mode", "", None, 1])
+async def test_there_is_no_other_option(config: Any) -> None:
+    agent = MadeUpAgent()
+    async with served(agent).running() as client:
+        session = (await client.ask("session/new", cwd="/p", mcpServers=[]))["sessionId"]
+        option = await client.ask("session/set_config_option", sessionId=session, configId=config, value="auto")
+        assert option["code"] == -32602
+    assert not [asked for asked in agent.asked if asked[0] == "set_mode"]
+
+
+async def test_a_session_that_is_unknown_is_said_to_be() -> None:
+    async with served().running() as client:
+        assert (await client.ask("session/set_mode", sessionId="none", modeId="auto"))["code"] == -32002
+        option = await client.ask("session/set_config_option", sessionId="none", configId="mode", value="auto")
+        assert option["code"] == -32002
