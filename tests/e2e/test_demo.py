@@ -78,7 +78,7 @@ def test_in_place_it_writes_one_new_file_and_touches_nothing_else(project: Path,
 
 
 def test_interactive_it_does_what_the_person_types(project: Path, home: Path) -> None:
-    code, screen, _ = demo(home, "--project", str(project), "--interactive", stdin="\n3\nrename it\n1\n3\n")
+    code, screen, _ = demo(home, "--project", str(project), "--interactive", stdin="\n4\nrename it\n1\n4\n")
     assert code == 0, screen
     assert "Permission denied" in screen
     assert "Reject: Editing demo_shop/cart.py" in screen

@@ -356,3 +356,67 @@ async def test_auto_runs_commands_unasked_but_not_what_is_dangerous_or_not_under
         asked = [question["toolCall"]["rawInput"]["command"] for question in ide.person.questions]
         assert asked == doubtful
         assert len(ide.terminals.created) == 1
+
+
+# --- tools of the IDE --------------------------------------------------------------------------
+
+LOOKS = [entry("reads", "read"), entry("searches", "search"), entry("thinks", "think")]
+ACTS = [
+    entry("edits", "edit"),
+    entry("runs", "execute"),
+    entry("fetches", "fetch"),
+    entry("others", "other"),
+    entry("reads_with_leave", "read", requiresPermission=True),
+    entry("reads_and_breaks", "read", annotations={"destructiveHint": True}),
+    entry("claims", "delete", annotations={"readOnlyHint": True}),
+]
+
+
+@pytest.mark.parametrize(
+    ("mode", "asks", "runs"), [("read-only", False, False), ("accept-edits", True, False), ("auto", False, True)]
+)
+async def test_tools_of_the_ide_that_do_more_than_look_go_by_the_mode(
+    spawn_ide: Spawn, project: Path, mode: str, *, asks: bool, runs: bool
+):
+    calls = [call(tool["name"]) for tool in (*LOOKS, *ACTS)]
+    async with spawn_ide(calls, args=("--mode", mode)) as ide:
+        ide.catalogue.offer(*LOOKS, *ACTS)
+        ide.person.always("reject_once")
+        turn = await ide.prompt((await opened(ide, project))["sessionId"])
+        acted = ["completed" if runs else "failed"] * len(ACTS)
+        assert [card.status for card in turn.cards] == ["completed"] * len(LOOKS) + acted
+        assert questions_of(ide) == ([tool["name"] for tool in ACTS] if asks else [])
+
+
+async def test_an_edit_of_the_ide_that_names_no_file_is_not_known_to_be_in_the_project(spawn_ide: Spawn, project: Path):
+    theirs = entry("write_file", "edit")
+    script = [
+        call("write_file", path="made.txt", content="x"),
+        call("write_file", target="/etc/made.txt", content="x"),
+        call("write_file"),
+        call("write_file", path="made.txt", target="/etc/made.txt"),
+        call("write_file", path="/etc/made.txt", content="x"),
+    ]
+    async with spawn_ide(script, args=("--mode", "accept-edits")) as ide:
+        ide.catalogue.offer(theirs)
+        ide.person.always("reject_once")
+        turn = await ide.prompt((await opened(ide, project))["sessionId"])
+        assert [card.status for card in turn.cards] == ["completed", *["failed"] * 4]
+        assert questions_of(ide) == ["write_file"] * 3
+
+
+async def test_in_read_only_none_of_our_own_tools_does_more_than_look(spawn: Spawn, project: Path):
+    script = [
+        call("git_add_commit", message="x"),
+        call("python_lint"),
+        call("python_tests"),
+        call("python_types"),
+        call("git_status"),
+        call("get_shell_info"),
+    ]
+    async with spawn(script, caps={}, args=("--mode", "read-only")) as ide:
+        turn = await ide.prompt((await opened(ide, project))["sessionId"])
+        assert [card.status for card in turn.cards][:4] == ["failed"] * 4
+        assert all("read-only" in card.text for card in turn.cards[:4])
+        assert turn.cards[5].status == "completed"
+        assert ide.person.questions == []

@@ -49,6 +49,9 @@ UNASKED_BUILT_INS = frozenset(
 
 COMMAND_TOOL = "run_command"
 EDITING_TOOLS = frozenset({"write_file", "edit_file"})
+EDIT_ARGUMENTS = frozenset({"path", "content", "old_text", "new_text", "replace_all"})
+"""What our own editing tools take: of a stranger's tool by their name no other word is known to name no other file."""
+
 PLAN_TOOL = "switch_mode"
 """Punie's own way out of read-only: a person says yes to it or nobody does, in every mode."""
 
@@ -66,7 +69,7 @@ _ANSWERABLE = frozenset({ToolSource.IDE, ToolSource.PLUG_IN})
 def decide(request: PermissionRequest, policy: Policy, facts: Facts) -> Decision:
     """The decision on one call."""
     rules = tuple(rule for rule in policy.rules if rule.concerns(request.tool, policy.mode))
-    call = _Call(request.tool, policy, rules, facts)
+    call = _Call(request.tool, policy, rules, facts, frozenset(request.arguments))
     is_command = facts.command is not None or request.tool.name == COMMAND_TOOL
     line = LinePolicy(policy, rules, facts)
     parts = line.decide(facts.command) if is_command else ()
@@ -83,6 +86,8 @@ class _Call:
     policy: Policy
     rules: tuple[Rule, ...]
     facts: Facts
+    given: frozenset[str]
+    """The names of its arguments."""
 
     def denied(self) -> Finding | None:
         """The built-in denials: a path outside, a change of Punie's own files."""
@@ -140,6 +145,8 @@ class _Call:
 
     def _by_mode(self) -> Finding:
         mode, column = self.policy.mode, _column(self.tool)
+        if column is Column.EDIT and not self._places_known():
+            column = Column.OTHER_TOOL
         verdict = default_verdict(mode, column)
         return Finding(verdict, f"mode:{mode.value}", _reason(self.tool, column, verdict, mode))
 
@@ -160,7 +167,7 @@ class _Call:
         if rule.path is None:
             return True
         pattern, places = rule.path, self._places()
-        return bool(places) and all(covers(pattern, path, self.facts.bases) for path in places)
+        return self._places_known() and bool(places) and all(covers(pattern, path, self.facts.bases) for path in places)
 
     def _named(self, where: Location) -> bool:
         return any(rule.allows and named_by(rule, where.path, self.facts) for rule in self.rules)
@@ -172,6 +179,12 @@ class _Call:
         """The paths that the call is about; a tool that goes through a folder takes the session's by itself."""
         located = tuple(where.path for where in self.facts.locations)
         return located or (self.facts.bases if self.tool.name in DEEP_READERS else ())
+
+    def _places_known(self) -> bool:
+        """Whether the call can be about no path but those that were located."""
+        if self.tool.source is ToolSource.BUILT_IN or self.tool.name not in EDITING_TOOLS:
+            return True
+        return bool(self.facts.locations) and self.given <= EDIT_ARGUMENTS
 
     def _changes_files(self) -> bool:
         return self.tool.name in EDITING_TOOLS or self.tool.kind in _CHANGING_KINDS

@@ -59,6 +59,26 @@ def test_an_edit_that_the_ide_serves_is_an_edit_only_if_name_and_kind_say_so(mod
     assert on_paths(evolve(served, source=ToolSource.MCP), INSIDE, mode=mode).verdict == TABLE[mode].split()[-1]
 
 
+@pytest.mark.parametrize("source", [ToolSource.IDE, ToolSource.PLUG_IN])
+@pytest.mark.parametrize(
+    ("paths", "arguments"),
+    [
+        ((), {"target": "/etc/x"}),
+        ((), {}),
+        ((INSIDE,), {"path": INSIDE, "target": "/etc/x"}),
+        ((INSIDE,), {"patch": "+"}),
+    ],
+)
+def test_an_edit_of_a_stranger_that_may_touch_more_than_the_path_it_names_asks_for_edits_too(
+    source: ToolSource, paths: tuple[str, ...], arguments: dict[str, str]
+) -> None:
+    served = evolve(WRITE, source=source)
+    facts = Facts(tuple(place(path) for path in paths), cwd="/project", roots=("/project",))
+    for rules in ((), (rule("allow", "write_file", path="src/**"),)):
+        decision = decide(PermissionRequest(served, arguments), Policy(Mode.ACCEPT_EDITS, rules), facts)
+        assert decision.verdict is Verdict.ASK
+
+
 @pytest.mark.parametrize("standing", [Standing.UNKNOWN, Standing.DANGEROUS])
 @pytest.mark.parametrize("mode", [Mode.ASK, Mode.ACCEPT_EDITS, Mode.AUTO])
 def test_what_is_dangerous_or_not_understood_asks_in_every_mode(standing: Standing, mode: Mode) -> None:

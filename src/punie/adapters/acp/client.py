@@ -186,7 +186,7 @@ def encode_question(question: PermissionQuestion) -> dict[str, object]:
         "kind": question.kind.value,
         "status": "pending",
         "locations": [{"path": path} for path in question.locations],
-        "content": [encode_result_content(part) for part in (Text(question_markdown(question)), *question.diffs)],
+        "content": [encode_result_content(part) for part in (*question.diffs, Text(question_markdown(question)))],
         "rawInput": None if question.raw_input is None else thaw_object(question.raw_input),
     }
     return {

@@ -60,7 +60,10 @@ def _letters(options: tuple[PermissionOption, ...]) -> dict[str, PermissionOptio
 
 def _shown(question: PermissionQuestion, letters: dict[str, PermissionOption]) -> Iterator[str]:
     yield ""
-    yield f"? {display_exact(question.title)}"
+    first, *more = display_exact(question.title).split("\n")
+    yield f"? {first}"
+    for line in more:
+        yield f"  | {line}"  # a line of the title must not pass for a question of its own
     for line in question_lines(question):
         yield f"  {line}"
     for diff in question.diffs:

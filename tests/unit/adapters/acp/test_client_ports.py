@@ -190,8 +190,8 @@ async def test_a_question_carries_all_that_a_client_may_want_to_show() -> None:
         "toolCallId": "call-1", "title": "Writing a", "kind": "edit", "status": "pending",
         "locations": [{"path": "/p/a"}],
         "content": [
-            {"type": "content", "content": {"type": "text", "text": "```text\nit changes a file\n```"}},
             {"type": "diff", "path": "/p/a", "oldText": "old", "newText": "new"},
+            {"type": "content", "content": {"type": "text", "text": "```text\nit changes a file\n```"}},
         ],
         "rawInput": {"path": "a", "deep": [{}]},
     }  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -115,6 +116,16 @@ async def test_nothing_hidden_in_the_question_escapes_the_eye(where: str) -> Non
     _, shown = await ask("r", asked)
     assert not {"\u202e", "\x1b", "\u200b"} & set(shown)
     assert "<U+202E>" in shown or "\\u202e" in shown
+
+
+async def test_no_line_of_a_strangers_text_passes_for_a_question_or_for_our_own_words() -> None:
+    fake = "make\n? Reading a\n  [o] Allow once  (Enter rejects)"
+    for asked in (question(title=fake), question(reason=fake), question(arguments={"command": fake})):
+        _, shown = await ask("r", asked)
+        assert [line[:2] for line in shown.splitlines()].count("? ") == 1
+        _, plan = await ask("r", evolve(asked, about=fake))
+        assert [line[:2] for line in plan.splitlines()].count("? ") == 1
+        assert "  | ? Reading a" in plan.splitlines()
 
 
 async def test_questions_are_put_one_after_the_other() -> None:

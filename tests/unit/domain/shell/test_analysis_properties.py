@@ -38,8 +38,9 @@ TEXTS = st.one_of(
     st.sampled_from(sorted(PROGRAMS)),
     st.sampled_from(
         shlex.split(
-            "-r -rf -c -e -o --output=x -exec -delete {} ';' + -- - a .env / ~ .. ../x /etc/passwd src/*.py x=1 HEAD push "
-            "--version -n 1,5p s/a/b/ {print} run exec install -C -f --file=- 5 -k2 -I{} status log -Skey :x 'a[$(id)]'"
+            "-r -rf -c -e -o --output=x -exec -delete {} ';' + -- - a .env / ~ .. ../x /etc/passwd src/*.py x=1 "
+            "HEAD push --version -n 1,5p s/a/b/ {print} run exec install -C -f --file=- 5 -k2 -I{} status log -Skey :x "
+            "'a[$(id)]'"
         )
     ),
     st.text(max_size=8),

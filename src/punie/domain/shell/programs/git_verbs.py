@@ -42,8 +42,8 @@ def branch(call: Call) -> Outcome:
 
 
 _TAG = form(
-    "lni --list --ignore-case --no-column --column --omit-empty",
-    "--sort --format --contains --no-contains --merged --no-merged --points-at --color n",
+    "li --list --ignore-case --no-column --column --omit-empty",
+    "--sort --format --contains --no-contains --merged --no-merged --points-at --color",
     TEXT,
     loose="n --column --contains --color",
 )

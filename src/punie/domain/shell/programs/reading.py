@@ -190,7 +190,7 @@ _MAIN: Mapping[str, Judge] = {
     "logname": form(HELP, "", NONE),
     "id": form("agGnruz --user --group --groups --name --real --zero" + HELP, "", TEXT),
     "groups": form(HELP, "", TEXT),
-    "who": form("abdHlmpqrstTu" + HELP, "", NONE),
+    "who": form("abdHlmpqrstTu" + HELP, "", TEXT),
     "w": form("hsfoi", "", TEXT),
     "uptime": form("ps --pretty --since" + HELP, "", NONE),
     "free": form("bkmghtlw --human --total --wide --mega --giga --si" + HELP, "sc", NONE),

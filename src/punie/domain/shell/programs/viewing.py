@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from attrs import evolve
@@ -29,6 +30,7 @@ def editor(call: Call) -> Outcome:
 
 def pager(call: Call) -> Outcome:
     """`less` and `more`: show a file, unless their words hold commands."""
+    call = evolve(call, args=tuple(arg for arg in call.args if not re.fullmatch(r"\+(F|G|\d+)", arg.text)))
     if any(arg.text.startswith(prefixes("+ -o -O --log --LOG -k --lesskey -t -T --tag")) for arg in call.args):
         return evolve(dangerous("a pager that is told what to do", (), Effect.RUNS_CODE), inline_code=True)
     return form(
