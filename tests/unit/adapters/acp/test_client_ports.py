@@ -196,7 +196,8 @@ async def test_a_question_carries_all_that_a_client_may_want_to_show() -> None:
         "rawInput": {"path": "a", "deep": [{}]},
     }  # fmt: skip
     assert params["_meta"]["punie.dev"] == {
-        "tool": "write_file", "reason": "it changes a file", "rule": "", "wouldStore": "", "directory": "", "paths": ["/p/a"],
+        "tool": "write_file", "reason": "it changes a file", "rule": "", "wouldStore": "", "directory": "",
+        "paths": ["/p/a"],
     }  # fmt: skip
     assert params["options"] == [
         {"optionId": "allow_once", "name": "Allow once", "kind": "allow_once"},
