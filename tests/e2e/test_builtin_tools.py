@@ -105,7 +105,7 @@ async def test_the_question_about_a_patch_shows_the_whole_change(spawn: Spawn, p
     async with spawn([call("edit_file", path="notes.txt", patch=patch)]) as ide:
         ide.person.will("allow_once")
         await turns_of(ide, project)
-        (diff,) = ide.person.questions[0]["toolCall"]["content"]
+        diff, *_ = ide.person.questions[0]["toolCall"]["content"]
         assert (diff["oldText"], diff["newText"]) == ("one\ntwo\nthree\n", "one\nzwei\nthree\n")
         assert (project / "notes.txt").read_text("utf-8") == "one\nzwei\nthree\n"
 
