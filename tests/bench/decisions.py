@@ -27,7 +27,7 @@ _PIECES = (
 
 
 def long_line(size: int = LONG_LINE_BYTES, first: int = 0) -> str:
-    """A line of about that many bytes of which every command only looks; lines with another `first` name other files."""
+    """A line of about that many bytes of which every command only looks; another `first` names other files."""
     line = ""
     for number in itertools.count(first):
         more = _PIECES[number % len(_PIECES)].format(number)

@@ -84,6 +84,8 @@ def check_dangerous(line: str, around: str) -> None:
     Raises:
         AssertionError: it runs unasked.
     """
+    if around == "followed" and not PARSER.parse(line).readable:
+        return  # `ls |` goes on in the next line, and is another command then
     longer = AROUND[around].format(line)
     for mode in Mode:
         decision = decided(longer, mode)

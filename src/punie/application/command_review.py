@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from pathlib import PurePath
+from pathlib import PurePath, PurePosixPath
 
 from attrs import evolve, frozen
 
 from punie.domain.paths import Location
-from punie.domain.shell.report import CommandPart, CommandReport, Standing
+from punie.domain.shell.report import CommandPart, CommandReport, PathUse, Standing
 from punie.domain.terminal import Command
 from punie.ports.path_guard import PathGuard
 from punie.ports.shell_parser import ShellParser
@@ -62,7 +62,14 @@ def _worked_out(command: Command, parser: ShellParser, home: str) -> CommandRepo
 
 def paths_to_follow(report: CommandReport) -> tuple[str, ...]:
     """Its paths, each once. One that cannot be told stands there as it was written: that leads nobody anywhere."""
-    return tuple(dict.fromkeys(use.path for use in report.paths if PurePath(use.path).is_absolute()))
+    return tuple(path for path in dict.fromkeys(use.path for use in report.paths) if _is_absolute(path))
+
+
+_POSIX = isinstance(PurePath(), PurePosixPath)
+
+
+def _is_absolute(path: str) -> bool:
+    return path.startswith("/") if _POSIX else PurePath(path).is_absolute()
 
 
 def with_places(report: CommandReport, places: Mapping[str, Location]) -> CommandReport:
@@ -73,4 +80,5 @@ def with_places(report: CommandReport, places: Mapping[str, Location]) -> Comman
 def _with_places(part: CommandPart, places: Mapping[str, Location]) -> CommandPart:
     if not part.paths:
         return part
-    return evolve(part, paths=tuple(evolve(use, where=places.get(use.path)) for use in part.paths))
+    paths = tuple(PathUse(use.path, use.effect, use.below, places.get(use.path)) for use in part.paths)
+    return evolve(part, paths=paths)

@@ -18,6 +18,7 @@ from punie.bootstrap.settings import Settings, load_settings
 from punie.bootstrap.trust_mode import stored_trust
 from punie.domain.display import display_safe
 from punie.domain.errors import SettingsError
+from punie.domain.modes import Verdict
 from punie.domain.policy import COMMAND_TOOL, Decision
 
 EXIT_USAGE = 2
@@ -52,7 +53,13 @@ class PermissionsMode:
         except NotARequestError as error:
             what = display_safe(str(error))
             return json.dumps({"error": what}) if as_json else f"error: {what}"
-        decision, _, _ = self.judge.judge(request)
+        try:
+            decision, _, _ = self.judge.judge(request)
+        except SettingsError as error:
+            if request.cwd == self.here:
+                raise
+            # No session starts there, and the lines that follow may be about other directories.
+            decision = Decision(Verdict.DENY, "built-in:settings", str(error))
         return json.dumps(encode_decision(decision)) if as_json else one_decision(decision)
 
 

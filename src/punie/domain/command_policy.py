@@ -47,16 +47,16 @@ class LinePolicy:
         return next((rule for rule in self.rules if rule.allows and rule.command is None and rule.path is None), None)
 
     def _part(self, part: CommandPart) -> PartDecision:
-        found = self._denied(part)
+        own = own_command_finding(part)
+        found = self._denied(part, own)
         if found is None:
-            base = self._allowed(part) or self._by_mode(part)
-            found = strictest(*self._asked(part), base)
+            base = self._allowed(part) or self._by_mode(part, own)
+            found = strictest(*self._asked(part), base) if self.rules else base
         return PartDecision(part.argv, found.verdict, found.rule, found.reason)
 
-    def _denied(self, part: CommandPart) -> Finding | None:
+    def _denied(self, part: CommandPart, own: Finding | None) -> Finding | None:
         if part.standing >= Standing.FORBIDDEN:
             return Finding(Verdict.DENY, FORBIDDEN_RULE, part.reason)
-        own = own_command_finding(part)
         if own is not None and own.verdict is Verdict.DENY:
             return own
         for use in part.paths:
@@ -99,24 +99,23 @@ class LinePolicy:
                 return True
         return False
 
-    def _by_mode(self, part: CommandPart) -> Finding:
+    def _by_mode(self, part: CommandPart, own: Finding | None) -> Finding:
         mode = self.policy.mode
         column = _column(part)
         verdict = default_verdict(mode, column)
         base = Finding(verdict, f"mode:{mode.value}", _reason(part, column, mode))
         doubts = [found for use in part.paths if (found := use_finding(use)) is not None]
         doubts += [found for use in part.paths if (found := around_own_files(use, self.facts)) is not None]
-        agent = own_command_finding(part)
-        if agent is not None:
-            doubts.append(agent)
+        if own is not None:
+            doubts.append(own)
         if Effect.SECRETS in part.effects:
             doubts.append(Finding(Verdict.ASK, "built-in:secrets", part.reason))
-        return strictest(*doubts, base)
+        return strictest(*doubts, base) if doubts else base
 
 
 def matches(rule: Rule, part: CommandPart, facts: Facts) -> bool:
     """Whether a deny or ask rule speaks of the part, in any form of it and by any path it touches."""
-    if rule.command is not None and not any(rule.begins(form) for form in (part.argv, *part.forms)):
+    if rule.command is not None and not _is_about(rule, part):
         return False
     if rule.path is None:
         return True
@@ -125,11 +124,15 @@ def matches(rule: Rule, part: CommandPart, facts: Facts) -> bool:
     return any(touches(rule.path, path, facts.bases) for path in named)
 
 
+def _is_about(rule: Rule, part: CommandPart) -> bool:
+    return any(rule.begins(form) or rule.reaches(form) for form in (part.argv, *part.forms))
+
+
 def may_match(rule: Rule, part: CommandPart, facts: Facts) -> bool:
     """Whether a deny or ask rule about paths may speak of something below a folder that the part goes through."""
     if rule.path is None:
         return False
-    if rule.command is not None and not any(rule.begins(form) for form in (part.argv, *part.forms)):
+    if rule.command is not None and not _is_about(rule, part):
         return False
     pattern = rule.path
     deep = (use for use in part.paths if use.below and use.effect is not PathEffect.LOOK)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from punie.domain.decisions import Finding
 from punie.domain.modes import Verdict
-from punie.domain.shell.report import CommandPart
+from punie.domain.shell.report import FED, CommandPart
 
 OWN_COMMANDS_RULE = "built-in:own-commands"
 
@@ -25,8 +25,12 @@ _RUNNERS = frozenset({"-m", "run", "exec", "--", "x"})
 
 def own_command_finding(part: CommandPart) -> Finding | None:
     """A denial where the part has Punie change its own settings or state, a question where it starts an agent."""
+    forms = (part.argv, *part.forms)
+    # Most lines have no such word anywhere: one look at all of them tells.
+    if "punie" not in " ".join(map(" ".join, forms)).lower():
+        return None
     found: Finding | None = None
-    for form in (part.argv, *part.forms):
+    for form in forms:
         for place, word in enumerate(form):
             if _name(word) != "punie":
                 continue
@@ -40,8 +44,14 @@ def own_command_finding(part: CommandPart) -> Finding | None:
 
 
 def _loosens(words: tuple[str, ...], *, runs: bool) -> bool:
-    # Two such words tell enough wherever they stand; one may as well be a word that somebody searches for.
-    if any(words[: len(start)] == start for start in LOOSENING if runs or len(start) > 1):
+    # Two such words tell enough wherever they stand; one may as well be a word that somebody searches for. Options may
+    # stand before and between them, with values that look like words.
+    plain = tuple(word for word in words if not word.startswith("-"))
+    shifts = range(3) if len(plain) < len(words) else range(1)
+    for start in LOOSENING:
+        if (runs or len(start) > 1) and any(plain[shift : shift + len(start)] == start for shift in shifts):
+            return True
+    if runs and FED in words:
         return True
     return words[:1] == ("usage",) and any(word.startswith("--disable") for word in words)
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
-
 from punie.domain.decisions import Facts, Finding, Policy
 from punie.domain.modes import Verdict
 from punie.domain.path_patterns import covers, names_secret
-from punie.domain.paths import is_inside, is_secret
+from punie.domain.paths import is_inside, is_secret, parts_of
 from punie.domain.rules import Rule
 from punie.domain.shell.report import PathEffect, PathUse
 
@@ -21,7 +19,13 @@ OWN_FOLDERS = frozenset({".punie"})
 OWN_FILES = frozenset({".mcp.json"})
 """Names of a project's own settings for Punie, at any depth: a session in a folder below would read them there."""
 
-RUN_BY_OTHERS = frozenset({".vscode", ".idea", ".husky", ".devcontainer", ".envrc"})
+RUN_BY_OTHERS = frozenset(
+    {
+        ".vscode", ".idea", ".husky", ".githooks", ".devcontainer", ".envrc", ".direnv", ".cursor", ".claude", ".zed",
+        ".fleet", ".windsurf", ".codex", ".gemini", ".exrc", ".nvimrc", ".nvim.lua", ".dir-locals.el", ".gdbinit",
+        ".lldbinit", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".mise.toml", "mise.toml",
+    }
+)  # fmt: skip
 """What editors and shells run by themselves once it is there."""
 
 DEVICES = frozenset(
@@ -37,7 +41,7 @@ READABLE_FILES = frozenset(
 )  # fmt: skip
 """What anybody may read outside the session's directories: alike on every machine, or says what this one is."""
 
-_CHANGES = frozenset({PathEffect.WRITE, PathEffect.DELETE})
+_CHANGES = (PathEffect.WRITE, PathEffect.DELETE)
 
 
 def changes(use: PathUse) -> bool:
@@ -52,7 +56,7 @@ def paths_of(use: PathUse) -> tuple[str, ...]:
 
 def own_file(path: str, policy: Policy) -> bool:
     """Whether the path is one of Punie's own settings or its state, or below one."""
-    parts = [part.lower() for part in PurePath(path).parts]
+    parts = [part.lower() for part in parts_of(path)]
     if OWN_FOLDERS.intersection(parts) or (parts and parts[-1] in OWN_FILES):
         return True
     return is_inside(path, policy.protected)
@@ -81,7 +85,7 @@ def around_own_files(use: PathUse, facts: Facts) -> Finding | None:
 
 def sensitive_change(path: str) -> Finding | None:
     """A question where a change of the path would be run by git, an editor or a shell later on."""
-    parts = {part.lower() for part in PurePath(path).parts}
+    parts = {part.lower() for part in parts_of(path)}
     if ".git" in parts:
         return Finding(Verdict.ASK, GIT_RULE, f"{path} is one of git's own files, which may hold programs that it runs")
     if RUN_BY_OTHERS & parts:

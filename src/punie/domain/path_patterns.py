@@ -10,9 +10,8 @@ from __future__ import annotations
 import fnmatch
 import re
 from functools import lru_cache
-from pathlib import PurePath
 
-from punie.domain.paths import SECRET_FOLDERS, is_secret
+from punie.domain.paths import SECRET_FOLDERS, is_secret, parts_of
 
 _WILD = frozenset("*?[")
 NAMED_CHARACTERS = 2
@@ -22,7 +21,7 @@ NAMED_CHARACTERS = 2
 def covers(pattern: str, path: str, roots: tuple[str, ...]) -> bool:
     """Whether an allow rule's pattern covers the absolute path: the whole of it."""
     wanted = _segments(pattern)
-    if ".." in PurePath(path).parts or ".." in wanted:
+    if ".." in parts_of(path) or ".." in wanted:
         return False
     return any(_matches(wanted, parts) for parts in _candidates(pattern, path, roots))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+from functools import lru_cache
 from pathlib import PurePath
 
 from attrs import frozen
@@ -36,19 +37,33 @@ class Location:
 
 def is_inside(path: str, roots: tuple[str, ...]) -> bool:
     """Whether an absolute, normalised path is one of `roots` or below one, compared component by component."""
-    target = PurePath(path)
-    return ".." not in target.parts and any(target.is_relative_to(PurePath(root)) for root in roots)
+    if not all(one.startswith("/") and _PLAIN.match(one) for one in (path, *roots)):
+        target = PurePath(path)
+        return ".." not in target.parts and any(target.is_relative_to(PurePath(root)) for root in roots)
+    parts = parts_of(path)
+    return ".." not in parts and any(parts[: len(base)] == base for base in map(parts_of, roots))
 
 
+_PLAIN = re.compile(r"(?!//)[^:\\]*\Z")
+"""Nothing that some system splits elsewhere than at its slashes: no drives, shares or backslashes."""
+
+
+@lru_cache(maxsize=2048)
+def parts_of(path: str) -> tuple[str, ...]:
+    """The components of a path as `PurePath.parts` has them, for those who look at many."""
+    if not _PLAIN.match(path):
+        return PurePath(path).parts
+    parts = [part for part in path.split("/") if part and part != "."]
+    return ("/", *parts) if path.startswith("/") else tuple(parts)
+
+
+@lru_cache(maxsize=2048)
 def is_secret(path: str) -> bool:
     """Whether the path's name, or a folder on its way, usually holds keys or passwords."""
-    pure = PurePath(path)
-    name = pure.name.lower()
-    if name in NOT_SECRET:
+    parts = [part.lower() for part in parts_of(path)] or [""]
+    if parts[-1] in NOT_SECRET:
         return False
-    if any(part.lower() in SECRET_FOLDERS for part in pure.parts[:-1]):
-        return True
-    return _SECRET_NAME.match(name) is not None
+    return not SECRET_FOLDERS.isdisjoint(parts[:-1]) or _SECRET_NAME.match(parts[-1]) is not None
 
 
 def shown_path(path: str, cwd: str) -> str:

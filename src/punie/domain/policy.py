@@ -8,6 +8,7 @@ secret only ever makes a call stricter than it would be without.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator
 
 from attrs import frozen
@@ -69,13 +70,21 @@ _ANSWERABLE = frozenset({ToolSource.IDE, ToolSource.PLUG_IN})
 def decide(request: PermissionRequest, policy: Policy, facts: Facts) -> Decision:
     """The decision on one call."""
     rules = tuple(rule for rule in policy.rules if rule.concerns(request.tool, policy.mode))
-    call = _Call(request.tool, policy, rules, facts, frozenset(request.arguments))
+    call = _Call(request.tool, policy, rules, facts, frozenset(request.arguments), _asked_for(request, facts))
     is_command = facts.command is not None or request.tool.name == COMMAND_TOOL
     line = LinePolicy(policy, rules, facts)
     parts = line.decide(facts.command) if is_command else ()
     found = call.denied() or (call.of_line(line, parts) if is_command else call.of_tool())
     key = approval_key(request.tool, request.arguments, facts.cwd) if found.verdict is Verdict.ASK else None
     return Decision(found.verdict, found.rule, found.reason, parts, key)
+
+
+def _asked_for(request: PermissionRequest, facts: Facts) -> tuple[str, ...]:
+    path = request.arguments.get("path")
+    if not isinstance(path, str) or not path:
+        return ()
+    bases = (facts.cwd,) if facts.cwd else facts.bases
+    return tuple(posixpath.normpath(posixpath.join(base, path)) for base in bases)
 
 
 @frozen
@@ -88,6 +97,8 @@ class _Call:
     facts: Facts
     given: frozenset[str]
     """The names of its arguments."""
+    asked: tuple[str, ...] = ()
+    """The path as it was named, before links were followed: a rule that tightens may speak of that."""
 
     def denied(self) -> Finding | None:
         """The built-in denials: a path outside, a change of Punie's own files."""
@@ -153,7 +164,8 @@ class _Call:
     def _speaks(self, rule: Rule) -> bool:
         if rule.command is not None:
             return False
-        return rule.path is None or any(touches(rule.path, path, self.facts.bases) for path in self._places())
+        places = self._places() if rule.allows else (*self._places(), *self.asked)
+        return rule.path is None or any(touches(rule.path, path, self.facts.bases) for path in places)
 
     def _may_speak(self, rule: Rule) -> bool:
         if rule.command is not None or rule.path is None or self.tool.name not in DEEP_READERS:

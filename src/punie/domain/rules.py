@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 
 from attrs import field, frozen
@@ -72,6 +72,19 @@ class Rule:
         wanted = self.command or ()
         return len(argv) >= len(wanted) and all(word in choice for word, choice in zip(argv, wanted, strict=False))
 
+    def reaches(self, argv: Words) -> bool:
+        """Whether its command is in these words once options, their values and variables are passed over.
+
+        For rules that tighten: `npm -s --prefix x test` is `npm test`. A program's name counts in any case.
+        """
+        wanted = self.command or ()
+        if not wanted or not argv or not any(argv[0].lower() == word.lower() for word in wanted[0]):
+            return False
+        places = {1}
+        for choice in wanted[1:]:
+            places = {place + 1 for place in _passing(argv, places) if argv[place] in choice}
+        return bool(places)
+
     def starts(self, *forms: Words) -> bool:
         """Whether its command is about the program of one of these forms."""
         return bool(self.command) and any(form[:1] and form[0] in self.command[0] for form in forms)
@@ -84,6 +97,21 @@ class Rule:
         # `a__b__c` may be tool `c` of server `a__b`, or `b__c` of `a`: only certain names loosen, any name tightens.
         hits = [fnmatchcase(server, self.server) for server in _servers(tool.name)]
         return bool(hits) and (all(hits) if self.allows else any(hits))
+
+
+def _passing(argv: Words, starts: set[int]) -> Iterator[int]:
+    """Where the next word of a command may stand: at a start, or behind options with or without a value. One pass."""
+    before = False
+    here = False
+    for place in range(min(starts, default=len(argv)), len(argv)):
+        passed = here and (_is_option(argv[place - 1]) or (before and _is_option(argv[place - 2])))
+        before, here = here, passed or place in starts
+        if here:
+            yield place
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-") or "=" in word
 
 
 def _servers(name: str) -> tuple[str, ...]:

@@ -10,12 +10,13 @@ from punie.adapters.shell.compounds import COMPOUNDS, FUNCTION, Shape, subshell
 from punie.adapters.shell.redirects import begins, redirect
 from punie.adapters.shell.scan import NotUnderstood, Scan
 from punie.adapters.shell.syntax import breaks, closes, keyword, separate
-from punie.adapters.shell.words import word
+from punie.adapters.shell.words import WHOLE, word
 from punie.domain.shell.line import (
     Assignment,
     Command,
     Compound,
     CompoundKind,
+    Literal,
     Pipeline,
     Redirect,
     Script,
@@ -155,7 +156,9 @@ def simple(scan: Scan) -> Simple:
     start = end = scan.at
     parts = Parts()
     while True:
-        if begins(scan):
+        if parts.words and (found := WHOLE.match(scan.text, scan.at, scan.end)):
+            plain_argument(scan, parts, found)
+        elif begins(scan):
             if parts.words and BRACED_NAME.fullmatch(parts.words[-1].source):
                 raise NotUnderstood("a name in braces before a redirection, which zsh takes for a descriptor")
             parts.redirects.append(redirect(scan))
@@ -196,6 +199,14 @@ def argument(scan: Scan, parts: Parts) -> None:
     parts.places.append((begun, scan.at))
 
 
+def plain_argument(scan: Scan, parts: Parts, found: re.Match[str]) -> None:
+    """One more word of letters that nobody reads as anything but themselves: no redirection begins so."""
+    text = found[0]
+    parts.words.append(Word((Literal(text),), text))
+    parts.places.append(found.span())
+    scan.at = found.end()
+
+
 def remember(scan: Scan, parts: Parts) -> None:
     """Tell the second reading what to look for."""
     if not parts.words:
@@ -215,15 +226,17 @@ def check(parts: Parts) -> None:
     if not parts.words:
         return
     names = parts.words
-    if names[0].text in RESERVED_IN_ZSH:
-        raise NotUnderstood(f"{names[0].text}, which is a reserved word in zsh")
+    name = names[0].text
+    if name in RESERVED_IN_ZSH:
+        raise NotUnderstood(f"{name}, which is a reserved word in zsh")
     if names[0].source == "time":
         check_time(parts)
-    while len(names) > 1 and names[0].text in RUNS_THE_REST:
+    while len(names) > 1 and name in RUNS_THE_REST:
         names = names[1:]
-    if names[0].text in CHANGES_READING:
-        raise NotUnderstood(f"{names[0].text}, which changes how the lines behind it are read")
-    if names[0].text == "set" and not all(USUAL_SETTINGS.fullmatch(one.text or "") for one in names[1:]):
+        name = names[0].text
+    if name in CHANGES_READING:
+        raise NotUnderstood(f"{name}, which changes how the lines behind it are read")
+    if name == "set" and not all(USUAL_SETTINGS.fullmatch(one.text or "") for one in names[1:]):
         raise NotUnderstood("set, which changes how the lines behind it are read")
 
 

@@ -73,20 +73,23 @@ class Scan:
 
     def word_ends(self) -> bool:
         """True where no word can go on."""
-        return self.at >= self.end or self.text[self.at] in TOO_CLOSE or self.continues()
+        at = self.at
+        return at >= self.end or self.text[at] in TOO_CLOSE or self.text.startswith("\\\n", at, self.end)
 
     def continues(self) -> bool:
         """True at a backslash and a line break, which real shells take away before anything else."""
-        return self.looking_at("\\\n")
+        return self.text.startswith("\\\n", self.at, self.end)
 
     def blanks(self) -> None:
         """Go past blanks, joined lines and a comment, up to the line's end."""
-        while found := BLANK.match(self.text, self.at, self.end):
-            self.at = found.end()
+        text, end = self.text, self.end
+        while self.at < end and text[self.at] in " \t\\":
+            found = BLANK.match(text, self.at, end)
+            self.at = found.end() if found else self.at
             if not self.continues():
                 break
             self.join_lines()
-        if self.peek() == "#" and (self.at == 0 or self.text[self.at - 1] in TOO_CLOSE + "`"):
+        if self.at < end and text[self.at] == "#" and (self.at == 0 or self.text[self.at - 1] in TOO_CLOSE + "`"):
             stop = self.text.find("\n", self.at, self.end)
             stop = self.end if stop < 0 else stop
             if self.text[stop - 1] == "\\":

@@ -33,7 +33,8 @@ def word(scan: Scan, *, value: bool = False) -> Word:
     start = scan.at
     if found := WHOLE.match(scan.text, start, scan.end):
         scan.at = found.end()
-        return Word((Literal(found[0]),), found[0])
+        text = found[0]
+        return Word((Literal(text),), text)
     pieces: list[Piece] = []
     while not scan.word_ends():
         pieces += piece(scan, start)

@@ -6,6 +6,8 @@ the line carries; a line stands where its strictest part stands, so that adding 
 
 from __future__ import annotations
 
+import re
+
 from punie.domain.shell.call import Feed
 from punie.domain.shell.line import Literal, Script, Simple, Step, Word
 from punie.domain.shell.report import CommandPart, CommandReport, Standing
@@ -37,7 +39,16 @@ def analyse_argv(argv: tuple[str, ...], surroundings: Surroundings) -> CommandRe
     """The report on a program started with these arguments, without a shell."""
     words = tuple(Word((Literal(text, quoted=True),), text) for text in argv)
     script = Script((Step(Simple(words, source=" ".join(argv))),))
-    return analyse(script, surroundings, " ".join(argv))
+    report = analyse(script, surroundings, " ".join(argv))
+    if len(argv) != 1 or _PLAIN_PROGRAM.fullmatch(argv[0]) or surroundings.reader is None:
+        return report
+    # Some clients hand a program without arguments to a shell: then its name is a line.
+    doubt = CommandPart(argv, Standing.UNKNOWN, "a program's name that a shell would read as more", literal=False)
+    line = analyse(surroundings.reader(argv[0]), surroundings)
+    return CommandReport(report.line, (*report.parts, doubt, *line.parts))
+
+
+_PLAIN_PROGRAM = re.compile(r"[\w./+@:-]*")
 
 
 def _source(step: Step) -> str:

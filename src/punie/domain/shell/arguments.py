@@ -45,7 +45,7 @@ class Arg:
         """Whether it begins, or might begin, with a dash."""
         if self.process:
             return False
-        if self.certain:
+        if self.kind is Kind.CERTAIN:
             return self.text.startswith("-") and self.text != "-"
         return not self.prefix or self.prefix.startswith("-")
 
@@ -55,6 +55,7 @@ def words(text: str) -> tuple[Arg, ...]:
     return tuple(Arg(word) for word in text.split())
 
 
+@lru_cache(maxsize=1024)
 def flag_set(text: str) -> frozenset[str]:
     """`"al --all"`: the letters of a bunch become `-a` and `-l`, a word with a dash stands for itself."""
     found: set[str] = set()

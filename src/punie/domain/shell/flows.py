@@ -20,9 +20,9 @@ class Flow:
     narrow: bool = False
     text: str | None = None
 
-    def feed(self) -> Feed:
-        """It, as the next command gets it."""
-        return Feed(fed=True, source=self.source, listing=self.listing, narrow=self.narrow, text=self.text)
+    def feed(self, source: str) -> Feed:
+        """It, as the next command gets it; `source` is where it came from, if not out of the command itself."""
+        return Feed(fed=True, source=self.source or source, listing=self.listing, narrow=self.narrow, text=self.text)
 
 
 def flow_of(call: Call, outcome: Outcome) -> Flow:

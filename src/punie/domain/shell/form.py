@@ -8,10 +8,10 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from punie.domain.shell.arguments import Arg, Kind, Options, Reading, flag_set, prefixes
-from punie.domain.shell.call import FINE, Call, Judge, Outcome, unknown
+from punie.domain.shell.arguments import Arg, Given, Kind, Options, Reading, flag_set, prefixes
+from punie.domain.shell.call import FINE, Call, Judge, Outcome, dangerous, unknown
 from punie.domain.shell.places import here, is_below, uses
-from punie.domain.shell.report import Effect, PathEffect, PathUse, Standing
+from punie.domain.shell.report import FED, Effect, PathEffect, PathUse, Standing
 from punie.domain.shell.secrecy import could_be_private, has_glob, is_private, seeks_private
 
 
@@ -68,28 +68,28 @@ class Form:
         if reading.strange:
             return unknown(f"an option that nothing is known of: {reading.strange[0].text}", self._paths(call, reading))
         paths = self._paths(call, reading)
-        listed = (self.always_lists or not self.lists.isdisjoint(reading.names)) and not seeks(call.args)
+        listed = self.always_lists or (bool(self.lists) and not self.lists.isdisjoint(reading.names))
         outcome = Outcome(
             self.standing,
             self.reason,
             paths,
             self.effects,
-            lists=listed and all(is_below(use.path, call.cwds) for use in paths),
+            lists=listed and not seeks(call.args) and all(is_below(use.path, call.cwds) for use in paths),
             passes=self.passes and not self._files(reading),
         )
         return stricter(outcome, self._doubts(call, reading))
 
     def _files(self, reading: Reading) -> tuple[Arg, ...]:
         """The operands that are paths."""
-        if self.operands is Operands.SEARCH and self.pattern.isdisjoint(reading.names):
+        if self.operands is Operands.SEARCH and self.pattern.isdisjoint([option.name for option in reading.options]):
             return reading.operands[1:]
-        return () if self.operands in {Operands.NONE, Operands.TEXT} else reading.operands
+        return () if self.operands in (Operands.NONE, Operands.TEXT) else reading.operands
 
     def _paths(self, call: Call, reading: Reading) -> tuple[PathUse, ...]:
         found: list[PathUse] = []
         effect = _EFFECTS.get(self.operands, PathEffect.READ)
-        unread = self.operands in {Operands.LOOK, Operands.COUNT}
-        deep = self.always_deep or not self.deep.isdisjoint(reading.names)
+        unread = self.operands in (Operands.LOOK, Operands.COUNT)
+        deep = self.always_deep or (bool(self.deep) and not self.deep.isdisjoint(reading.names))
         files = self._files(reading)
         for arg in files:
             if arg.text == FED and call.feed.listing:
@@ -116,17 +116,26 @@ class Form:
         loose = reading.operands[: len(reading.operands) - reading.guarded]
         if self.keen and any(arg.may_be_option for arg in loose):
             return unknown("a word that might become an option")
-        for option in reading.options:
-            value = option.value
-            if value is None:
-                continue
-            if not value.certain and (option.name in self.reads | self.writes or value.many):
-                return unknown(f"the value of {option.name} is not certain")
-            if option.name in self.globs and seeks_private(value.text.lstrip("!")):
-                return unknown(f"looks for files that usually hold secrets: {value.text}")
-        if self.operands in {Operands.READ, Operands.SEARCH}:
+        told = next((found for option in reading.options if (found := self._of_value(option)) is not None), None)
+        if told is not None:
+            return told
+        far = next((found for arg in self._files(reading) if (found := _elsewhere(arg)) is not None), None)
+        if far is not None:
+            return far
+        if self.operands in (Operands.READ, Operands.SEARCH):
             return self._contents(call, reading)
         return FINE
+
+    def _of_value(self, option: Given) -> Outcome | None:
+        """What speaks against an option's value."""
+        value = option.value
+        if value is None:
+            return None
+        if not value.certain and (option.name in self.reads | self.writes or value.many):
+            return unknown(f"the value of {option.name} is not certain")
+        if option.name in self.globs and seeks_private(value.text.lstrip("!")):
+            return unknown(f"looks for files that usually hold secrets: {value.text}")
+        return None
 
     def _contents(self, call: Call, reading: Reading) -> Outcome:
         """A reader of contents has to know whose."""
@@ -143,8 +152,13 @@ class Form:
         return FINE
 
 
-FED = "(what xargs is fed)"
-"""The operand that stands for words which arrive on standard input."""
+def _elsewhere(arg: Arg) -> Outcome | None:
+    """What speaks against an operand as a file's name: an address, or a list of options (`@FILE`)."""
+    if "://" in arg.text:
+        return dangerous(f"an address, which some programs fetch: {arg.text}", (), Effect.NETWORK)
+    if (arg.prefix or arg.text).startswith("@"):
+        return unknown(f"may hold more options: {arg.text}")
+    return None
 
 
 def stricter(one: Outcome, other: Outcome) -> Outcome:

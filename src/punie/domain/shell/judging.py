@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from attrs import evolve
 
 from punie.domain.shell.arguments import Arg, Kind, names, prefixes
 from punie.domain.shell.call import FINE, Call, Outcome, dangerous, forbidden, ordinary, unknown
-from punie.domain.shell.form import FED, stricter
-from punie.domain.shell.places import BASE_FOLDERS, in_code_folder, is_below, is_device, is_disk, is_null, joined
+from punie.domain.shell.form import stricter
+from punie.domain.shell.places import (
+    BASE_FOLDERS,
+    in_code_folder,
+    is_below,
+    is_device,
+    is_disk,
+    is_null,
+    joined,
+    named_places,
+)
 from punie.domain.shell.programs.registry import judge_of
-from punie.domain.shell.report import Effect, PathEffect, PathUse, Standing
+from punie.domain.shell.report import FED, Effect, PathEffect, PathUse, Standing
 from punie.domain.shell.secrecy import holds_private, in_private_folder, is_private, is_shown_freely
 from punie.domain.shell.state import State
 
@@ -32,11 +43,25 @@ def judged(call: Call, word: Arg, state: State) -> Outcome:
         return unknown(f"this line itself says what {call.name} means")
     outcome = _by_name(call, word)
     outcome = stricter(outcome, _doubts(call, outcome))
+    if outcome.own and (outcome.standing is Standing.ORDINARY or call.name == "git"):
+        # A folder of the project may be a link: what acts there, or takes its settings from there, has to be inside.
+        elsewhere = tuple(PathUse(cwd, PathEffect.READ) for cwd in call.cwds if cwd != call.start)
+        outcome = evolve(outcome, paths=(*elsewhere, *outcome.paths)) if elsewhere else outcome
     for use in outcome.paths:
         outcome = stricter(outcome, of_path(use, call.home))
+    if outcome.own and outcome.standing > Standing.ORDINARY:
+        outcome = evolve(outcome, paths=tuple(dict.fromkeys((*outcome.paths, *_named(call)))))
     if word.ran:
         outcome = stricter(outcome, dangerous("the program's name comes from another command"))
     return outcome
+
+
+def _named(call: Call) -> Iterator[PathUse]:
+    """What the words of a doubtful command name: no allow rule for it is leave to write there."""
+    for arg in call.args:
+        for use in named_places(call, arg):
+            if not use.path.startswith("/dev/") and use.effect is not PathEffect.LOOK:
+                yield use
 
 
 def plain_name(word: Arg) -> str:
@@ -77,7 +102,7 @@ def _doubts(call: Call, outcome: Outcome) -> Outcome:
     for arg in call.args:
         if arg.odd:
             return unknown(f"{arg.odd}: {arg.text}")
-        hidden = next((name for name in arg.names if not is_shown_freely(name)), None)
+        hidden = next((name for name in arg.names if not is_shown_freely(name)), None) if arg.names else None
         if hidden is not None:
             return unknown(f"nobody knows what ${hidden} holds")
         if "\0" in arg.text:
@@ -94,7 +119,7 @@ def _doubts(call: Call, outcome: Outcome) -> Outcome:
 
 def of_path(use: PathUse, home: str) -> Outcome:
     """How a command stands for touching this path."""
-    if use.effect in {PathEffect.WRITE, PathEffect.DELETE}:
+    if use.effect is PathEffect.WRITE or use.effect is PathEffect.DELETE:
         return _of_written(use, home)
     if use.path.startswith(("/dev/tcp/", "/dev/udp/")):
         return dangerous("reaches the network", (), Effect.NETWORK)

@@ -76,6 +76,9 @@ class Word:
     @property
     def text(self) -> str | None:
         """The word's value where it is certain before the line runs; else None."""
+        if len(self.pieces) == 1:  # nearly every word, and everybody asks
+            piece = self.pieces[0]
+            return piece.text if isinstance(piece, Literal) else None
         texts = [piece.text for piece in self.pieces if isinstance(piece, Literal)]
         return "".join(texts) if len(texts) == len(self.pieces) else None
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
+from punie.domain.paths import is_secret
 from punie.domain.shell.arguments import Arg, Kind, names
 from punie.domain.shell.call import Call
 from punie.domain.shell.report import PathEffect, PathUse
@@ -22,6 +24,7 @@ HARMLESS_DEVICES = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/s
 _STREAMS = ("/dev/pts/", "/dev/fd/")
 
 
+@lru_cache(maxsize=2048)
 def joined(cwd: str, text: str) -> str:
     """The path, absolute and without `.`, `..` and doubled slashes; links are not followed."""
     path = posixpath.normpath(posixpath.join(cwd, text))
@@ -42,11 +45,24 @@ def uses(call: Call, arg: Arg, effect: PathEffect, *, below: bool = False) -> tu
     text = arg.text
     if arg.kind is Kind.GLOB:
         text, below = fixed_part(arg), True
-    if text.startswith("/"):
-        return (PathUse(joined("/", text), effect, below),)
-    if not call.cwds:
+    if not call.cwds and not text.startswith("/"):
         return (PathUse(text or ".", effect, below),)
-    return tuple(PathUse(joined(cwd, text), effect, below) for cwd in call.cwds)
+    if len(call.cwds) == 1 and ".." not in text:
+        path = text if text.startswith("/") else posixpath.join(call.cwds[0], text)
+        return (PathUse(joined("/", path), effect, below),)
+    written = (text,) if text.startswith("/") else tuple(posixpath.join(cwd, text) for cwd in call.cwds)
+    found = dict.fromkeys(joined("/", path) for path in written)
+    if ".." in text.split("/"):
+        # Behind a link, `..` leads to where the link's target lies: such a path has to be followed as it is written.
+        found.update(dict.fromkeys(path for path in written if _climbs(path, call.start)))
+    return tuple(PathUse(path, effect, below) for path in found)
+
+
+def _climbs(path: str, start: str) -> bool:
+    """Whether the absolute path goes up from a folder that may be a link: any beside those the line started in."""
+    behind = path.removeprefix(f"{start.rstrip('/')}/") if start else path
+    parts = [part for part in behind.split("/") if part not in {"", "."}]
+    return ".." in parts and parts[0] != ".."
 
 
 def here(call: Call, effect: PathEffect, *, below: bool = False) -> tuple[PathUse, ...]:
@@ -71,6 +87,8 @@ def is_disk(path: str) -> bool:
 
 def is_device(path: str) -> bool:
     """Whether the path is a device that does more than take or give a stream."""
+    if "dev" not in path and "proc" not in path:  # what `joined` makes of it then is none either
+        return False
     plain = joined("/", path) if path.startswith("/") else path
     if plain in HARMLESS_DEVICES or plain.startswith(_STREAMS):
         return False
@@ -126,10 +144,18 @@ def _above(place: str, call: Call) -> bool:
     return any(kept != place and kept.startswith(folder) for kept in (call.home, *call.cwds))
 
 
+_HIDDEN = re.compile(r"(?:.*/)?\.[^./][^/]*(?:/.*)?\Z", re.DOTALL)
+
+
 def named_places(call: Call, arg: Arg) -> Iterator[PathUse]:
-    """Places that a word may name, for programs whose words are not known one by one: they count as written."""
+    """Places that a word may name, for programs whose words are not known one by one.
+
+    Outside, and hidden ones, count as written; what may hold secrets as read; other words are only looked at, so that
+    a rule about paths hears of them.
+    """
     if not arg.certain or "://" in arg.text:
         return
+    yield from _plain_places(call, arg)
     name, equals, value = arg.text.partition("=")
     if equals and name.startswith("-"):
         if value.startswith(("/", "~", "..")):
@@ -138,3 +164,12 @@ def named_places(call: Call, arg: Arg) -> Iterator[PathUse]:
         yield from uses(call, Arg(arg.text[2:]), PathEffect.WRITE)
     elif arg.text.startswith(("/", "..")):
         yield from uses(call, arg, PathEffect.WRITE)
+
+
+def _plain_places(call: Call, arg: Arg) -> Iterator[PathUse]:
+    """Places inside that a word, or the value of an option, names."""
+    text = arg.text.partition("=")[2] if arg.text.startswith("-") else arg.text
+    if not text or text.startswith(("/", "-", "..", "~")):
+        return
+    effect = PathEffect.READ if is_secret(text) else PathEffect.WRITE if _HIDDEN.match(text) else PathEffect.LOOK
+    yield from uses(call, Arg(text), effect)

@@ -11,6 +11,9 @@ from attrs import evolve, frozen
 
 from punie.domain.paths import Location
 
+FED = "(what xargs is fed)"
+"""The operand that stands for words which arrive on standard input."""
+
 
 class Standing(IntEnum):
     """How a command stands before any rule is asked."""

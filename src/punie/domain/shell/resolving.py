@@ -10,6 +10,7 @@ from attrs import evolve, field, frozen
 
 from punie.domain.shell.arguments import Arg, Kind
 from punie.domain.shell.line import Glob, Literal, Opaque, Piece, Script, Simple, Substitution, Tilde, Variable, Word
+from punie.domain.shell.secrecy import is_shown_freely
 from punie.domain.shell.state import State
 
 MOST_BINDINGS = 32
@@ -54,8 +55,13 @@ def scripts_in(word: Word) -> Iterator[Script]:
 def resolve(words: tuple[Word, ...], state: State, home: str, binding: Binding | None = None) -> tuple[Arg, ...]:
     """The arguments these words become; a lone unquoted variable falls into its words."""
     found: list[Arg] = []
+    scope = _Scope(state, home, binding or {})
     for word in words:
-        found.extend(_split(word, _Scope(state, home, binding or {})))
+        text = word.text
+        if text is None:
+            found.extend(_split(word, scope))
+        else:
+            found.append(Arg(text))
     return tuple(found)
 
 
@@ -78,9 +84,6 @@ class _Scope:
 
 
 def _split(word: Word, scope: _Scope) -> tuple[Arg, ...]:
-    text = word.text
-    if text is not None:
-        return (Arg(text),)
     piece = word.pieces[0] if len(word.pieces) == 1 else None
     if isinstance(piece, Variable | Substitution) and not piece.quoted:
         value = _lone_value(piece, scope)
@@ -158,9 +161,14 @@ def _add(piece: Piece, draft: _Draft, scope: _Scope) -> None:
 
 def _oddness(piece: Opaque) -> str:
     """Why a piece that computes its value might do more than that; "" for plain sums, lists in braces, `${x%.py}`."""
-    if piece.scripts or _PLAIN_SUM.match(piece.source) or _BRACES.match(piece.source) or _CUTTING.match(piece.source):
+    if piece.scripts or _PLAIN_SUM.match(piece.source) or _BRACES.match(piece.source) or _is_cut(piece.source):
         return ""
     return piece.why or "a value that is computed"
+
+
+def _is_cut(source: str) -> bool:
+    """`${x%.py}` and its kin, of a variable that may be shown."""
+    return _CUTTING.match(source) is not None and is_shown_freely(source.strip("${}#").split("%")[0].split(":")[0])
 
 
 def _add_value(name: str, value: Arg | None, draft: _Draft, *, quoted: bool) -> None:

@@ -58,6 +58,8 @@ class Bench:
         return Flow()
 
     def _redirects(self, base: Outcome, args: tuple[Arg, ...]) -> Outcome:
+        if not self.simple.redirects:
+            return base
         call = Call("", args, self.state.cwds, self.home)
         for redirect in self.simple.redirects:
             target = one_argument(redirect.target, self.state, self.home, self.binding) if redirect.target else None
@@ -147,8 +149,8 @@ class Bench:
 
     def _literal(self, args: tuple[Arg, ...], via: Inner) -> bool:
         """Whether an allow rule's prefix may speak for this command."""
-        sure = all(arg.certain or (arg.kind is Kind.GLOB and not arg.may_be_option) for arg in args[1:])
-        begun = all(
+        sure = all(arg.kind is Kind.CERTAIN or (arg.kind is Kind.GLOB and not arg.may_be_option) for arg in args[1:])
+        begun = self.state.cwds == self.start or all(
             any(f"{cwd}/".startswith(f"{start.rstrip('/')}/") for start in self.start) for cwd in self.state.cwds
         )
         plain = args[0].certain and not any(arg.ran for arg in args)
@@ -172,8 +174,8 @@ class Bench:
                 outcome.standing,
                 outcome.reason,
                 literal,
-                tuple(dict.fromkeys(forms)),
-                tuple(dict.fromkeys(outcome.paths)),
+                tuple(dict.fromkeys(forms)) if len(forms) > 1 else (argv,),
+                tuple(dict.fromkeys(outcome.paths)) if len(outcome.paths) > 1 else outcome.paths,
                 outcome.effects,
                 outcome.inline_code,
                 self.simple.source,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from fnmatch import fnmatchcase
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase, translate
 from functools import lru_cache
 
 from punie.domain.paths import SECRET_FOLDERS, SECRET_NAMES, is_secret
@@ -100,15 +100,15 @@ PRIVATE_FOLDERS = SECRET_FOLDERS | names(
     ".cloudflared .gsutil .claude .codex .cargo-credentials sudoers.d .step .sops .age .local/share/keyrings "
     ".subversion .ngrok2 .fly .heroku .doctl .pki"
 )
-_PRIVATE_TAILS = prefixes(
-    ".git/config .config/gh /etc/ssl/private /etc/ssh /var/lib/docker /var/run/secrets /run/secrets"
+_PRIVATE_TAILS = re.compile(
+    r"\.git/config|\.config/gh|/etc/ssl/private|/etc/ssh|/var/lib/docker|/var/run/secrets|/run/secrets"
 )
 _PROCESS_SECRETS = re.compile(
     r"^/proc/[^/]+/(task/[^/]+/)?(environ|mem|maps|cmdline|fd|root|cwd|auxv)(/|$)|^/proc/k(core|mem|msg)"
 )
 _SECRET_WORD = re.compile(
     r"(?i)(key|token|secret|passw|passphrase|pwd$|cred|auth|cookie|session|private|dsn|signature|salt|cert|_url|_uri"
-    r"|conn|webhook|license|pat$|bearer|jwt|login|account)"
+    r"|conn|webhook|license|pat$|pass$|proxy|registry|bearer|jwt|login|account)"
 )
 HARMLESS_NAMES = names(
     "HOME PWD OLDPWD USER LOGNAME SHELL PATH LANG LC_ALL TERM HOSTNAME HOSTTYPE OSTYPE MACHTYPE EDITOR "
@@ -124,6 +124,7 @@ CODE_FOLDERS = frozenset({".git", ".githooks", ".husky"})
 """Folders whose files run as code or steer git: a write there is never everyday."""
 
 
+@lru_cache(maxsize=2048)
 def is_private(path: str) -> bool:
     """Whether reading this path shows secrets."""
     lowered = path.lower()
@@ -134,12 +135,12 @@ def is_private(path: str) -> bool:
         return False
     if parts[-1] in PRIVATE_NAMES:
         return True
-    return any(part in PRIVATE_FOLDERS for part in parts) or any(tail in lowered for tail in _PRIVATE_TAILS)
+    return not PRIVATE_FOLDERS.isdisjoint(parts) or _PRIVATE_TAILS.search(lowered) is not None
 
 
 def in_private_folder(path: str) -> bool:
     """Whether the path is, or lies in, a folder that holds keys: there even names tell something."""
-    return any(part.lower() in PRIVATE_FOLDERS for part in path.split("/"))
+    return not PRIVATE_FOLDERS.isdisjoint(path.lower().split("/"))
 
 
 def holds_private(path: str, home: str) -> bool:
@@ -182,10 +183,9 @@ def could_be_private(pattern: str) -> bool:
         return False
     if parts[-1].startswith(_PLAIN_BEGINNINGS):
         return False
-    if any(_meets(_plain(parts[-1]), _plain(name)) for name in (*SECRET_NAMES, *PRIVATE_NAMES)):
+    if _meets_any(parts[-1], (*SECRET_NAMES, *PRIVATE_NAMES)):
         return True
-    hidden = [part for part in parts[:-1] if has_glob(part) and part.strip("*")]
-    return any(_meets(_plain(part), _plain(name)) for part in hidden for name in PRIVATE_FOLDERS)
+    return any(_meets_any(part, PRIVATE_FOLDERS) for part in parts[:-1] if has_glob(part) and part.strip("*"))
 
 
 @lru_cache(maxsize=512)
@@ -223,12 +223,23 @@ _COMMON_ENDINGS = frozenset({"", "*", "json", "yaml", "yml", "toml", "txt", "py"
 
 def has_glob(text: str) -> bool:
     """Whether the text holds a character that makes it a pattern."""
-    return any(mark in text for mark in "*?[{")
+    return "*" in text or "?" in text or "[" in text or "{" in text
 
 
 def _plain(pattern: str) -> str:
     """The pattern with every `[...]` taken for any one character."""
     return re.sub(r"\[[^\]]*\]", "?", pattern)[:80]
+
+
+def _meets_any(pattern: str, others: Iterable[str]) -> bool:
+    """Whether some name matches the pattern and one of the others; those without a wild card are names themselves."""
+    one = _plain(pattern)
+    match = re.compile(translate(one)).match
+    for other in map(_plain, others):
+        wild = "*" in other or "?" in other
+        if _meets(one, other) if wild else (match(other) and not (other.startswith(".") and one.startswith("*"))):
+            return True
+    return False
 
 
 def _meets(one: str, other: str) -> bool:

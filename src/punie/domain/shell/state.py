@@ -38,7 +38,7 @@ class State:
 
 def merged(one: State | None, other: State | None) -> State:
     """What holds whichever of the two it was."""
-    if one is None or other is None or one == other:
+    if one is None or other is None or one is other or one == other:
         return one or other or State(())
     folders = tuple(dict.fromkeys((*one.cwds, *other.cwds)))
     known = bool(one.cwds) and bool(other.cwds) and len(folders) <= MOST_FOLDERS

@@ -36,8 +36,12 @@ def after(args: tuple[Arg, ...], state: State, home: str) -> Ends:
 
 def moved(args: tuple[Arg, ...], state: State, home: str) -> State:
     """Where `cd` leads."""
+    physical = False
     while args and args[0].certain and args[0].text in {"-P", "-L", "-e", "--"}:
+        physical = physical or args[0].text == "-P"
         args = args[1:]
+    if physical and any(".." in arg.text for arg in args):
+        return state.somewhere()
     target = args[0] if args else Arg(home)
     if len(args) > 1 or not target.certain or target.text.startswith("-") or not target.text:
         return state.somewhere()

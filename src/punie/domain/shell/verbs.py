@@ -70,14 +70,23 @@ RUNNERS = names(
 )
 FAR_WORDS = names(
     "deploy deployment publish release drop destroy purge wipe nuke reset rollback upload push prod "
-    "production flush dropdb downgrade uninstall teardown migrate seed truncate"
+    "production flush dropdb downgrade gh-deploy bump uninstall teardown migrate seed truncate"
 )
 """What tasks are called that do more than build and check."""
+
+
+_REACHES = re.compile(r"\b(?!file:)[a-z][a-z0-9+.]*://(?!(localhost|127\.0\.0\.1|\[::1\])\b)|(\A|=|:)0\.0\.0\.0\b")
+"""An address on another machine, or that of all of this machine's networks."""
 
 
 def everyday(call: Call) -> Outcome:
     """An everyday program with effects on the project: words that look like places are places."""
     found = [use for arg in call.args for use in named_places(call, arg)]
+    far_off = next((arg.text for arg in call.args if _REACHES.search(arg.text)), None)
+    if far_off is not None:
+        return dangerous(f"reaches the network, or is reached from it: {far_off}", tuple(found), Effect.NETWORK)
+    if any(arg.text.lower() in FAR_WORDS for arg in call.args):
+        return dangerous("a verb that sounds far-reaching", tuple(found))
     if call.name in RUNNERS:
         far_words = {word for arg in call.args for word in re.split(r"[^a-z]+", arg.text.lower())} & FAR_WORDS
         if far_words:

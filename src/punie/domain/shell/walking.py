@@ -36,6 +36,9 @@ MOST_WORDS = 6_000
 Ends = tuple[State | None, State | None]
 """The state where a command succeeded, and where it failed; None where it cannot end so."""
 
+Known = tuple[State, tuple[Word, ...], CommandPart, Flow, Ends]
+"""What a command came to before: in that very state, of these words."""
+
 
 @define
 class Walk:
@@ -44,6 +47,7 @@ class Walk:
     surroundings: Surroundings
     parts: list[CommandPart] = field(factory=list[CommandPart])
     sources: list[str] = field(factory=list[str])
+    known: dict[tuple[str, Feed], Known] = field(factory=dict[tuple[str, Feed], "Known"])
     seen: int = 0
     depth: int = 0
     full: bool = False
@@ -108,8 +112,7 @@ class Walk:
                 flow, ends = self.simple(stage, state, feed)
             else:
                 ends, flow = self.command(stage, state, feed), Flow()
-            source = flow.source or feed.source or next(iter(self.sources[before:]), "")
-            feed = evolve(flow.feed(), source=source)
+            feed = flow.feed(feed.source or next(iter(self.sources[before:]), ""))
             left = merged(left, merged(*ends))
         return left, left
 
@@ -209,10 +212,18 @@ class Walk:
         if self.seen > MOST_COMMANDS or len(simple.words) > MOST_WORDS:
             self.give_up("too long to be understood")
             return Flow(), (state, state)
-        before = len(self.sources)
-        for word in _words_of(simple):
-            self.word(word, state)
-        ran = next(iter(self.sources[before:]), "")
+        again = self.known.get((simple.source, feed))
+        if again is not None and again[0] is state and again[1] == simple.words:
+            self.add(again[2])
+            return again[3:]
+        start, before, parts = state, len(self.sources), len(self.parts)
+        words = _words_of(simple)
+        plain = words is simple.words
+        for word in words:
+            if word.text is None:
+                plain = False
+                self.word(word, state)
+        ran = self.sources[before] if len(self.sources) > before else ""
         state, floor, reason, exact = self.assign(
             simple.assignments,
             state,
@@ -222,7 +233,7 @@ class Walk:
         feed = self.fed(simple, state, feed, ran)
         flow = Flow()
         ends: list[Ends] = []
-        for binding in bindings(_words_of(simple), state):
+        for binding in bindings(words, state):
             args = resolve(simple.words, state, self.surroundings.home, binding)
             bench = Bench(
                 self, simple, state, self.surroundings.home, feed, ran, binding, exact, (self.surroundings.cwd,)
@@ -232,7 +243,16 @@ class Walk:
         good, bad = ends[0]
         for other_good, other_bad in ends[1:]:
             good, bad = _either(good, other_good), _either(bad, other_bad)
+        if plain and len(self.sources) == before and len(self.parts) == parts + 1:
+            self.keep(simple, start, feed, (flow, (good, bad)))
         return flow, (good, bad)
+
+    def keep(self, simple: Simple, state: State, feed: Feed, ended: tuple[Flow, Ends]) -> None:
+        """Remember a command of certain words that only looks: where the line has it again it comes to the same."""
+        part = self.parts[-1]
+        # A source of its own: it is no code that the command carries inside.
+        if part.standing is Standing.SAFE and part.source == simple.source:
+            self.known[simple.source, feed] = (state, simple.words, part, *ended)
 
     def fed(self, simple: Simple, state: State, feed: Feed, ran: str) -> Feed:
         """What the command's own redirections feed it instead."""
@@ -308,6 +328,8 @@ def _computed(arg: Arg) -> bool:
 
 def _words_of(simple: Simple) -> tuple[Word, ...]:
     """Every word of a command: its own, its assignments' values, its redirections' targets."""
+    if not simple.assignments and not simple.redirects:
+        return simple.words
     values = tuple(assignment.value for assignment in simple.assignments if assignment.value is not None)
     targets = tuple(redirect.target for redirect in simple.redirects if redirect.target is not None)
     return (*simple.words, *values, *targets)

@@ -131,3 +131,38 @@ def test_awk_may_print_into_a_plain_sort(program: str) -> None:
 )
 def test_what_is_more_than_a_plain_sort_asks(program: str) -> None:
     assert standing(f"awk '{program}' x.log") > Standing.ORDINARY
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("pylint --init-hook 'import os' src", "pandoc --filter rm a.md", "pandoc -F rm a.md", "mypy --install-types"),
+        *("mypy --python-executable rm src", "latexmk -e 'system(1)' a", "pdflatex --shell-escape a", "mix run -e 'x'"),
+        *("rake -e 'x'", "swift -e 'x'", "ocaml -e 'x'", "crystal eval 'x'", "flask shell", "django-admin shell -c x"),
+        *("protoc --plugin=protoc-gen-x=/tmp/x a.proto", "bazel clean --expunge", "meson install", "celery -A x purge"),
+        *("python manage.py flush --noinput", "python3 src/manage.py shell -c 'x'", "./manage.py migrate"),
+        *("uv run python manage.py dbshell", "valgrind rm -rf build", "valgrind --tool=memcheck rm -rf build"),
+    ],
+)
+def test_everyday_programs_that_bring_code_or_reach_far_are_dangerous(line: str) -> None:
+    assert standing(line) >= Standing.DANGEROUS
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("pylint src", "pandoc a.md -o b.html", "mypy src", "latexmk -pdf a.tex", "rake test", "mix test"),
+        *("python manage.py test", "./manage.py makemigrations", "python manage.py showmigrations", "flask routes"),
+        *("valgrind ./a.out", "valgrind --leak-check=full ./a.out", "bazel build //x", "ninja -C build", "meson test"),
+    ],
+)
+def test_their_everyday_calls_stay_everyday(line: str) -> None:
+    assert standing(line) is Standing.ORDINARY
+
+
+def test_what_starts_a_program_that_the_projects_settings_name_does_not_only_look() -> None:
+    assert standing("cargo tree -d") is Standing.ORDINARY
+    assert standing("cargo metadata --format-version 1") is Standing.ORDINARY
+    assert standing("mvn --version") is Standing.ORDINARY
+    assert standing("cargo metadata --no-deps") is Standing.SAFE
+    assert standing("cargo --version") is Standing.SAFE

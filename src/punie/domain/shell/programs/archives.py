@@ -23,7 +23,10 @@ def tar(call: Call) -> Outcome:
         "--checkpoint-action --to-command --use-compress-program -I --info-script --new-volume-script -F "
         "--rsh-command --rmt-command --checkpoint --to-c --use-c --i --new-v --rsh --rmt"
     )
-    if any(text.startswith(risky) for text in texts):
+    # `tar xfI FILE PROGRAM`: in a bunch too, `I` and `F` name programs.
+    bunches = (texts[0], *(text for text in texts[1:] if text.startswith("-")))
+    coded = any(not text.startswith("--") and {"I", "F"} & set(text) for text in bunches)
+    if coded or any(text.startswith(risky) for text in texts):
         return evolve(dangerous("an option of tar that runs a program", (), Effect.RUNS_CODE), inline_code=True)
     first = texts[0].lstrip("-")
     listing = (not texts[0].startswith("--") and "t" in first and not set(first) - set("tvzjJfapP")) or texts[
@@ -49,7 +52,10 @@ def tar(call: Call) -> Outcome:
         or any(":" in arg.text for arg in files)
     ):
         return dangerous("an archive that may reach anywhere")
-    places = tuple(use for arg in files for use in uses(call, arg, PathEffect.WRITE))
+    packs = "c" in first if not texts[0].startswith("--") else texts[0] == "--create"
+    packed_up = files[1:] if packs else ()
+    places = tuple(use for arg in packed_up for use in uses(call, arg, PathEffect.READ, below=True))
+    places += tuple(use for arg in files if arg not in packed_up for use in uses(call, arg, PathEffect.WRITE))
     places += tuple(use for arg in call.args if arg not in files for use in named_places(call, arg))
     if not all(arg.certain for arg in call.args):
         return unknown("nobody knows what goes into this archive", places)
@@ -86,8 +92,7 @@ def packed(call: Call) -> Outcome:
         call.name.endswith("cat")
         or "c" in letters
         or flags & {"--stdout", "--to-stdout"}
-        or "l" in letters
-        or "t" in letters
+        or (("l" in letters or "t" in letters) and not call.name.startswith("lz4"))
         or not files
     )
     undo = (

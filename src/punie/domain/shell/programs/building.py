@@ -9,7 +9,7 @@ from attrs import evolve
 
 from punie.domain.shell.arguments import names, prefixes
 from punie.domain.shell.call import Call, Inner, Judge, Outcome, always, dangerous, safe
-from punie.domain.shell.form import Operands, form, stricter
+from punie.domain.shell.form import Operands, form
 from punie.domain.shell.places import here, uses
 from punie.domain.shell.report import Effect, PathEffect, Standing
 from punie.domain.shell.verbs import VERSION, Verbs, everyday, look
@@ -70,7 +70,24 @@ def coded(prefix: str) -> Judge:
     return judge
 
 
+def cmake(call: Call) -> Outcome:
+    """`cmake`: `-E` is a tool box that deletes, copies and runs; `-P` runs a script."""
+    if call.args and call.args[0].text == "-E":
+        rest = call.args[2:] if [arg.text for arg in call.args[1:2]] in (["env"], ["time"]) else ()
+        while rest and ("=" in rest[0].text or rest[0].text.startswith("-")):
+            rest = rest[1:]
+        inner = (Inner(rest, floor=Standing.DANGEROUS, reason="run by cmake"),) if rest else ()
+        return evolve(dangerous("deletes, copies or runs what its words say"), inner=inner)
+    return tool(call)
+
+
 def make(call: Call) -> Outcome:
+    """`make`, recognised by each of its targets."""
+    targets = sorted({arg.text for arg in call.args if not arg.text.startswith("-")})
+    return evolve(_make(call), forms=tuple(("make", target) for target in targets))
+
+
+def _make(call: Call) -> Outcome:
     """`make`: the project's own recipes; some targets reach further, some options bring other code."""
     reads = {after.text for word, after in pairwise(call.args) if word.text in {"-f", "--file", "--makefile"}}
     if reads & {"-", "/dev/stdin"} or any(arg.text in {"-f-", "--file=-", "--makefile=-"} for arg in call.args):
@@ -100,6 +117,7 @@ _RUFF_CHECK = form(
     Operands.COUNT,
     reads="--config",
     walks=True,
+    keen=True,
     reason="checks, changes nothing",
 )
 _RUFF_FORMAT = form(
@@ -108,6 +126,7 @@ _RUFF_FORMAT = form(
     Operands.COUNT,
     reads="--config",
     walks=True,
+    keen=True,
 )
 
 
@@ -141,12 +160,16 @@ def _changed(call: Call) -> Outcome:
         if not arg.text.startswith("-")
         for use in uses(call, arg, PathEffect.WRITE, below=True)
     )
-    return stricter(evolve(everyday(call), paths=files or here(call, PathEffect.WRITE, below=True)), safe())
+    outcome = everyday(call)
+    return evolve(outcome, paths=(*outcome.paths, *(files or here(call, PathEffect.WRITE, below=True))))
+
+
+_CHECKS = "checks, changes nothing"
 
 
 def checker(needed: str, bare: str, valued: str = "", reads: str = "") -> Judge:
     """A judge for a formatter that changes nothing where one of the `needed` options is given."""
-    known = form(f"{needed} {bare}", valued, Operands.COUNT, walks=True, reads=reads, reason="checks, changes nothing")
+    known = form(f"{needed} {bare}", valued, Operands.COUNT, walks=True, reads=reads, keen=True, reason=_CHECKS)
     wanted = frozenset(needed.split())
 
     def judge(call: Call) -> Outcome:
@@ -188,6 +211,7 @@ def exempted(call: Call) -> Outcome:
 
 TABLE: Mapping[str, Judge] = {
     **dict.fromkeys(_EVERYDAY, tool),
+    "cmake": cmake,
     "make": make,
     "gmake": make,
     "ruff": ruff,

@@ -227,7 +227,8 @@ def execute(call: Call) -> Outcome:
 
 def kill(call: Call) -> Outcome:
     """`kill`: signals to processes; `-l` lists them."""
-    if call.args and all(arg.certain for arg in call.args) and call.args[0].text in {"-l", "-L", "-0"}:
+    plain = all(arg.certain and not arg.text.startswith("-") for arg in call.args[1:])
+    if call.args and plain and call.args[0].text in {"-l", "-L", "-0"}:
         return safe("asks about signals")
     return dangerous("ends or signals processes", (), Effect.PROCESS)
 

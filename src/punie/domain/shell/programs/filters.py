@@ -88,6 +88,13 @@ def date(call: Call) -> Outcome:
     return dangerous("may set the machine's clock", (), Effect.SYSTEM)
 
 
+def who(call: Call) -> Outcome:
+    """`who`: who is here; an operand beside `am i` is a file that is read."""
+    outcome = form("abdHlmpqrstTu" + HELP, "", Operands.READ)(call)
+    asked = [arg.text.lower() for arg in call.args]
+    return safe("shows who is here") if asked == ["am", "i"] else outcome
+
+
 def hostname(call: Call) -> Outcome:
     """`hostname`: shows the name, or sets it."""
     table = options("adfiIsy --fqdn --short --long --ip-address --all-ip-addresses --domain --all-fqdns" + HELP)
@@ -140,7 +147,7 @@ def ps(call: Call) -> Outcome:
     for arg in call.args:
         if not arg.certain:
             return unknown("a word that is not certain")
-        if "e" in arg.text and not arg.text.startswith("-") and arg.text.isalpha():
+        if "environ" in arg.text.lower() or ("e" in arg.text and not arg.text.startswith("-") and "=" not in arg.text):
             return dangerous("shows the environments of processes", (), Effect.SECRETS)
         if "E" in arg.text and arg.text.startswith("-"):
             return dangerous("shows the environments of processes", (), Effect.SECRETS)
@@ -154,10 +161,26 @@ _JQ = form(
         "--unbuffered --raw-output0 --no-colors --prettyPrint"
     )
     + HELP,
-    "op --indent --output-format --input-format",
+    "--indent",
     Operands.SEARCH,
 )
-_ENVIRONMENT = re.compile(r"(?<![.\w\"])(env|strenv|envsubst|load\w*|include|import|system|eval)\b|\$ENV")
+_YQ = form(
+    (
+        "crRnSCMaejoyPN --compact-output --raw-output --null-input --sort-keys --color-output --monochrome-output "
+        "--ascii-output --exit-status --join-output --tab --raw-output0 --no-colors --prettyPrint"
+    )
+    + HELP,
+    "op --indent --output-format --input-format",
+    Operands.SEARCH,
+    keen=True,
+)
+"""Without `-s`: one yq takes it for slurping, the other writes a file for each result."""
+_ENVIRONMENT = re.compile(
+    r"(?<![.\w\"])(env|strenv|envsubst|load\w*|include|import|system|eval|modulemeta|get_search_list)\b|\bENV\b"
+)
+
+
+_DATA_FILE = re.compile(r"[\w./-]+\.(json|ya?ml|toml|xml)\Z")
 
 
 def jq(call: Call) -> Outcome:
@@ -172,7 +195,10 @@ def jq(call: Call) -> Outcome:
         place += 1
     if call.name == "yq" and args[:1] and args[0].text in {"eval", "e", "r", "read"}:
         args = args[1:]
-    plain = [arg for arg in args if not arg.text.startswith("-")]
-    if any(_ENVIRONMENT.search(arg.text) or (not arg.certain and arg.ran) for arg in plain[:1]):
+    if call.name == "yq" and any(arg.text in {"eval-all", "ea"} for arg in args[:1]):
+        args = args[1:]
+    plain = [arg for arg in args if not (arg.text.startswith("-") or _DATA_FILE.match(arg.text))]
+    # Which of them is the program depends on the options before it: none may be one that tells more.
+    if any(_ENVIRONMENT.search(arg.text) or (not arg.certain and arg.ran) for arg in plain):
         return dangerous("a program that may show the environment or load others", (), Effect.SECRETS)
-    return _JQ(evolve(call, args=tuple(args)))
+    return (_YQ if call.name == "yq" else _JQ)(evolve(call, args=tuple(args)))

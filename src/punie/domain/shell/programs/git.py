@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from itertools import pairwise
 
 from attrs import evolve
 
 from punie.domain.shell.arguments import Arg, names, prefixes
 from punie.domain.shell.call import Call, Judge, Outcome, dangerous, ordinary, safe, unknown
 from punie.domain.shell.form import stricter
-from punie.domain.shell.places import here, is_below, uses
+from punie.domain.shell.places import here, is_below, named_places, uses
 from punie.domain.shell.programs.git_looking import LOOKING, look_at
 from punie.domain.shell.programs.git_verbs import SPECIAL
-from punie.domain.shell.report import Effect, PathEffect
+from punie.domain.shell.report import Effect, PathEffect, PathUse, Standing
 
 _HISTORY = Effect.GIT_HISTORY
 _ORDINARY = {
@@ -113,16 +115,30 @@ def git(call: Call) -> Outcome:
             floor = dangerous(f"an option that may make git run other programs or look elsewhere: {text}")
             args = (
                 args[2:]
-                if text in {"-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--exec-path"}
+                if text
+                in {"-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source", "--super-prefix"}
                 else args[1:]
             )
-    call = _elsewhere(evolve(call, args=args), cwd)
+    call = _elsewhere(call if args is call.args else evolve(call, args=args), cwd)
     if cwd is not None and not (cwd.certain and all(is_below(place, (call.start,)) for place in call.cwds)):
         floor = stricter(floor, unknown("another repository, whose settings may run programs"))
     outcome = stricter(_subcommand(call), floor)
+    # A rule for git, or for one of its subcommands, is no leave for settings that come with the line.
+    coded = floor.standing > Standing.SAFE or _runs(args)
     plain = tuple(arg.text for arg in args)
-    looked = here(call, PathEffect.LOOK) if outcome.own else ()
-    return evolve(outcome, forms=(("git", *plain),), paths=(*looked, *outcome.paths))
+    looked = here(call, PathEffect.LOOK if cwd is None else PathEffect.READ) if outcome.own else ()
+    return evolve(
+        outcome,
+        inline_code=outcome.inline_code or coded,
+        forms=(("git", *plain),),
+        paths=(*looked, *outcome.paths),
+    )
+
+
+def _runs(args: tuple[Arg, ...]) -> bool:
+    """Whether it is a rebase that runs commands between its steps."""
+    texts = [arg.text for arg in args]
+    return texts[:1] == ["rebase"] and any(text.startswith(("-x", "--exec", "-i", "--interactive")) for text in texts)
 
 
 def _elsewhere(call: Call, cwd: Arg | None) -> Call:
@@ -161,9 +177,9 @@ def _change(name: str, call: Call) -> Outcome:
         if arg.text.startswith(
             prefixes(
                 "--amend --exec --output --upload-pack --remote --template --no-verify --unsafe -S "
-                "--gpg-sign --separate-git-dir --directory --strategy --onto"
+                "--gpg-sign --separate-git-dir --directory --strategy --onto --abort --quit -s"
             )
-        ) or (name == "merge" and arg.text == "--abort"):
+        ) and not (arg.text.startswith("-s") and name not in {"merge", "cherry-pick", "revert"}):
             return dangerous(f"git {name} {arg.text}", (), _HISTORY)
         if name in {"archive", "format-patch"} and arg.text.startswith(("-o", "--output")):
             return dangerous(f"git {name} {arg.text} writes somewhere", uses(call, arg, PathEffect.WRITE))
@@ -171,7 +187,22 @@ def _change(name: str, call: Call) -> Outcome:
         return unknown(f"git {name} may write or run more than it says")
     if name in {"add", "stage"} and any(arg.text in {"-f", "--force"} for arg in call.args):
         return dangerous("adds files that are meant to stay out", (), _HISTORY)
-    return ordinary(f"git {name}: {_ORDINARY[name]}", here(call, PathEffect.LOOK))
+    return ordinary(f"git {name}: {_ORDINARY[name]}", _touched(name, call))
+
+
+_MESSAGES = names("-m --message --author --date --trailer --reason -b --initial-branch --cleanup")
+
+
+def _touched(name: str, call: Call) -> tuple[PathUse, ...]:
+    """The working directory, and the files that options and operands name; messages are no files."""
+    given = ((before, arg) for before, arg in pairwise((Arg(name), *call.args)))
+    words = [arg for before, arg in given if before.text not in _MESSAGES and not _IN_A_BUNCH.match(before.text)]
+    glued = [Arg(arg.text[2:]) for arg in words if arg.certain and arg.text[:2] in {"-F", "-t"}]
+    places = [use for arg in (*words, *glued) for use in named_places(call, arg)]
+    return (*here(call, PathEffect.LOOK), *places)
+
+
+_IN_A_BUNCH = re.compile(r"-[a-z]*m\Z")
 
 
 TABLE: Mapping[str, Judge] = {"git": git}

@@ -11,6 +11,7 @@ from punie.domain.shell.arguments import Kind, names, prefixes
 from punie.domain.shell.call import FINE, Call, Judge, Outcome, always, dangerous, unknown
 from punie.domain.shell.form import Operands, form, stricter
 from punie.domain.shell.places import uses
+from punie.domain.shell.programs.git_words import disguised, shown_places
 from punie.domain.shell.report import Effect, PathEffect
 from punie.domain.shell.secrecy import has_glob, is_narrow, is_private
 
@@ -234,11 +235,15 @@ def look_at(name: str, call: Call) -> Outcome:
             or (name == "grep" and arg.text.startswith("-O"))
             or (name in {"diff", "log", "show"} and arg.text.startswith("-o"))
         ):
-            return dangerous(f"git {name} {arg.text} writes or runs something")
+            return evolve(dangerous(f"git {name} {arg.text} writes or runs something"), inline_code=True)
     outcome = LOOKING[name](call)
+    outcome = stricter(outcome, disguised(call))
     if name in _SHOWING:
         outcome = stricter(outcome, _contents(name, call))
-    return evolve(outcome, narrow=outcome.lists and name == "ls-files" and _narrow(call))
+    if name in _PRINTING:
+        outcome = evolve(outcome, paths=(*outcome.paths, *shown_places(name, call)))
+    narrow = outcome.lists and name == "ls-files" and _narrow(call)
+    return outcome if narrow == outcome.narrow else evolve(outcome, narrow=narrow)
 
 
 def _narrow(call: Call) -> bool:
@@ -250,6 +255,9 @@ def _narrow(call: Call) -> bool:
 _SHOWING = names(
     "show cat-file blame diff grep log annotate rev-parse ls-tree whatchanged diff-tree diff-index diff-files"
 )
+
+
+_PRINTING = _SHOWING - {"rev-parse", "ls-tree"}
 
 
 def _contents(name: str, call: Call) -> Outcome:

@@ -116,7 +116,7 @@ def config(call: Call) -> Outcome:
     asked = texts[1:] if texts[:1] in (["--get"], ["--get-all"], ["get"], ["--get-regexp"]) else None
     if asked is None and len(texts) == 1 and "." in texts[0] and not texts[0].startswith("-"):
         asked = texts
-    if asked and len(asked) <= 2 and not asked[0].startswith("-") and texts[0] != "--get-regexp":
+    if asked and len(asked) <= 2 and not any(text.startswith("-") for text in asked) and texts[0] != "--get-regexp":
         key = asked[0].lower()
         if (
             key.startswith(
@@ -130,7 +130,8 @@ def config(call: Call) -> Outcome:
         ):
             return safe("shows a setting")
         return unknown(f"shows a setting that may be secret: {key}")
-    return dangerous("changes git's settings, which can make it run programs", (), _HISTORY)
+    changed = dangerous("changes git's settings, which can make it run programs", (), _HISTORY)
+    return evolve(changed, inline_code=True)
 
 
 def worktree(call: Call) -> Outcome:

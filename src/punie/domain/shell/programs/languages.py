@@ -51,7 +51,7 @@ _GO = Verbs(
         "version": look("m v"),
         "env": form("json changed", "", Operands.TEXT, single=True),
         "list": form(
-            "m json f deps test e u versions find -m -json -deps -test -e -find -versions -mod=readonly",
+            "m json f deps test e find -m -json -deps -test -e -find -mod=readonly",
             "-f",
             Operands.TEXT,
             single=True,
@@ -195,10 +195,18 @@ _GRADLE = Verbs(
     ),
     versions=names("--version -v --help -h"),
 )
+
+
+def _terraform_fmt(call: Call) -> Outcome:
+    """`terraform fmt`: rewrites files, unless it only checks."""
+    outcome = form("-check -diff -recursive", "", Operands.TEXT, single=True)(call)
+    return outcome if any(arg.text == "-check" for arg in call.args) else everyday(call)
+
+
 _TERRAFORM = Verbs(
     looking={
         "version": look("json"),
-        "fmt": everyday,
+        "fmt": _terraform_fmt,
         "validate": everyday,
         "providers": everyday,
         "graph": everyday,

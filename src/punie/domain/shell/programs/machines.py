@@ -80,7 +80,7 @@ def addresses(call: Call) -> Outcome:
         and plain
         and plain[0] in words
         and (len(plain) == 1 or plain[1] in {"show", "list", "ls"})
-        and not any(text.startswith(("-b", "-n", "--b")) for text in texts)
+        and not any(text.startswith(("-b", "-n", "--b")) and text not in {"-br", "-brief"} for text in texts)
     ):
         return safe("shows network settings")
     return dangerous("changes the network", (), Effect.SYSTEM)
@@ -162,7 +162,7 @@ TABLE: Mapping[str, Judge] = {
     "lsmod": form("", "", Operands.NONE),
     "lspci": form("vnkt", "", Operands.NONE),
     "lsusb": form("vt", "", Operands.NONE),
-    "last": form("adFix", "n", Operands.TEXT),
+    "last": form("adFix", "n", Operands.TEXT, digits=True),
     "top": form("bHic", "npduo", Operands.TEXT),
     "htop": form("C", "du", Operands.NONE),
     "iostat": form("cdhkmNptxyz", "", Operands.TEXT, digits=True),

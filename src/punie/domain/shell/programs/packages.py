@@ -15,7 +15,7 @@ from punie.domain.shell.verbs import Verbs, far, look
 _INSTALL = frozenset({Effect.INSTALL, Effect.NETWORK})
 _PIP_LIST = look(
     (
-        "o u l v q e --outdated --uptodate --local --user --not-required --exclude-editable --include-editable "
+        "l v q e --local --user --not-required --exclude-editable --include-editable "
         "--pre --editable --verbose --quiet --disable-pip-version-check --no-index"
     ),
     "--format --path --exclude",
@@ -96,7 +96,7 @@ def running(verb: str, plain: Verbs, *, quiet: str = "", floor: Standing = Stand
 
 _POETRY = Verbs(
     looking={
-        "show": look("t l o T a --tree --latest --outdated --all --top-level --no-dev", "--with --without --only"),
+        "show": look("t T a --tree --all --top-level --no-dev", "--with --without --only"),
         "check": look("--lock --strict"),
         "env": Verbs(
             looking={"info": look("p e --path --executable"), "list": look("--full-path")},
@@ -181,7 +181,18 @@ def npm(call: Call) -> Outcome:
         return fetched(evolve(call, args=call.args[1:]))
     if call.name == "bun" and call.args and call.args[0].text in {"-e", "--eval", "-p"}:
         return evolve(dangerous("runs code that is written in the line", (), Effect.RUNS_CODE), inline_code=True)
-    return _NPM.judge(call)
+    return evolve(_NPM.judge(call), forms=_scripts(call))
+
+
+_SHORT = {"t": "test", "tst": "test", "i": "install", "rm": "uninstall", "up": "update"}
+
+
+def _scripts(call: Call) -> tuple[tuple[str, ...], ...]:
+    """The ways to say the same: `npm t`, `npm run test`."""
+    words = [arg.text for arg in call.args if arg.certain and not arg.text.startswith("-")]
+    if words[:1] and words[0] in {"run", "run-script"}:
+        return ((call.name, *words[1:]),)
+    return ((call.name, _SHORT.get(words[0], words[0]), *words[1:]),) if words else ()
 
 
 def yarn(call: Call) -> Outcome:

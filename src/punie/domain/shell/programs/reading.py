@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from punie.domain.shell.call import Judge
 from punie.domain.shell.form import Operands, form
-from punie.domain.shell.programs.filters import HELP, base_coding, date, hostname, jq, ps, sort, uniq, xxd
+from punie.domain.shell.programs.filters import HELP, base_coding, date, hostname, jq, ps, sort, uniq, who, xxd
 
 TEXT, LOOK, COUNT, READ, NONE = Operands.TEXT, Operands.LOOK, Operands.COUNT, Operands.READ, Operands.NONE
 _GREPLESS = (
@@ -63,6 +63,7 @@ _MAIN: Mapping[str, Judge] = {
         loose="--sort",
         walks=True,
         always_deep=True,
+        keen=True,
         always_lists=True,
     ),
     "stat": form("LftxqsnFl --dereference --file-system --terse" + HELP, "c --format --printf --cached", LOOK),
@@ -74,6 +75,7 @@ _MAIN: Mapping[str, Judge] = {
         + HELP,
         "eFP --separator --exclude --parameter",
         COUNT,
+        keen=True,
     ),
     "du": form(
         (
@@ -190,7 +192,7 @@ _MAIN: Mapping[str, Judge] = {
     "logname": form(HELP, "", NONE),
     "id": form("agGnruz --user --group --groups --name --real --zero" + HELP, "", TEXT),
     "groups": form(HELP, "", TEXT),
-    "who": form("abdHlmpqrstTu" + HELP, "", TEXT),
+    "who": who,
     "w": form("hsfoi", "", TEXT),
     "uptime": form("ps --pretty --since" + HELP, "", NONE),
     "free": form("bkmghtlw --human --total --wide --mega --giga --si" + HELP, "sc", NONE),
@@ -219,6 +221,7 @@ _MAIN: Mapping[str, Judge] = {
         "--by-file --by-lang --quiet --csv --json --vcs=git --hide-rate --no-recurse" + HELP,
         "--exclude-dir --include-lang --exclude-lang --exclude-ext --include-ext",
         COUNT,
+        keen=True,
     ),
     "tokei": form("fhVs --files --hidden --compact" + HELP, "eost --exclude --output --sort --types", COUNT),
     "nm": form("ACDgnoprSuv --defined-only --undefined-only --demangle --dynamic --extern-only" + HELP, "ft"),

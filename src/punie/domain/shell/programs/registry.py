@@ -11,7 +11,9 @@ from punie.domain.shell.programs import (
     builtins,
     files,
     git,
+    inspecting,
     languages,
+    listing,
     machines,
     packages,
     reading,
@@ -19,15 +21,23 @@ from punie.domain.shell.programs import (
     searching,
     shells,
     text,
+    told,
     viewing,
     wrapping,
 )
 
 _FAMILIES = (
     *(building, packages, languages, machines, remote, archives, viewing, files),
-    *(builtins, reading, searching, text, git, shells, wrapping),
+    *(builtins, reading, searching, text, git, shells, wrapping, listing),
 )
-PROGRAMS: Mapping[str, Judge] = {name: judge for family in _FAMILIES for name, judge in family.TABLE.items()}
+_PACKERS = {name: archives.TABLE[name] for name in ("7z", "7za", "unrar")} | {"ar": building.TABLE["ar"]}
+_KNOWN: Mapping[str, Judge] = {
+    **{name: judge for family in _FAMILIES for name, judge in family.TABLE.items()},
+    **{name: listing.listed(name, judge) for name, judge in _PACKERS.items()},
+    "unzip": listing.printed(archives.TABLE["unzip"]),
+    "colordiff": reading.TABLE["diff"],
+}
+PROGRAMS: Mapping[str, Judge] = inspecting.laid_over(told.laid_over(_KNOWN))
 
 
 def judge_of(name: str) -> Judge | None:

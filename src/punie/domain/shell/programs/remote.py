@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from punie.domain.shell.arguments import Arg, options
+from punie.domain.shell.arguments import Arg, names, options
 from punie.domain.shell.call import Call, Inner, Judge, Outcome, safe
 from punie.domain.shell.places import uses
 from punie.domain.shell.report import Effect, PathEffect, PathUse, Standing
@@ -110,10 +110,18 @@ _DOCKER = Verbs(
     far={**_DOCKER_FAR, **far("logs inspect", "may show secrets")},
     versions=frozenset({"--version", "-v", "--help", "version", "info"}),
 )
+
+
+def _client_version(call: Call) -> Outcome:
+    """`kubectl version`: asks the cluster too, unless `--client` is given."""
+    if not any(arg.text in {"--client", "--client=true"} for arg in call.args):
+        return Outcome(Standing.DANGEROUS, "asks the cluster", (), _NETWORK)
+    return look("--client --short", "o --output", loose="--client")(call)
+
+
 _KUBECTL = Verbs(
-    looking={
-        "version": look("--client --short", "o --output"),
-    },
+    looking={"version": _client_version},
+    versions=names("--help -h help"),
     far=far(
         (
             "get describe api-resources api-versions explain logs top cluster-info delete apply "

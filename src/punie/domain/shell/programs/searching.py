@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from itertools import pairwise
 
@@ -18,12 +19,11 @@ from punie.domain.shell.call import (
     dangerous,
     forbidden,
     ordinary,
-    safe,
     unknown,
 )
-from punie.domain.shell.form import FED, Operands, form, seeks, stricter
+from punie.domain.shell.form import Operands, form, seeks, stricter
 from punie.domain.shell.places import here, is_below, is_vital, uses
-from punie.domain.shell.report import PathEffect, Standing
+from punie.domain.shell.report import FED, PathEffect, Standing
 from punie.domain.shell.secrecy import is_narrow
 
 HELP = " --help --version"
@@ -58,8 +58,33 @@ _SAMPLES = (
 
 def grep(call: Call) -> Outcome:
     """grep; as a filter of file names it hands them on, unless it picks the secret ones."""
-    outcome = _GREP_FORM(call)
-    return evolve(outcome, passes=outcome.passes and _harmless_filter(call))
+    outcome = _wide(call, _GREP_FORM(call))
+    if any(arg.text.endswith("recurse") and arg.text.startswith(("-d", "--dir", "recurse")) for arg in call.args):
+        outcome = stricter(outcome, unknown("goes into folders in a roundabout way"))
+    return evolve(outcome, passes=False) if outcome.passes and not _harmless_filter(call) else outcome
+
+
+def _wide(call: Call, outcome: Outcome) -> Outcome:
+    """A doubt where all of the project is gone through for every line, or for what secrets look like."""
+    every = any(
+        use.below and use.effect is PathEffect.READ and use.path in {*call.cwds, call.start} for use in outcome.paths
+    )
+    narrowed = any(arg.text.startswith(("--include", "-g", "--glob", "--iglob", "-t", "--type")) for arg in call.args)
+    if not every or narrowed or any(arg.text in _NAMES_ONLY for arg in call.args):
+        return outcome
+    sought = [arg.text for arg in call.args if not arg.text.startswith("-")][:1]
+    sought += [after.text for word, after in pairwise(call.args) if word.text in {"-e", "--regexp"}]
+    if any(not text.strip(".*^$+?=:[]() \\") or _LOOT.search(text) for text in sought):
+        return stricter(outcome, unknown("looks for secrets, or shows every line of the project, secrets too"))
+    return outcome
+
+
+_NAMES_ONLY = frozenset(
+    {"-l", "-L", "-c", "-q", "-rl", "-rL", "-rc", "-lr", "--files", "--count", "--files-with-matches"}
+)
+_LOOT = re.compile(
+    r"(?i)passw(or)?d|secret_|_secret|aws_|access_?key|private[_ -]?key|api_?key|BEGIN.*KEY|AKIA|ghp_|_token\b"
+)
 
 
 def _harmless_filter(call: Call) -> bool:
@@ -105,6 +130,7 @@ _AG = form(
     Operands.SEARCH,
     always_deep=True,
     walks=True,
+    keen=True,
 )
 
 
@@ -113,7 +139,10 @@ def rg(call: Call) -> Outcome:
     for arg in call.args:
         if arg.text.startswith(("--pre", "--hostname-bin", "--hyperlink-format")) and arg.text != "--pretty":
             return dangerous(f"{arg.text.partition('=')[0]} names a program that runs for every file")
-    return _RG(call)
+    if any(re.match(r"--follow|-[a-zA-Z]*L", arg.text) for arg in call.args):
+        return stricter(_RG(call), unknown("follows links, maybe out of the project"))
+    hidden = any(re.match(r"--hidden|--no-ignore|--unrestricted|-[a-zA-Z]*[u.]", arg.text) for arg in call.args)
+    return _wide(call, _RG(call)) if hidden else _RG(call)
 
 
 _FIND_TESTS = {
@@ -311,19 +340,19 @@ def fd(call: Call) -> Outcome:
                 inner=(inner,) if rest else (),
             )
     outcome = _FD(call)
+    words = [arg for arg in call.args if not arg.may_be_option]
+    places = [
+        use
+        for arg in words
+        for use in uses(call, arg, PathEffect.LOOK, below=True)
+        if "/" in arg.text or arg in words[1:]
+    ]
+    if any(not arg.certain for arg in words[1:]):
+        outcome = stricter(outcome, unknown("nobody knows where it looks"))
     return evolve(
         outcome,
         lists=outcome.lists and not seeks(call.args),
-        paths=(*outcome.paths, *here(call, PathEffect.LOOK, below=True)),
-    )
-
-
-def locate(call: Call) -> Outcome:
-    """`locate` looks through the whole machine."""
-    return (
-        safe("lists files of this machine")
-        if not any(arg.may_be_option for arg in call.args)
-        else unknown("options of locate")
+        paths=(*outcome.paths, *places, *here(call, PathEffect.LOOK, below=True)),
     )
 
 
@@ -339,5 +368,5 @@ TABLE: Mapping[str, Judge] = {
     "gfind": find,
     "fd": fd,
     "fdfind": fd,
-    "locate": locate,
+    "locate": always(unknown("looks through the whole machine")),
 }

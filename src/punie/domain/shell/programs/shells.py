@@ -31,12 +31,16 @@ def shell(call: Call) -> Outcome:
         told = _told(args[place:])
         if told is not None:
             return told
-        flags += "" if args[place].text.startswith("--") else args[place].text
+        flags += "?" if args[place].text.startswith(("--", "+")) else args[place].text[1:]
         place += 2 if args[place].text in {"-o", "+o", "-O", "+O"} else 1
     rest = args[place:]
     if rest and rest[0].text in {"-", "--"}:
         rest = rest[1:]
-    return run_file(call, rest, parse_only="n" in flags) if rest else fed_program()
+    return run_file(call, rest, parse_only="n" in flags and set(flags) <= _WITH_N) if rest else fed_program()
+
+
+_WITH_N = frozenset("neuvxf")
+"""Letters beside which `-n` still keeps a shell from running what it reads; `+n` and `-i` take that back."""
 
 
 def _told(args: tuple[Arg, ...]) -> Outcome | None:
@@ -151,7 +155,21 @@ def _module_of(call: Call, name: str, rest: tuple[Arg, ...]) -> Outcome:
             (Arg("pip" if top == "ensurepip" else top), *rest), floor=Standing.ORDINARY, reason="runs a module"
         )
         return Outcome(Standing.ORDINARY, "runs a module", inner=(inner,), own=False)
-    if name in {"http.server", "smtpd", "webbrowser", "ftplib", "telnetlib", "urllib.request"}:
+    if name in {
+        "http.server",
+        "smtpd",
+        "smtplib",
+        "poplib",
+        "imaplib",
+        "nntplib",
+        "xmlrpc.server",
+        "wsgiref.simple_server",
+        "pydoc",
+        "webbrowser",
+        "ftplib",
+        "telnetlib",
+        "urllib.request",
+    }:
         return Outcome(Standing.DANGEROUS, "reaches the network", (), frozenset({Effect.NETWORK}))
     if top in names("timeit pdb code cProfile trace base64 zipapp runpy profile antigravity asyncio idlelib"):
         return inline("runs code, or shows what is hidden")
@@ -177,8 +195,7 @@ _NODE = Interpreter(
 )
 _PERL = Interpreter(
     code=names("-e -E -n -p -i -M -m -d"),
-    bare=frozenset({"-w", "-W", "-T", "-t"}),
-    check=frozenset({"-c"}),
+    bare=frozenset({"-w", "-W", "-T", "-t", "-c"}),  # -c runs BEGIN blocks and whatever is imported
 )
 _RUBY = Interpreter(code=names("-e -n -p -i -r -x -C"), bare=frozenset({"-w", "-W"}), check=frozenset({"-c"}))
 _PHP = Interpreter(code=names("-r -B -R -E -d -S -a"), bare=frozenset({"-q", "-n"}), check=frozenset({"-l"}))

@@ -9,15 +9,19 @@ from attrs import evolve
 
 from punie.domain.shell.arguments import Arg, Reading, names, options
 from punie.domain.shell.call import Call, Judge, Outcome, dangerous, ordinary, safe, unknown
-from punie.domain.shell.form import FED, stricter
+from punie.domain.shell.form import stricter
 from punie.domain.shell.places import uses
-from punie.domain.shell.report import Effect, PathEffect
+from punie.domain.shell.report import FED, Effect, PathEffect
 from punie.domain.shell.secrecy import could_be_private
 
 _BODY = r"(?:[^%(mark)s\\\n]|\\.)*+"
+_SOUGHT = r"(?:[^%(mark)s\\\n\[]|\\.|\[\^?\]?(?:[^%(mark)s\\\n\]]|\\[^\]\n])*+\])*+"
+"""What is sought: some read a mark within brackets as the end, others as itself, so brackets close before it."""
 _MARKS = ("/", "|", "#", ",", "@", ":", "!", "%")
-_ADDRESS = r"(?:\d++(?:~\d++)?|\$|/(?:[^/\\\n]|\\.)*+/I?|\+\d++)"
-_PAIRS = "|".join(re.escape(mark) + (_BODY % {"mark": re.escape(mark)} + re.escape(mark)) * 2 for mark in _MARKS)
+_ADDRESS = r"(?:\d++(?:~\d++)?|\$|/(?:[^/\\\n\[]|\\.|\[\^?\]?(?:[^/\\\n\]]|\\[^\]\n])*+\])*+/I?|\+\d++)"
+_PAIRS = "|".join(
+    re.escape(mark).join(("", *(body % {"mark": re.escape(mark)} for body in (_SOUGHT, _BODY)), "")) for mark in _MARKS
+)
 _COMMAND = rf"(?:s(?:{_PAIRS})[gpiI0-9]*+|y/(?:[^/\\\n]|\\.)*+/(?:[^/\\\n]|\\.)*+/|[pdDPnNgGhHxqQl=](?: *+\d++)?)"
 _STEP = rf" *+(?>(?:{_ADDRESS}(?: *+, *+{_ADDRESS})?)? *+!? *+(?:\{{ *+)?{_COMMAND}? *+\}}?) *+"
 _SED = re.compile(rf"(?>{_STEP}(?:[;\n]{_STEP})*+)\Z")
@@ -70,7 +74,11 @@ _TOKEN = re.compile(
     r'\s*+(?:(?P<text>"(?:[^"\\\n]|\\.)*+")|(?P<word>[A-Za-z_]\w*+|\d[\w.]*+)|(?P<mark>\|\||&&|\+\+|--|[!<>=]=|>>|.))',
     re.DOTALL,
 )
-_PATTERN = re.compile(r'/(?:[^/"\\\n]|\\[^"\n])++/')
+_PATTERN = re.compile(r'/(?:[^/"\\\n\[]|\\[^"\n]|\[[^\]/"\\\n]*+\])++/')
+_DIVIDED = re.compile(r'\)\s*/[^/\n]*"')
+"""A slash behind a parenthesis may divide or begin a pattern: then no quote may stand before the next slash."""
+_SORTED = re.compile(r'\s*+"sort(?: -[bdfghinrsuV]++| -k ?\d[\d.,bdfghinrV]*+| -t ?[,:])*+"(?=\s*+(?:[;}\n]|\Z))')
+"""What `print` may be piped to: `sort` alone, with options that neither write nor run, and nothing joined to it."""
 _AFTER_WORDS = frozenset({"print", "printf", "return", "in", "else", "do", "case"})
 _AWK_WORDS = names(
     "BEGIN END print printf if else for in while do next NR NF FNR FS OFS RS ORS FILENAME SUBSEP RSTART "
@@ -119,7 +127,7 @@ _FAR = re.compile(r"system|getline|close|fflush|ENVIRON|PROCINFO|SYMTAB|FUNCTAB|
 
 def _harmless(program: str) -> bool:
     """Whether the program only reads its input and prints: no command, no file that it names, nothing unknown."""
-    if _FAR.search(program):
+    if _FAR.search(program) or _DIVIDED.search(program):
         return False
     place, before, printing = 0, "", False
     while place < len(program):
@@ -136,8 +144,12 @@ def _harmless(program: str) -> bool:
             place = behind
             continue
         place, before = token.end(), token[0].strip()
+        sorted_ = _SORTED.match(program, place) if before == "|" and printing else None
+        if sorted_ is not None:
+            place, before = sorted_.end(), '"'
+            continue
         printing = _prints(before, was=printing)
-        if before in {"|", ">>"} or (before == ">" and printing) or not _is_known(token):
+        if before in {"|", ">>", '"'} or (before == ">" and printing) or not _is_known(token):
             return False
     return True
 

@@ -102,5 +102,5 @@ TABLE: Mapping[str, Judge] = {
         if all(arg.certain and not arg.text.startswith("-") and "/" not in arg.text for arg in call.args)
         else unknown("options of info")
     ),
-    "xmllint": form("--noout --format --html --valid", "--xpath", Operands.READ),
+    "xmllint": form("--noout --format --nonet", "--xpath", Operands.READ, keen=True),
 }

@@ -9,8 +9,8 @@ from attrs import evolve
 from punie.domain.shell.arguments import Arg, Kind, Options, options
 from punie.domain.shell.assigning import is_harmless
 from punie.domain.shell.call import Call, Inner, Judge, Outcome, always, dangerous, unknown
-from punie.domain.shell.form import FED
-from punie.domain.shell.report import Effect, Standing
+from punie.domain.shell.places import uses
+from punie.domain.shell.report import FED, Effect, PathEffect, Standing
 
 
 def wrapper(
@@ -26,7 +26,7 @@ def wrapper(
 
     def judge(call: Call) -> Outcome:
         reading = known.read(call.args)
-        if reading.strange and "-h" not in reading.strange[0].text:
+        if reading.strange and reading.strange[0].text not in {"-h", "--help"}:
             rest = tuple(arg for arg in call.args if not arg.text.startswith("-"))
             inner = tuple(
                 Inner(
@@ -162,13 +162,14 @@ def flock(call: Call) -> Outcome:
         return Outcome(
             Standing.ORDINARY,
             "locks a file",
+            uses(call, reading.operands[0], PathEffect.WRITE),
             inner=(Inner(code=code.text, floor=Standing.ORDINARY, reason="under a lock"),),
         )
     return Outcome(
         Standing.ORDINARY,
         "locks a file",
+        uses(call, reading.operands[0], PathEffect.WRITE),
         inner=(Inner(rest, floor=Standing.ORDINARY, reason="under a lock"),),
-        own=False,
     )
 
 
@@ -280,7 +281,7 @@ TABLE: Mapping[str, Judge] = {
     "caffeinate": wrapper(
         options("dimsu", "tw", first=True), floor=Standing.ORDINARY, reason="keeps the machine awake"
     ),
-    "taskset": wrapper(options("ac", "p", first=True), skip=1),
+    "taskset": wrapper(options("ac", first=True), skip=1),
     "chrt": wrapper(options("bfioRrv", first=True), skip=1, floor=Standing.DANGEROUS, reason="changes the scheduler"),
     "strace": wrapper(
         options("cCdfFhiknqrtTvVwxyYzZ", "abeIoOpPsSuUX", first=True), floor=Standing.UNKNOWN, reason="traces a program"

@@ -1,0 +1,63 @@
+"""git's operands: revisions, `REVISION:PATH` and paths, as far as a rule about paths or an option in disguise goes."""
+
+from __future__ import annotations
+
+import re
+
+from attrs import evolve
+
+from punie.domain.shell.arguments import Arg, Kind
+from punie.domain.shell.call import FINE, Call, Outcome, unknown
+from punie.domain.shell.places import here, uses
+from punie.domain.shell.report import PathEffect, PathUse
+
+_WORD = r" +(?!-)[\w@~^{}./:-]+"
+_REVISION = re.compile(
+    r'"?\$\(git +(?:'
+    rf"merge-base(?: +--(?:fork-point|octopus|all))*(?:{_WORD})+"
+    rf"|rev-parse(?: +--(?:abbrev-ref|short|verify))*(?:{_WORD})+"
+    rf"|describe(?: +--(?:tags|abbrev=0|always|all|exact-match))*(?:{_WORD})*"
+    r"|branch +--show-current"
+    r")\)"
+)
+"""Substitutions of which git itself says that they print a revision, which never begins with a dash."""
+
+
+def disguised(call: Call) -> Outcome:
+    """A doubt where a word that is not known beforehand might become an option: `git log $(cat x)`."""
+    for arg in call.args:
+        if arg.text == "--":
+            break
+        if not arg.certain and arg.may_be_option and not (arg.ran and _REVISION.match(arg.text)):
+            return unknown(f"a word that might become an option: {arg.text}")
+    return FINE
+
+
+def shown_places(name: str, call: Call) -> tuple[PathUse, ...]:
+    """The places whose content may be shown, for rules about paths: those named, else everything."""
+    named = [arg for arg in call.args if not arg.text.startswith("-") and arg.kind is not Kind.UNCERTAIN]
+    if name == "grep" and not any(arg.text.startswith("-e") for arg in call.args):
+        named = named[1:]
+    top = call
+    if call.start and call.start not in call.cwds:
+        top = evolve(call, cwds=(*call.cwds, call.start))
+    # Without a path a revision shows all that it changed.
+    whole = not any(":" in arg.text or arg.text == "--" for arg in call.args[:-1]) and name not in _OF_FILES
+    whole = whole and not (named and all(":" in arg.text for arg in named))
+    whole = whole or any(_MAGIC.match(arg.text) for arg in named)
+    found = tuple(use for arg in named for use in uses(top, _path_of(arg), PathEffect.READ, below=True))
+    return (*found, *(here(call, PathEffect.READ, below=True) if whole or not found else ()))
+
+
+_OF_FILES = frozenset({"blame", "annotate", "cat-file", "grep"})
+_MAGIC = re.compile(r":[!^(]")
+
+
+def _path_of(arg: Arg) -> Arg:
+    """The path in `HEAD:path`, `:path`, `:(top)path`; a revision by itself counts as a path too, of no file."""
+    path = re.split(r"[:)]", arg.text)[-1] or "."
+    return (
+        Arg(path)
+        if arg.certain
+        else evolve(arg, text=path, prefix=path if not arg.prefix else re.split(r"[:)]", arg.prefix)[-1])
+    )

@@ -1,0 +1,21 @@
+"""Both corpora through the engine itself; tests/e2e/test_corpus.py sends them through the command."""
+
+from __future__ import annotations
+
+import pytest
+
+from punie.domain.modes import Mode, Verdict
+from tests.corpus.lines import dangerous, everyday
+from tests.fuzz.engine import decided
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_no_dangerous_line_runs_without_a_question(mode: Mode) -> None:
+    lines = [line.text for line in dangerous() if mode.value in line.modes]
+    assert [line for line in lines if decided(line, mode).verdict is Verdict.ALLOW] == []
+
+
+def test_most_everyday_lines_run_without_a_question() -> None:
+    lines = [line.text for line in everyday()]
+    asked = [line for line in lines if decided(line, Mode.ASK).verdict is not Verdict.ALLOW]
+    assert len(asked) <= 0.05 * len(lines), asked
