@@ -85,6 +85,8 @@ class Given:
 
     name: str
     value: Arg | None = None
+    glued: bool = False
+    """Whether the value stands in the option's own word, behind `=`."""
 
 
 @frozen
@@ -174,7 +176,7 @@ class _Sorter:
         name, equals, value = head.partition("=")
         table = self.table
         if equals and (name in table.valued or name in table.loose):
-            self.found.append(Given(name, cut(arg, len(name) + 1, value)))
+            self.found.append(Given(name, cut(arg, len(name) + 1, value), glued=True))
         elif not arg.certain:
             self.strange.append(arg)
         elif (name in table.bare and not equals) or name in table.loose:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any
@@ -131,9 +132,11 @@ class Form:
         value = option.value
         if value is None:
             return None
-        if not value.certain and (option.name in self.reads | self.writes or value.many):
+        parts = _spread(option) if option.name not in self.reads | self.writes else ()
+        if not parts and not value.certain and (option.name in self.reads | self.writes or value.many):
             return unknown(f"the value of {option.name} is not certain")
-        if option.name in self.globs and seeks_private(value.text.lstrip("!")):
+        sought = parts or (value.text.lstrip("!"),)
+        if option.name in self.globs and any(seeks_private(text) for text in sought):
             return unknown(f"looks for files that usually hold secrets: {value.text}")
         return None
 
@@ -150,6 +153,21 @@ class Form:
             if arg.kind is Kind.GLOB and (seeks_private(arg.text) if search else could_be_private(arg.text)):
                 return unknown(f"the pattern could match a file that holds secrets: {arg.text}")
         return FINE
+
+
+def _spread(option: Given) -> tuple[str, ...]:
+    """The values of `--exclude-dir={a,b}` and `--include=*.py`: each word they become begins with the option again."""
+    value = option.value
+    if value is None or not option.glued or not option.name.startswith("--"):
+        return ()
+    if value.kind is Kind.GLOB:
+        return (value.text,) if _NAMES.fullmatch(value.text) else ()
+    braces = _ALTERNATIVES.fullmatch(value.text) if value.kind is Kind.UNCERTAIN else None
+    return tuple(braces[1].split(",")) if braces is not None else ()
+
+
+_NAMES = re.compile(r"[\w.*?-]+")
+_ALTERNATIVES = re.compile(r"\{([\w.*,-]+)\}")
 
 
 def _elsewhere(arg: Arg) -> Outcome | None:

@@ -18,7 +18,12 @@ MOST_BINDINGS = 32
 _BLANKS = frozenset(" \t\n*?[\\")
 _PLAIN_SUM = re.compile(r"\$\(\([0-9 +*/%()<>&|^!~?:-]*\)\)\Z")
 _BRACES = re.compile(r"[^$`]*\Z")
-_CUTTING = re.compile(r"\$\{#?[a-z_][a-z0-9_]*((%%?|##?|//?|:[0-9]|:-)[^$`\\@!}]*)?\}\Z")
+_LENGTH = re.compile(r"\$\{#[A-Za-z_][A-Za-z0-9_]*\}\Z")
+_CUTTING = re.compile(
+    r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?:(?:%%?|##?|//?|:?[-+])[^$`\\@!}]*|:[0-9]+(?::[0-9]+)?|\^\^?|,,?)\}\Z"
+)
+_TAB = re.compile(r"\$'(?:\\[tnr]|[A-Za-z0-9 ,:;|=_])+'\Z")
+"""One word in every shell, and never an option: a tab, a line break, plain text; dash puts a `$` before it."""
 
 Binding = Mapping[str, Arg]
 _PLAIN: tuple[Binding, ...] = ({},)
@@ -127,7 +132,7 @@ def as_argument(word: Word, scope: _Scope) -> Arg:
     for piece in word.pieces:
         odd = odd or (_oddness(piece) if isinstance(piece, Opaque) else "")
         ran = ran or isinstance(piece, Substitution) or (isinstance(piece, Opaque) and bool(piece.scripts))
-        many = many or isinstance(piece, Opaque) or (isinstance(piece, Variable | Substitution) and not piece.quoted)
+        many = many or _may_fall_apart(piece)
         _add(piece, draft, scope)
     prefix = "".join(draft.prefix)
     if Kind.UNCERTAIN in draft.kinds:
@@ -161,14 +166,26 @@ def _add(piece: Piece, draft: _Draft, scope: _Scope) -> None:
 
 def _oddness(piece: Opaque) -> str:
     """Why a piece that computes its value might do more than that; "" for plain sums, lists in braces, `${x%.py}`."""
-    if piece.scripts or _PLAIN_SUM.match(piece.source) or _BRACES.match(piece.source) or _is_cut(piece.source):
+    source = piece.source
+    if piece.scripts or _PLAIN_SUM.match(source) or _BRACES.match(source) or _TAB.match(source) or _is_cut(source):
         return ""
     return piece.why or "a value that is computed"
 
 
+def _may_fall_apart(piece: Piece) -> bool:
+    """Whether this piece may make several words of one, or none."""
+    if isinstance(piece, Opaque):
+        return _TAB.match(piece.source) is None
+    return isinstance(piece, Variable | Substitution) and not piece.quoted
+
+
 def _is_cut(source: str) -> bool:
-    """`${x%.py}` and its kin, of a variable that may be shown."""
-    return _CUTTING.match(source) is not None and is_shown_freely(source.strip("${}#").split("%")[0].split(":")[0])
+    """`${x%.py}` and its kin, of a variable that may be shown; `${#x}`, a number, of any.
+
+    No place or length is computed from a name: the value of that variable would be computed in its turn.
+    """
+    cut = _CUTTING.match(source)
+    return _LENGTH.match(source) is not None or (cut is not None and is_shown_freely(cut["name"]))
 
 
 def _add_value(name: str, value: Arg | None, draft: _Draft, *, quoted: bool) -> None:

@@ -165,7 +165,7 @@ def is_shown_freely(name: str) -> bool:
     """Whether the value of this unknown variable may be shown: lower-case names, and some of the environment."""
     if name in HARMLESS_NAMES or not name or name[0].isdigit() or not name[0].isalpha():
         return True
-    return name == name.lower() and _SECRET_WORD.search(name) is None
+    return (name == name.lower() or len(name) == 1) and _SECRET_WORD.search(name) is None
 
 
 _PLAIN_BEGINNINGS = prefixes(

@@ -28,6 +28,8 @@ def after(args: tuple[Arg, ...], state: State, home: str) -> Ends:
         return (None, None) if name == "exit" else (state, state)
     if name in {"cd", "chdir"}:
         return moved(args[1:], state, home), state
+    if name == "pushd" and len(args) == 2 and args[1].certain and not args[1].text.startswith(("+", "-")):
+        return moved(args[1:], state, home), state
     if name in {"pushd", "popd"}:
         return state.somewhere(), state
     changed = _renamed(name, args[1:], state)

@@ -220,7 +220,16 @@ def test_after_a_cd_that_may_fail_both_folders_count() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["cd - && ls", "cd $X && ls", "pushd x; ls", "CDPATH=/ ; cd etc; ls", "cd *; ls", 'cd "$(cat x)"; ls']
+    "line",
+    [
+        "cd - && ls",
+        "cd $X && ls",
+        "pushd +1; ls",
+        "pushd x; popd; ls",
+        "CDPATH=/ ; cd etc; ls",
+        "cd *; ls",
+        'cd "$(cat x)"; ls',
+    ],
 )
 def test_after_a_cd_to_nobody_knows_where_nothing_is_safe(line: str) -> None:
     assert standing(line) > Standing.ORDINARY

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from attrs import evolve
 
-from punie.domain.shell.arguments import names, prefixes
+from punie.domain.shell.arguments import Arg, names, prefixes
 from punie.domain.shell.call import Call, Judge, Outcome, always, dangerous, ordinary, safe, unknown
 from punie.domain.shell.form import Operands, form
 from punie.domain.shell.places import named_places, uses
@@ -19,6 +20,9 @@ def tar(call: Call) -> Outcome:
     texts = [arg.text for arg in call.args]
     if not texts:
         return unknown("tar without a word")
+    if _lists_by_long_names(call):
+        shown = (Arg(text.partition("=")[2]) for text in texts if text.startswith("--file="))
+        return safe("lists an archive", tuple(use for arg in shown for use in uses(call, arg, PathEffect.READ)))
     risky = prefixes(
         "--checkpoint-action --to-command --use-compress-program -I --info-script --new-volume-script -F "
         "--rsh-command --rmt-command --checkpoint --to-c --use-c --i --new-v --rsh --rmt"
@@ -61,6 +65,19 @@ def tar(call: Call) -> Outcome:
         return unknown("nobody knows what goes into this archive", places)
     known = not texts[0].startswith("-") or not texts[0].startswith("--")
     return ordinary("packs or unpacks an archive", places) if known else unknown("options of tar", places)
+
+
+_LISTING = names("--list --verbose --gzip --bzip2 --xz --zstd")
+_ARCHIVE = re.compile(r"--file=[^:]+")
+"""A colon would name another machine."""
+
+
+def _lists_by_long_names(call: Call) -> bool:
+    """`tar --list --file=NAME`."""
+    texts = [arg.text for arg in call.args if arg.certain]
+    if len(texts) < len(call.args) or "--list" not in texts:
+        return False
+    return all(text in _LISTING or _ARCHIVE.fullmatch(text) for text in texts)
 
 
 def unzip(call: Call) -> Outcome:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from itertools import pairwise
 
 from attrs import evolve
 
@@ -48,10 +48,12 @@ def precommit(call: Call) -> Outcome:
 
 def hyperfine(call: Call) -> Outcome:
     """`hyperfine`: its words are lines for a shell."""
+    # An option's value may be glued to it: `--prepare=CODE`, `-pCODE`.
+    lines = (re.sub(r"\A(--[a-z-]+=|-[a-zA-Z](?=.)|-.*)", "", arg.text) for arg in call.args if arg.certain)
     codes = tuple(
-        Inner(code=arg.text, floor=Standing.ORDINARY, reason="runs again and again")
-        for arg in call.args
-        if arg.certain and not arg.text.startswith("-")
+        Inner(code=line, floor=Standing.ORDINARY, reason="runs again and again")
+        for line in lines
+        if line and not line.isdigit()
     )
     if not all(arg.certain for arg in call.args):
         return evolve(dangerous("runs code that is put together in the line", (), Effect.RUNS_CODE), inline_code=True)
@@ -89,8 +91,7 @@ def make(call: Call) -> Outcome:
 
 def _make(call: Call) -> Outcome:
     """`make`: the project's own recipes; some targets reach further, some options bring other code."""
-    reads = {after.text for word, after in pairwise(call.args) if word.text in {"-f", "--file", "--makefile"}}
-    if reads & {"-", "/dev/stdin"} or any(arg.text in {"-f-", "--file=-", "--makefile=-"} for arg in call.args):
+    if any(_FED_RECIPES.match(arg.text) for arg in call.args):
         return evolve(dangerous("runs recipes that it is fed", (), Effect.RUNS_CODE), runs_input=True)
     if any(arg.text.startswith(("--eval", "SHELL=", "-E", "MAKEFLAGS=", ".SHELLFLAGS")) for arg in call.args):
         return evolve(dangerous("runs code that is written in the line", (), Effect.RUNS_CODE), inline_code=True)
@@ -103,6 +104,9 @@ def _make(call: Call) -> Outcome:
         return dangerous("a variable that holds code", (), Effect.RUNS_CODE)
     return tool(call)
 
+
+_FED_RECIPES = re.compile(r"-\Z|-\w+-\Z|--[a-z]+=-\Z|(?:-.*)?/(?:dev/stdin|dev/fd/0|proc/self/fd/0)\Z")
+"""A word that names standard input as a file of recipes: by itself, or glued to its option."""
 
 _RUFF_CHECK = form(
     (

@@ -9,7 +9,7 @@ from itertools import pairwise
 from attrs import evolve
 
 from punie.domain.shell.arguments import Arg, Kind, names, options
-from punie.domain.shell.assigning import is_own
+from punie.domain.shell.assigning import is_harmless, is_own
 from punie.domain.shell.call import Call, Inner, Judge, Outcome, always, dangerous, ordinary, safe, unknown
 from punie.domain.shell.places import uses
 from punie.domain.shell.report import Effect, PathEffect, Standing
@@ -125,6 +125,10 @@ def export(call: Call) -> Outcome:
     """`export`, `declare`, `set`: bare ones show every variable, the others change what programs see."""
     if not call.args or all(arg.text in {"-p", "-x", "-px", "-xp", "-n"} for arg in call.args):
         return dangerous("shows every variable of the environment", (), Effect.SECRETS)
+    given = [arg.text.partition("=") for arg in call.args if arg.certain]
+    harmless = len(given) == len(call.args) and all(equals and is_harmless(name, held) for name, equals, held in given)
+    if call.name == "export" and harmless:
+        return safe("changes how programs print")
     return dangerous("changes what later programs see", (), Effect.ENVIRONMENT)
 
 

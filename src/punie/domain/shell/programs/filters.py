@@ -142,14 +142,20 @@ def base_coding(call: Call) -> Outcome:
     return stricter(Outcome(Standing.SAFE, "codes text", read, source=source), _doubtful(reading))
 
 
+_OWN_PROCESSES = frozenset({"$$", "$PPID", "$USER", "${USER}", "$LOGNAME"})
+"""What the shell's own number and the user's name are asked for with."""
+
+
 def ps(call: Call) -> Outcome:
     """`ps`: processes; with `e` in the old style, their environments too."""
-    for arg in call.args:
+    for before, arg in zip(("", *(arg.text for arg in call.args)), call.args, strict=False):
+        if before in {"-p", "-u", "-U"} and arg.text.strip('"') in _OWN_PROCESSES:
+            continue
         if not arg.certain:
             return unknown("a word that is not certain")
         if "environ" in arg.text.lower() or ("e" in arg.text and not arg.text.startswith("-") and "=" not in arg.text):
             return dangerous("shows the environments of processes", (), Effect.SECRETS)
-        if "E" in arg.text and arg.text.startswith("-"):
+        if "E" in arg.text:
             return dangerous("shows the environments of processes", (), Effect.SECRETS)
     return safe("shows processes")
 

@@ -13,7 +13,7 @@ from punie.domain.shell.call import Call, Judge, Outcome, dangerous, ordinary, s
 from punie.domain.shell.form import stricter
 from punie.domain.shell.places import here, is_below, named_places, uses
 from punie.domain.shell.programs.git_looking import LOOKING, look_at
-from punie.domain.shell.programs.git_verbs import SPECIAL
+from punie.domain.shell.programs.git_verbs import CHANGELESS, SPECIAL
 from punie.domain.shell.report import Effect, PathEffect, PathUse, Standing
 
 _HISTORY = Effect.GIT_HISTORY
@@ -173,6 +173,8 @@ def _subcommand(call: Call) -> Outcome:
 
 def _change(name: str, call: Call) -> Outcome:
     """An everyday change, unless an option makes it more."""
+    if name in CHANGELESS and (looked := CHANGELESS[name](call)).standing is Standing.SAFE:
+        return looked
     for arg in call.args:
         if arg.text.startswith(
             prefixes(

@@ -11,7 +11,7 @@ from punie.domain.shell.arguments import Kind, names, prefixes
 from punie.domain.shell.call import FINE, Call, Judge, Outcome, always, dangerous, unknown
 from punie.domain.shell.form import Operands, form, stricter
 from punie.domain.shell.places import uses
-from punie.domain.shell.programs.git_words import disguised, shown_places
+from punie.domain.shell.programs.git_words import disguised, is_plain_revision, shown_places
 from punie.domain.shell.report import Effect, PathEffect
 from punie.domain.shell.secrecy import has_glob, is_narrow, is_private
 
@@ -44,7 +44,7 @@ _LOG = _DIFF + (
     "--fixed-strings --perl-regexp --walk-reflogs --boundary --left-right --cherry --cherry-pick "
     "--cherry-mark --left-only --right-only "
     "--simplify-by-decoration --full-history --dense --sparse --ancestry-path --parents --children "
-    "--show-signature --no-notes --notes --use-mailmap --mailmap --log-size --relative-date "
+    "--show-signature --no-notes --notes --show-notes --use-mailmap --mailmap --log-size --relative-date "
     "--clear-decorations --no-walk --do-walk --show-pulls --simplify-merges --bisect --count --objects "
     "--reflog --no-patch --no-show-signature --not --no-commit-header --timestamp --header --pretty"
 )
@@ -144,12 +144,7 @@ LOOKING: Mapping[str, Judge] = {
         reads="--ignore-revs-file",
     ),
     "annotate": form("lt", "LS", TEXT),
-    "cat-file": form(
-        "tpse --unordered --buffer --follow-symlinks",
-        "",
-        TEXT,
-        loose="",
-    ),
+    "cat-file": form("tpse --unordered --buffer --follow-symlinks", "", TEXT, loose="--batch-check"),
     "grep": form(
         (
             "nilLcwEFPvIqoWahHzrep --line-number --ignore-case --files-with-matches --files-without-match "
@@ -236,14 +231,47 @@ def look_at(name: str, call: Call) -> Outcome:
             or (name in {"diff", "log", "show"} and arg.text.startswith("-o"))
         ):
             return evolve(dangerous(f"git {name} {arg.text} writes or runs something"), inline_code=True)
+    if name == "diff" and any(arg.text == "--no-index" for arg in call.args):
+        return _two_files(call)
     outcome = LOOKING[name](call)
     outcome = stricter(outcome, disguised(call))
+    if name in {"blame", "annotate"}:
+        call = _without_range(call)
     if name in _SHOWING:
         outcome = stricter(outcome, _contents(name, call))
     if name in _PRINTING:
         outcome = evolve(outcome, paths=(*outcome.paths, *shown_places(name, call)))
     narrow = outcome.lists and name == "ls-files" and _narrow(call)
     return outcome if narrow == outcome.narrow else evolve(outcome, narrow=narrow)
+
+
+def _without_range(call: Call) -> Call:
+    """The call without the lines that `-L` asks for: `/def f/,+10` is no place."""
+    kept = [
+        arg
+        for before, arg in zip((None, *call.args), call.args, strict=False)
+        if not (before is not None and before.text == "-L" and arg.certain and _RANGE.fullmatch(arg.text))
+    ]
+    return call if len(kept) == len(call.args) else evolve(call, args=tuple(kept))
+
+
+_RANGE = re.compile(r"(?:\d+|/[^/]+/)?,?(?:[+-]?\d+|/[^/]+/)?|:\w+")
+
+
+def _two_files(call: Call) -> Outcome:
+    """`git diff --no-index A B`: two files of the project, which git may never have heard of."""
+    args = tuple(arg for arg in call.args if arg.text != "--no-index")
+    files = tuple(arg for arg in args if not arg.text.startswith("-"))
+    plain = all(arg.certain for arg in args) and len(files) == 2 and all(_FILE.fullmatch(arg.text) for arg in files)
+    if not plain or any(arg.text == "--" for arg in args):
+        return unknown("compares what need not be in the repository")
+    read = COMPARED(evolve(call, args=files))
+    return evolve(stricter(LOOKING["diff"](evolve(call, args=args)), read), paths=read.paths, lists=False)
+
+
+COMPARED = form()
+_FILE = re.compile(r"(?:[\w-][\w.-]*/)*[\w-]+(?:\.[\w-]+)+")
+"""A file with an ending, not hidden, and nothing that leads upwards."""
 
 
 def _narrow(call: Call) -> bool:
@@ -271,7 +299,7 @@ def _contents(name: str, call: Call) -> Outcome:
         path = re.split(r"[:)]", arg.text)[-1]
         if path and (is_private(path) or (has_glob(path) and not is_narrow(path) and path.strip("*/."))):
             return dangerous(f"shows what usually holds secrets: {arg.text}", (), Effect.SECRETS)
-        if shows and arg.kind is Kind.UNCERTAIN:
+        if shows and arg.kind is Kind.UNCERTAIN and not is_plain_revision(arg):
             return unknown(f"nobody knows what is shown: {arg.text}")
         if arg.text.startswith(("/", "../")) or "/../" in arg.text:
             return unknown("looks outside the repository", uses(call, arg, PathEffect.READ))

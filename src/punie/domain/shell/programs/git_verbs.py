@@ -8,7 +8,7 @@ from attrs import evolve
 
 from punie.domain.shell.arguments import names, prefixes
 from punie.domain.shell.call import Call, Inner, Judge, Outcome, dangerous, ordinary, safe, unknown
-from punie.domain.shell.form import form
+from punie.domain.shell.form import Operands, form
 from punie.domain.shell.places import uses
 from punie.domain.shell.programs.git_looking import LOOKING, TEXT, look_at
 from punie.domain.shell.report import Effect, PathEffect, Standing
@@ -72,6 +72,8 @@ def remote(call: Call) -> Outcome:
         texts[0] == "get-url" and len(texts) <= 3 and all(arg.certain for arg in call.args)
     ):
         return safe("lists remotes")
+    if texts[:2] == ["show", "-n"] and len(texts) == 3 and call.args[2].certain and not texts[2].startswith("-"):
+        return safe("shows a remote as it is known here")
     return dangerous("changes remotes, or reaches them", (), _HISTORY, Effect.NETWORK)
 
 
@@ -246,3 +248,27 @@ SPECIAL: Mapping[str, Judge] = {
     "rm": rm,
     "restore": restore,
 }
+
+
+def _notes(call: Call) -> Outcome:
+    """`git notes`: its list, and one note."""
+    words = [arg.text for arg in call.args if arg.certain]
+    known = len(words) == len(call.args) < 3 and not any(word.startswith("-") for word in words)
+    return safe("shows notes") if known and words[:1] in ([], ["list"], ["show"]) else unknown("changes notes")
+
+
+def _formats(call: Call) -> Outcome:
+    """`git archive --list`."""
+    known = [arg.text for arg in call.args] in (["--list"], ["-l"])
+    return safe("lists formats of archives") if known else unknown("writes an archive")
+
+
+def _hashed(call: Call) -> Outcome:
+    """`git hash-object FILE`: computes a name, and keeps nothing without `-w`."""
+    if not all(arg.certain for arg in call.args):
+        return unknown("nobody knows what it reads")
+    return form("--no-filters --stdin", "", Operands.COUNT)(call)
+
+
+CHANGELESS: Mapping[str, Judge] = {"notes": _notes, "archive": _formats, "hash-object": _hashed}
+"""Calls that only look, of subcommands that otherwise change something; all others are left to those."""

@@ -21,6 +21,12 @@ _REVISION = re.compile(
     r")\)"
 )
 """Substitutions of which git itself says that they print a revision, which never begins with a dash."""
+_NAMED = r" +(?:origin/)?(?:HEAD|main|master|develop)(?:[~^]\d*)*"
+_PLAIN_REVISION = re.compile(
+    rf'"?\$\(git +(?:merge-base(?:{_NAMED}){{2}}|rev-parse(?: +--(?:short|verify))*{_NAMED}'
+    r'|describe(?: +--(?:tags|abbrev=0|always))*)\)"?'
+)
+_OPTION_WITH_VALUE = re.compile(r"--[a-z][a-z-]*=")
 
 
 def disguised(call: Call) -> Outcome:
@@ -28,9 +34,19 @@ def disguised(call: Call) -> Outcome:
     for arg in call.args:
         if arg.text == "--":
             break
-        if not arg.certain and arg.may_be_option and not (arg.ran and _REVISION.match(arg.text)):
+        if not arg.certain and arg.may_be_option and not (_is_value(arg) or (arg.ran and _REVISION.match(arg.text))):
             return unknown(f"a word that might become an option: {arg.text}")
     return FINE
+
+
+def _is_value(arg: Arg) -> bool:
+    """Whether it is one word that begins with `--option=`: whatever follows, it stays that option's value."""
+    return not arg.many and _OPTION_WITH_VALUE.match(arg.prefix) is not None
+
+
+def is_plain_revision(arg: Arg) -> bool:
+    """Whether the word is a commit that git itself works out of well-known names: no path can come of it."""
+    return arg.ran and _PLAIN_REVISION.fullmatch(arg.text) is not None
 
 
 def shown_places(name: str, call: Call) -> tuple[PathUse, ...]:

@@ -163,7 +163,7 @@ TABLE: Mapping[str, Judge] = {
     "lspci": form("vnkt", "", Operands.NONE),
     "lsusb": form("vt", "", Operands.NONE),
     "last": form("adFix", "n", Operands.TEXT, digits=True),
-    "top": form("bHic", "npduo", Operands.TEXT),
+    "top": form("bHic", "npduol", Operands.TEXT),
     "htop": form("C", "du", Operands.NONE),
     "iostat": form("cdhkmNptxyz", "", Operands.TEXT, digits=True),
     "mpstat": form("A", "P", Operands.TEXT),

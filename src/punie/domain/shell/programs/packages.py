@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from attrs import evolve
 
-from punie.domain.shell.arguments import names
+from punie.domain.shell.arguments import Arg, names
 from punie.domain.shell.call import Call, Inner, Judge, Outcome, dangerous, ordinary, unknown
 from punie.domain.shell.form import Operands, stricter
 from punie.domain.shell.report import Effect, Standing
@@ -219,8 +219,12 @@ def fetched(call: Call) -> Outcome:
                     Inner(code="".join(arg.text for arg in rest[1:2]), floor=Standing.DANGEROUS, reason="run by npx"),
                 ),
             )
+        if rest[0].text.startswith("--call=") and rest[0].certain:
+            rest = (Arg("--call"), Arg(rest[0].text.removeprefix("--call=")))
+            continue
         rest = rest[2:] if rest[0].text in {"-p", "--package"} else rest[1:]
-    if any(arg.text == "--no-install" for arg in call.args) and rest:
+    # Behind the program, `--no-install` is a word for the program.
+    if any(arg.text == "--no-install" for arg in call.args[: len(call.args) - len(rest)]) and rest:
         return Outcome(
             Standing.ORDINARY,
             "runs the project's program",

@@ -70,18 +70,24 @@ def _wide(call: Call, outcome: Outcome) -> Outcome:
         use.below and use.effect is PathEffect.READ and use.path in {*call.cwds, call.start} for use in outcome.paths
     )
     narrowed = any(arg.text.startswith(("--include", "-g", "--glob", "--iglob", "-t", "--type")) for arg in call.args)
-    if not every or narrowed or any(arg.text in _NAMES_ONLY for arg in call.args):
+    bunches = _OF_RG if call.name == "rg" else _OF_GREP
+    if not every or narrowed or any(arg.text in _NAMES_ONLY or bunches.fullmatch(arg.text) for arg in call.args):
         return outcome
-    sought = [arg.text for arg in call.args if not arg.text.startswith("-")][:1]
-    sought += [after.text for word, after in pairwise(call.args) if word.text in {"-e", "--regexp"}]
+    # With `-e` the other words are all places.
+    sought = [after.text for word, after in pairwise(call.args) if _LAST_IS_E.fullmatch(word.text)]
+    sought += [arg.text.partition("=")[2] for arg in call.args if arg.text.startswith("--regexp=")]
+    sought += [arg.text[2:] for arg in call.args if arg.text.startswith("-e") and len(arg.text) > 2]
+    sought = sought or [arg.text for arg in call.args if not arg.text.startswith("-")][:1]
     if any(not text.strip(".*^$+?=:[]() \\") or _LOOT.search(text) for text in sought):
         return stricter(outcome, unknown("looks for secrets, or shows every line of the project, secrets too"))
     return outcome
 
 
-_NAMES_ONLY = frozenset(
-    {"-l", "-L", "-c", "-q", "-rl", "-rL", "-rc", "-lr", "--files", "--count", "--files-with-matches"}
-)
+_NAMES_ONLY = frozenset({"-l", "-c", "-q", "--files", "--count", "--files-with-matches"})
+_OF_GREP = re.compile(r"-[rRinIsHhwvEFaxZz]*[lLcq][rRinIsHhwvEFaxZzlLcq]*")
+_OF_RG = re.compile(r"-[inIHNswvFSaxuU0]*[lcq][inIHNswvFSaxuU0lcq]*")
+"""Bunches of letters of which one makes it print names or numbers instead of lines; none of them takes a value."""
+_LAST_IS_E = re.compile(r"-[A-Za-z]*e|--regexp")
 _LOOT = re.compile(
     r"(?i)passw(or)?d|secret_|_secret|aws_|access_?key|private[_ -]?key|api_?key|BEGIN.*KEY|AKIA|ghp_|_token\b"
 )
@@ -106,7 +112,7 @@ _RG = form(
         "--heading --no-heading --json --stats --trim --vimgrep --pretty --column --no-column --byte-offset "
         "--passthru --type-list --one-file-system --block-buffered --line-buffered --debug --trace "
         "--include-zero --binary --crlf --no-mmap --mmap --sort-files --auto-hybrid-regex --no-unicode "
-        "--files-with-match --pcre2-version"
+        "--files-with-match --pcre2-version --max-columns-preview"
     )
     + HELP,
     (
@@ -125,7 +131,9 @@ _RG = form(
     lists="-l --files-with-matches --files-without-match --files",
 )
 _AG = form(
-    "ailnsvwcloQHfuUzS0 --hidden --nocolor --nogroup --smart-case --literal --files-with-matches --count" + HELP,
+    "ailnsvwcloQHfuUzS0 --hidden --nocolor --nogroup --smart-case --literal --files-with-matches --count "
+    "--python --js --ts --html --css --json --yaml --markdown --rust --go --java --cpp --cc --ruby --shell --sql "
+    "--toml --xml" + HELP,
     "ABCm --ignore --ignore-dir --depth",
     Operands.SEARCH,
     always_deep=True,
@@ -226,7 +234,7 @@ _FIND_WRITES = frozenset({"-fprint", "-fprint0", "-fprintf", "-fls"})
 def find(call: Call) -> Outcome:
     """`find`: its starting points, then an expression of which every word is looked at."""
     args = call.args
-    while args and args[0].text in {"-H", "-L", "-P"}:
+    while args and args[0].text in {"-H", "-L", "-P", "-E"}:
         args = args[1:]
     starts: list[Arg] = []
     while args and not (args[0].text.startswith("-") or args[0].text in {"!", "(", ")", ","}):
@@ -322,6 +330,7 @@ _FD = form(
     Operands.TEXT,
     always_lists=True,
     walks=True,
+    keen=True,
 )
 
 

@@ -28,11 +28,11 @@ def shell(call: Call) -> Outcome:
     """`sh`, `bash` and their kin."""
     args, place, flags = call.args, 0, ""
     while place < len(args) and args[place].text[:1] in {"-", "+"} and args[place].text not in {"-", "--"}:
-        told = _told(args[place:])
+        told = _told(call.name, args[place:])
         if told is not None:
             return told
         flags += "?" if args[place].text.startswith(("--", "+")) else args[place].text[1:]
-        place += 2 if args[place].text in {"-o", "+o", "-O", "+O"} else 1
+        place += _taken(args[place].text)
     rest = args[place:]
     if rest and rest[0].text in {"-", "--"}:
         rest = rest[1:]
@@ -43,29 +43,50 @@ _WITH_N = frozenset("neuvxf")
 """Letters beside which `-n` still keeps a shell from running what it reads; `+n` and `-i` take that back."""
 
 
-def _told(args: tuple[Arg, ...]) -> Outcome | None:
+_LONG = names(
+    "--login --norc --noprofile --posix --restricted --verbose --noediting --interactive --no-execute --no-config "
+    "--private --no-rcs --no-global-rcs"
+)
+"""Long options of shells that neither take a word nor bring code."""
+_FOREIGN: Mapping[str, str] = {"fish": "CdDfop", "ksh": "R", "mksh": "T", "zsh": "O"}
+"""Letters that take a word, or hold code, in shells that differ from the others."""
+_OTHER_GRAMMAR = frozenset({"fish", "csh", "tcsh"})
+
+
+def _told(name: str, args: tuple[Arg, ...]) -> Outcome | None:
     """What one option of a shell settles; None where it settles nothing."""
     text = args[0].text
-    if not args[0].certain:
+    if not all(arg.certain for arg in args[: _taken(text)]):
         return inline("nobody knows what this shell is told")
     if text in {"--version", "--help"}:
         return safe("shows its version")
-    if text in {"--rcfile", "--init-file"}:
-        return inline("starts with another file's settings")
-    if not text.startswith("--") and "c" in text:
-        return _code(args[1:])
-    return fed_program() if not text.startswith("--") and "s" in text else None
+    if text.startswith("--"):
+        return None if text in _LONG else inline(f"an option that brings code, or that nothing is known of: {text}")
+    if {"o", "O"}.intersection(text[1:-1]) or set(_FOREIGN.get(name, "")).intersection(text):
+        return inline(f"options of which nobody knows the words: {text}")
+    if "c" in text:
+        return _code(name, args[_taken(text) :], glued=name == "fish" and text != "-c")
+    return fed_program() if "s" in text else None
 
 
-def _code(rest: tuple[Arg, ...]) -> Outcome:
-    while rest and rest[0].certain and rest[0].text.startswith("-"):
-        if rest[0].text in {"-", "--"}:
-            rest = rest[1:]
+def _taken(text: str) -> int:
+    """How many words an option of a shell is, with the name behind the `o` that ends `-euo pipefail`."""
+    return 2 if text[:1] in {"-", "+"} and not text.startswith("--") and text.endswith(("o", "O")) else 1
+
+
+def _code(name: str, rest: tuple[Arg, ...], *, glued: bool) -> Outcome:
+    """The line behind `-c` and behind more options; fish takes several, and one without a blank too."""
+    while name not in _OTHER_GRAMMAR and rest and rest[0].certain and rest[0].text.startswith(("-", "+")):
+        word, rest = rest[0].text, rest[_taken(rest[0].text) :]
+        if word in {"-", "--"}:
             break
-        rest = rest[1:]
-    if not rest or not rest[0].certain:
+    more = name == "fish" and any(arg.may_be_option for arg in rest[1:])
+    if not rest or not rest[0].certain or glued or more:
         return inline("runs code that is put together in the line")
-    return Outcome(Standing.SAFE, "runs a line", inner=(Inner(code=rest[0].text),), own=False)
+    floor = Standing.UNKNOWN if name in _OTHER_GRAMMAR else Standing.SAFE
+    return Outcome(
+        floor, "runs a line", inner=(Inner(code=rest[0].text, floor=floor, reason="a grammar of its own"),), own=False
+    )
 
 
 def run_file(call: Call, rest: tuple[Arg, ...], *, parse_only: bool = False) -> Outcome:

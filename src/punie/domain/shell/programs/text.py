@@ -10,8 +10,8 @@ from attrs import evolve
 from punie.domain.shell.arguments import Arg, Reading, names, options
 from punie.domain.shell.call import Call, Judge, Outcome, dangerous, ordinary, safe, unknown
 from punie.domain.shell.form import stricter
-from punie.domain.shell.places import uses
-from punie.domain.shell.report import FED, Effect, PathEffect
+from punie.domain.shell.places import here, uses
+from punie.domain.shell.report import FED, Effect, PathEffect, PathUse
 from punie.domain.shell.secrecy import could_be_private
 
 _BODY = r"(?:[^%(mark)s\\\n]|\\.)*+"
@@ -23,7 +23,8 @@ _PAIRS = "|".join(
     re.escape(mark).join(("", *(body % {"mark": re.escape(mark)} for body in (_SOUGHT, _BODY)), "")) for mark in _MARKS
 )
 _COMMAND = rf"(?:s(?:{_PAIRS})[gpiI0-9]*+|y/(?:[^/\\\n]|\\.)*+/(?:[^/\\\n]|\\.)*+/|[pdDPnNgGhHxqQl=](?: *+\d++)?)"
-_STEP = rf" *+(?>(?:{_ADDRESS}(?: *+, *+{_ADDRESS})?)? *+!? *+(?:\{{ *+)?{_COMMAND}? *+\}}?) *+"
+_WHERE = rf"(?:{_ADDRESS}(?: *+, *+{_ADDRESS})?)? *+!? *+"
+_STEP = rf" *+(?>{_WHERE}(?:\{{ *+{_WHERE}){{0,3}}{_COMMAND}?(?: *+\}}){{0,3}}) *+"
 _SED = re.compile(rf"(?>{_STEP}(?:[;\n]{_STEP})*+)\Z")
 """Scripts of steps that print, delete, replace and nothing else; possessive, so that no script takes long to match."""
 _SED_OPTIONS = options(
@@ -45,7 +46,8 @@ def sed(call: Call) -> Outcome:
         return unknown("a sed script from a file")
     scripts = reading.values("-e", "--expression")
     files = reading.operands
-    if not scripts and not reading.names & {"--version", "--help"}:
+    # Beside a script, `--version` settles nothing: where options end at the first operand it is a file.
+    if not scripts:
         scripts, files = reading.operands[:1], reading.operands[1:]
     if any(not script.certain for script in scripts):
         return dangerous("a sed script that is put together in the line", (), Effect.RUNS_CODE)
@@ -59,7 +61,11 @@ def sed(call: Call) -> Outcome:
 
 
 def _reader(call: Call, files: tuple[Arg, ...]) -> Outcome:
-    outcome = safe("only looks", tuple(use for arg in files for use in uses(call, arg, PathEffect.READ)))
+    read: list[PathUse] = []
+    for arg in files:
+        listed = arg.text == FED and call.feed.narrow and call.feed.listing
+        read += here(call, PathEffect.READ, below=True) if listed else uses(call, arg, PathEffect.READ)
+    outcome = safe("only looks", tuple(read))
     for arg in files:
         if arg.process or (arg.text == FED and call.feed.narrow):
             continue
@@ -98,7 +104,8 @@ def awk(call: Call) -> Outcome:
     reading = _AWK_OPTIONS.read(call.args)
     if reading.strange or reading.names & names("-f --file -e --source -i --include -l --load -E --exec -o -d -p -D"):
         return _coded("an awk program from elsewhere, or options that nothing is known of")
-    if reading.names & {"--version", "--help", "-V"}:
+    # Beside a program they settle nothing: an awk that does not know one of them warns and goes on.
+    if reading.names & {"--version", "--help", "-V"} and not reading.operands:
         return safe("shows its version")
     if not reading.operands:
         return unknown("awk without a program")

@@ -8,7 +8,7 @@ from attrs import evolve
 
 from punie.domain.shell.arguments import Arg, Kind, Options, options
 from punie.domain.shell.assigning import is_harmless
-from punie.domain.shell.call import Call, Inner, Judge, Outcome, always, dangerous, unknown
+from punie.domain.shell.call import Call, Feed, Inner, Judge, Outcome, always, dangerous, unknown
 from punie.domain.shell.places import uses
 from punie.domain.shell.report import FED, Effect, PathEffect, Standing
 
@@ -103,8 +103,13 @@ def xargs(call: Call) -> Outcome:
     more = Arg(FED, Kind.UNCERTAIN, "./" if call.feed.listing else "", many=True)
     if reading.strange:
         return unknown(f"an option that nothing is known of: {reading.strange[0].text}")
-    if reading.names & {"-a", "--arg-file", "-p"}:
-        return unknown("reads words from a file")
+    if "-p" in reading.names:
+        return unknown("asks before each command")
+    lists = reading.values("-a", "--arg-file")
+    if lists:
+        more = evolve(more, prefix="")
+    if not all(arg.certain for arg in lists):
+        return unknown("nobody knows which file it reads words from")
     rest = reading.operands or (Arg("echo"),)
     marks = [value.text for value in reading.values("-I", "-J", "--replace", "-i") if value.text] or (
         ["{}"] if reading.names & {"-I", "-i", "--replace"} else []
@@ -114,6 +119,9 @@ def xargs(call: Call) -> Outcome:
         for place, arg in enumerate(rest)
     )
     words = filled if marks else (*rest, more)
+    if lists:
+        read = tuple(use for arg in lists for use in uses(call, arg, PathEffect.READ))
+        return Outcome(Standing.SAFE, "runs a command with words of a file", read, inner=(Inner(words, feed=Feed()),))
     return Outcome(Standing.SAFE, "runs a command with words that it reads", inner=(Inner(words),), own=False)
 
 
@@ -171,6 +179,22 @@ def flock(call: Call) -> Outcome:
         uses(call, reading.operands[0], PathEffect.WRITE),
         inner=(Inner(rest, floor=Standing.ORDINARY, reason="under a lock"),),
     )
+
+
+_ENTR = options("acdnprsxz", first=True)
+_AGAIN = "runs again and again"
+
+
+def entr(call: Call) -> Outcome:
+    """`entr COMMAND`: runs it whenever a file changes; with `-s` its first word is a line for a shell."""
+    reading = _ENTR.read(call.args)
+    if "-s" not in reading.names or not reading.operands:
+        return wrapper(_ENTR, floor=Standing.ORDINARY, reason=_AGAIN)(call)
+    code = reading.operands[0]
+    if not code.certain:
+        return Outcome(Standing.DANGEROUS, "runs code that is put together in the line", inline_code=True)
+    inner = Inner(code=code.text, floor=Standing.ORDINARY, reason=_AGAIN)
+    return Outcome(Standing.ORDINARY, _AGAIN, inner=(inner,), own=False)
 
 
 def su(call: Call) -> Outcome:
@@ -317,7 +341,7 @@ TABLE: Mapping[str, Judge] = {
     "busybox": wrapper(options("--list --install --list-full", first=True)),
     "toybox": wrapper(options("--long", first=True)),
     "gnome-terminal": always(unknown("opens a terminal")),
-    "entr": wrapper(options("acdnprsxz", first=True), floor=Standing.ORDINARY, reason="runs again and again"),
+    "entr": entr,
     "dotenv": wrapper(
         options("", "f", first=True), floor=Standing.DANGEROUS, reason="runs with secrets in the environment"
     ),
