@@ -31,6 +31,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _tools(arguments)
     if arguments.command == "permissions":
         return _permissions(arguments)
+    if arguments.command == "servers":
+        from punie.bootstrap.servers_mode import run_servers
+
+        name = getattr(arguments, "name", None)
+        return run_servers(action=arguments.action, name=name, as_json=arguments.json, cwd=arguments.cwd)
     from punie.bootstrap.ask_mode import run_ask
 
     return run_ask(
@@ -122,6 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_demo(commands)
     _add_usage(commands)
     _add_tools(commands)
+    _add_servers(commands)
     _add_permissions(commands)
     return parser
 
@@ -215,6 +221,22 @@ def _add_tools(commands: Commands) -> None:
     call.add_argument("name", metavar="NAME")
     call.add_argument("arguments", metavar="JSON", nargs="?", default="{}", help="the arguments (default: {})")
     add("tokens", "about how many tokens the tools cost at each model request")
+
+
+def _add_servers(commands: Commands) -> None:
+    servers = commands.add_parser("servers", allow_abbrev=False, help="MCP servers: which there are, and their state")
+    actions = servers.add_subparsers(dest="action", required=True, metavar="ACTION")
+
+    def add(name: str, help_text: str) -> argparse.ArgumentParser:
+        action = actions.add_parser(name, allow_abbrev=False, help=help_text)
+        action.add_argument("--json", action="store_true", help="print JSON, for programs")
+        action.add_argument("--cwd", metavar="DIR", default=".", help="the project's directory (default: this one)")
+        return action
+
+    add("list", "the configured servers, without starting any")
+    add("check", "connect to one, or to all, and list its tools").add_argument("name", metavar="NAME", nargs="?")
+    add("approve", "show exactly what a project's server runs, and let it").add_argument("name", metavar="NAME")
+    add("refresh", "ask one, or all, anew: what is different").add_argument("name", metavar="NAME", nargs="?")
 
 
 def _add_permissions(commands: Commands) -> None:

@@ -83,6 +83,11 @@ PLANTED: list[tuple[str, dict[str, str], tuple[str, ...]]] = [
         {"bootstrap/planted.py": "def late():\n    import tree_sitter\n    import tree_sitter_bash\n"},
         ("tree_sitter", "tree_sitter_bash"),
     ),
+    (
+        "mcp",
+        {"bootstrap/planted.py": "def late():\n    import mcp.client\n    import mcp_types\n"},
+        ("mcp", "mcp_types"),
+    ),
 ]  # fmt: skip
 
 

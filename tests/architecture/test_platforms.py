@@ -17,11 +17,12 @@ POSIX_NAMES = {
     "os.O_NOFOLLOW", "os.O_DIRECTORY", "os.O_CLOEXEC", "os.O_NONBLOCK",
     "signal.SIGKILL", "signal.SIGHUP", "signal.SIGPIPE", "signal.SIGCHLD",
 }  # fmt: skip
-POSIX_PLACES = ("adapters/local/", "adapters/acp/stdio.py")
+POSIX_PLACES = ("adapters/local/", "adapters/acp/stdio.py", "adapters/mcp/child.py")
 
 # Loads what `punie acp` needs on a machine without the POSIX modules; the local workspace says so when it is asked for.
 WITHOUT_POSIX = f"""
 import sys, importlib, pkgutil
+import mcp  # it looks at the name of the system itself, and does without them on Windows
 for name in {sorted(POSIX_MODULES)!r}:
     sys.modules[name] = None
 import punie

@@ -15,6 +15,7 @@ from tests.bench.client import Broken
 from tests.bench.corridor import new_session, script_engine
 from tests.bench.decisions import decisions
 from tests.bench.desk import tool_desk
+from tests.bench.disclosure import disclosure
 from tests.bench.figures import WIDTH, Row, table
 from tests.bench.load import concurrent_prompts, large_pieces, session_memory
 from tests.bench.model_loop import pydantic_ai
@@ -28,6 +29,7 @@ MEASUREMENTS: Mapping[str, Callable[[World], list[Row]]] = {
     "script": script_engine,
     "desk": tool_desk,
     "permission": decisions,
+    "disclosure": disclosure,
     "model": pydantic_ai,
     "memory": session_memory,
     "concurrent": concurrent_prompts,

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from attrs import asdict, field, frozen
 
-Unit: TypeAlias = Literal["ms", "MB"]
+Unit: TypeAlias = Literal["ms", "MB", "tok"]
 
 WIDTH = 100
 _HEADING = f"{'':<39}{'punie':>10}  {'floor':<23}{'result':>8}  {'target':<10}"
@@ -28,7 +28,7 @@ class Row:
     value: float
     unit: Unit
     result: float
-    form: Literal["x", "ms", "MB"]
+    form: Literal["x", "ms", "MB", "tok"]
     limit: float | None = None
     floor: float | None = None
     floor_name: str = ""

@@ -8,6 +8,7 @@ from punie.adapters.console.broker import ConsoleBroker
 from punie.adapters.console.events import JsonLinesSink, TextSink
 from punie.adapters.scripted.broker import RecordedBroker
 from punie.application.run_turn import TurnEvents
+from punie.application.servers.session_servers import ServerCalls
 from tests.contract.acp_benches import (
     AcpBrokerBench,
     AcpExecutorBench,
@@ -27,6 +28,7 @@ from tests.contract.peer_benches import (
     TurnEventsBench,
     simply,
 )
+from tests.contract.server_calls_bench import server_calls
 from tests.fakes.client import FakeClient
 from tests.fakes.engine_side import FakeEventSink
 
@@ -51,4 +53,5 @@ PROVIDERS: dict[type, Maker] = {
 EXECUTORS: dict[type, Maker] = {
     FakeClient: simply(FakeExecutorBench),
     AcpToolBridge: over_the_wire(AcpExecutorBench),
+    ServerCalls: server_calls,
 }

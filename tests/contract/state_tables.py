@@ -10,9 +10,13 @@ from pathlib import Path
 from punie.adapters.storage.audit import SqliteAuditTrail
 from punie.adapters.storage.grants import SqliteGrantStore, SqliteToolPins
 from punie.adapters.storage.memory_grants import MemoryAuditTrail, MemoryGrantStore, MemoryToolPins
+from punie.adapters.storage.memory_servers import MemoryServerApprovals, MemoryServerListings
+from punie.adapters.storage.servers import SqliteServerApprovals, SqliteServerListings
 from punie.adapters.storage.state_file import StateFile
 from punie.ports.audit_trail import AuditTrail
 from punie.ports.grant_store import GrantStore
+from punie.ports.server_approvals import ServerApprovals
+from punie.ports.server_listings import ServerListings
 from punie.ports.tool_pins import ToolPins
 from tests.contract.tables import Maker
 
@@ -64,7 +68,35 @@ async def sqlite_audit(folder: Path) -> AsyncIterator[AuditTrail]:
     assert not state.hindered
 
 
+@asynccontextmanager
+async def memory_approvals(_folder: Path) -> AsyncIterator[ServerApprovals]:
+    yield MemoryServerApprovals()
+
+
+@asynccontextmanager
+async def sqlite_approvals(folder: Path) -> AsyncIterator[ServerApprovals]:
+    state = state_in(folder)
+    yield SqliteServerApprovals(state)
+    state.close()
+    assert not state.hindered
+
+
+@asynccontextmanager
+async def memory_listings(_folder: Path) -> AsyncIterator[ServerListings]:
+    yield MemoryServerListings()
+
+
+@asynccontextmanager
+async def sqlite_listings(folder: Path) -> AsyncIterator[ServerListings]:
+    state = state_in(folder)
+    yield SqliteServerListings(state)
+    state.close()
+    assert not state.hindered
+
+
 GRANT_STORES: dict[type, Maker] = {MemoryGrantStore: memory_grants, SqliteGrantStore: sqlite_grants}
 TOOL_PINS: dict[type, Maker] = {MemoryToolPins: memory_pins, SqliteToolPins: sqlite_pins}
 AUDIT_TRAILS: dict[type, Maker] = {MemoryAuditTrail: memory_audit, SqliteAuditTrail: sqlite_audit}
+SERVER_APPROVALS: dict[type, Maker] = {MemoryServerApprovals: memory_approvals, SqliteServerApprovals: sqlite_approvals}
+SERVER_LISTINGS: dict[type, Maker] = {MemoryServerListings: memory_listings, SqliteServerListings: sqlite_listings}
 """Every implementation of the port and how to put it on a bench."""

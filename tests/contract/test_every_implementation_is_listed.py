@@ -35,6 +35,10 @@ SUITES: dict[str, set[str]] = {
     "GrantStore": names(state_tables.GRANT_STORES),
     "ToolPins": names(state_tables.TOOL_PINS),
     "AuditTrail": names(state_tables.AUDIT_TRAILS),
+    "ServerApprovals": names(state_tables.SERVER_APPROVALS),
+    "ServerListings": names(state_tables.SERVER_LISTINGS),
+    "ToolServer": {"McpServer", "FakeToolServer"},  # as tests/contract/server_benches.py opens them
+    "ToolServers": {"McpServers", "FakeToolServers"},
     "EventSink": names(peer_table.SINKS),
     "PermissionBroker": names(peer_table.BROKERS) | {"HeadlessBroker"},  # it has a test of its own there
     "ToolProvider": names(peer_table.PROVIDERS),

@@ -184,7 +184,7 @@ async def test_endless_pages_end_at_a_hundred_and_what_was_read_stands(spawn_ide
 
 
 async def test_two_thousand_tools_are_the_most(spawn_ide: Spawn, project: Path):
-    async with spawn_ide([TOOLS]) as ide:
+    async with spawn_ide([TOOLS], env={"PUNIE_TOOLS_DISCLOSURE": "full"}) as ide:
         ide.catalogue.offer(*[entry(f"tool_{n}") for n in range(2100)])
         await ide.initialize()
         session, said = await open_with_report(ide, project)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +65,7 @@ async def test_capabilities_are_objects_and_tell_the_truth(spawn: Spawn):
         assert not {"list", "resume", "delete", "fork"} & {
             name for name, value in sessions.items() if value is not None
         }
-        assert not any(said.get("mcpCapabilities", {}).get(kind) for kind in ("http", "sse", "acp"))
+        assert said.get("mcpCapabilities") == {"http": True, "sse": True}
 
 
 @pytest.mark.requirement("A-12", "M-12")
@@ -158,7 +157,7 @@ async def test_a_block_is_taken_exactly_if_it_was_advertised(spawn: Spawn, proje
         assert (await error_of(ide, "session/prompt", prompt)).code == -32602
 
 
-async def test_mcp_servers_are_accepted_and_logged_as_unused(spawn: Spawn, project: Path):
+async def test_mcp_servers_are_accepted_and_cost_a_session_nothing_that_does_not_use_them(spawn: Spawn, project: Path):
     servers = [
         {
             "name": "stdio-server",
@@ -173,8 +172,6 @@ async def test_mcp_servers_are_accepted_and_logged_as_unused(spawn: Spawn, proje
         await ide.initialize()
         session = (await ide.request("session/new", {"cwd": str(project), "mcpServers": servers}))["sessionId"]
         assert (await ide.prompt(session)).text == "hello"
-        said = re.compile(r"mcp.?servers?\b.*not used", re.IGNORECASE)
-        await ide.until(lambda: said.search(ide.errors()), "a log line that says so")
         assert "s3cret" not in ide.errors()
 
 

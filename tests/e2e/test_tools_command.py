@@ -133,6 +133,9 @@ def test_tokens_adds_up_and_says_that_it_is_an_estimate(tools: Tools) -> None:
     assert costs["total"] == sum(figures)
     assert figures == sorted(figures, reverse=True)
     assert "estimate" in tools("tokens").stdout
+    assert costs["form"] == "full"
+    assert costs["forms"] == {"full": costs["total"], "lines": costs["total"], "names": costs["total"]}
+    assert costs["servers"] == [{"server": "built-in", "tools": len(figures), **costs["forms"]}]
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ class Boxes:
     box: Box
 
     def session(self, **values: object) -> Box:
-        assert {"session_id", "spec", "peer", "settings", "engine", "plug_ins"} == set(values)
+        assert {"session_id", "spec", "peer", "settings", "engine", "plug_ins", "server_configs"} == set(values)
         return self.box
 
 
@@ -213,8 +213,10 @@ async def test_this_machines_files_and_terminals_are_entered_before_the_session_
     box: SessionContainer = container.session(
         session_id="s", spec=SessionSpec(str(tmp_path)), peer=peer(), settings=settings,
         engine=process.engines.get(settings.model), plug_ins=PlugIns(),
+        server_configs=(),
     )  # fmt: skip
-    outputs, terminals, session = box.lifecycle()
+    outputs, terminals, *servers, session = box.lifecycle()
+    assert servers == [None, None]  # none are configured
     assert isinstance(terminals, LocalTerminals)
     assert isinstance(outputs, LocalOutputStore)
     assert session is box.session()

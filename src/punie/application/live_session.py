@@ -58,6 +58,7 @@ class LiveSession(OwnTaskGroup):
         tasks = self.tasks
         report = await self.desk.toolbox.fill()
         self.tier = report.tier
+        self.desk.offered.settle()
         news = ToolNews(self.desk.toolbox.registry, self.desk.events)
         news.start()
         self.mode.begin()

@@ -99,6 +99,7 @@ class PromptTurn(RunningTurn):
 
     async def _answer(self, events: TurnEvents) -> StopReason:
         instructions = await self.session.instructions.text()
+        self.session.desk.offered.begin_turn()
         if self.first and self.session.tier is Tier.DEFAULT and not await self._desk.offered():
             await events.emit(TextDelta(NO_TOOLS_NOTICE))
         turn = Turn(self.id, self.session.id, self.prompt, instructions, self.session.turn_limits)

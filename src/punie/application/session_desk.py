@@ -12,11 +12,13 @@ from punie.application.call_estimate import estimated
 from punie.application.call_request import CallRequest
 from punie.application.call_statistics import CallStatistics
 from punie.application.leave_to_act import LeaveToAct
+from punie.application.offered_tools import Elsewhere, Nowhere, OfferedTools
 from punie.application.progress_pace import ProgressPace
 from punie.application.running_calls import CallUnderWay, RunningCalls
 from punie.application.session_tool import CallContext, SessionTool
 from punie.application.tool_lifetimes import ToolLifetimes
 from punie.application.toolbox import Toolbox
+from punie.domain.disclosure import DisclosurePolicy
 from punie.domain.display import one_line
 from punie.domain.errors import ArgumentsRefusedError, ToldToModel
 from punie.domain.execution import ResourceEstimate
@@ -51,6 +53,9 @@ class ToolDesk:
     outputs: OutputStore
     ledger: UsageLedger
     log: logging.Logger
+    disclosure: DisclosurePolicy = field(factory=DisclosurePolicy, kw_only=True)
+    elsewhere: Elsewhere = field(factory=Nowhere, kw_only=True)
+    offered: OfferedTools = field(init=False)
     running: RunningCalls = field(init=False)
     pace: ProgressPace = field(init=False)
     lifetimes: ToolLifetimes = field(init=False)
@@ -58,6 +63,7 @@ class ToolDesk:
     places: anyio.Semaphore = field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self.offered = OfferedTools(self.toolbox, self.disclosure, self.elsewhere)
         self.running = RunningCalls(self.clock)
         self.pace = ProgressPace(self.clock)
         self.lifetimes = ToolLifetimes(self.log)

@@ -24,7 +24,13 @@ from punie.domain.audit import AnsweredBy
 from punie.domain.catalog import ToolCatalog
 from punie.domain.decisions import Decision, Facts
 from punie.domain.display import display_exact, one_line
-from punie.domain.errors import InternalFault, OutsideWorkspaceError, ToldToModel, ToolDisabledError
+from punie.domain.errors import (
+    ArgumentsRefusedError,
+    InternalFault,
+    OutsideWorkspaceError,
+    ToldToModel,
+    ToolDisabledError,
+)
 from punie.domain.events import PermissionSettled, SecurityViolation
 from punie.domain.execution import Severity
 from punie.domain.json_value import json_text
@@ -60,7 +66,7 @@ class TurnDesk(ToolDoor):
     _idle: anyio.Event = field(factory=anyio.Event, init=False)
 
     async def offered(self) -> ToolCatalog:
-        return await self.desk.toolbox.current()
+        return await self.desk.offered.current()
 
     async def call(self, call: ToolCall) -> ToolResult:
         under_way = self._enter(call)
@@ -116,6 +122,8 @@ class TurnDesk(ToolDoor):
         try:
             return await self._through(under_way)
         except ToldToModel as error:
+            if isinstance(error, ArgumentsRefusedError):
+                self.desk.offered.pick((error.name,))  # to mend the call the model must see the schema
             return ToolResult.failure(str(error), code=error.code)
         except _TurnOverError:
             return ToolResult.cancelled("The turn ended before this ran; nothing was done.")

@@ -42,6 +42,8 @@ class Toolbox:
     disabled: frozenset[str] = frozenset()
     registry: ToolRegistry = field(factory=ToolRegistry)
     more: ListMore = no_more
+    _plan: ToolPlan | None = field(default=None, init=False)
+    _client_changed: bool = field(default=False, init=False)
     _announced: int = field(default=0, init=False)
     _taken_in: int = field(default=0, init=False)
     _wake: anyio.Event = field(factory=anyio.Event, init=False)
@@ -53,12 +55,17 @@ class Toolbox:
     async def fill(self) -> DiscoveryReport:
         """Ask and build: once when the session opens, again by `watch`."""
         discovery = await self.discover()
-        more = await self.more()
-        self.registry.offer((*self.build(discovery.plan), *more))
+        self._plan = discovery.plan
+        await self._offer()
         return discovery.report
 
     def mark_stale(self) -> None:
         """The client's tools changed; returns at once."""
+        self._client_changed = True
+        self.mark_more_stale()
+
+    def mark_more_stale(self) -> None:
+        """Other tools than the client's changed: those are listed anew, and the client is not asked (S0-15)."""
         self._announced += 1
         self._wake.set()
 
@@ -71,7 +78,11 @@ class Toolbox:
             await self._wake.wait()
             self._wake = anyio.Event()
             taking_in = self._announced
-            await self.fill()
+            if self._client_changed:
+                self._client_changed = False
+                await self.fill()
+            else:
+                await self._offer()
             self._taken_in = taking_in
             self._done.set()
             self._done = anyio.Event()
@@ -82,6 +93,11 @@ class Toolbox:
         while self._taken_in < announced:
             await self._done.wait()
         return self.registry.catalog()
+
+    async def _offer(self) -> None:
+        """Put what is known of the client's tools, and what the others list now, into the registry."""
+        more = await self.more()
+        self.registry.offer((*(() if self._plan is None else self.build(self._plan)), *more))
 
     def find(self, name: str) -> SessionTool:
         """The tool of that name. Raises `UnknownToolError`, with near names, or `ToolDisabledError`."""

@@ -11,7 +11,9 @@ import secrets
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from attrs import evolve, frozen
 from dependency_injector import containers, providers
 
 from punie.adapters.checks.python_checks import ProjectChecks
@@ -32,9 +34,11 @@ from punie.application.discover_tools import DiscoverTools
 from punie.application.instructions import Instructions
 from punie.application.leave_to_act import Approvals, LeaveToAct
 from punie.application.live_session import LiveSession
+from punie.application.offered_tools import Nowhere
 from punie.application.open_questions import OpenQuestions
 from punie.application.plug_in_tools import PlugInTools
 from punie.application.session_desk import ToolDesk
+from punie.application.session_tool import SessionTool
 from punie.application.terminal_ledger import TerminalLedger
 from punie.application.tool_registry import ToolRegistry
 from punie.application.toolbox import Toolbox
@@ -44,17 +48,80 @@ from punie.bootstrap.plugins import PlugIns
 from punie.bootstrap.settings import Settings
 from punie.bootstrap.settings_values import Sandbox
 from punie.domain.availability import Surroundings, capabilities_of
+from punie.domain.disclosure import DisclosureForm, DisclosurePolicy
 from punie.domain.discovery import LocalTools
 from punie.domain.paths import is_inside
+from punie.domain.server_names import qualified_name
+from punie.domain.servers import ServerConfig
 from punie.domain.session import SessionSpec
 from punie.ports.engine import Engine
 from punie.ports.peer import Peer
+from punie.ports.server_approvals import ServerApprovals
+from punie.ports.server_listings import ServerListings
 from punie.ports.shell_parser import ShellParser
 from punie.ports.usage_ledger import UsageLedger
+
+if TYPE_CHECKING:
+    from punie.adapters.mcp.servers import McpServers
+    from punie.application.servers.registry import ServerRegistry
+    from punie.application.servers.session_servers import SessionServers
 
 
 def _guard(spec: SessionSpec) -> LocalPathGuard:
     return LocalPathGuard(spec.roots, spec.cwd)
+
+
+@frozen
+class ServerState:
+    """What is kept of MCP servers beyond a session: what they listed last, and which of a project's may run."""
+
+    listings: ServerListings
+    approvals: ServerApprovals
+
+
+def _connections(
+    configs: tuple[ServerConfig, ...], clock: LocalClock, validator: JsonSchemaRsValidator
+) -> McpServers | None:
+    if not configs:
+        return None
+    from punie.adapters.mcp.servers import McpServers  # most sessions have no servers
+
+    return McpServers(clock, validator)
+
+
+def _server_registry(
+    spec: SessionSpec,
+    configs: tuple[ServerConfig, ...],
+    connections: McpServers | None,
+    state: ServerState,
+    clock: LocalClock,
+    log: logging.Logger,
+) -> ServerRegistry | None:
+    if connections is None:
+        return None
+    from punie.adapters.local.ttl_cache import TTLCache
+    from punie.application.servers.known_server import Surroundings as AroundServers
+    from punie.application.servers.registry import ServerRegistry
+
+    around = AroundServers(
+        directory=spec.cwd,
+        servers=connections,
+        listings=state.listings,
+        cache=TTLCache(clock=clock),
+        clock=clock,
+        log=log,
+    )
+    return ServerRegistry(configs, around, state.approvals)
+
+
+def _servers(
+    session_id: str, registry: ServerRegistry | None, validator: JsonSchemaRsValidator, log: logging.Logger
+) -> SessionServers | None:
+    if registry is None:
+        return None
+    from punie.application.servers.session_servers import SessionServers
+
+    return SessionServers(session_id, registry, validator, log)
 
 
 def _local(
@@ -118,11 +185,19 @@ def _toolbox(  # noqa: PLR0913, PLR0917 - one argument a dependency
     assemble: AssembleTools,
     registry: ToolRegistry,
     plug_ins: PlugIns,
+    servers: SessionServers | None,
     log: logging.Logger,
 ) -> Toolbox:
     discover = DiscoverTools(session_id, peer.capabilities, peer.catalog, validator, clock, settings.local_tools, log)
-    more = PlugInTools(session_id, spec.cwd, plug_ins.providers, validator, log)
-    return Toolbox(discover, assemble, settings.disabled_tools, registry, more)
+    plugged = PlugInTools(session_id, spec.cwd, plug_ins.providers, validator, log)
+
+    async def more() -> tuple[SessionTool, ...]:
+        return (*await plugged(), *(() if servers is None else await servers()))
+
+    toolbox = Toolbox(discover, assemble, settings.disabled_tools, registry, more)
+    if servers is not None:
+        servers.registry.hear = lambda _server: toolbox.mark_more_stale()
+    return toolbox
 
 
 def _leave(
@@ -160,6 +235,8 @@ def _desk(  # noqa: PLR0913, PLR0917 - one argument a dependency
     clock: LocalClock,
     outputs: LocalOutputStore,
     ledger: UsageLedger,
+    servers: SessionServers | None,
+    server_configs: tuple[ServerConfig, ...],
     log: logging.Logger,
 ) -> ToolDesk:
     return ToolDesk(
@@ -176,7 +253,17 @@ def _desk(  # noqa: PLR0913, PLR0917 - one argument a dependency
         outputs=outputs,
         ledger=ledger,
         log=log,
+        disclosure=_disclosure(settings, server_configs),
+        elsewhere=servers or Nowhere(),
     )
+
+
+def _disclosure(settings: Settings, servers: tuple[ServerConfig, ...]) -> DisclosurePolicy:
+    """Where there is no model nobody pays for schemas, and a person wants to see every tool."""
+    pinned = tuple(qualified_name(server.name, tool) for server in servers for tool in server.always)
+    policy = evolve(settings.disclosure, always=(*settings.disclosure.always, *pinned))
+    unread = settings.model in {None, DIRECT} and policy.form is DisclosureForm.AUTO
+    return evolve(policy, form=DisclosureForm.FULL) if unread else policy
 
 
 def _session(  # noqa: PLR0913, PLR0917 - one argument a dependency
@@ -220,6 +307,8 @@ class SessionContainer(containers.DeclarativeContainer):
     usage_ledger = providers.Dependency(instance_of=UsageLedger)
     approvals = providers.Dependency(instance_of=Approvals)
     parser = providers.Dependency(instance_of=ShellParser)
+    server_state = providers.Dependency(instance_of=ServerState)
+    server_configs: providers.Dependency[tuple[ServerConfig, ...]] = providers.Dependency(instance_of=tuple)
 
     clock = providers.Singleton(LocalClock)
     validator = providers.Singleton(JsonSchemaRsValidator)
@@ -228,17 +317,34 @@ class SessionContainer(containers.DeclarativeContainer):
     terminals = providers.Singleton(_terminals, spec, settings, outputs)
     local = providers.Singleton(_local, spec, guard, terminals, shell, log)
     client_ledger = providers.Singleton(_client_ledger, peer, log)
+    connections = providers.Singleton(_connections, server_configs, clock, validator)
+    server_registry = providers.Singleton(_server_registry, spec, server_configs, connections, server_state, clock, log)
+    servers = providers.Singleton(_servers, session_id, server_registry, validator, log)
     assemble = providers.Singleton(_assemble, session_id, peer, settings, local, client_ledger, outputs, log)
     registry = providers.Singleton(_registry, peer, settings, local)
     toolbox = providers.Singleton(
-        _toolbox, session_id, spec, peer, settings, validator, clock, assemble, registry, plug_ins, log
+        _toolbox, session_id, spec, peer, settings, validator, clock, assemble, registry, plug_ins, servers, log
     )
     leave = providers.Singleton(_leave, session_id, spec, peer, settings, guard, clock, parser, approvals)
     desk = providers.Singleton(
-        _desk, session_id, spec, peer, settings, toolbox, guard, leave, validator, clock, outputs, usage_ledger, log
+        _desk,
+        session_id,
+        spec,
+        peer,
+        settings,
+        toolbox,
+        guard,
+        leave,
+        validator,
+        clock,
+        outputs,
+        usage_ledger,
+        servers,
+        server_configs,
+        log,
     )
     session = providers.Singleton(_session, session_id, spec, settings, desk, engine, guard, local, client_ledger, log)
-    lifecycle = providers.List(outputs, terminals, session)
+    lifecycle = providers.List(outputs, terminals, connections, server_registry, session)
 
 
 class ProcessContainer(containers.DeclarativeContainer):
@@ -249,6 +355,13 @@ class ProcessContainer(containers.DeclarativeContainer):
     usage_ledger = providers.Dependency(instance_of=UsageLedger)
     approvals = providers.Dependency(instance_of=Approvals)
     parser = providers.Dependency(instance_of=ShellParser)
+    server_state = providers.Dependency(instance_of=ServerState)
     session = providers.Factory(
-        SessionContainer, shell=shell, log=log, usage_ledger=usage_ledger, approvals=approvals, parser=parser
+        SessionContainer,
+        shell=shell,
+        log=log,
+        usage_ledger=usage_ledger,
+        approvals=approvals,
+        parser=parser,
+        server_state=server_state,
     )

@@ -16,10 +16,12 @@ from attrs import define, field
 from punie.application.live_session import LiveSession
 from punie.bootstrap.engines import Engines
 from punie.bootstrap.plugins import PlugIns, scan
+from punie.bootstrap.server_files import configured_servers
 from punie.bootstrap.settings import Settings, load_settings
 from punie.bootstrap.warm_up import WarmUp
 from punie.domain.errors import PunieError
 from punie.domain.json_value import EMPTY_OBJECT
+from punie.domain.servers import ServerConfig
 from punie.domain.session import SessionSpec
 from punie.ports.peer import Peer
 
@@ -69,6 +71,13 @@ class Process:
 
         return stored_trust(self.environ, self.log)(path, digest)
 
+    def _servers(self, spec: SessionSpec) -> tuple[ServerConfig, ...]:
+        """The client's servers, the project's and the user's; a file that cannot be read is named in the log."""
+        found = configured_servers(self.environ, spec.cwd)
+        for problem in found.problems:
+            self.log.warning("%s", problem)
+        return (*spec.servers, *found.configs)
+
     @asynccontextmanager
     async def session_scope(self, session_id: str, spec: SessionSpec, peer: Peer) -> AsyncGenerator[LiveSession]:
         """Build a session, enter what it needs in order, and leave it in reverse, also where an entering fails."""
@@ -85,10 +94,12 @@ class Process:
             settings=settings,
             engine=self.engines.get(settings.model),
             plug_ins=plug_ins,
+            server_configs=self._servers(spec),
         )
         async with AsyncExitStack() as stack:
-            for resource in cast("list[AbstractAsyncContextManager[object]]", box.lifecycle()):
-                await stack.enter_async_context(resource)
+            for resource in cast("list[AbstractAsyncContextManager[object] | None]", box.lifecycle()):
+                if resource is not None:
+                    await stack.enter_async_context(resource)
             yield box.session()
 
     async def aclose(self) -> None:
@@ -109,10 +120,11 @@ class Process:
         from punie.adapters.shell.tree_sitter_bash import TreeSitterBashParser
         from punie.adapters.storage.audit import SqliteAuditTrail
         from punie.adapters.storage.grants import SqliteGrantStore, SqliteToolPins
+        from punie.adapters.storage.servers import SqliteServerApprovals, SqliteServerListings
         from punie.adapters.storage.sqlite import SqliteUsageLedger
         from punie.adapters.storage.state_file import StateFile
         from punie.application.leave_to_act import Approvals
-        from punie.bootstrap.container import ProcessContainer
+        from punie.bootstrap.container import ProcessContainer, ServerState
         from punie.bootstrap.state import database_file
 
         # attrs keeps the source of every method it wrote, 0.7 MB, for debuggers alone. Let go of it here, before the
@@ -128,6 +140,7 @@ class Process:
             usage_ledger=self._usage,
             approvals=Approvals(SqliteGrantStore(state), SqliteToolPins(state), self._audit),
             parser=TreeSitterBashParser(),
+            server_state=ServerState(SqliteServerListings(state), SqliteServerApprovals(state)),
         )
 
     def _scan_plug_ins(self) -> PlugIns:

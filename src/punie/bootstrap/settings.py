@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from attrs import evolve, field, fields, frozen
 
+from punie.bootstrap.model_context import context_tokens
 from punie.bootstrap.own_files import own_files
 from punie.bootstrap.permission_settings import (
     ParserOf,
@@ -27,15 +28,18 @@ from punie.bootstrap.permission_settings import (
 from punie.bootstrap.settings_files import SettingsFile, project_settings_file, read_settings_file, user_settings_file
 from punie.bootstrap.settings_values import (
     Sandbox,
+    parse_disclosure,
     parse_local,
     parse_names,
     parse_positive,
     parse_sandbox,
+    parse_share,
     parse_text,
     parse_whole,
     parse_yes,
 )
 from punie.domain.decisions import Policy
+from punie.domain.disclosure import DEFAULT_SHARE, DisclosureForm, DisclosurePolicy
 from punie.domain.discovery import LocalTools
 from punie.domain.errors import SettingsError
 from punie.domain.limits import CallLimits, Limits
@@ -62,6 +66,7 @@ class Settings:
     policy: Policy = field(factory=Policy)
     sandbox: Sandbox = Sandbox.NONE
     sandbox_network: bool = False
+    disclosure: DisclosurePolicy = field(factory=DisclosurePolicy)
 
 
 Trusted: TypeAlias = Callable[[str, str], bool]
@@ -85,6 +90,9 @@ _KEYS: Mapping[str, Callable[[object], object]] = {
     "model": parse_text,
     "tools.local": parse_local,
     "tools.disabled": parse_names,
+    "tools.disclosure": parse_disclosure,
+    "tools.disclosure_share": parse_share,
+    "tools.always": parse_names,
     "limits.time_s": parse_positive,
     "limits.output_bytes": parse_whole,
     "limits.input_bytes": parse_whole,
@@ -293,4 +301,10 @@ def _settings(found: Mapping[str, tuple[object, str]]) -> Settings:
         policy=Policy(parse_mode(values.get("permissions.mode", Mode.ASK))),
         sandbox=parse_sandbox(values.get("permissions.sandbox", Sandbox.NONE)),
         sandbox_network=parse_yes(values.get("permissions.sandbox_network", False)),
+        disclosure=DisclosurePolicy(
+            parse_disclosure(values.get("tools.disclosure", DisclosureForm.AUTO)),
+            parse_share(values.get("tools.disclosure_share", DEFAULT_SHARE)),
+            parse_names(values.get("tools.always", ())),
+            context_tokens(model if isinstance(model, str) else None),
+        ),
     )

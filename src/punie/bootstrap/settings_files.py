@@ -55,7 +55,7 @@ def read_settings_file(path: Path) -> SettingsFile:
     Raises `SettingsError` for anything else that keeps it from being read: the door stays closed.
     """
     try:
-        data = _bytes_of(path)
+        data = bytes_of(path)
     except (FileNotFoundError, NotADirectoryError):
         return SettingsFile(str(path))
     except OSError as error:
@@ -70,7 +70,8 @@ def read_settings_file(path: Path) -> SettingsFile:
         raise SettingsError(str(path), f"it is not valid TOML ({error})") from error
 
 
-def _bytes_of(path: Path) -> bytes:
+def bytes_of(path: Path) -> bytes:
+    """Its content, as far as one byte beyond `MAX_FILE_BYTES`. Raises `OSError`, also where it is no regular file."""
     # A project brings its own file, and a pipe in its place must not hold up the whole process.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode) and str(path) != os.devnull:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import cast
 
+from punie.domain.disclosure import DisclosureForm
 from punie.domain.discovery import LocalTools
 
 
@@ -74,3 +75,22 @@ def parse_sandbox(value: object) -> Sandbox:
         return Sandbox(value)
     except ValueError:
         raise ValueError("expected none or bubblewrap") from None
+
+
+def parse_disclosure(value: object) -> DisclosureForm:
+    """The form in which models are told of tools. Raises `ValueError`."""
+    try:
+        return DisclosureForm(value)
+    except ValueError:
+        raise ValueError("expected auto, full, lines or names") from None
+
+
+def parse_share(value: object) -> float:
+    """A part of a whole: above 0 and at most 1. Raises `ValueError`."""
+    try:
+        share = parse_positive(value)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise ValueError("expected a number above 0 and at most 1, such as 0.03")
+    return share

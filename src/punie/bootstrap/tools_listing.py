@@ -132,26 +132,6 @@ def _page(entry: Listed, rows: Sequence[tuple[str, str]], told: dict[str, object
         yield display_safe(f"  punie tools call {entry.tool.name} '{arguments}'   # {example.description}\n")
 
 
-def as_costs(entries: Sequence[Listed]) -> dict[str, object]:
-    """What the enabled tools cost at each model request, the dearest first; estimates."""
-    tools = [{"name": entry.tool.name, "tokens": estimated_tokens(entry.tool)} for entry in _dearest_first(entries)]
-    return {"estimate": True, "total": sum(estimated_tokens(entry.tool) for entry in entries), "tools": tools}
-
-
-def as_cost_table(entries: Sequence[Listed]) -> str:
-    """The same for a person."""
-    total = sum(estimated_tokens(entry.tool) for entry in entries)
-    rows = [(entry.tool.name, estimated_tokens(entry.tool)) for entry in _dearest_first(entries)]
-    return (
-        f"{table(('NAME', 'TOKENS'), rows)}\n"
-        f"In all about {total} tokens at each model request: an estimate at 4 characters a token.\n"
-    )
-
-
-def _dearest_first(entries: Sequence[Listed]) -> list[Listed]:
-    return sorted(entries, key=lambda entry: -estimated_tokens(entry.tool))
-
-
 def _flags(value: Capability | Permission) -> list[str]:
     return [(part.name or "").lower() for part in value]
 

@@ -20,11 +20,11 @@ from punie.application.tool_registry import ToolRegistry
 from punie.bootstrap.engines import DIRECT
 from punie.bootstrap.logs import start_logging
 from punie.bootstrap.session_here import SessionHere, open_session_here
+from punie.bootstrap.settings import load_settings
 from punie.bootstrap.signals import watch_signals
+from punie.bootstrap.tools_costs import Costs, as_cost_table, as_costs, costs_of
 from punie.bootstrap.tools_listing import (
     Listed,
-    as_cost_table,
-    as_costs,
     as_entry,
     as_full_entry,
     as_page,
@@ -80,6 +80,7 @@ class ToolsMode:
             return await self._act(session)
 
     async def _act(self, session: SessionHere) -> int:
+        await session.live.desk.offered.freshen(within_s=None)  # a person asked for all of them, and may wait
         registry = session.registry
         match self.action, self.words:
             case "call", (name, arguments):
@@ -89,7 +90,9 @@ class ToolsMode:
             case "search", (query,):
                 self._list(listed(registry, registry.query(text=query)))
             case "tokens", _:
-                self._tokens(listed(registry, registry.query(enabled=True)))
+                # The session here has no model; what is asked for is what the configured one would read.
+                policy = load_settings(self.environ, {"model": self.model}, str(self.cwd)).disclosure
+                self._tokens(costs_of(registry.catalog(), policy))
             case _:
                 self._list(listed(registry, registry.tools), left_out(registry) if self.every else [])
         return 0
@@ -101,11 +104,11 @@ class ToolsMode:
         else:
             self._out.write(as_table(entries, missing))
 
-    def _tokens(self, entries: list[Listed]) -> None:
+    def _tokens(self, costs: Costs) -> None:
         if self.as_json:
-            self._print_json(as_costs(entries))
+            self._print_json(as_costs(costs))
         else:
-            self._out.write(as_cost_table(entries))
+            self._out.write(as_cost_table(costs))
 
     def _show(self, registry: ToolRegistry, name: str) -> int:
         found = next(

@@ -30,9 +30,13 @@ class CatalogDelta:
 
 @frozen
 class ToolCatalog:
-    """An immutable, ordered set of tools; of two with one name the first wins (R-06)."""
+    """An immutable, ordered set of tools; of two with one name the first wins (R-06).
+
+    `notes` is what a model should be told beside them: it goes with the instructions of the request that offers them.
+    """
 
     tools: tuple[ToolDescriptor, ...] = field(default=(), converter=_first_of_each_name)
+    notes: str = ""
 
     def __iter__(self) -> Iterator[ToolDescriptor]:
         return iter(self.tools)

@@ -26,5 +26,9 @@ def encode_result(result: ToolResult) -> dict[str, object]:
 
 def estimated_tokens(tool: ToolDescriptor) -> int:
     """About how many tokens the tool's description costs at each model request; an estimate for any model."""
-    text = json.dumps(encode_definition(tool), ensure_ascii=False, separators=(",", ":"))
+    return tokens_of(json.dumps(encode_definition(tool), ensure_ascii=False, separators=(",", ":")))
+
+
+def tokens_of(text: str) -> int:
+    """About how many tokens a text is; an estimate for any model."""
     return -(-len(text) // CHARS_PER_TOKEN)

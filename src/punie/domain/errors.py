@@ -55,6 +55,32 @@ class UnknownToolError(ToldToModel):
 
 
 @define
+class AmbiguousToolError(ToldToModel):
+    """Several servers have a tool of that bare name (R-11); `candidates` are the qualified ones."""
+
+    code: ClassVar[str] = "ambiguous_tool"
+    name: str
+    candidates: tuple[str, ...]
+
+    def __str__(self) -> str:
+        names = ", ".join(self.candidates)
+        return f"More than one server has a tool named {self.name!r}. Use one of these names: {names}."
+
+
+@define
+class UnknownServerError(ToldToModel):
+    """No server of that name is configured."""
+
+    code: ClassVar[str] = "unknown_server"
+    name: str
+    near: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        hint = f"Did you mean {', '.join(self.near)}?" if self.near else "`punie servers list` names them all."
+        return f"There is no server named {self.name!r}. {hint}"
+
+
+@define
 class ToolDisabledError(ToldToModel):
     """The tool exists but is switched off: in the settings, or for this session."""
 

@@ -15,6 +15,7 @@ from attrs import frozen
 
 from punie.domain.command_policy import LinePolicy, said
 from punie.domain.decisions import Decision, Facts, Finding, PartDecision, PermissionRequest, Policy, strictest
+from punie.domain.disclosure import SEARCH_TOOLS
 from punie.domain.grants import approval_key
 from punie.domain.metadata import Permission
 from punie.domain.modes import Column, Mode, Verdict, default_verdict
@@ -44,6 +45,7 @@ UNASKED_BUILT_INS = frozenset(
         "release_terminal",
         "wait_for_terminal_exit",
         "kill_terminal",
+        SEARCH_TOOLS,
     }
 )
 """Built-in tools that run without a question: they read inside the roots, or act on the session's own terminals."""

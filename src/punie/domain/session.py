@@ -6,14 +6,16 @@ from attrs import field, frozen
 
 from punie.domain.discovery import DroppedEntry, Tier
 from punie.domain.modes import Mode
+from punie.domain.servers import ServerConfig
 
 
 @frozen
 class SessionSpec:
-    """What a client asks for: absolute working directory and further roots; lives as long as the session."""
+    """What a client asks for: absolute working directory, further roots, its servers; lives as long as the session."""
 
     cwd: str
     additional_directories: tuple[str, ...] = ()
+    servers: tuple[ServerConfig, ...] = ()
 
     @property
     def roots(self) -> tuple[str, ...]:

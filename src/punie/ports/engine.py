@@ -22,7 +22,7 @@ class ToolDoor(Protocol):
 
     @abstractmethod
     async def offered(self) -> ToolCatalog:
-        """The tools as they are now; ask again before each model request."""
+        """The tools as they are now; ask again before each model request, and send `notes` with its instructions."""
         ...
 
     @abstractmethod

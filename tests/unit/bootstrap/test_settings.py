@@ -10,6 +10,7 @@ import pytest
 
 from punie.bootstrap.settings import Settings, load_settings, variable_of
 from punie.bootstrap.settings_files import MAX_FILE_BYTES, project_settings_file, read_settings, user_settings_file
+from punie.domain.disclosure import DisclosureForm, DisclosurePolicy
 from punie.domain.discovery import LocalTools
 from punie.domain.errors import SettingsError
 from punie.domain.limits import CallLimits, Limits
@@ -46,6 +47,24 @@ def test_nothing_configured_is_the_defaults(place: Place) -> None:
     assert (settings.model, settings.local_tools, settings.disabled_tools) == (None, LocalTools.AUTO, frozenset())
     assert settings.limits.of("x") == CallLimits()
     assert dict(settings.origins) == {}
+
+
+def test_how_the_model_is_told_of_tools_is_read_with_the_context_of_its_model(place: Place) -> None:
+    assert place.load().disclosure == DisclosurePolicy()
+    written = '[tools]\ndisclosure = "names"\ndisclosure_share = 0.1\nalways = ["git__*", "lint"]\n'
+    assert place.load(user=written, PUNIE_MODEL="openai:gpt-5").disclosure == DisclosurePolicy(
+        DisclosureForm.NAMES, 0.1, ("git__*", "lint"), 272_000
+    )
+    told = place.load(PUNIE_TOOLS_DISCLOSURE="full", PUNIE_TOOLS_DISCLOSURE_SHARE="1", PUNIE_TOOLS_ALWAYS="a, b")
+    assert (told.disclosure.form, told.disclosure.share, told.disclosure.always) == (
+        DisclosureForm.FULL,
+        1.0,
+        ("a", "b"),
+    )
+
+
+def test_a_project_changes_nothing_of_it_until_it_is_trusted(place: Place) -> None:
+    assert place.load(project='[tools]\ndisclosure = "full"\nalways = ["x"]\n').disclosure == DisclosurePolicy()
 
 
 def test_flags_beat_variables_beat_the_users_file_and_each_value_knows_where_it_came_from(place: Place) -> None:
@@ -95,6 +114,11 @@ def test_the_turns_bound_is_a_whole_number(place: Place) -> None:
         ("tools = 5", "tools"),
         ("[tools]\ndisabled = 'a'\nlocal = true", "tools.local"),
         ("[tools]\ndisabled = [1]", "tools.disabled"),
+        ('[tools]\ndisclosure = "few"', "tools.disclosure: expected auto, full, lines or names"),
+        ("[tools]\ndisclosure_share = 0", "tools.disclosure_share: expected a number above 0 and at most 1"),
+        ("[tools]\ndisclosure_share = 1.5", "tools.disclosure_share"),
+        ("[tools]\ndisclosure_share = true", "tools.disclosure_share"),
+        ('[tools]\nalways = {a = "b"}', "tools.always.a"),
         ("[tools]\ndisabled = {a = 1}", "tools.disabled.a"),
         ("[limits]\ntime_s = 0", "limits.time_s"),
         ("[limits]\ntime_s = -1", "limits.time_s"),

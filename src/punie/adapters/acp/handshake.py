@@ -63,7 +63,7 @@ def initialize_answer(version: str) -> dict[str, object]:
         "agentCapabilities": {
             "loadSession": False,
             "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
-            "mcpCapabilities": {"http": False, "sse": False},
+            "mcpCapabilities": {"http": True, "sse": True},
             "sessionCapabilities": {"close": {}},
             "_meta": {
                 EXTENSION: {

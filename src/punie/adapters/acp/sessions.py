@@ -14,6 +14,7 @@ from punie.adapters.acp.discovery import TOOLS_CHANGED, AcpToolBridge, AcpToolCa
 from punie.adapters.acp.executions import CANCEL_EXECUTIONS, EXECUTIONS, cancel_executions, executions
 from punie.adapters.acp.handshake import EXTENSION, decode_params
 from punie.adapters.acp.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Connection, RpcError
+from punie.adapters.acp.mcp_entries import decode_servers
 from punie.adapters.acp.modes import config_options, mode_state, set_config_option, set_mode
 from punie.adapters.acp.tool_list import SET_TOOL_ENABLED, TOOLS, set_tool_enabled, tools
 from punie.adapters.acp.wire import NewSessionParams, PromptParams, SessionParams, decode_capabilities
@@ -79,11 +80,10 @@ class SessionMethods:
         params = decode_params(raw, NewSessionParams)
         if not PurePath(params.cwd).is_absolute() or "\0" in params.cwd:
             raise RpcError(INVALID_PARAMS, "cwd must be an absolute path.")
-        unused = {"mcpServers": params.mcp_servers, "additionalDirectories": params.additional_directories}
-        for what, given in unused.items():
-            if given:
-                self._log.warning("session/new: %d %s given; not used by this version", len(given), what)
-        spec = SessionSpec(params.cwd)
+        if params.additional_directories:
+            count = len(params.additional_directories)
+            self._log.warning("session/new: %d additionalDirectories given; not used by this version", count)
+        spec = SessionSpec(params.cwd, servers=decode_servers(params.mcp_servers, params.cwd))
         opened = await self._agent.open_session(spec, lambda session_id: self._peer(session_id, spec))
         return {
             "sessionId": opened.id,

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from attrs import define, field, frozen
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ToolFailed
-from pydantic_ai.messages import ModelResponse, ToolCallPart, ToolReturnPart
+from pydantic_ai.messages import InstructionPart, ModelResponse, ToolCallPart, ToolReturnPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
@@ -79,6 +79,11 @@ class DeskToolset(AbstractToolset[TurnDeps]):
             listed.tools = {tool.name: self._tool(tool) for tool in catalog}
             listed.catalog = catalog
         return dict(listed.tools)
+
+    async def get_instructions(self, ctx: RunContext[TurnDeps]) -> InstructionPart | None:
+        """What is to be told beside the offered tools; the library asks before each model request."""
+        notes = encodable((await ctx.deps.door.offered()).notes)
+        return InstructionPart(notes, dynamic=True) if notes else None
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[TurnDeps], tool: ToolsetTool[TurnDeps]

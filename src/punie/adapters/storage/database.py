@@ -59,6 +59,17 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE TABLE audit_start (number INTEGER NOT NULL, previous TEXT NOT NULL) STRICT;
     CREATE TABLE trusted_files (path TEXT PRIMARY KEY, digest TEXT NOT NULL, trusted_at REAL NOT NULL) STRICT;
     """,
+    """
+    CREATE TABLE approved_servers (
+        directory TEXT NOT NULL, name TEXT NOT NULL, fingerprint TEXT NOT NULL, approved_at REAL NOT NULL,
+        PRIMARY KEY (directory, name)
+    ) STRICT;
+    CREATE TABLE server_listings (
+        directory TEXT NOT NULL, server TEXT NOT NULL, fingerprint TEXT NOT NULL, listed_at REAL NOT NULL,
+        tools TEXT NOT NULL,
+        PRIMARY KEY (directory, server)
+    ) STRICT;
+    """,
 )
 """What each version adds to the one before; a version that was released is never changed again."""
 

@@ -204,7 +204,12 @@ async def test_the_one_way_to_authenticate_needs_nothing() -> None:
 @pytest.mark.requirement("S0-34", "S2-85")
 async def test_a_new_session_answers_its_id_and_how_discovery_went() -> None:
     async with served().running() as client:
-        answer = await client.ask("session/new", cwd="/p", mcpServers=[{"name": "x"}], additionalDirectories=["/q"])
+        answer = await client.ask(
+            "session/new",
+            cwd="/p",
+            mcpServers=[{"name": "x", "command": "y", "args": [], "env": []}],
+            additionalDirectories=["/q"],
+        )
     assert answer == {
         "sessionId": "sess-0",
         "modes": mode_state(Mode.ASK),
@@ -212,7 +217,8 @@ async def test_a_new_session_answers_its_id_and_how_discovery_went() -> None:
         "_meta": {"punie.dev": {"discovery": {
             "tier": "catalog", "tools": 2, "dropped": [{"name": "x", "reason": "bad"}], "elapsedMs": 7}}},
     }  # fmt: skip
-    assert client.agent.asked == [("open", SessionSpec("/p"))]
+    ((what, spec),) = client.agent.asked
+    assert (what, spec.cwd, [(server.name, server.line) for server in spec.servers]) == ("open", "/p", [("x", "y")])
 
 
 @pytest.mark.parametrize("cwd", ["", ".", "relative", "./x", "a/b", "/nul\0byte", 5, None, ["/p"]])

@@ -1,0 +1,129 @@
+"""One connection to a server, as its owner and its users both see it: being made, usable, over."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import anyio
+from attrs import define, field
+
+from punie.adapters.mcp.child import ServerProcess
+from punie.domain.json_value import JsonObject
+from punie.domain.servers import ServerListing
+
+
+class OnProgress(Protocol):
+    """What hears how far a call is: how much is done, of how much, and in words."""
+
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
+        """Hear it."""
+        ...
+
+
+_WORDS_SHOWN = 500
+
+
+class LinkError(Exception):
+    """A request to a server did not get an answer that can be used; the words follow "the server ..."."""
+
+    def __init__(self, words: str, *, lost: bool = False, code: int | None = None) -> None:
+        super().__init__(words)
+        self.lost = lost
+        self.code = code
+
+
+class Connection(Protocol):
+    """A connection that stands, as its users see it."""
+
+    legacy: bool
+
+    async def list_tools(self) -> ServerListing:
+        """All pages of the server's tools. Raises `LinkError`."""
+        ...
+
+    async def call(self, name: str, arguments: JsonObject, on_progress: OnProgress) -> dict[str, Any]:
+        """Call a tool once; its result as it came. Raises `LinkError`."""
+        ...
+
+
+@define(eq=False)
+class Attempt:
+    """One connection from its first moment to its last; the owner's task makes it and ends with it.
+
+    `settled` is set once it is usable or failed, `finish` when it shall end (`lost`: the other side went away;
+    `stopped`: we want no more of it), `ended` when nothing of it is left. `failure` is why it could not be made, or
+    broke.
+    """
+
+    started_s: float
+    settled: anyio.Event = field(factory=anyio.Event)
+    ended: anyio.Event = field(factory=anyio.Event)
+    finish: anyio.Event = field(factory=anyio.Event)
+    making: anyio.CancelScope = field(factory=anyio.CancelScope)
+    link: Connection | None = None
+    process: ServerProcess | None = None
+    refused: int | None = None
+    failure: str | None = None
+    stopped: bool = False
+    lost: bool = False
+
+    @property
+    def over(self) -> bool:
+        """Whether no new request may be made on it."""
+        return self.stopped or self.lost or self.ended.is_set()
+
+    def usable(self, link: Connection) -> None:
+        """It stands."""
+        self.link = link
+        self.settled.set()
+
+    def fail(self, words: str) -> None:
+        """It could not be made, or broke; the first reason counts."""
+        if self.failure is None:
+            self.failure = words
+
+    def ran(self, process: ServerProcess) -> None:
+        """A program was started for it."""
+        self.process = process
+
+    def answered(self, status: int) -> None:
+        """An address answered with that HTTP status; 405 is how a server says that it has no stream of its own."""
+        if status >= 400 and status != 405:
+            self.refused = status
+
+    def lose(self) -> None:
+        """The other side went away."""
+        self.lost = True
+        self.finish.set()
+
+    def stop(self) -> None:
+        """Want no more of it; returns at once, its owner ends it."""
+        self.stopped = True
+        self.finish.set()
+        if self.link is None:
+            self.making.cancel()
+
+    @property
+    def last_words(self) -> str:
+        """How a program of ours ended and what it said to standard error, or how an address refused us.
+
+        As sentences with a space before each; empty where nobody knows.
+        """
+        process = self.process
+        if process is None:
+            return "" if self.refused is None else _refusal(self.refused)
+        code = process.exit_code
+        ending = "" if code is None or self.stopped else f" It ended {_ending(code)}."
+        said = "".join(each if each.isprintable() or each == "\n" else " " for each in process.stderr).strip()
+        if len(said) > _WORDS_SHOWN:
+            said = f"...{said[-_WORDS_SHOWN:]}"
+        return f"{ending} Its last words: {said}" if said else ending
+
+
+def _refusal(status: int) -> str:
+    hint = ": give it what it asks for, in its headers" if status in {401, 403} else ""
+    return f" Its address answers with HTTP {status}{hint}."
+
+
+def _ending(code: int) -> str:
+    return f"with exit code {code}" if code >= 0 else f"by signal {-code}"

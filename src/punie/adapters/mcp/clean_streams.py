@@ -1,0 +1,130 @@
+"""What a server says, made fit for a strict library on the way to it, with the original kept.
+
+The library refuses a whole listing for one bad tool, and a whole result for one bad field or a mismatch with the
+tool's output schema: after the effect. So of listings and results it only gets a skeleton that it cannot object to,
+and the answer as it came rides along under `RAW` in `_meta`, for us to read with patience.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Final, Self, cast
+
+import mcp_types as types
+from mcp.client._transport import ReadStream, WriteStream
+from mcp.shared.message import SessionMessage
+
+from punie.adapters.mcp.listing import raw_tools, usable_tool
+
+RAW: Final = "dev.punie/raw"
+
+_CALL: Final = "tools/call"
+_LIST: Final = "tools/list"
+_MODERN_MARK: Final = "io.modelcontextprotocol/protocolVersion"
+
+
+class NotedWrites(WriteStream[SessionMessage]):
+    """Hands messages on, and notes which requests will be answered with tools or with a result."""
+
+    def __init__(self, inner: WriteStream[SessionMessage]) -> None:
+        self._inner = inner
+        self.asked: dict[types.RequestId, tuple[str, bool]] = {}
+
+    async def send(self, item: SessionMessage, /) -> None:
+        message = item.message
+        if isinstance(message, types.JSONRPCRequest) and message.method in {_CALL, _LIST}:
+            meta: Any = (message.params or {}).get("_meta") or {}
+            self.asked[message.id] = (message.method, _MODERN_MARK in meta)
+        elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
+            self.asked.pop((message.params or {}).get("requestId", 0), None)
+        await self._inner.send(item)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class CleanReads(ReadStream[SessionMessage | Exception]):
+    """Hands messages on, answers to `tools/list` and `tools/call` as skeletons; says when the stream ended."""
+
+    def __init__(
+        self, inner: ReadStream[SessionMessage | Exception], writes: NotedWrites, ended: Callable[[], None]
+    ) -> None:
+        self._inner = inner
+        self._writes = writes
+        self._ended = ended
+
+    @property
+    def last_context(self) -> Any:
+        """The context that the library's own streams bring along with a message."""
+        return getattr(self._inner, "last_context", None)
+
+    async def receive(self) -> SessionMessage | Exception:
+        item = await self._inner.receive()
+        return item if isinstance(item, Exception) else self._cleaned(item)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            item = await self._inner.__anext__()
+        except StopAsyncIteration:
+            self._ended()
+            raise
+        return item if isinstance(item, Exception) else self._cleaned(item)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def _cleaned(self, item: SessionMessage) -> SessionMessage:
+        message = item.message
+        if isinstance(message, types.JSONRPCError) and message.id is not None:
+            self._writes.asked.pop(message.id, None)
+        if not isinstance(message, types.JSONRPCResponse):
+            return item
+        method, modern = self._writes.asked.pop(message.id, ("", False))
+        result: dict[str, Any]
+        if method == _LIST:
+            result = _skeleton_list(message.result, modern=modern)
+        elif method == _CALL and message.result.get("resultType") != "input_required":
+            # As an error, because the library then leaves the structured content alone; what it is, RAW says.
+            result = {"content": [], "isError": True, **({"resultType": "complete"} if modern else {})}
+        else:
+            return item
+        kept = message.model_copy(update={"result": result | {"_meta": {RAW: message.result}}})
+        return SessionMessage(kept, item.metadata)
+
+
+def raw_of(meta: Any) -> dict[str, Any] | None:
+    """The answer as it came, from a skeleton's `_meta`; None where it is no skeleton."""
+    raw = cast("dict[str, Any]", meta).get(RAW) if isinstance(meta, dict) else None
+    return cast("dict[str, Any]", raw) if isinstance(raw, dict) else None
+
+
+def _skeleton_list(raw: dict[str, Any], *, modern: bool) -> dict[str, Any]:
+    named: dict[str, dict[str, Any]] = {}
+    for tool in raw_tools(raw):
+        found = usable_tool(tool)
+        if not isinstance(found, str):
+            named.setdefault(found[0], {"name": found[0], "inputSchema": found[1]})
+    result: dict[str, Any] = {"tools": list(named.values())}
+    if isinstance(raw.get("nextCursor"), str):
+        result["nextCursor"] = raw["nextCursor"]
+    return result | {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if modern else result

@@ -1,0 +1,172 @@
+"""A connection as the library makes it: entered and left in one task, used from any.
+
+Loading this module loads `mcp`, which takes a second or two: it is loaded when the first server is needed.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Final, cast
+
+import anyio
+import anyio.lowlevel
+import mcp_types as types
+from mcp import Client, MCPError
+from mcp.client._transport import TransportStreams
+from mcp.client.session import IncomingMessage
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from punie import __version__
+from punie.adapters.mcp.attempt import Attempt, Connection, LinkError, OnProgress
+from punie.adapters.mcp.clean_streams import CleanReads, NotedWrites, raw_of
+from punie.adapters.mcp.failures import as_link_error, in_words
+from punie.adapters.mcp.http import http_streams
+from punie.adapters.mcp.listing import ListingBuilder, raw_tools, usable_tool
+from punie.adapters.mcp.stdio import StdioPipes
+from punie.domain.json_value import JsonObject, thaw_object
+from punie.domain.servers import HttpTransport, ServerConfig, ServerListing, StdioTransport
+
+CLOSE_S: Final = 4.0
+"""How long an orderly goodbye may take; then the connection is torn down."""
+
+# What the library says of a server's faults holds the server's own words: without a handler of somebody's it would go
+# to the terminal as it is. Ours are told in sentences.
+for _name in ("mcp", "httpx2"):
+    logging.getLogger(_name).addHandler(logging.NullHandler())
+
+_LISTEN_FIRST_S: Final = 1.0
+_LISTEN_LAST_S: Final = 60.0
+
+
+class Link(Connection):
+    """A connection that stands; lives as long as its owner's task holds it."""
+
+    def __init__(self, client: Client, server: str) -> None:
+        """`legacy` says whether the server speaks a revision with a handshake, from before 2026-07-28."""
+        self._client = client
+        self._server = server
+        self.legacy = client.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
+
+    async def list_tools(self) -> ServerListing:
+        """All pages of its tools. Raises `LinkError`."""
+        built = ListingBuilder(self._server)
+        cursor: str | None = None
+        seen: set[str] = set()
+        while True:
+            try:
+                page = await self._client.list_tools(cursor=cursor, cache_mode="bypass")
+            except (MCPError, ValueError, RuntimeError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+                failed = as_link_error(error)
+                if cursor is None and failed.code == types.METHOD_NOT_FOUND:
+                    return built.listing()  # it offers no tools at all
+                if cursor is None or failed.lost:
+                    raise failed from error
+                built.cut_short(f"the server {failed}")
+                return built.listing()
+            raw = raw_of(page.meta) or {}
+            named = {found[0] for tool in raw_tools(raw) if not isinstance(found := usable_tool(tool), str)}
+            built.add(raw, refused=named - {tool.name for tool in page.tools})
+            cursor = page.next_cursor
+            if cursor is None:
+                return built.listing()
+            if cursor in seen or built.full:
+                built.cut_short("the server repeats its pages" if cursor in seen else "there were too many")
+                return built.listing()
+            seen.add(cursor)
+
+    async def call(self, name: str, arguments: JsonObject, on_progress: OnProgress) -> dict[str, Any]:
+        """Call a tool once; its result as it came. Raises `LinkError`."""
+        try:
+            result = await self._client.call_tool(name, thaw_object(arguments), progress_callback=on_progress)
+        except (MCPError, ValueError, RuntimeError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+            raise as_link_error(error) from error
+        raw = raw_of(result.meta)
+        return result.model_dump(mode="json", by_alias=True, exclude_none=True) if raw is None else raw
+
+    async def listen(self, changed: Callable[[], None]) -> None:
+        """Hear of changes from a server that only tells who listens; returns where it cannot be listened to."""
+        pause = _LISTEN_FIRST_S
+        while not self.legacy:
+            try:
+                async with self._client.listen(tools_list_changed=True) as news:
+                    pause = _LISTEN_FIRST_S
+                    async for _ in news:
+                        changed()
+            except (ListenNotSupportedError, MCPError):
+                return
+            except (SubscriptionLost, TimeoutError):
+                pass
+            await anyio.sleep(pause * (1 + secrets.SystemRandom().random()))
+            pause = min(2 * pause, _LISTEN_LAST_S)
+            changed()  # what happened meanwhile nobody told us
+
+
+async def hold(attempt: Attempt, config: ServerConfig, *, legacy: bool, changed: Callable[[], None]) -> None:
+    """Own one connection from its making to its end; the only task that enters and leaves it.
+
+    Whatever the server does, and whatever the library raises for it, ends here: nobody else is touched.
+    """
+    try:
+        with attempt.making as bound:
+            bound.deadline = anyio.current_time() + config.startup_s
+            async with _client(attempt, config, legacy=legacy, changed=changed) as client:
+                bound.deadline = math.inf
+                link = Link(client, config.name)
+                attempt.usable(link)
+                await _live(attempt, link, changed)
+                bound.deadline = anyio.current_time() + CLOSE_S
+        if attempt.link is None:
+            late = f"did not answer within {config.startup_s:g} s of its start"
+            attempt.fail("was stopped before it answered" if attempt.stopped else late)
+    except Exception as error:  # noqa: BLE001 - a stranger's server: whatever it breaks, it breaks here only
+        attempt.fail(in_words(error))
+    finally:
+        attempt.ended.set()
+        attempt.settled.set()
+
+
+async def _live(attempt: Attempt, link: Link, changed: Callable[[], None]) -> None:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(link.listen, changed)
+        await attempt.finish.wait()
+        tasks.cancel_scope.cancel()
+
+
+def _client(attempt: Attempt, config: ServerConfig, *, legacy: bool, changed: Callable[[], None]) -> Client:
+    async def heard(message: IncomingMessage) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            changed()
+        await anyio.lowlevel.checkpoint()
+
+    return Client(
+        _cleaned(_streams(attempt, config), attempt.lose),
+        mode="legacy" if legacy else "auto",
+        client_info=types.Implementation(name="punie", version=__version__),
+        message_handler=heard,
+        cache=None,
+    )
+
+
+def _streams(attempt: Attempt, config: ServerConfig) -> AbstractAsyncContextManager[TransportStreams]:
+    match config.transport:
+        case StdioTransport() as transport:
+            return StdioPipes(transport, config.name, attempt.ran).streams()
+        case HttpTransport() as transport:
+            return http_streams(transport, attempt.answered)
+        case _:
+            raise LinkError("is the client's own, which cannot be reached over MCP's transports")
+
+
+@asynccontextmanager
+async def _cleaned(
+    inner: AbstractAsyncContextManager[Any], ended: Callable[[], None]
+) -> AsyncIterator[TransportStreams]:
+    async with inner as entered:
+        read, write = cast("TransportStreams", entered)
+        noted = NotedWrites(write)
+        yield CleanReads(read, noted, ended), noted

@@ -1,0 +1,125 @@
+"""What a server answers to `tools/list`, tool by tool: a bad one is named and left out, and never hides the rest."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeAlias, cast
+
+from attrs import define, field
+
+from punie.domain.json_value import EMPTY_OBJECT, JsonObject, NotJsonError, freeze_object
+from punie.domain.servers import ServerListing, ToolInfo
+
+RawObject: TypeAlias = "Mapping[str, Any]"
+
+PAGE_LIMIT: Final = 100
+TOOL_LIMIT: Final = 10_000
+_NAME_LIMIT: Final = 512
+_SHOWN_NAME: Final = 80
+
+
+def usable_tool(raw: object) -> tuple[str, dict[str, Any]] | str:
+    """A tool's name and input schema, or why it cannot be used. A schema that names no type is one of an object."""
+    if not isinstance(raw, Mapping):
+        return "it is no object"
+    tool = cast("RawObject", raw)
+    name, schema = tool.get("name"), tool.get("inputSchema")
+    if not isinstance(name, str) or not name.strip() or len(name) > _NAME_LIMIT:
+        return f"it has no name, or one of more than {_NAME_LIMIT} characters"
+    if not isinstance(schema, Mapping):
+        return "it has no inputSchema, or one that is no object"
+    found = dict(cast("RawObject", schema))
+    if found.setdefault("type", "object") != "object":
+        return "its inputSchema does not describe an object"
+    try:
+        freeze_object(found)
+    except NotJsonError as error:
+        return f"its inputSchema cannot be used: {error}"
+    return name, found
+
+
+def visible(text: str) -> str:
+    """The text without what a person would not see in it and a model would: control and format characters."""
+    return "".join(each for each in text if each in "\n\t" or unicodedata.category(each) not in {"Cc", "Cf"})
+
+
+def raw_tools(result: RawObject) -> list[object]:
+    """The tools of one page as they came; empty where there is no list of them."""
+    tools = result.get("tools")
+    return cast("list[object]", tools) if isinstance(tools, list) else []
+
+
+@define
+class ListingBuilder:
+    """Puts pages together; lives for one listing."""
+
+    server: str
+    _tools: dict[str, ToolInfo] = field(factory=dict[str, ToolInfo])
+    _dropped: list[tuple[str, str]] = field(factory=list[tuple[str, str]])
+    _ttl_s: float | None = None
+    _pages: int = 0
+
+    def add(self, result: RawObject, refused: Iterable[str] = ()) -> None:
+        """Take one page; `refused` are the names that the protocol's own rules took out of it."""
+        self._pages += 1
+        ttl = result.get("ttlMs")
+        if self._pages == 1 and isinstance(ttl, (int, float)) and not isinstance(ttl, bool) and ttl > 0:
+            self._ttl_s = ttl / 1000
+        without = frozenset(refused)
+        for number, raw in enumerate(raw_tools(result), start=len(self._tools) + len(self._dropped) + 1):
+            self._take(number, raw, without)
+
+    @property
+    def full(self) -> bool:
+        """Whether no more is taken: a server cannot fill the memory."""
+        return self._pages >= PAGE_LIMIT or len(self._tools) >= TOOL_LIMIT
+
+    def cut_short(self, reason: str) -> None:
+        """Note that there may be more tools, and why they were not asked for."""
+        self._dropped.append(("(further pages)", reason))
+
+    def listing(self) -> ServerListing:
+        """Everything so far."""
+        return ServerListing(tuple(self._tools.values()), tuple(self._dropped), self._ttl_s)
+
+    def _take(self, number: int, raw: object, refused: frozenset[str]) -> None:
+        found = usable_tool(raw)
+        if isinstance(found, str):
+            self._dropped.append((_called(raw, number), found))
+            return
+        name, schema = found
+        if name in refused:
+            self._dropped.append((name[:_SHOWN_NAME], "its inputSchema has x-mcp-header entries that are not allowed"))
+        elif name in self._tools:
+            self._dropped.append((name[:_SHOWN_NAME], "the name was listed twice"))
+        else:
+            self._tools[name] = _tool_info(self.server, name, schema, cast("RawObject", raw))
+
+
+def _tool_info(server: str, name: str, schema: dict[str, Any], raw: RawObject) -> ToolInfo:
+    annotations = _object(raw.get("annotations")) or EMPTY_OBJECT
+    title = raw.get("title", annotations.get("title"))
+    description = raw.get("description")
+    return ToolInfo(
+        name=name,
+        server=server,
+        qualified=f"{server}__{name}",
+        description=visible(description) if isinstance(description, str) else "",
+        input_schema=freeze_object(schema),
+        output_schema=_object(raw.get("outputSchema")),
+        title=visible(title) if isinstance(title, str) else None,
+        annotations=annotations,
+    )
+
+
+def _object(value: object) -> JsonObject | None:
+    try:
+        return freeze_object(value)
+    except NotJsonError:
+        return None
+
+
+def _called(raw: object, number: int) -> str:
+    name = cast("RawObject", raw).get("name") if isinstance(raw, Mapping) else None
+    return name[:_SHOWN_NAME] if isinstance(name, str) and name.strip() else f"(tool {number})"

@@ -1,0 +1,166 @@
+"""A server's answer to `tools/call` as a result of ours, whatever it holds."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
+
+from punie.domain.content import EmbeddedResource, Image, ResourceLink, ResultContent, Text
+from punie.domain.json_value import JsonObject, JsonValue, NotJsonError, freeze, json_text
+from punie.domain.tool import ToolOutcome, ToolResult
+from punie.ports.argument_validator import ArgumentValidator
+
+ITEM_LIMIT: Final = 1_000
+"""More items of content than this are counted, not shown."""
+
+_UNKNOWN: Final = re.compile(r"unknown tool|no such tool|tool\b.{0,120}\bnot found", re.IGNORECASE | re.DOTALL)
+
+
+def to_result(
+    raw: Mapping[str, Any],
+    server: str,
+    tool: str,
+    output_schema: JsonObject | None,
+    validator: ArgumentValidator | None,
+) -> ToolResult:
+    """Everything the server sent, in its order; what cannot be read is named. Its output schema only warns."""
+    content = tuple(_contents(raw.get("content"), server, tool))
+    structured, warnings = _structured(raw)
+    failed = raw.get("isError") is True
+    if not failed and output_schema is not None and not warnings:
+        warnings = _mismatches(structured, output_schema, validator, given="structuredContent" in raw)
+    lines = [_for_model(item) for item in content]
+    if not lines:
+        lines = [_answer_without_content(structured, failed=failed)]
+        content = (Text(lines[0]),)
+    plain = all(isinstance(item, Text) for item in content) and not warnings
+    return ToolResult(
+        ToolOutcome.FAILED if failed else ToolOutcome.SUCCEEDED,
+        (*content, *(Text(warning) for warning in warnings)),
+        structured=structured,
+        for_model=None if plain else "\n".join((*lines, *warnings)),
+        code="tool_failed" if failed else None,
+    )
+
+
+def names_no_tool(result: ToolResult) -> bool:
+    """Whether a failed result says that the server no longer knows the tool: its list is out of date."""
+    return not result.succeeded and _UNKNOWN.search(result.text[:2_000]) is not None
+
+
+def _structured(raw: Mapping[str, Any]) -> tuple[JsonValue, list[str]]:
+    try:
+        return freeze(raw.get("structuredContent")), []
+    except NotJsonError as error:
+        return None, [f"Warning: the structured part of the result cannot be used: {error}."]
+
+
+def _mismatches(
+    structured: JsonValue, schema: JsonObject, validator: ArgumentValidator | None, *, given: bool
+) -> list[str]:
+    if not given:
+        return ["Warning: the tool promises a structured result and sent none."]
+    if validator is None or not isinstance(structured, Mapping) or validator.schema_problem(schema) is not None:
+        return []
+    problems = validator.problems(schema, structured)
+    return [f"Warning: the structured result is not what the tool promises: {'; '.join(problems)}."] if problems else []
+
+
+def _answer_without_content(structured: JsonValue, *, failed: bool) -> str:
+    if structured is not None:
+        return json_text(structured)
+    return "The tool failed and said no more." if failed else "Done; the tool sent nothing back."
+
+
+def _contents(raw: object, server: str, tool: str) -> Iterator[ResultContent]:
+    if raw is None:
+        return
+    items = cast("list[object]", raw) if isinstance(raw, list) else [raw]
+    for number, item in enumerate(items[:ITEM_LIMIT], start=1):
+        yield _content(item, f"mcp://{server}/{tool}/{number}")
+    if len(items) > ITEM_LIMIT:
+        yield Text(f"[{len(items) - ITEM_LIMIT} more items were left out]")
+
+
+def _content(raw: object, address: str) -> ResultContent:
+    if not isinstance(raw, Mapping):
+        return Text(raw if isinstance(raw, str) else _as_json(raw))
+    item = cast("Mapping[str, Any]", raw)
+    found: ResultContent | None = None
+    match item.get("type"):
+        case "text":
+            text = item.get("text")
+            found = Text(text) if isinstance(text, str) else None
+        case "image":
+            found = _image(item)
+        case "audio":
+            found = _blob(item, address)
+        case "resource_link":
+            found = _link(item)
+        case "resource":
+            found = _resource(item.get("resource"))
+        case _:
+            pass
+    return Text(f"[content that Punie cannot read: {_as_json(item)}]") if found is None else found
+
+
+def _image(item: Mapping[str, Any]) -> Image | None:
+    data = item.get("data")
+    return Image(data, _text(item, "mimeType") or "image/png") if isinstance(data, str) else None
+
+
+def _blob(item: Mapping[str, Any], address: str) -> EmbeddedResource | None:
+    data = item.get("data")
+    if not isinstance(data, str):
+        return None
+    return EmbeddedResource(address, blob=data, mime_type=_text(item, "mimeType"))
+
+
+def _link(item: Mapping[str, Any]) -> ResourceLink | None:
+    uri = _text(item, "uri")
+    if uri is None:
+        return None
+    name = _text(item, "name") or uri
+    return ResourceLink(uri, name, _text(item, "description"), _text(item, "mimeType"), _text(item, "title"))
+
+
+def _resource(raw: object) -> EmbeddedResource | None:
+    if not isinstance(raw, Mapping):
+        return None
+    item = cast("Mapping[str, Any]", raw)
+    uri, text, blob = _text(item, "uri"), _text(item, "text"), _text(item, "blob")
+    if uri is None or (text is None and blob is None):
+        return None
+    return EmbeddedResource(uri, text, blob if text is None else None, _text(item, "mimeType"))
+
+
+def _for_model(item: ResultContent) -> str:
+    match item:
+        case Text(text):
+            return text
+        case Image(data, mime_type):
+            return f"[an image, {mime_type}, about {_bytes_of(data)} bytes; the person sees it]"
+        case ResourceLink(uri, name, description):
+            return f"[a resource: {name} <{uri}>{'' if description is None else f' - {description}'}]"
+        case EmbeddedResource(uri, text, blob):
+            held = f"{_bytes_of(blob or '')} bytes of data" if text is None else text
+            return f"[the resource {uri}]\n{held}"
+        case _:
+            return ""
+
+
+def _bytes_of(base64: str) -> int:
+    return math.ceil(len(base64) * 3 / 4)
+
+
+def _text(item: Mapping[str, Any], key: str) -> str | None:
+    value = item.get(key)
+    return value if isinstance(value, str) else None
+
+
+def _as_json(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 300 else f"{text[:300]}..."

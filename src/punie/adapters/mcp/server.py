@@ -1,0 +1,223 @@
+"""One server of tools: connected when it is needed, watched over, and never trusted."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import secrets
+import sys
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup
+
+from punie.adapters.mcp.attempt import Attempt, Connection, LinkError
+from punie.adapters.mcp.progress_steps import ProgressSteps
+from punie.adapters.mcp.results import names_no_tool, to_result
+from punie.domain.json_value import JsonObject
+from punie.domain.servers import ClientTransport, ServerConfig, ServerListing, StdioTransport
+from punie.domain.tool import ToolResult
+from punie.ports.argument_validator import ArgumentValidator
+from punie.ports.clock import Clock
+from punie.ports.tool_executor import CallProgress
+from punie.ports.tool_server import ServerUnavailableError, ToolServer
+
+BACKOFF_FIRST_S: Final = 1.0
+BACKOFF_LAST_S: Final = 60.0
+STABLE_S: Final = 10.0
+"""A connection that was lost after a shorter life counts as a failure."""
+
+HANGS_TOLERATED: Final = 3
+"""So many calls in a row may run out of time before the server is started anew."""
+
+_LINK: Final = "punie.adapters.mcp.link"
+_EPITAPH_S: Final = 1.0
+_UNKNOWN_CODES: Final = frozenset({-32601, -32602})
+
+
+class McpServer(ToolServer):
+    """A server that speaks MCP; lives as long as the `McpServers` that opened it.
+
+    Each connection has an owner task of its own, so that what breaks in one breaks nowhere else. A connection that was
+    lost is made anew when it is next needed: at once the first time, later not before a pause that doubles, with
+    jitter, from `BACKOFF_FIRST_S` to `BACKOFF_LAST_S`; whoever comes earlier is told the reason at once.
+    """
+
+    def __init__(
+        self, config: ServerConfig, tasks: Callable[[], TaskGroup], clock: Clock, validator: ArgumentValidator | None
+    ) -> None:
+        self._config = config
+        self._tasks = tasks
+        self._clock = clock
+        self._validator = validator
+        self._attempt: Attempt | None = None
+        self._listeners: list[Callable[[], None]] = []
+        self._legacy = False
+        self._failures = 0
+        self._last_failure = ""
+        self._not_before_s = -math.inf
+        self._hangs = 0
+        self._promised: Mapping[str, JsonObject] = {}
+
+    @property
+    def config(self) -> ServerConfig:
+        """How it is configured."""
+        return self._config
+
+    def on_change(self, hear: Callable[[], None]) -> None:
+        """Call `hear` on every change: one the server tells of, a lost connection, a tool it says it does not know."""
+        self._listeners.append(hear)
+
+    async def list_tools(self) -> ServerListing:
+        """Ask for all pages; once more where the connection turns out to be lost, for asking changes nothing."""
+        for last in (False, True):
+            attempt = await self._connected()
+            try:
+                with anyio.fail_after(self._config.call_s):
+                    listing = await _linked(attempt).list_tools()
+            except TimeoutError:
+                self._hung(attempt)
+                raise self._unavailable(f"did not list its tools within {self._config.call_s:g} s") from None
+            except LinkError as error:
+                if error.lost:
+                    attempt.lose()
+                if last or not error.lost:
+                    raise self._unavailable(f"{error}", await self._epitaph(attempt, error)) from None
+            else:
+                self._answered()
+                self._promised = {tool.name: tool.output_schema for tool in listing.tools if tool.output_schema}
+                return listing
+        raise AssertionError  # the second round returns or raises
+
+    async def call(self, name: str, arguments: JsonObject, progress: CallProgress) -> ToolResult:
+        """Call the tool once; progress gives it more time (`ProgressSteps`)."""
+        attempt = await self._connected()
+        with anyio.CancelScope() as scope:
+            steps = ProgressSteps(progress, scope, self._config.call_s)
+            try:
+                raw = await _linked(attempt).call(name, arguments, steps)
+            except LinkError as error:
+                return await self._failed_call(attempt, name, error)
+            finally:
+                steps.close()
+            self._answered()
+            result = to_result(raw, self._config.name, name, self._promised.get(name), self._validator)
+            if names_no_tool(result):
+                self._changed()
+            return result
+        self._hung(attempt)
+        return ToolResult.failure(
+            f"The tool {name} of the server {self._config.name} did not answer in time and was told to stop. It may "
+            "have done its work all the same: look before you call it again.",
+            code="timeout",
+        )
+
+    def stop(self) -> None:
+        """End the connection where there is one; its owner's task sees to it."""
+        if self._attempt is not None:
+            self._attempt.stop()
+
+    async def _connected(self) -> Attempt:
+        """A connection that stands, made now where there is none. Raises `ServerUnavailableError`."""
+        self._refuse()
+        if _LINK not in sys.modules:
+            await anyio.to_thread.run_sync(importlib.import_module, _LINK, abandon_on_cancel=True)
+        attempt = self._attempt
+        if attempt is None or attempt.over:
+            pause = self._not_before_s - self._clock.monotonic_s()
+            if pause > 0:
+                raise ServerUnavailableError(f"{self._last_failure} It is tried again in {math.ceil(pause)} s.")
+            attempt = self._attempt = Attempt(self._clock.monotonic_s())
+            self._tasks().start_soon(self._own, attempt, name=f"server {self._config.name}")
+        with anyio.move_on_after(self._config.startup_s):
+            await attempt.settled.wait()
+        if attempt.failure is not None:
+            raise self._unavailable(attempt.failure, attempt.last_words)
+        if attempt.link is None:
+            raise self._unavailable(f"did not answer within {self._config.startup_s:g} s of its start")
+        return attempt
+
+    def _refuse(self) -> None:
+        if self._config.disabled:
+            raise self._unavailable("is disabled in its configuration")
+        if self._config.problem is not None or self._config.transport is None:
+            raise self._unavailable(f"cannot be used: {self._config.problem or 'it has neither a command nor a url'}")
+        if isinstance(self._config.transport, ClientTransport):
+            raise self._unavailable("is the client's own, which this version of Punie cannot reach")
+        if isinstance(self._config.transport, StdioTransport) and sys.platform == "win32":
+            raise self._unavailable("is a program, and Punie does not start those on Windows yet; give it as a url")
+
+    async def _own(self, attempt: Attempt) -> None:
+        from punie.adapters.mcp.link import hold
+
+        try:
+            await hold(attempt, self._config, legacy=self._legacy, changed=self._changed)
+        finally:
+            self._take_stock(attempt)
+        if attempt.link is not None and not attempt.stopped:
+            self._changed()
+
+    def _take_stock(self, attempt: Attempt) -> None:
+        """Learn from a connection that is over."""
+        lived_s = self._clock.monotonic_s() - attempt.started_s
+        self._legacy = attempt.link.legacy if attempt.link is not None else False
+        if attempt.stopped or (attempt.link is not None and lived_s >= STABLE_S):
+            self._failures = 0
+            return
+        self._failures += 1
+        self._last_failure = str(self._unavailable(attempt.failure or "ended", attempt.last_words))
+        pause = _pause(self._failures)
+        # A server that hangs costs its whole start at every try: it is not tried more than half of the time.
+        self._not_before_s = self._clock.monotonic_s() + (pause if attempt.link is not None else max(pause, lived_s))
+
+    def _answered(self) -> None:
+        self._hangs = 0
+
+    def _hung(self, attempt: Attempt) -> None:
+        self._hangs += 1
+        if self._hangs >= HANGS_TOLERATED:
+            self._hangs = 0
+            attempt.stop()
+
+    def _changed(self) -> None:
+        for hear in self._listeners:
+            hear()
+
+    async def _failed_call(self, attempt: Attempt, name: str, error: LinkError) -> ToolResult:
+        if error.lost:
+            attempt.lose()
+        elif error.code in _UNKNOWN_CODES:
+            self._changed()
+        words = await self._epitaph(attempt, error)
+        after = " Whether the tool did its work is not known: look before you call it again." if error.lost else ""
+        code = "server_lost" if error.lost else "tool_failed"
+        return ToolResult.failure(
+            f"The tool {name} failed: the server {self._config.name} {error}.{words}{after}", code=code
+        )
+
+    async def _epitaph(self, attempt: Attempt, error: LinkError) -> str:
+        """What a lost server left to be known; waited for a moment."""
+        if not error.lost:
+            return ""
+        with anyio.move_on_after(_EPITAPH_S):
+            await attempt.ended.wait()
+        broke = f" It {attempt.failure}." if attempt.failure is not None and attempt.process is None else ""
+        return broke + attempt.last_words
+
+    def _unavailable(self, words: str, more: str = "") -> ServerUnavailableError:
+        return ServerUnavailableError(f"The server {self._config.name} {words}.{more}")
+
+
+def _linked(attempt: Attempt) -> Connection:
+    assert attempt.link is not None  # noqa: S101 - _connected gives no other
+    return attempt.link
+
+
+def _pause(failures: int) -> float:
+    """Seconds before the next try: none after the first failure, then more and more, up to a quarter less at random."""
+    if failures <= 1:
+        return 0.0
+    whole = min(BACKOFF_FIRST_S * 2 ** min(failures - 2, 16), BACKOFF_LAST_S)
+    return whole * (1 - secrets.SystemRandom().random() / 4)

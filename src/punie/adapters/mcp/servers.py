@@ -1,0 +1,61 @@
+"""The servers of a session."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+import anyio
+from anyio.abc import TaskGroup
+
+from punie.adapters.mcp.server import McpServer
+from punie.domain.servers import ServerConfig
+from punie.ports.argument_validator import ArgumentValidator
+from punie.ports.clock import Clock
+from punie.ports.tool_server import ServerUnavailableError, ToolServers
+
+CLOSE_S = 6.0
+"""What all connections together may take to end; then their tasks are cancelled, which kills what they hold."""
+
+
+class McpServers(ToolServers):
+    """Servers that speak MCP; an async context manager, lives as long as the session.
+
+    Nothing is started, and `mcp` is not loaded, before a server is asked for its tools. On leaving the context every
+    connection ends, and of the programs that were started none is left.
+    """
+
+    def __init__(self, clock: Clock, validator: ArgumentValidator | None = None) -> None:
+        """`validator` checks results against what a tool promises; without one nobody is warned."""
+        self._clock = clock
+        self._validator = validator
+        self._servers: dict[str, McpServer] = {}
+        self._group: TaskGroup | None = None
+
+    async def __aenter__(self) -> Self:
+        self._group = anyio.create_task_group()
+        await self._group.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        group, self._group = self._group, None
+        if group is None:
+            return
+        group.cancel_scope.deadline = anyio.current_time() + CLOSE_S
+        for server in self._servers.values():
+            server.stop()
+        # The group is told of no error: it would wrap it into a group of its own.
+        await group.__aexit__(None, None, None)
+
+    def open(self, config: ServerConfig) -> McpServer:
+        """The server of that name; the configuration it was first opened with counts."""
+        if config.name not in self._servers:
+            self._servers[config.name] = McpServer(config, self._tasks, self._clock, self._validator)
+        return self._servers[config.name]
+
+    def _tasks(self) -> TaskGroup:
+        if self._group is None:
+            raise ServerUnavailableError("The session is closed, so no server can be reached. Open another session.")
+        return self._group

@@ -1,0 +1,144 @@
+"""MCP over the standard input and output of a program: bounded, tolerant, and nothing of it is left behind."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final, TypeAlias
+
+import anyio
+import mcp_types as types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+
+from punie.adapters.mcp.child import ServerProcess
+from punie.adapters.mcp.lines import LINE_LIMIT_BYTES, BoundedLines, Oversized
+from punie.adapters.mcp.messages import RequestId, read_line, refused_oversize
+from punie.domain.servers import StdioTransport
+
+_LOG: Final = logging.getLogger(__name__)
+_FLUSH_S: Final = 0.3
+_LAST_WORDS_S: Final = 1.0
+_UNANSWERED: Final = frozenset({"subscriptions/listen"})
+"""Requests that stay open: no unreadable answer is theirs."""
+
+Streams: TypeAlias = (
+    "tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]"
+)
+
+
+class StdioPipes:
+    """One run of a server's program as a pair of message streams; entered once, by the task that owns the connection.
+
+    Raises `OSError` or `ValueError` where the program cannot be started; `started` is told of one that was.
+    """
+
+    def __init__(
+        self,
+        transport: StdioTransport,
+        name: str,
+        started: Callable[[ServerProcess], None],
+        limit_bytes: int = LINE_LIMIT_BYTES,
+    ) -> None:
+        self._transport = transport
+        self._name = name
+        self._started = started
+        self._limit = limit_bytes
+        self._waiting: dict[RequestId, None] = {}
+        self._strays = False
+
+    @asynccontextmanager
+    async def streams(self) -> AsyncIterator[Streams]:
+        """Start the program, and end it and all of its group with the context."""
+        process = ServerProcess(self._transport)
+        try:
+            self._started(process)
+            incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+            write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+            written, heard_out = anyio.Event(), anyio.Event()
+            writing = anyio.CancelScope()
+            async with incoming, read, write, outgoing, anyio.create_task_group() as tasks:
+                tasks.start_soon(self._hear, process, incoming, heard_out)
+                tasks.start_soon(self._say, process, outgoing, writing, written)
+                tasks.start_soon(process.keep_stderr)
+                tasks.start_soon(self._attend, process, incoming, heard_out)
+                try:
+                    yield read, write
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        read.close()
+                        write.close()
+                        with anyio.move_on_after(_FLUSH_S):
+                            await written.wait()
+                        writing.cancel()
+                        await written.wait()
+                        await process.end()
+                    tasks.cancel_scope.cancel()
+        finally:
+            process.free()
+
+    async def _hear(
+        self, process: ServerProcess, incoming: MemoryObjectSendStream[SessionMessage | Exception], done: anyio.Event
+    ) -> None:
+        """Hand on what the server says; what nobody listens to any more is still taken, so that it can end."""
+        lines = BoundedLines(self._limit)
+        async with incoming:
+            while chunk := await process.read():
+                for line in lines.feed(chunk):
+                    for message in self._messages(line):
+                        try:
+                            await incoming.send(message)
+                        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                            break
+            done.set()
+
+    def _messages(self, line: bytes | Oversized) -> list[SessionMessage]:
+        if isinstance(line, Oversized):
+            messages = refused_oversize(line, self._limit, tuple(self._waiting))
+        else:
+            read = read_line(line, tuple(self._waiting)) if line.strip() else []
+            if read is None and not self._strays:
+                self._strays = True
+                _LOG.warning("The server %s writes to its standard output what is no message.", self._name)
+            messages = read or []
+        for message in messages:
+            if isinstance(message.message, (types.JSONRPCResponse, types.JSONRPCError)):
+                self._waiting.pop(message.message.id or 0, None)
+        return messages
+
+    async def _say(
+        self,
+        process: ServerProcess,
+        outgoing: MemoryObjectReceiveStream[SessionMessage],
+        scope: anyio.CancelScope,
+        done: anyio.Event,
+    ) -> None:
+        try:
+            with scope:
+                async with outgoing:
+                    async for item in outgoing:
+                        self._note(item.message)
+                        text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+                        await process.write(text.encode() + b"\n")
+        except OSError:
+            process.kill_group()  # it no longer reads: the end of the program ends the session
+        finally:
+            done.set()
+
+    def _note(self, message: types.JSONRPCMessage) -> None:
+        """Remember which requests wait for an answer."""
+        if isinstance(message, types.JSONRPCRequest) and message.method not in _UNANSWERED:
+            self._waiting[message.id] = None
+        elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
+            self._waiting.pop((message.params or {}).get("requestId", 0), None)
+
+    async def _attend(
+        self, process: ServerProcess, incoming: MemoryObjectSendStream[SessionMessage | Exception], done: anyio.Event
+    ) -> None:
+        """See the program's end, take along what it left, and end the session even where somebody holds its pipe."""
+        await process.wait()
+        process.kill_group()
+        with anyio.move_on_after(_LAST_WORDS_S):
+            await done.wait()
+        await incoming.aclose()

@@ -1,0 +1,91 @@
+"""Approved servers and their last listings in the user's database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+import attrs
+from attrs import frozen
+
+from punie.adapters.storage.database import Database, UnusableDatabaseError
+from punie.adapters.storage.state_file import StateFile, for_good
+from punie.domain.server_records import KeptListing, ServerApproval
+from punie.domain.servers import ToolInfo
+from punie.ports.server_approvals import ServerApprovals
+from punie.ports.server_listings import ServerListings
+
+LISTING_LIMIT = 16 * 1024 * 1024
+"""Characters of JSON; a listing that takes more is not kept."""
+
+
+@frozen
+class SqliteServerApprovals(ServerApprovals):
+    """Reads the file at every question, so that what another process approved counts at once."""
+
+    state: StateFile
+
+    async def approved(self, directory: str) -> Mapping[str, str]:
+        def work(database: Database) -> Mapping[str, str]:
+            query = "SELECT name, fingerprint FROM approved_servers WHERE directory = ?"
+            return dict(cast("list[tuple[str, str]]", database.run(query, (directory,))))
+
+        try:
+            return await self.state.read(work, {})
+        except UnusableDatabaseError:
+            return {}
+
+    async def approve(self, approval: ServerApproval) -> bool:
+        def work(database: Database) -> None:
+            with for_good(database):
+                database.run("INSERT OR REPLACE INTO approved_servers VALUES (?, ?, ?, ?)", attrs.astuple(approval))
+
+        try:
+            await self.state.run(work)
+        except UnusableDatabaseError:
+            return False
+        return True
+
+
+@frozen
+class SqliteServerListings(ServerListings):
+    """Keeps one row a server and directory."""
+
+    state: StateFile
+
+    async def last(self, directory: str) -> Mapping[str, KeptListing]:
+        def work(database: Database) -> Mapping[str, KeptListing]:
+            query = "SELECT directory, server, fingerprint, listed_at, tools FROM server_listings WHERE directory = ?"
+            found = (_listing(row) for row in database.run(query, (directory,)))
+            return {listing.server: listing for listing in found if listing is not None}
+
+        try:
+            return await self.state.read(work, {})
+        except UnusableDatabaseError:
+            return {}
+
+    async def keep(self, listing: KeptListing) -> bool:
+        # Escaped to ASCII: a server may send half a pair of UTF-16, which no database holds.
+        tools = json.dumps([tool.to_dict() for tool in listing.tools], separators=(",", ":"))
+        if len(tools) > LISTING_LIMIT:
+            return False
+        row = (listing.directory, listing.server, listing.fingerprint, listing.listed_at, tools)
+
+        def work(database: Database) -> None:
+            database.run("INSERT OR REPLACE INTO server_listings VALUES (?, ?, ?, ?, ?)", row)
+
+        try:
+            await self.state.run(work)
+        except UnusableDatabaseError:
+            return False
+        return True
+
+
+def _listing(row: Sequence[object]) -> KeptListing | None:
+    directory, server, fingerprint, listed_at, text = cast("tuple[str, str, str, float, str]", row)
+    try:
+        tools = tuple(ToolInfo.from_dict(told) for told in cast("list[dict[str, object]]", json.loads(text)))
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return None  # somebody else wrote there: the next listing replaces it
+    return KeptListing(directory, server, fingerprint, listed_at, tools)

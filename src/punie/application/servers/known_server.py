@@ -1,0 +1,193 @@
+"""One configured server as the registry knows it: how it stands, what it listed last, and the asking that runs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+
+import anyio
+from anyio.abc import TaskGroup
+from attrs import define, evolve, field, frozen
+
+from punie.domain.display import one_line
+from punie.domain.server_names import qualified_name
+from punie.domain.server_records import KeptListing, compared
+from punie.domain.servers import RefreshDelta, ServerConfig, ServerInfo, ServerListing, ServerStatus, ToolInfo
+from punie.ports.cache import Cache
+from punie.ports.clock import Clock
+from punie.ports.server_listings import ServerListings
+from punie.ports.tool_server import ServerUnavailableError, ToolServer, ToolServers
+
+SHORTEST_TTL_S = 30.0
+LONGEST_TTL_S = 86_400.0
+BEYOND_BOUNDS_S = 5.0
+"""How much longer than its own bounds a server's adapter may take before the registry gives up on it."""
+
+Tools = tuple[ToolInfo, ...]
+
+
+@frozen
+class Surroundings:
+    """What all servers of one registry share; lives as long as it. `directory` is absolute."""
+
+    directory: str
+    servers: ToolServers
+    listings: ServerListings
+    cache: Cache[str, Tools]
+    clock: Clock
+    log: logging.Logger
+
+
+@define(eq=False)
+class Asking:
+    """One asking of one server for its tools; `delta` is complete once `done` is set."""
+
+    done: anyio.Event = field(factory=anyio.Event)
+    delta: RefreshDelta = field(factory=RefreshDelta)
+
+
+@define(eq=False)
+class KnownServer:
+    """Lives as long as the registry. Nothing connects before the first asking, or call."""
+
+    config: ServerConfig
+    around: Surroundings
+    heard: Callable[[str], None]
+    status: ServerStatus = field(init=False)
+    message: str = field(init=False)
+    _tools: Tools | None = field(default=None, init=False)
+    _listed_s: float = field(default=0.0, init=False)
+    _changes: int = field(default=0, init=False)
+    _server: ToolServer | None = field(default=None, init=False)
+    _running: Asking | None = field(default=None, init=False)
+    _one_at_a_time: anyio.Lock = field(factory=anyio.Lock, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.message = self.config.problem or ""
+        if self.config.disabled:
+            self.status = ServerStatus.DISABLED
+        else:
+            self.status = ServerStatus.ERROR if self.message else ServerStatus.IDLE
+
+    @property
+    def name(self) -> str:
+        """Its name in the configuration."""
+        return self.config.name
+
+    @property
+    def tools(self) -> Tools | None:
+        """What it listed last in this process, whether that still holds or not; None where it never did."""
+        return self._tools
+
+    @property
+    def fresh(self) -> bool:
+        """Whether what it listed last still holds."""
+        return self.around.cache.get(self.name) is not None
+
+    def server(self) -> ToolServer:
+        """The server itself, which connects when it is used."""
+        if self._server is None:
+            self._server = self.around.servers.open(self.config)
+            self._server.on_change(self.forget)
+        return self._server
+
+    def forget(self) -> None:
+        """What it listed holds no longer: it said so, reconnected, or did not know a tool of its own list."""
+        self._changes += 1
+        self.around.cache.invalidate(self.name)
+        self.heard(self.name)
+
+    def ask(self, tasks: TaskGroup, *, anew: bool = False) -> Asking:
+        """Begin to ask it for its tools in a task of its own; the asking that runs already, if any, unless `anew`."""
+        if self._running is None or anew:
+            self._running = Asking()
+            tasks.start_soon(self._run, self._running)
+        return self._running
+
+    def info(self, kept: KeptListing | None) -> ServerInfo:
+        """How it stands; `kept` is what the state has of it."""
+        tools, age_s = None, None
+        if self._tools is not None:
+            tools, age_s = len(self._tools), self.around.clock.monotonic_s() - self._listed_s
+        elif kept is not None:
+            tools, age_s = len(kept.tools), max(0.0, self.around.clock.epoch_s() - kept.listed_at)
+        return ServerInfo(self.name, self.config.shown, self.status, tools, age_s, self.message)
+
+    async def _run(self, asking: Asking) -> None:
+        try:
+            async with self._one_at_a_time:
+                asking.delta = await self._list()
+        finally:
+            if self._running is asking:
+                self._running = None
+            asking.done.set()
+
+    async def _list(self) -> RefreshDelta:
+        if self._tools is None:
+            self.status = ServerStatus.STARTING
+        changes, limit_s = self._changes, self.config.startup_s + self.config.call_s + BEYOND_BOUNDS_S
+        try:
+            with anyio.fail_after(limit_s):
+                listing = await self.server().list_tools()
+        except ServerUnavailableError as error:
+            return self._failed(str(error))
+        except TimeoutError:
+            return self._failed(f"The server {self.name} did not list its tools within {limit_s:g} s.")
+        except Exception as error:  # a stranger's server: it must not take the others along
+            self.around.log.warning("server %s: listing its tools broke", self.name, exc_info=error)
+            return self._failed(
+                f"Listing the tools of the server {self.name} broke ({type(error).__name__}); the log has the details."
+            )
+        return await self._take(listing, still=lambda: self._changes == changes)
+
+    async def _take(self, listing: ServerListing, still: Callable[[], bool]) -> RefreshDelta:
+        """Remember what it listed; not as fresh where a change came in while it was listing."""
+        tools = self._usable(listing)
+        before = self._tools
+        if before is None:
+            kept = (await self.around.listings.last(self.around.directory)).get(self.name)
+            before = () if kept is None else kept.tools
+        self._tools, self._listed_s = tools, self.around.clock.monotonic_s()
+        self.status, self.message = ServerStatus.READY, ""
+        if still():
+            self.around.cache.set(self.name, tools, self._holds_s(listing))
+        now = self.around.clock.epoch_s()
+        kept = KeptListing(self.around.directory, self.name, self.config.fingerprint, now, tools)
+        if not await self.around.listings.keep(kept):
+            self.around.log.info("server %s: what it listed could not be kept for other processes", self.name)
+        delta = compared(before, tools)
+        if delta != RefreshDelta():
+            self.heard(self.name)
+        return delta
+
+    def _holds_s(self, listing: ServerListing) -> float:
+        wished = listing.ttl_s
+        if wished is None or not wished > 0:
+            return self.config.ttl_s
+        return min(max(wished, SHORTEST_TTL_S), LONGEST_TTL_S)
+
+    def _usable(self, listing: ServerListing) -> Tools:
+        """Its tools under names of ours, sorted by its own; of two with one name the first stands."""
+        dropped = [f"{name}: {why}" for name, why in listing.dropped]
+        found: dict[str, ToolInfo] = {}
+        for tool in listing.tools:
+            named = evolve(tool, server=self.name, qualified=qualified_name(self.name, tool.name))
+            if not self._included(tool.name):
+                continue
+            if found.setdefault(named.qualified, named) is not named:
+                dropped.append(f"{tool.name}: the name is there twice")
+        if dropped:
+            said = one_line("; ".join(dropped), 400)
+            self.around.log.warning("server %s: %d tools are left out: %s", self.name, len(dropped), said)
+        return tuple(sorted(found.values(), key=lambda tool: tool.name))
+
+    def _included(self, tool: str) -> bool:
+        asked_for = not self.config.include or any(fnmatchcase(tool, glob) for glob in self.config.include)
+        return asked_for and not any(fnmatchcase(tool, glob) for glob in self.config.exclude)
+
+    def _failed(self, why: str) -> RefreshDelta:
+        """It is down; what it listed before is served until it is back."""
+        self.status, self.message = ServerStatus.ERROR, one_line(why, 2_000)
+        self.around.log.info("server %s: %s", self.name, self.message)
+        return RefreshDelta(errors={self.name: self.message})

@@ -1,0 +1,87 @@
+"""The MCP servers of a session as its tools: what they listed last, called through the registry (S2-70 to S2-72)."""
+
+from __future__ import annotations
+
+import logging
+from typing import cast
+
+from attrs import define, field, frozen
+
+from punie.application.offered_tools import SEARCH_WAIT_S, Elsewhere
+from punie.application.servers.registry import ServerRegistry
+from punie.application.session_tool import SessionTool
+from punie.application.tools.bridged import BridgedTool
+from punie.domain.display import display_safe, one_line
+from punie.domain.errors import ToolFailedError
+from punie.domain.json_value import JsonObject
+from punie.domain.servers import ServerStatus, ToolInfo
+from punie.domain.tool import ToolCall, ToolDescriptor, ToolResult, ToolSource
+from punie.ports.argument_validator import ArgumentValidator
+from punie.ports.tool_executor import CallProgress, ToolExecutor
+from punie.ports.tool_server import ServerUnavailableError
+
+_SHUT = frozenset({ServerStatus.DISABLED, ServerStatus.NEEDS_APPROVAL})
+
+DESCRIPTION_LIMIT = 2_000
+"""Characters of what a stranger's tool may tell a model of itself."""
+
+
+@frozen
+class ServerCalls(ToolExecutor):
+    """Hands the calls of one tool on to its server; lives as long as the tool is offered."""
+
+    registry: ServerRegistry
+    tool: ToolInfo
+
+    async def execute(self, call: ToolCall, progress: CallProgress) -> ToolResult:
+        try:
+            return await self.registry.call(self.tool, cast("JsonObject", call.arguments), progress)  # validated
+        except ServerUnavailableError as error:
+            raise ToolFailedError(str(error)) from error
+
+
+@define
+class SessionServers(Elsewhere):
+    """Lives as long as its session. Listing the tools starts no server; `freshen` asks those that never listed any."""
+
+    session_id: str
+    registry: ServerRegistry
+    validator: ArgumentValidator
+    log: logging.Logger
+    _unlisted: tuple[str, ...] = field(default=(), init=False)
+
+    async def __call__(self) -> tuple[SessionTool, ...]:
+        """The tools as they are known, by server and name; a schema that cannot be used leaves its tool out."""
+        rows = await self.registry.list_servers()
+        self._unlisted = tuple(row.name for row in rows if row.tools is None and row.status not in _SHUT)
+        tools: list[SessionTool] = []
+        for info in await self.registry.known_tools():
+            problem = self.validator.schema_problem(info.input_schema)
+            if problem is None:
+                executor = ServerCalls(self.registry, info)
+                tools.append(BridgedTool(described(info), executor, self.session_id, self.log))
+            else:
+                self.log.warning(
+                    "%s is left out: its schema cannot be used: %s", info.qualified, one_line(problem, 400)
+                )
+        return tuple(tools)
+
+    def unlisted(self) -> tuple[str, ...]:
+        return self._unlisted
+
+    async def freshen(self, within_s: float | None = SEARCH_WAIT_S) -> None:
+        await self.registry.list_tools(within_s=within_s)
+
+
+def described(info: ToolInfo) -> ToolDescriptor:
+    """A server's tool as a session offers it. What it says of itself is a stranger's text, made safe and cut."""
+    return ToolDescriptor(
+        info.qualified,
+        description=display_safe(info.description)[:DESCRIPTION_LIMIT],
+        parameters=info.input_schema,
+        title=None if info.title is None else one_line(info.title),
+        annotations=info.annotations,
+        output_schema=info.output_schema,
+        metadata={"server": info.server, "name": info.name},
+        source=ToolSource.MCP,
+    )

@@ -1,0 +1,95 @@
+"""search_tools: finds tools that are not loaded, and loads what fits (issue 5, section 5; S4-40)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from attrs import frozen
+
+from punie.application.session_tool import CallContext, PreparedCall, text_argument, whole_argument
+from punie.application.tools.built_in import BuiltInTool
+from punie.domain.disclosure import SEARCH_TOOLS, line_of, server_of
+from punie.domain.display import one_line
+from punie.domain.json_value import JsonObject
+from punie.domain.tool import ToolDescriptor, ToolKind, ToolResult
+from punie.ports.tool_executor import CallProgress
+
+DEFAULT_HITS = 5
+MOST_HITS = 20
+
+
+@frozen
+class FoundTools:
+    """What a search gave: `loaded` are offered from the next model request on, `others` were found beside them.
+
+    `servers` tells what there is to search, for a search that found nothing.
+    """
+
+    loaded: tuple[ToolDescriptor, ...] = ()
+    others: tuple[ToolDescriptor, ...] = ()
+    servers: str = ""
+
+
+FindTools: TypeAlias = Callable[[str, int], FoundTools]
+"""From what is wanted, and how many hits at most, to what was found and is loaded now."""
+
+Freshen: TypeAlias = Callable[[], Awaitable[None]]
+"""Has servers list their tools that never did; done in bounded time."""
+
+
+@frozen
+class SearchTools(BuiltInTool):
+    """There only while tools of the session are not loaded; it has no effect outside of the session."""
+
+    find: FindTools
+    freshen: Freshen
+    DESCRIPTOR = ToolDescriptor(
+        SEARCH_TOOLS,
+        ToolKind.SEARCH,
+        "Load more tools, by what they do or by name; then call them.",
+        {
+            "type": "object",
+            "properties": {
+                "query": {"type": "string"},
+                "limit": {"type": ["integer", "null"]},
+            },
+            "required": ["query"],
+        },  # every word of it goes with every request: bounds are kept below instead
+        categories=("session",),
+    )
+
+    def title(self, arguments: JsonObject) -> str:
+        return f"Find tools: {one_line(text_argument(arguments, 'query'), 80)}"
+
+    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
+        query = text_argument(arguments, "query")
+        limit = max(1, min(whole_argument(arguments, "limit") or DEFAULT_HITS, MOST_HITS))
+
+        async def effect(_progress: CallProgress) -> ToolResult:
+            await self.freshen()
+            return _told(query, self.find(query, limit))
+
+        return PreparedCall(effect)
+
+
+def _told(query: str, found: FoundTools) -> ToolResult:
+    hits = [_hit(tool) for tool in (*found.loaded, *found.others)]
+    structured = {"loaded": [tool.name for tool in found.loaded], "hits": hits}
+    if not hits:
+        return ToolResult.success(
+            f"No tool fits {one_line(query)!r}. There are tools on: {found.servers or 'no server'}. Use other words.",
+            structured=structured,
+        )
+    said = ["Loaded:", *map(_line, found.loaded)]
+    if found.others:
+        said += ["Not loaded (search the name to load):", *map(_line, found.others)]
+    return ToolResult.success("\n".join(said), structured=structured)
+
+
+def _hit(tool: ToolDescriptor) -> dict[str, object]:
+    return {"name": tool.name, "server": server_of(tool), "description": line_of(tool)}
+
+
+def _line(tool: ToolDescriptor) -> str:
+    return f"{tool.name} ({server_of(tool)}): {line_of(tool)}".removesuffix(": ")

@@ -1,0 +1,132 @@
+"""Servers of tools on a bench: each offers `echo`, `add`, `fails`, `steps`, `hang` and `grow`, and lists some of it."""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+
+from punie.adapters.local.clock import LocalClock
+from punie.adapters.mcp.servers import McpServers
+from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
+from punie.domain.json_value import JsonObject, freeze_object
+from punie.domain.servers import ServerConfig, ServerListing, StdioTransport, ToolInfo
+from punie.domain.tool import ToolResult
+from punie.ports.tool_executor import CallProgress
+from punie.ports.tool_server import ToolServer, ToolServers
+from tests.contract.tables import Maker
+from tests.fakes.mcp_servers import stdlib_server
+from tests.fakes.tool_server import FakeToolServer, FakeToolServers
+
+PROGRAM = str(Path(stdlib_server.__file__))
+
+
+def program(*options: str) -> StdioTransport:
+    """The server of the tests, with these options."""
+    return StdioTransport(sys.executable, (PROGRAM, *options))
+
+
+class ServersBench(ABC):
+    """The servers of a session, and one that works."""
+
+    servers: ToolServers
+    working: ServerConfig
+
+    @property
+    @abstractmethod
+    def started(self) -> int:
+        """How often the working server was started, or first asked."""
+
+    def server(self) -> ToolServer:
+        return self.servers.open(self.working)
+
+
+class McpBench(ServersBench):
+    def __init__(self, servers: ToolServers, folder: Path, *options: str) -> None:
+        self.servers = servers
+        self.notes = folder / "notes"
+        self.working = ServerConfig("working", program("--notes", str(self.notes), *options), call_s=10)
+
+    @property
+    def started(self) -> int:
+        return self.noted("started")
+
+    def noted(self, word: str) -> int:
+        """How many lines of the server's notes begin with that word."""
+        return sum(line.startswith(word) for line in self.lines())
+
+    def lines(self) -> list[str]:
+        return self.notes.read_text(encoding="utf-8").splitlines() if self.notes.exists() else []
+
+
+class FakeBench(ServersBench):
+    def __init__(self) -> None:
+        self.working = ServerConfig("working", program())
+        self.fake = FakeToolServer(self.working, ServerListing(_TOOLS))
+        self.fake.answers = {
+            "echo": _echo, "add": _add, "fails": _fails, "steps": _steps, "hang": _hang, "grow": self._grow,
+        }  # fmt: skip
+        self.servers = FakeToolServers({"working": self.fake})
+
+    @property
+    def started(self) -> int:
+        return self.fake.listings + len(self.fake.calls)
+
+    async def _grow(self, _arguments: JsonObject, _progress: CallProgress) -> ToolResult:
+        self.fake.listing = ServerListing((*_TOOLS, ToolInfo("grown", "working", "working__grown")))
+        self.fake.change()
+        return ToolResult.success("grown")
+
+
+_TOOLS = (
+    ToolInfo("echo", "working", "working__echo", "Says it again.", freeze_object(stdlib_server.TEXT)),
+    ToolInfo("add", "working", "working__add", "Adds.", freeze_object(stdlib_server.ANY)),
+)
+
+
+async def _echo(arguments: JsonObject, _progress: CallProgress) -> ToolResult:
+    return ToolResult.success(str(arguments["text"]))
+
+
+async def _add(arguments: JsonObject, _progress: CallProgress) -> ToolResult:
+    total = sum(value for value in arguments.values() if isinstance(value, int))
+    return ToolResult.success(str(total), structured={"sum": total})
+
+
+async def _fails(_arguments: JsonObject, _progress: CallProgress) -> ToolResult:
+    return ToolResult.failure("it did not work")
+
+
+async def _steps(_arguments: JsonObject, progress: CallProgress) -> ToolResult:
+    for step in (1, 2, 3):
+        await progress.report(f"step {step}", step / 3)
+    return ToolResult.success("all steps")
+
+
+async def _hang(_arguments: JsonObject, _progress: CallProgress) -> ToolResult:
+    await anyio.sleep_forever()
+    raise AssertionError
+
+
+@asynccontextmanager
+async def stdio_servers(folder: Path) -> AsyncIterator[McpBench]:
+    async with McpServers(LocalClock(), JsonSchemaRsValidator()) as servers:
+        yield McpBench(servers, folder)
+
+
+@asynccontextmanager
+async def modern_servers(folder: Path) -> AsyncIterator[McpBench]:
+    async with McpServers(LocalClock(), JsonSchemaRsValidator()) as servers:
+        yield McpBench(servers, folder, "--era", "modern")
+
+
+@asynccontextmanager
+async def fake_servers(_folder: Path) -> AsyncIterator[FakeBench]:
+    yield FakeBench()
+
+
+TOOL_SERVERS: dict[str, Maker] = {"handshake": stdio_servers, "2026-07-28": modern_servers, "fake": fake_servers}

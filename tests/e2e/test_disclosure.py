@@ -1,0 +1,287 @@
+"""Progressive disclosure over real pipes: many tools are named, search_tools loads what is picked (issue 5, R-12)."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import Spawn
+from tests.e2e.entries import STATIC, SYMBOLS
+from tests.e2e.plug_in_site import install, python_path
+from tests.e2e.raw_client import RawClient, clean_environment, run_cli
+from tests.e2e.scripts import RESULT, TOOLS, call
+from tests.e2e.test_tools_changed import changed
+from tests.fakes import tokens
+from tests.fakes.sixty_tools import sixty_entries
+from tests.stub_openai import Call, Recorded, Reply, StubOpenAI
+
+pytestmark = pytest.mark.anyio
+
+MODEL = "openai-chat:stub"
+SLOW_START_S = 30.0
+SEARCH = "search_tools"
+SLOTS = {
+    "attendees": ["ann@example.org"],
+    "duration_minutes": 30,
+    "time_min": "2026-01-05T08:00:00Z",
+    "time_max": "2026-01-06T18:00:00Z",
+}
+
+
+async def in_the_answers_tools(ide: RawClient, project: Path) -> list[str]:
+    return (await ide.prompt(await ide.open(project))).names
+
+
+async def test_few_tools_are_offered_as_they_always_were(spawn_ide: Spawn, project: Path):
+    async with spawn_ide([TOOLS]) as ide:
+        ide.catalogue.offer(SYMBOLS, *sixty_entries()[:3])
+        names = [SYMBOLS["name"], *(entry["name"] for entry in sixty_entries()[:3])]
+        assert await in_the_answers_tools(ide, project) == names
+
+
+@pytest.mark.parametrize("form", ["lines", "names"])
+async def test_a_form_does_not_touch_punies_own_tools(spawn: Spawn, project: Path, form: str):
+    async with spawn([TOOLS], env={"PUNIE_TOOLS_DISCLOSURE": form}) as ide:
+        assert await in_the_answers_tools(ide, project) == [*STATIC, "edit_file", "list_files", "search_text"]
+
+
+@pytest.mark.requirement("S4-40")
+async def test_many_tools_are_found_and_called_by_their_own_names(spawn_ide: Spawn, project: Path):
+    wanted = "agenda_find_free_slots"
+    script = [call(SEARCH, query="when are Ann and Bob both available"), RESULT], [TOOLS], [call(wanted, **SLOTS)]
+    async with spawn_ide([TOOLS], *script) as ide:
+        ide.catalogue.offer(*sixty_entries())
+        session = await ide.open(project)
+        assert (await ide.prompt(session)).names == [SEARCH]
+        found = await ide.prompt(session)
+        assert found.card.status == "completed"
+        assert f"{wanted} (ide): Find times at which all of the given people are free" in found.text
+        offered = (await ide.prompt(session)).offered
+        assert offered[0]["name"] == SEARCH
+        schema = next(tool["inputSchema"] for tool in offered if tool["name"] == wanted)
+        assert schema == next(entry["inputSchema"] for entry in sixty_entries() if entry["name"] == wanted)
+        assert (await ide.prompt(session)).card.status == "completed"
+        assert ide.catalogue.calls[0]["arguments"] == SLOTS
+
+
+async def test_what_a_search_loads_is_there_at_the_next_request_of_the_same_turn_at_the_end(
+    spawn_ide: Spawn, project: Path
+):
+    script = [call(SEARCH, query="browser_navigate"), call(SEARCH, query="chat_add_reaction"), TOOLS]
+    async with spawn_ide(script) as ide:
+        ide.catalogue.offer(*sixty_entries(), extends=True)
+        names = await in_the_answers_tools(ide, project)
+        assert names[-3:] == [SEARCH, "browser_navigate", "chat_add_reaction"]
+        assert set(STATIC) <= set(names)
+
+
+@pytest.mark.requirement("S4-40")
+async def test_a_tool_that_is_only_named_can_be_called_at_once_and_a_wrong_call_loads_its_schema(
+    spawn_ide: Spawn, project: Path
+):
+    wanted = "agenda_find_free_slots"
+    async with spawn_ide([call(wanted, **SLOTS)], [call(wanted, duration_minutes="soon"), RESULT], [TOOLS]) as ide:
+        ide.catalogue.offer(*sixty_entries())
+        session = await ide.open(project)
+        assert (await ide.prompt(session)).card.status == "completed"
+        refused = await ide.prompt(session)
+        assert refused.card.status == "failed"
+        assert "duration_minutes" in refused.text
+        assert (await ide.prompt(session)).names == [SEARCH, wanted]
+        assert len(ide.catalogue.calls) == 1
+
+
+async def test_a_tool_that_was_loaded_and_is_gone_or_different_leaves_the_next_request(spawn_ide: Spawn, project: Path):
+    load = call(SEARCH, query="chat_add_reaction browser_navigate")
+    async with spawn_ide([load, TOOLS], [TOOLS], [call("chat_add_reaction")]) as ide:
+        ide.catalogue.offer(*sixty_entries())
+        session = await ide.open(project)
+        assert (await ide.prompt(session)).names == [SEARCH, "chat_add_reaction", "browser_navigate"]
+        left = [entry for entry in sixty_entries() if entry["name"] != "chat_add_reaction"]
+        for entry in left:
+            if entry["name"] == "browser_navigate":
+                entry["description"] = "Something else."
+        ide.catalogue.offer(*left)
+        await changed(ide, session)
+        assert (await ide.prompt(session)).names == [SEARCH]
+        assert (await ide.prompt(session)).card.status == "failed"
+        assert ide.catalogue.calls == []
+
+
+async def test_what_is_pinned_is_loaded_from_the_start_and_full_loads_everything(spawn_ide: Spawn, project: Path):
+    pinned = {"PUNIE_TOOLS_ALWAYS": "browser_navigate,chat_*"}
+    async with spawn_ide([TOOLS], env=pinned) as ide:
+        ide.catalogue.offer(*sixty_entries())
+        names = await in_the_answers_tools(ide, project)
+        assert names[-1] == SEARCH
+        assert len(names) == 12
+    async with spawn_ide([TOOLS], env={"PUNIE_TOOLS_DISCLOSURE": "full"}) as ide:
+        ide.catalogue.offer(*sixty_entries())
+        assert await in_the_answers_tools(ide, project) == [entry["name"] for entry in sixty_entries()]
+
+
+async def test_a_greater_share_loads_everything(spawn_ide: Spawn, project: Path):
+    async with spawn_ide([TOOLS], env={"PUNIE_TOOLS_DISCLOSURE_SHARE": "0.5"}) as ide:
+        ide.catalogue.offer(*sixty_entries())
+        assert len(await in_the_answers_tools(ide, project)) == 60
+
+
+async def test_without_search_tools_nobody_hides_anything(spawn_ide: Spawn, project: Path):
+    async with spawn_ide([TOOLS], env={"PUNIE_TOOLS_DISABLED": SEARCH}) as ide:
+        ide.catalogue.offer(*sixty_entries())
+        assert len(await in_the_answers_tools(ide, project)) == 60
+    theirs = {**SYMBOLS, "name": SEARCH}
+    async with spawn_ide([TOOLS, call(SEARCH, query="x")]) as ide:
+        ide.catalogue.offer(theirs, *sixty_entries())
+        session = await ide.open(project)
+        await ide.prompt(session)
+        assert [one["name"] for one in ide.catalogue.calls] == [SEARCH]
+
+
+async def test_the_search_tool_goes_when_the_many_tools_go(spawn_ide: Spawn, project: Path):
+    async with spawn_ide([TOOLS], [TOOLS], [TOOLS]) as ide:
+        ide.catalogue.offer(*sixty_entries())
+        session = await ide.open(project)
+        assert (await ide.prompt(session)).names == [SEARCH]
+        ide.catalogue.offer(SYMBOLS)
+        await changed(ide, session)
+        assert (await ide.prompt(session)).names == ["find_symbols"]
+        ide.catalogue.offer(*sixty_entries())
+        await changed(ide, session)
+        assert (await ide.prompt(session)).names == [SEARCH]
+
+
+async def test_a_search_without_a_hit_says_what_there_is(spawn_ide: Spawn, project: Path):
+    async with spawn_ide([call(SEARCH, query="qwertz"), RESULT]) as ide:
+        ide.catalogue.offer(*sixty_entries())
+        turn = await ide.prompt(await ide.open(project))
+        assert "No tool fits 'qwertz'. There are tools on: ide 60." in turn.text
+
+
+PLUG_IN = """
+from punie.domain import CatalogAnswer, ToolCatalog, ToolDescriptor, ToolResult
+from punie.ports import ToolExecutor, ToolProvider
+
+class Many(ToolProvider, ToolExecutor):
+    def __init__(self, cwd):
+        pass
+
+    async def discover_tools(self):
+        known = {"type": "object", "properties": {"fruit": {"type": "string", "description": "Which one. " * 40}}}
+        return CatalogAnswer(ToolCatalog(
+            ToolDescriptor(f"peel_{name}", "think", f"Peel a {name}.", known)
+            for name in [f"fruit{number}" for number in range(40)] + ["banana"]
+        ))
+
+    async def execute(self, call, progress):
+        return ToolResult.success(f"{call.name}: {call.arguments['fruit']}")
+"""
+
+
+@pytest.fixture
+def plugged(tmp_path: Path) -> dict[str, str]:
+    """A plug-in with many tools."""
+    install(tmp_path / "site", "many_plug", PLUG_IN, {"punie.tool_providers": {"many": "many_plug:Many"}})
+    return {"PYTHONPATH": python_path(tmp_path / "site", os.environ.get("PYTHONPATH"))}
+
+
+async def test_tools_of_a_plug_in_are_found_and_called_in_the_same_way(
+    spawn: Spawn, project: Path, plugged: dict[str, str]
+):
+    script = [call(SEARCH, query="peel a banana"), TOOLS], [call("peel_banana", fruit="it"), RESULT]
+    async with spawn(*script, env=plugged) as ide:
+        session = await ide.open(project)
+        assert (await ide.prompt(session)).names[-2:] == [SEARCH, "peel_banana"]
+        assert (await ide.prompt(session)).text == "peel_banana: it"
+
+
+def test_tokens_shows_the_three_forms_by_server(tmp_path: Path, project: Path, plugged: dict[str, str]):
+    def run(*args: str, **env: str) -> str:
+        done = run_cli("tools", *args, env=clean_environment(tmp_path / "home", **plugged, **env), cwd=project)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    costs = json.loads(run("tokens", "--json"))
+    assert costs["form"] == "lines"
+    assert costs["total"] == costs["forms"]["lines"]
+    assert costs["forms"]["full"] > 5 * costs["forms"]["names"]
+    ours, theirs = costs["servers"]
+    assert (ours["server"], theirs["server"], theirs["tools"]) == ("built-in", "plug-in", 41)
+    assert theirs["full"] > 10 * theirs["lines"] > 10 * theirs["names"]
+    assert json.loads(run("tokens", "--json", PUNIE_TOOLS_DISCLOSURE="full"))["total"] == costs["forms"]["full"]
+    shown = run("tokens", PUNIE_TOOLS_DISCLOSURE="names")
+    assert "in the form names" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    assert json.loads(run("tokens", "--json", PUNIE_MODEL="openai:gpt-4.1"))["form"] == "full"
+
+
+async def test_without_a_model_a_person_sees_every_tool(spawn_ide: Spawn, project: Path):
+    async with spawn_ide(model="direct") as ide:
+        ide.catalogue.offer(*sixty_entries())
+        assert "browser_navigate" in (await ide.prompt(await ide.open(project), "/tools")).text
+
+
+def request_text(request: Recorded) -> str:
+    """What of a request the model reads, as short as it is sent."""
+    read = [request.body["messages"], request.body.get("tools", [])]
+    return json.dumps(read, ensure_ascii=False, separators=(",", ":"))
+
+
+def system_text(request: Recorded) -> str:
+    return "\n".join(json.dumps(one["content"]) for one in request.messages if one["role"] in {"system", "developer"})
+
+
+async def test_the_model_is_told_the_names_with_every_request_and_never_of_one_that_is_gone(
+    spawn_ide: Spawn, project: Path
+):
+    grow = {"name": "shrink", "kind": "read", "inputSchema": {"type": "object"}}
+    with StubOpenAI([Reply(calls=[Call("shrink", {})]), Reply(text=["done"])]) as stub:
+        async with spawn_ide(model=MODEL, env={**stub.environment(), "PUNIE_TOOLS_ALWAYS": "shrink"}) as ide:
+            ide.catalogue.offer(grow, *sixty_entries())
+            session = await ide.open(project)
+
+            async def shrink(_params: Any) -> Any:
+                ide.catalogue.offer(grow, *sixty_entries()[:-1])
+                await changed(ide, session)
+                return {"content": []}
+
+            ide.catalogue.tools["shrink"] = shrink
+            await ide.prompt(session, "go", timeout_s=SLOW_START_S)
+        first, second = stub.requests
+        gone = sixty_entries()[-1]["name"]
+        assert f"{gone}: Announce an absence" in system_text(first)
+        assert gone not in request_text(second)
+        assert "browser_navigate: Load an address" in system_text(second)
+
+
+@pytest.mark.parametrize(("form", "bound"), [("names", 2500), ("lines", 8000)])
+async def test_a_three_turn_task_costs_little_more_with_sixty_tools(
+    spawn_ide: Spawn, project: Path, form: str, bound: int
+):
+    """Find and call, call again, sum up; against the same task with the one tool that it needs and no others."""
+    reason = tokens.missing_reason()
+    if reason is not None:
+        pytest.skip(reason)
+    wanted = "agenda_find_free_slots"
+    task = [[Call(wanted, SLOTS)], None, [Call(wanted, SLOTS)], None, None]
+    search = [Call(SEARCH, {"query": "when are Ann and Bob both free"})]
+    one = [entry for entry in sixty_entries() if entry["name"] == wanted]
+    with_sixty = await _cost(spawn_ide, project, [search, *task], sixty_entries(), form)
+    without = await _cost(spawn_ide, project, task, one, "full")
+    assert with_sixty - without <= bound
+
+
+async def _cost(spawn_ide: Spawn, project: Path, plan: list[Any], entries: list[Any], form: str) -> int:
+    steps = [Reply(text=["Done."]) if calls is None else Reply(calls=calls) for calls in plan]
+    with StubOpenAI(steps) as stub:
+        async with spawn_ide(model=MODEL, env={**stub.environment(), "PUNIE_TOOLS_DISCLOSURE": form}) as ide:
+            ide.catalogue.offer(*entries)
+            session = await ide.open(project)
+            for words in ("When can they meet?", "And the day after?", "Thanks, sum it up."):
+                assert (await ide.prompt(session, words, timeout_s=SLOW_START_S)).text == "Done."
+        assert len(stub.requests) == len(plan)
+        return sum(tokens.count_tokens(*map(request_text, stub.requests)))

@@ -1,0 +1,1 @@
+"""Programs that speak MCP over standard input and output, well or badly; standard library only, run as programs."""

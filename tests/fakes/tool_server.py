@@ -1,0 +1,82 @@
+"""Servers of tools without any program behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
+
+import anyio
+from attrs import define, field
+
+from punie.domain.json_value import JsonObject
+from punie.domain.servers import ServerConfig, ServerListing
+from punie.domain.tool import ToolResult
+from punie.ports.tool_executor import CallProgress
+from punie.ports.tool_server import ServerUnavailableError, ToolServer, ToolServers
+
+Answer: TypeAlias = Callable[[JsonObject, CallProgress], Awaitable[ToolResult]]
+
+
+@define(slots=False)
+class FakeToolServer(ToolServer):
+    """Lists what `listing` holds and answers calls from `answers`; `down` is why it cannot be reached.
+
+    `listings` and `calls` count what reached it. `hold` delays every listing until it is set.
+    """
+
+    own_config: ServerConfig
+    listing: ServerListing = field(factory=lambda: ServerListing(()))
+    answers: Mapping[str, Answer] = field(factory=dict[str, Answer])
+    down: str | None = None
+    hold: anyio.Event | None = None
+    listings: int = 0
+    calls: list[tuple[str, JsonObject]] = field(factory=list[tuple[str, JsonObject]])
+    listeners: list[Callable[[], None]] = field(factory=list[Callable[[], None]])
+
+    @property
+    def config(self) -> ServerConfig:
+        return self.own_config
+
+    async def list_tools(self) -> ServerListing:
+        self._require()
+        self.listings += 1
+        if self.hold is not None:
+            await self.hold.wait()
+        await anyio.lowlevel.checkpoint()
+        return self.listing
+
+    async def call(self, name: str, arguments: JsonObject, progress: CallProgress) -> ToolResult:
+        self._require()
+        self.calls.append((name, arguments))
+        await anyio.lowlevel.checkpoint()
+        if name not in self.answers:
+            self.change()
+            return ToolResult.failure(f"The server {self.config.name} knows no tool {name}.")
+        return await self.answers[name](arguments, progress)
+
+    def on_change(self, hear: Callable[[], None]) -> None:
+        self.listeners.append(hear)
+
+    def change(self) -> None:
+        """Tell everybody who listens that the tools changed."""
+        for hear in self.listeners:
+            hear()
+
+    def _require(self) -> None:
+        down = self.down
+        if self.config.disabled:
+            down = "is disabled in its configuration"
+        elif self.config.transport is None:
+            down = f"cannot be used: {self.config.problem}"
+        if down is not None:
+            raise ServerUnavailableError(f"The server {self.config.name} {down}.")
+
+
+@define(slots=False)
+class FakeToolServers(ToolServers):
+    """Gives a `FakeToolServer` for each name; `made` are those that were opened, or prepared by the test."""
+
+    made: dict[str, FakeToolServer] = field(factory=dict[str, FakeToolServer])
+
+    def open(self, config: ServerConfig) -> FakeToolServer:
+        return self.made.setdefault(config.name, FakeToolServer(config))

@@ -1,0 +1,174 @@
+"""Calls of tools over real pipes: every kind of content, what is broken, what is too much (issue 5, section 4)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from punie.domain.content import EmbeddedResource, Image, ResourceLink, Text
+from punie.domain.json_value import EMPTY_OBJECT, freeze_object
+from punie.domain.tool import ToolOutcome, ToolResult
+from tests.contract.server_benches import McpBench, modern_servers, stdio_servers
+from tests.fakes.progress import FakeProgress
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=[stdio_servers, modern_servers], ids=["handshake", "2026-07-28"])
+async def bench(request: pytest.FixtureRequest, anyio_backend: object, tmp_path: Path) -> AsyncIterator[McpBench]:
+    with anyio.fail_after(50):
+        async with request.param(tmp_path) as made:
+            yield made
+
+
+async def call(bench: McpBench, tool: str, **arguments: object) -> ToolResult:
+    return await bench.server().call(tool, freeze_object(arguments), FakeProgress())
+
+
+async def noted(bench: McpBench, word: str) -> None:
+    """Wait until the server noted that; it is another process, so there is nothing to wait for but its file."""
+    while not bench.noted(word):  # noqa: ASYNC110 - as above
+        await anyio.sleep(0.01)
+
+
+async def works(bench: McpBench) -> bool:
+    """Whether the same connection still answers."""
+    return (await call(bench, "echo", text="still here")).text == "still here" and bench.started == 1
+
+
+async def test_content_of_every_kind_arrives_in_its_order(bench: McpBench) -> None:
+    result = await call(bench, "every_kind")
+    assert result.content == (
+        Text("words"),
+        Image("AAAA", "image/gif"),
+        EmbeddedResource("mcp://working/every_kind/3", blob="BBBB", mime_type="audio/wav"),
+        ResourceLink("note://2", "two", "another"),
+        EmbeddedResource("note://1", "the note", mime_type="text/plain"),
+        EmbeddedResource("note://3", blob="CCCC"),
+    )
+    for words in ("words", "image/gif", "note://2", "another", "the note", "note://3"):
+        assert words in result.text, "the model reads of it"
+
+
+async def test_content_that_nobody_can_read_hides_none_of_the_rest(bench: McpBench) -> None:
+    result = await call(bench, "odd_content")
+    assert result.succeeded
+    assert result.content[0] == Text("good")
+    assert result.content[-1] == Text("bare")
+    assert "hologram" in result.text
+    assert result.structured == {"kept": True}
+    assert await works(bench)
+
+
+async def test_a_result_without_anything_in_it_says_so(bench: McpBench) -> None:
+    assert (await call(bench, "nothing")).text == "Done; the tool sent nothing back."
+
+
+@pytest.mark.parametrize(
+    ("tool", "words"), [("broken-promise", "is not what the tool promises"), ("no-promise", "and sent none")]
+)
+async def test_a_result_that_breaks_its_schema_is_kept_with_a_warning(bench: McpBench, tool: str, words: str) -> None:
+    await bench.server().list_tools()
+    result = await call(bench, tool)
+    assert result.succeeded
+    assert words in result.text
+    assert result.content[0] in {Text("three"), Text("no structure")}
+
+
+async def test_a_result_that_keeps_its_schema_has_no_warning(bench: McpBench) -> None:
+    await bench.server().list_tools()
+    result = await call(bench, "add", a=1, b=2)
+    assert (result.text, result.structured) == ("3", {"sum": 3})
+
+
+async def test_bytes_that_are_no_text_are_replaced(bench: McpBench) -> None:
+    assert (await call(bench, "bad_bytes")).text == "caf\ufffd \ufffd"
+    assert (await call(bench, "half_pair")).text == "half \ufffd pair"
+    assert await works(bench)
+
+
+async def test_stray_lines_are_no_answers_and_end_nothing(bench: McpBench) -> None:
+    assert (await call(bench, "garbage")).text == "after the garbage"
+    assert await works(bench)
+
+
+@pytest.mark.parametrize("tool", ["deep", "no_result"])
+async def test_an_answer_that_is_no_message_fails_its_call_at_once(bench: McpBench, tool: str) -> None:
+    result = await call(bench, tool)
+    assert result.outcome is ToolOutcome.FAILED
+    assert "cannot be understood" in result.text
+    assert await works(bench)
+
+
+@pytest.mark.parametrize("tool", ["big", "big_id_last"])
+async def test_a_line_over_the_limit_fails_its_call_at_once_and_no_other(bench: McpBench, tool: str) -> None:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(bench.server().call, "hang", EMPTY_OBJECT, FakeProgress())
+        await works(bench)
+        result = await call(bench, tool, mib=17)
+        assert result.outcome is ToolOutcome.FAILED
+        assert "over the limit of 16 MiB" in result.text
+        assert bench.noted("cancelled") == 0, "the other call goes on"
+        tasks.cancel_scope.cancel()
+    assert await works(bench)
+
+
+async def test_ten_mebibytes_in_a_line_take_no_quadratic_time(bench: McpBench) -> None:
+    await works(bench)
+    before = time.perf_counter()
+    result = await call(bench, "big", mib=10)
+    assert len(result.text) == 10 * 1_048_576
+    assert time.perf_counter() - before < 3
+
+
+async def test_cancelling_reaches_the_server(bench: McpBench) -> None:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(bench.server().call, "hang", EMPTY_OBJECT, FakeProgress())
+        await noted(bench, "hanging")
+        tasks.cancel_scope.cancel()
+    await noted(bench, "cancelled")
+    assert await works(bench)
+
+
+async def test_a_server_gets_none_of_our_secrets(bench: McpBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PUNIE_API_KEY", "secret")
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    names = set((await call(bench, "environment")).text.split())
+    assert "PATH" in names
+    assert not {name for name in names if "KEY" in name or name.startswith("PUNIE")}
+
+
+async def test_a_crash_in_a_call_is_told_with_its_last_words_and_never_repeated(bench: McpBench) -> None:
+    result = await call(bench, "crash")
+    assert (result.outcome, result.code) == (ToolOutcome.FAILED, "server_lost")
+    assert "exit code 7" in result.text
+    assert "out of order: code 7" in result.text
+    assert "look before you call it again" in result.text
+    assert bench.noted("acted") == 1
+    assert (await call(bench, "echo", text="anew")).text == "anew"
+    assert bench.started == 2, "the next call makes a new connection, at once the first time"
+    assert bench.noted("acted") == 1
+
+
+ASKING = {
+    "ping": {},
+    "elicitation/create": {"message": "Which?", "requestedSchema": {"type": "object", "properties": {}}},
+    "sampling/createMessage": {"messages": [], "maxTokens": 5},
+    "roots/list": {},
+    "no/such/method": {},
+}
+
+
+@pytest.mark.parametrize("method", ASKING)
+async def test_a_server_that_asks_us_is_answered_at_once(tmp_path: Path, method: str) -> None:
+    """What we cannot give we decline: its call goes on."""
+    with anyio.fail_after(30):
+        async with stdio_servers(tmp_path) as bench:
+            result = await call(bench, "ask", method=method, params=ASKING[method])
+            assert result.succeeded
+            assert ('"error"' in result.text) is (method != "ping")
+            assert await works(bench)

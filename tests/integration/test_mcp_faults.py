@@ -1,0 +1,301 @@
+"""Servers that hang, end, flood and lie: each is bounded, and no other notices (issue 5, sections 2 and 3; S4-34)."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from punie.adapters.local.clock import LocalClock
+from punie.adapters.mcp import server as server_module
+from punie.adapters.mcp.servers import McpServers
+from punie.domain.json_value import EMPTY_OBJECT, freeze_object
+from punie.domain.servers import ServerConfig, StdioTransport
+from punie.domain.tool import ToolOutcome
+from punie.ports.tool_server import ServerUnavailableError
+from tests.contract.server_benches import program
+from tests.fakes.clock import FakeClock
+from tests.fakes.progress import FakeProgress
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def servers(anyio_backend: object) -> AsyncIterator[McpServers]:
+    with anyio.fail_after(50):
+        async with McpServers(LocalClock()) as made:
+            yield made
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is such a process; one that only waits to be taken note of does not count."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+async def gone(pid: int) -> None:
+    while is_running(pid):  # noqa: ASYNC110 - another process: there is nothing else to wait for
+        await anyio.sleep(0.01)
+
+
+async def test_a_program_that_is_not_there_is_named(servers: McpServers) -> None:
+    missing = servers.open(ServerConfig("missing", StdioTransport("no-such-program-at-all")))
+    with pytest.raises(ServerUnavailableError, match="The server missing cannot be started: there is no such program"):
+        await missing.list_tools()
+
+
+async def test_one_that_ends_at_once_is_told_with_its_exit_code_and_last_words(servers: McpServers) -> None:
+    ending = servers.open(ServerConfig("ending", program("--start", "exit")))
+    with pytest.raises(ServerUnavailableError, match=r"ending .*exit code 3.*no licence found"):
+        await ending.list_tools()
+
+
+@pytest.mark.requirement("S4-34", "S4-43")
+async def test_healthy_ones_answer_while_others_hang_end_flood_and_babble(servers: McpServers, tmp_path: Path) -> None:
+    healthy = servers.open(ServerConfig("healthy", program("--start", "shout")))
+    await healthy.list_tools()
+    bad = [
+        servers.open(ServerConfig("hanging", program("--start", "hang"), startup_s=30)),
+        servers.open(ServerConfig("ending", program("--start", "exit"))),
+        servers.open(ServerConfig("mute", program("--listing", "hang"))),
+    ]
+    flooding = servers.open(ServerConfig("flooding", program()))
+
+    async def ask(which: int) -> None:
+        with pytest.raises(ServerUnavailableError):
+            await bad[which].list_tools()
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(len(bad)):
+            tasks.start_soon(ask, number)
+        tasks.start_soon(flooding.call, "flood", EMPTY_OBJECT, FakeProgress())
+        await anyio.sleep(1)  # the flood is under way
+        for _ in range(5):
+            before = time.perf_counter()
+            result = await healthy.call("echo", freeze_object({"text": "well"}), FakeProgress())
+            assert result.text == "well"
+            assert time.perf_counter() - before < 1
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_start_that_hangs_ends_with_its_bound(servers: McpServers) -> None:
+    hanging = servers.open(ServerConfig("hanging", program("--start", "hang"), startup_s=0.5))
+    with anyio.fail_after(5), pytest.raises(ServerUnavailableError, match=r"did not answer within 0\.5 s"):
+        await hanging.list_tools()
+
+
+async def test_giving_up_waiting_does_not_stop_a_start_under_way(servers: McpServers, tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    patient = servers.open(ServerConfig("patient", program("--notes", str(notes))))
+    with anyio.move_on_after(0.01):
+        await patient.list_tools()
+    assert (await patient.list_tools()).tools
+    assert notes.read_text(encoding="utf-8").count("started") == 1
+
+
+async def test_a_listing_that_hangs_ends_with_its_bound(servers: McpServers) -> None:
+    mute = servers.open(ServerConfig("mute", program("--listing", "hang"), call_s=0.3))
+    with pytest.raises(ServerUnavailableError, match=r"did not list its tools within 0\.3 s"):
+        await mute.list_tools()
+
+
+async def test_a_call_that_hangs_ends_with_its_bound_and_may_have_acted(servers: McpServers) -> None:
+    server = servers.open(ServerConfig("slow", program(), call_s=0.3))
+    await server.list_tools()
+    result = await server.call("hang", EMPTY_OBJECT, FakeProgress())
+    assert (result.outcome, result.code) == (ToolOutcome.FAILED, "timeout")
+    assert "look before you call it again" in result.text
+
+
+async def test_a_call_that_tells_of_its_progress_gets_more_time(servers: McpServers) -> None:
+    server = servers.open(ServerConfig("slow", program(), call_s=2))
+    await server.list_tools()
+    result = await server.call("steps", freeze_object({"pause": 0.9}), FakeProgress())
+    assert result.text == "all steps"
+
+
+async def test_a_server_that_hangs_in_call_after_call_is_started_anew(servers: McpServers, tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    server = servers.open(ServerConfig("stuck", program("--notes", str(notes)), call_s=0.2))
+    await server.list_tools()
+    for _ in range(server_module.HANGS_TOLERATED):
+        await server.call("hang", EMPTY_OBJECT, FakeProgress())
+    assert (await server.list_tools()).tools
+    assert notes.read_text(encoding="utf-8").count("started") == 2
+
+
+@pytest.mark.requirement("S4-08")
+async def test_a_server_without_tools_lists_none(servers: McpServers) -> None:
+    empty = servers.open(ServerConfig("empty", program("--without-tools")))
+    assert (await empty.list_tools()).tools == ()
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_one_bad_tool_never_hides_the_rest(servers: McpServers, era: str) -> None:
+    listing = await servers.open(ServerConfig("bad", program("--listing", "bad", "--era", era))).list_tools()
+    assert [tool.name for tool in listing.tools] == ["echo", "odd-rest", "add", "broken-promise", "no-promise"]
+    assert dict(listing.dropped).keys() == {"no-schema", "(tool 3)", "(tool 4)", "list", "echo", "(tool 7)"}
+    assert all(reason for _, reason in listing.dropped)
+    odd = listing.tools[1]
+    assert (odd.description, odd.annotations, odd.output_schema) == ("", {}, None)
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_pages_are_put_together(servers: McpServers, era: str) -> None:
+    options = ("--pages", "3", "--era", era, "--ttl-ms", "45000")
+    listing = await servers.open(ServerConfig("paged", program(*options))).list_tools()
+    assert [tool.name for tool in listing.tools] == ["echo", "add", "broken-promise", "no-promise"]
+    assert listing.tools[1].output_schema is not None
+    assert listing.ttl_s == (45 if era == "modern" else None)
+
+
+@pytest.mark.parametrize(("listing", "tools"), [("repeat", 4), ("endless", 100)])
+async def test_pages_that_never_end_are_cut_short(servers: McpServers, listing: str, tools: int) -> None:
+    found = await servers.open(ServerConfig("endless", program("--listing", listing))).list_tools()
+    assert len(found.tools) == tools
+    assert found.dropped[-1][0] == "(further pages)"
+
+
+async def test_much_on_standard_error_holds_nothing_up(servers: McpServers) -> None:
+    server = servers.open(ServerConfig("loud", program(), call_s=30))
+    assert (await server.call("shout", freeze_object({"mib": 64}), FakeProgress())).text == "shouted"
+
+
+async def test_a_server_that_crashes_again_and_again_is_left_alone_for_longer_and_longer(anyio_backend: object) -> None:
+    clock = FakeClock()
+    with anyio.fail_after(50):
+        async with McpServers(clock) as servers:
+            ending = servers.open(ServerConfig("ending", program("--start", "exit")))
+            for _ in range(2):
+                with pytest.raises(ServerUnavailableError, match="exit code 3"):
+                    await ending.list_tools()
+            with pytest.raises(ServerUnavailableError, match=r"exit code 3.* tried again in 1 s"):
+                await ending.list_tools()
+            clock.advance(1)
+            with pytest.raises(ServerUnavailableError, match="exit code 3"):
+                await ending.list_tools()
+            clock.advance(1)
+            with pytest.raises(ServerUnavailableError, match="tried again in 1 s"):
+                await ending.list_tools()
+
+
+async def test_a_lost_connection_is_a_reason_to_list_again(servers: McpServers) -> None:
+    heard = anyio.Event()
+    server = servers.open(ServerConfig("lost", program()))
+    await server.list_tools()
+    server.on_change(heard.set)
+    await server.call("crash", EMPTY_OBJECT, FakeProgress())
+    await heard.wait()
+
+
+@pytest.mark.parametrize("options", [(), ("--ignore-end",)])
+async def test_at_the_end_of_the_session_nothing_of_a_server_is_left(
+    anyio_backend: object, options: tuple[str, ...]
+) -> None:
+    with anyio.fail_after(20):
+        async with McpServers(LocalClock()) as servers:
+            server = servers.open(ServerConfig("family", program(*options)))
+            result = await server.call("grandchild", EMPTY_OBJECT, FakeProgress())
+            pids = [int(word) for word in result.text.split()]
+            assert all(is_running(pid) for pid in pids)
+        for pid in pids:
+            await gone(pid)
+
+
+async def test_a_cancelled_session_leaves_nothing_either(anyio_backend: object) -> None:
+    pids: list[int] = []
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+
+            async def session() -> None:
+                async with McpServers(LocalClock()) as servers:
+                    server = servers.open(ServerConfig("family", program("--ignore-end")))
+                    result = await server.call("grandchild", EMPTY_OBJECT, FakeProgress())
+                    pids.extend(int(word) for word in result.text.split())
+                    tasks.cancel_scope.cancel()
+                    await anyio.sleep_forever()
+
+            tasks.start_soon(session)
+        for pid in pids:
+            await gone(pid)
+    assert len(pids) == 2
+
+
+async def test_a_child_that_outlives_its_server_is_taken_along(servers: McpServers, tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    server = servers.open(ServerConfig("parent", program("--notes", str(notes))))
+    result = await server.call("leave_child", EMPTY_OBJECT, FakeProgress())
+    assert result.code == "server_lost"
+    await gone(int(notes.read_text(encoding="utf-8").splitlines()[-1]))
+
+
+async def test_a_server_that_no_longer_reads_is_lost_and_started_anew(servers: McpServers) -> None:
+    server = servers.open(ServerConfig("deaf", program(), call_s=5))
+    assert (await server.call("silent", EMPTY_OBJECT, FakeProgress())).text == "deaf"
+    await server.call("echo", freeze_object({"text": "x"}), FakeProgress())
+    assert (await server.call("echo", freeze_object({"text": "anew"}), FakeProgress())).text == "anew"
+
+
+async def test_after_the_session_nothing_is_started(anyio_backend: object) -> None:
+    async with McpServers(LocalClock()) as servers:
+        server = servers.open(ServerConfig("late", program()))
+    with pytest.raises(ServerUnavailableError, match="The session is closed"):
+        await server.list_tools()
+
+
+def test_our_own_process_has_no_descriptor_more_after_a_session() -> None:
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("there is no /proc on this system")
+
+    async def session() -> None:
+        async with McpServers(LocalClock()) as servers:
+            await servers.open(ServerConfig("brief", program())).list_tools()
+
+    anyio.run(session)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(3):
+        anyio.run(session)
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
+
+
+PUNIE = """
+import sys
+import anyio
+from punie.adapters.local.clock import LocalClock
+from punie.adapters.mcp.servers import McpServers
+from punie.domain.json_value import EMPTY_OBJECT
+from punie.domain.servers import ServerConfig, StdioTransport
+from tests.fakes.progress import FakeProgress
+
+async def main():
+    async with McpServers(LocalClock()) as servers:
+        family = servers.open(ServerConfig("family", StdioTransport(sys.executable, tuple(sys.argv[1:]))))
+        print((await family.call("grandchild", EMPTY_OBJECT, FakeProgress())).text, flush=True)
+        await anyio.sleep_forever()
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc on this system")
+async def test_after_a_kill_of_punie_no_process_of_a_server_is_left() -> None:
+    """Not even of one that ignores the end of its input, nor what it started."""
+    root = Path(__file__).parents[2]
+    path = os.pathsep.join((str(root), str(root / "src")))
+    command = [sys.executable, "-c", PUNIE, *program("--ignore-end").args]
+    with anyio.fail_after(30):
+        async with await anyio.open_process(command, env={**os.environ, "PYTHONPATH": path}, stderr=None) as punie:
+            assert punie.stdout is not None
+            pids = [int(word) for word in (await punie.stdout.receive()).split()]
+            assert len(pids) == 2
+            assert all(is_running(pid) for pid in pids)
+            punie.kill()
+            for pid in pids:
+                await gone(pid)

@@ -1,0 +1,191 @@
+"""Results and listings as servers send them, and as they are read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from punie.adapters.mcp.listing import ListingBuilder
+from punie.adapters.mcp.progress_steps import PATIENCE, ProgressSteps
+from punie.adapters.mcp.results import ITEM_LIMIT, names_no_tool, to_result
+from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
+from punie.domain.content import Image, Text
+from punie.domain.json_value import freeze_object
+from punie.domain.tool import ToolOutcome, ToolResult
+from tests.fakes.progress import FakeProgress
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def read(raw: dict[str, Any], schema: dict[str, Any] | None = None) -> ToolResult:
+    frozen = None if schema is None else freeze_object(schema)
+    return to_result(raw, "server", "tool", frozen, JsonSchemaRsValidator())
+
+
+@given(st.dictionaries(st.sampled_from(["content", "structuredContent", "isError", "x"]), JSON))
+def test_no_result_breaks_the_reader_and_each_says_something(raw: dict[str, Any]) -> None:
+    result = read(raw, {"type": "object"})
+    assert result.content
+    assert result.succeeded is (raw.get("isError") is not True)
+
+
+ITEMS = st.fixed_dictionaries(
+    {},
+    optional={"type": st.sampled_from(["text", "image", "resource"]), "text": JSON, "data": JSON, "resource": JSON},
+)
+
+
+@given(st.lists(ITEMS))
+def test_no_item_is_lost(items: list[dict[str, Any]]) -> None:
+    assert len(read({"content": items}).content) == max(len(items), 1)
+
+
+def test_many_items_are_counted() -> None:
+    result = read({"content": [{"type": "text", "text": "x"}] * (ITEM_LIMIT + 5)})
+    assert result.content[-1] == Text("[5 more items were left out]")
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        ({"structuredContent": {"b": 1, "a": [2]}}, '{"a":[2],"b":1}'),
+        ({"content": "bare words"}, "bare words"),
+        ({"isError": True}, "The tool failed and said no more."),
+        ({"content": [], "structuredContent": None}, "Done; the tool sent nothing back."),
+    ],
+)
+def test_a_result_without_items_is_read_as_well_as_can_be(raw: dict[str, Any], text: str) -> None:
+    assert read(raw).text == text
+
+
+def test_the_model_is_told_of_a_picture_that_the_person_sees() -> None:
+    result = read({"content": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}]})
+    assert result.content == (Image("AAAA", "image/png"),)
+    assert result.text == "[an image, image/png, about 3 bytes; the person sees it]"
+
+
+def test_a_failed_result_is_not_held_to_the_schema_of_a_good_one() -> None:
+    result = read({"isError": True, "content": [{"type": "text", "text": "no"}]}, {"type": "object"})
+    assert (result.outcome, result.text) == (ToolOutcome.FAILED, "no")
+
+
+def test_a_schema_that_cannot_be_used_warns_of_nothing() -> None:
+    raw = {"content": [{"type": "text", "text": "x"}], "structuredContent": {"a": 1}}
+    assert read(raw, {"$ref": "https://example.invalid/schema.json"}).text == "x"
+
+
+def test_a_structure_too_deep_is_left_out_with_a_warning() -> None:
+    deep: list[Any] = []
+    for _ in range(300):
+        deep = [deep]
+    result = read({"content": [{"type": "text", "text": "x"}], "structuredContent": deep})
+    assert result.structured is None
+    assert "Warning: the structured part" in result.text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Unknown tool: x", True), ("MCP error -32602: Tool nope not found", True), ("No such tool.", True),
+        ("The file was not found", False), ("tool chest empty", False),
+    ],
+)  # fmt: skip
+def test_words_that_say_the_tool_is_gone_are_known(text: str, expected: bool) -> None:
+    assert names_no_tool(ToolResult.failure(text)) is expected
+    assert not names_no_tool(ToolResult.success(text))
+
+
+@given(st.lists(JSON | st.fixed_dictionaries({"name": st.text(max_size=5), "inputSchema": JSON | st.just({})})))
+def test_every_tool_of_a_page_is_listed_or_named_as_dropped(tools: list[Any]) -> None:
+    builder = ListingBuilder("server")
+    builder.add({"tools": tools})
+    listing = builder.listing()
+    assert len(listing.tools) + len(listing.dropped) == len(tools)
+    assert len({tool.name for tool in listing.tools}) == len(listing.tools)
+
+
+@pytest.mark.parametrize("result", [{}, {"tools": None}, {"tools": {"a": 1}}, {"tools": "x", "ttlMs": True}])
+def test_a_page_without_a_list_has_no_tools(result: dict[str, Any]) -> None:
+    builder = ListingBuilder("server")
+    builder.add(result)
+    assert builder.listing().tools == ()
+    assert builder.listing().ttl_s is None
+
+
+@pytest.mark.requirement("S4-33", "S4-37")
+def test_the_schema_is_kept_as_it_was_sent_with_its_order() -> None:
+    schema = {"type": "object", "required": ["z"], "properties": {"z": {"type": "string"}, "a": {"type": "number"}}}
+    builder = ListingBuilder("server")
+    builder.add({"tools": [{"name": "t", "description": "d", "inputSchema": schema, "title": "T"}]})
+    (tool,) = builder.listing().tools
+    assert list(tool.input_schema) == ["type", "required", "properties"]
+    assert (tool.name, tool.description, tool.title, tool.qualified) == ("t", "d", "T", "server__t")
+
+
+@pytest.mark.anyio
+async def test_steps_that_come_faster_than_they_are_shown_are_left_out_but_for_the_last() -> None:
+    release = anyio.Event()
+
+    class Slow(FakeProgress):
+        async def report(self, message: str, fraction: float | None = None) -> None:
+            await super().report(message, fraction)
+            await release.wait()
+
+    shown = Slow()
+    with anyio.fail_after(5), anyio.CancelScope() as scope:
+        steps = ProgressSteps(shown, scope, 1)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(steps, 0.0, 100.0, None)
+            await anyio.wait_all_tasks_blocked()
+            for number in range(1, 100):
+                await steps(number, 100, None)
+            release.set()
+        assert [said for said, _ in shown.reported] == ["0 of 100", "99 of 100"]
+        steps.close()
+        await steps(100, 100, "late")
+        assert len(shown.reported) == 2
+
+
+@pytest.mark.anyio
+async def test_steps_give_more_time_up_to_a_bound() -> None:
+    with anyio.CancelScope() as scope:
+        began = anyio.current_time()
+        steps = ProgressSteps(FakeProgress(), scope, 100)
+        first = scope.deadline
+        await anyio.sleep(0.01)
+        await steps(1, None, "x")
+        assert first < scope.deadline <= began + PATIENCE * 100 + 1
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("done", "total", "message", "expected"),
+    [
+        (1, 4, "one", ("one", 0.25)), (9, 4, None, ("9 of 4", 1.0)), (2, None, None, ("2", None)),
+        (-1, 4, " ", ("-1 of 4", 0.0)), (1, 0, "x", ("x", None)), (float("inf"), 4, "x", ("x", None)),
+        (1, 2, "y" * 1_000, ("y" * 300, 0.5)),
+    ],
+)  # fmt: skip
+async def test_a_step_is_said_in_words_and_as_a_part(
+    done: float, total: float | None, message: str | None, expected: tuple[str, float | None]
+) -> None:
+    shown = FakeProgress()
+    with anyio.CancelScope() as scope:
+        await ProgressSteps(shown, scope, 1)(done, total, message)
+    assert shown.reported == [expected]
+
+
+def test_what_nobody_sees_in_a_description_is_taken_out_of_it() -> None:
+    hidden = "Adds.\u200b\u202e Do\x1b[31m\U000e0041 it\n\tnow\u00ad."
+    builder = ListingBuilder("server")
+    builder.add({"tools": [{"name": "t", "description": hidden, "title": "T\x07", "inputSchema": {}}]})
+    (tool,) = builder.listing().tools
+    assert (tool.description, tool.title) == ("Adds. Do[31m it\n\tnow.", "T")

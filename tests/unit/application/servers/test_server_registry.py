@@ -1,0 +1,599 @@
+"""The registry of servers and their tools (ruling R-11, requirements S4-01 to S4-43)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+from attrs import define, evolve, field
+
+from punie.adapters.local.ttl_cache import TTLCache
+from punie.adapters.storage.memory_servers import MemoryServerApprovals, MemoryServerListings
+from punie.application.servers import known_server
+from punie.application.servers.known_server import Surroundings
+from punie.application.servers.registry import ServerRegistry
+from punie.domain.errors import AmbiguousToolError, UnknownServerError, UnknownToolError
+from punie.domain.json_value import EMPTY_OBJECT, freeze_object
+from punie.domain.server_records import ServerApproval
+from punie.domain.servers import (
+    RefreshDelta,
+    ServerConfig,
+    ServerInfo,
+    ServerListing,
+    ServerOrigin,
+    ServerStatus,
+    ToolInfo,
+)
+from punie.domain.tool import ToolResult
+from punie.ports.tool_server import ServerUnavailableError
+from tests.fakes.clock import FakeClock
+from tests.fakes.progress import FakeProgress
+from tests.fakes.servers import a_server, a_tool
+from tests.fakes.tool_server import FakeToolServer, FakeToolServers
+
+pytestmark = pytest.mark.anyio
+
+LOG = logging.getLogger("test.servers")
+PROJECT = ServerOrigin.PROJECT
+
+
+@define(slots=False)
+class Bench:
+    """Servers by name with the tools each lists, and what outlives a registry: state and clock."""
+
+    clock: FakeClock = field(factory=FakeClock)
+    approvals: MemoryServerApprovals = field(factory=MemoryServerApprovals)
+    listings: MemoryServerListings = field(factory=MemoryServerListings)
+    servers: FakeToolServers = field(factory=FakeToolServers)
+    configs: list[ServerConfig] = field(factory=list[ServerConfig])
+    heard: list[str] = field(factory=list[str])
+
+    def add(self, name: str, *tools: str, ttl_s: float | None = None, **changes: Any) -> FakeToolServer:
+        config = a_server(name, **changes)
+        self.configs.append(config)
+        server = FakeToolServer(config)
+        self.servers.made[name] = server
+        self.lists(name, *tools, ttl_s=ttl_s)
+        return server
+
+    def lists(self, name: str, *tools: str | ToolInfo, ttl_s: float | None = None) -> None:
+        made = tuple(tool if isinstance(tool, ToolInfo) else a_tool(tool, name) for tool in tools)
+        self.servers.made[name].listing = ServerListing(made, ttl_s=ttl_s)
+
+    @asynccontextmanager
+    async def registry(self) -> AsyncIterator[ServerRegistry]:
+        around = Surroundings("/project", self.servers, self.listings, TTLCache(clock=self.clock), self.clock, LOG)
+        with anyio.fail_after(10):
+            async with ServerRegistry(tuple(self.configs), around, self.approvals, self.heard.append) as registry:
+                yield registry
+
+    def asked(self) -> dict[str, int]:
+        return {name: server.listings for name, server in self.servers.made.items()}
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def names(tools: tuple[ToolInfo, ...]) -> list[str]:
+    return [tool.qualified for tool in tools]
+
+
+async def by_name(registry: ServerRegistry) -> dict[str, ServerInfo]:
+    return {info.name: info for info in await registry.list_servers()}
+
+
+async def refused(kind: type[Exception], work: Callable[[], Awaitable[object]]) -> Exception:
+    """What the work raises, caught inside the registry's block, whose group would wrap it."""
+    try:
+        await work()
+    except kind as error:
+        return error
+    raise AssertionError(f"no {kind.__name__}")
+
+
+# --- servers -----------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S4-02", "S4-03", "S4-22", "S4-35")
+async def test_servers_come_from_the_configuration_with_name_command_and_status(bench: Bench):
+    bench.add("alpha", "echo")
+    bench.add("beta", disabled=True)
+    async with bench.registry() as registry:
+        assert await registry.list_servers() == (
+            ServerInfo("alpha", "run-alpha --quick", ServerStatus.IDLE),
+            ServerInfo("beta", "run-beta --quick", ServerStatus.DISABLED),
+        )
+
+
+@pytest.mark.requirement("S4-04")
+async def test_listing_servers_starts_none_and_listing_one_servers_tools_starts_that_one(bench: Bench):
+    bench.add("alpha", "echo")
+    bench.add("beta", "echo")
+    bench.servers.made.clear()  # so that `made` tells what was opened
+    async with bench.registry() as registry:
+        await registry.list_servers()
+        await registry.known_tools()
+        assert bench.servers.made == {}
+        await registry.list_tools("beta")
+        assert list(bench.servers.made) == ["beta"]
+
+
+@pytest.mark.requirement("S4-05")
+async def test_a_server_that_cannot_be_used_hurts_itself_only(bench: Bench):
+    bench.add("alpha", "echo")
+    bench.add("beta", transport=None, problem="its command is empty")
+    async with bench.registry() as registry:
+        assert names(await registry.list_tools()) == ["alpha__echo"]
+        info = (await by_name(registry))["beta"]
+        assert (info.status, info.message) == (ServerStatus.ERROR, "its command is empty")
+        error = await refused(ServerUnavailableError, lambda: registry.list_tools("beta"))
+        assert "its command is empty" in str(error)
+        assert dict((await registry.refresh()).errors) == {"beta": "its command is empty"}
+
+
+async def test_a_server_nobody_configured_is_named_with_near_names(bench: Bench):
+    bench.add("github")
+    async with bench.registry() as registry:
+        for work in (lambda: registry.list_tools("gitub"), lambda: registry.refresh("gitub")):
+            error = await refused(UnknownServerError, work)
+            assert isinstance(error, UnknownServerError)
+            assert error.near == ("github",)
+
+
+@pytest.mark.parametrize("origins", [("client", "project"), ("project", "user"), ("client", "user")])
+async def test_of_two_servers_with_one_name_the_stronger_origin_counts(bench: Bench, origins: tuple[str, str]):
+    strong, weak = (a_server(origin=ServerOrigin(origin), written=origin) for origin in origins)
+    bench.configs += [weak, strong]
+    async with bench.registry() as registry:
+        assert [info.command for info in await registry.list_servers()] == [origins[0]]
+
+
+# --- approvals ---------------------------------------------------------------------------------
+
+
+async def test_a_projects_server_is_not_opened_before_a_person_approved_it(bench: Bench):
+    bench.add("alpha", "echo", origin=PROJECT)
+    bench.add("beta", "echo")
+    bench.servers.made.pop("alpha")
+    async with bench.registry() as registry:
+        assert names(await registry.list_tools()) == ["beta__echo"]
+        await registry.refresh(force=True)
+        for work in (
+            lambda: registry.list_tools("alpha"),
+            lambda: registry.refresh("alpha"),
+            lambda: registry.get_tool("alpha__echo"),
+            lambda: registry.call(a_tool(), EMPTY_OBJECT, FakeProgress()),
+        ):
+            assert "punie servers approve alpha" in str(await refused(ServerUnavailableError, work))
+        info = (await by_name(registry))["alpha"]
+        assert (info.status, "approve alpha" in info.message) == (ServerStatus.NEEDS_APPROVAL, True)
+        assert list(bench.servers.made) == ["beta"]
+
+
+async def test_an_approval_counts_at_once_for_exactly_what_was_shown(bench: Bench):
+    config = a_server(origin=PROJECT)
+    bench.configs.append(config)
+    bench.servers.made["alpha"] = FakeToolServer(config, ServerListing((a_tool(),)))
+    async with bench.registry() as registry:
+        await bench.approvals.approve(ServerApproval("/elsewhere", "alpha", config.fingerprint, 1.0))
+        await bench.approvals.approve(ServerApproval("/project", "alpha", a_server("x").fingerprint, 1.0))
+        assert await registry.list_tools() == ()
+        await bench.approvals.approve(ServerApproval("/project", "alpha", config.fingerprint, 1.0))
+        assert names(await registry.list_tools()) == ["alpha__echo"]
+        assert (await by_name(registry))["alpha"].status is ServerStatus.READY
+
+
+async def test_a_projects_server_does_not_fall_back_to_the_users_of_that_name(bench: Bench):
+    bench.add("alpha", "echo")
+    bench.configs.append(a_server(origin=PROJECT, transport=a_server("other").transport))
+    async with bench.registry() as registry:
+        assert await registry.list_tools() == ()
+
+
+# --- tools -------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S4-01", "S4-06", "S4-07", "S4-09", "S4-18", "S4-23", "S4-32", "S4-35")
+async def test_tools_are_discovered_from_every_server_as_one_kind_of_thing(bench: Bench):
+    bench.add("alpha", "write", "read")
+    bench.add("beta", "read")
+    async with bench.registry() as registry:
+        tools = await registry.list_tools()
+        assert names(tools) == ["alpha__read", "alpha__write", "beta__read"]
+        assert [(tool.name, tool.server) for tool in tools[1:]] == [("write", "alpha"), ("read", "beta")]
+        assert names(await registry.list_tools("beta")) == ["beta__read"]
+
+
+@pytest.mark.requirement("S4-33")
+async def test_the_input_schema_is_handed_on_as_it_came(bench: Bench):
+    bench.add("alpha")
+    schema = freeze_object({"type": "object", "z": 1, "properties": {"b": {}, "a": {}}, "required": ["b"]})
+    bench.lists("alpha", a_tool(input_schema=schema))
+    async with bench.registry() as registry:
+        (tool,) = await registry.list_tools()
+        assert (tool.input_schema, list(tool.input_schema)) == (schema, ["type", "z", "properties", "required"])
+
+
+@pytest.mark.requirement("S4-08")
+async def test_a_server_without_tools_is_no_error(bench: Bench):
+    bench.add("alpha")
+    async with bench.registry() as registry:
+        assert await registry.list_tools("alpha") == ()
+        info = (await by_name(registry))["alpha"]
+        assert (info.status, info.tools) == (ServerStatus.READY, 0)
+
+
+async def test_names_are_made_safe_and_the_original_is_what_is_called(bench: Bench):
+    server = bench.add("my server", "fs.read", "x" * 100)
+
+    async def answer(*_given: object) -> ToolResult:
+        return ToolResult.success("read")
+
+    server.answers = {"fs.read": answer}
+    async with bench.registry() as registry:
+        tools = await registry.list_tools()
+        assert all(len(tool.qualified) <= 64 and tool.qualified.isascii() for tool in tools)
+        read = next(tool for tool in tools if tool.name == "fs.read")
+        assert await registry.get_tool(read.qualified) == read
+        assert (await registry.call(read, EMPTY_OBJECT, FakeProgress())).text == "read"
+        assert [name for name, _ in server.calls] == ["fs.read"]
+
+
+async def test_of_two_tools_with_one_name_the_first_stands(bench: Bench):
+    bench.add("alpha")
+    bench.lists("alpha", a_tool(description="first"), a_tool(description="second"))
+    async with bench.registry() as registry:
+        assert [tool.description for tool in await registry.list_tools()] == ["first"]
+
+
+async def test_a_server_may_be_kept_to_some_of_its_tools(bench: Bench):
+    bench.add("alpha", "read_file", "read_secret", "write_file", include=("read_*",), exclude=("*_secret",))
+    async with bench.registry() as registry:
+        assert names(await registry.list_tools()) == ["alpha__read_file"]
+
+
+@pytest.mark.requirement("S4-24", "R-11")
+async def test_a_tool_is_found_by_its_qualified_name_asking_its_server_alone(bench: Bench):
+    bench.add("alpha", "echo")
+    bench.add("beta", "echo")
+    async with bench.registry() as registry:
+        assert (await registry.get_tool("beta__echo")).server == "beta"
+        assert bench.asked() == {"alpha": 0, "beta": 1}
+
+
+@pytest.mark.requirement("R-11")
+async def test_a_bare_name_is_resolved_where_one_server_has_it_else_the_candidates_are_named(bench: Bench):
+    bench.add("alpha", "echo", "only")
+    bench.add("beta", "echo")
+    async with bench.registry() as registry:
+        assert (await registry.get_tool("only")).qualified == "alpha__only"
+        error = await refused(AmbiguousToolError, lambda: registry.get_tool("echo"))
+        assert isinstance(error, AmbiguousToolError)
+        assert error.candidates == ("alpha__echo", "beta__echo")
+
+
+@pytest.mark.requirement("S4-24")
+@pytest.mark.parametrize("miss", ["alpha__create_isue", "create_isue", "alpha__createissue"])
+async def test_a_miss_names_what_is_near(bench: Bench, miss: str):
+    bench.add("alpha", "create_issue", "zzz")
+    async with bench.registry() as registry:
+        error = await refused(UnknownToolError, lambda: registry.get_tool(miss))
+        assert isinstance(error, UnknownToolError)
+        assert error.near == ("alpha__create_issue",)
+
+
+# --- the cache ---------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S4-10", "S4-35")
+async def test_the_second_list_comes_from_memory(bench: Bench):
+    bench.add("alpha", "echo")
+    async with bench.registry() as registry:
+        assert await registry.list_tools() == await registry.list_tools()
+        await registry.get_tool("alpha__echo")
+        assert bench.asked() == {"alpha": 1}
+
+
+@pytest.mark.requirement("S4-11", "S4-35")
+async def test_after_five_minutes_the_server_is_asked_again(bench: Bench):
+    bench.add("alpha", "echo")
+    async with bench.registry() as registry:
+        await registry.list_tools()
+        bench.clock.advance(299)
+        await registry.list_tools()
+        assert bench.asked() == {"alpha": 1}
+        bench.clock.advance(2)
+        await registry.list_tools()
+        assert bench.asked() == {"alpha": 2}
+
+
+@pytest.mark.parametrize(
+    ("said_s", "holds_s"), [(600.0, 600), (1.0, 30), (10**9, 86_400), (0.0, 300), (-5.0, 300), (None, 300)]
+)
+async def test_a_servers_own_time_counts_within_bounds(bench: Bench, said_s: float | None, holds_s: float):
+    bench.add("alpha", "echo", ttl_s=said_s)
+    async with bench.registry() as registry:
+        await registry.list_tools()
+        bench.clock.advance(holds_s - 1)
+        await registry.list_tools()
+        assert bench.asked() == {"alpha": 1}
+        bench.clock.advance(2)
+        await registry.list_tools()
+        assert bench.asked() == {"alpha": 2}
+
+
+async def test_a_time_in_the_configuration_counts_where_the_server_has_none(bench: Bench):
+    bench.configs.append(a_server(ttl_s=10.0))
+    async with bench.registry() as registry:
+        await registry.list_tools()
+        bench.clock.advance(11)
+        await registry.list_tools()
+        assert bench.asked() == {"alpha": 2}
+
+
+@pytest.mark.requirement("S4-13")
+async def test_servers_expire_each_in_its_own_time(bench: Bench):
+    bench.add("alpha", "echo")
+    bench.add("beta", "echo")
+    async with bench.registry() as registry:
+        await registry.list_tools("alpha")
+        bench.clock.advance(200)
+        await registry.list_tools("beta")
+        bench.clock.advance(150)
+        await registry.list_tools()
+        assert bench.asked() == {"alpha": 2, "beta": 1}
+        infos = await by_name(registry)
+        assert (infos["alpha"].cache_age_s, infos["beta"].cache_age_s) == (0, 150)
+
+
+async def test_a_server_that_says_it_changed_is_asked_at_the_next_list(bench: Bench):
+    server = bench.add("alpha", "echo")
+    async with bench.registry() as registry:
+        await registry.list_tools()
+        bench.lists("alpha", "echo", "grown")
+        server.change()
+        assert bench.heard[-1:] == ["alpha"]
+        assert names(await registry.list_tools()) == ["alpha__echo", "alpha__grown"]
+        assert bench.asked() == {"alpha": 2}
+
+
+async def test_a_change_during_the_listing_is_not_lost(bench: Bench):
+    server = bench.add("alpha", "echo")
+    server.hold = anyio.Event()
+    async with bench.registry() as registry, anyio.create_task_group() as tasks:
+        tasks.start_soon(registry.list_tools)
+        await anyio.wait_all_tasks_blocked()
+        server.change()
+        server.hold.set()
+        await anyio.wait_all_tasks_blocked()
+        bench.lists("alpha", "new")
+        assert names(await registry.list_tools()) == ["alpha__new"]
+
+
+async def test_a_tool_that_the_server_does_not_know_any_more_has_it_asked_again(bench: Bench):
+    bench.add("alpha", "echo")
+    async with bench.registry() as registry:
+        (tool,) = await registry.list_tools()
+        assert not (await registry.call(tool, EMPTY_OBJECT, FakeProgress())).succeeded
+        bench.lists("alpha")
+        assert await registry.list_tools() == ()
+
+
+async def test_however_many_wait_a_server_is_asked_once(bench: Bench):
+    server = bench.add("alpha", "echo")
+    server.hold = anyio.Event()
+    found: list[tuple[ToolInfo, ...]] = []
+
+    async with bench.registry() as registry:
+
+        async def ask() -> None:
+            found.append(await registry.list_tools())
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(20):
+                tasks.start_soon(ask)
+            tasks.start_soon(registry.refresh)
+            await anyio.wait_all_tasks_blocked()
+            server.hold.set()
+        assert bench.asked() == {"alpha": 1}
+        assert [names(tools) for tools in found] == [["alpha__echo"]] * 20
+
+
+async def test_who_stops_waiting_takes_the_answer_from_nobody(bench: Bench):
+    server = bench.add("alpha", "echo")
+    server.hold = anyio.Event()
+    async with bench.registry() as registry:
+        with anyio.move_on_after(0.01):
+            await registry.list_tools()
+        server.hold.set()
+        assert names(await registry.list_tools()) == ["alpha__echo"]
+        assert bench.asked() == {"alpha": 1}
+
+
+async def test_a_late_server_is_left_out_once_and_there_the_next_time(bench: Bench):
+    slow = bench.add("alpha", "echo")
+    slow.hold = anyio.Event()
+    bench.add("beta", "echo")
+    async with bench.registry() as registry:
+        assert names(await registry.list_tools(within_s=0.05)) == ["beta__echo"]
+        assert (await by_name(registry))["alpha"].status is ServerStatus.STARTING
+        slow.hold.set()
+        assert names(await registry.list_tools(within_s=5)) == ["alpha__echo", "beta__echo"]
+        assert bench.asked() == {"alpha": 1, "beta": 1}
+
+
+# --- refresh -----------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S4-12", "S4-35")
+async def test_a_refresh_asks_once_and_what_comes_of_it_is_remembered(bench: Bench):
+    bench.add("alpha", "echo")
+    async with bench.registry() as registry:
+        await registry.list_tools()
+        await registry.refresh()
+        await registry.list_tools()
+        assert bench.asked() == {"alpha": 2}
+
+
+@pytest.mark.requirement("S4-14", "S4-15", "S4-25")
+async def test_a_refresh_asks_the_named_server_or_all(bench: Bench):
+    bench.add("alpha", "echo")
+    bench.add("beta", "echo")
+    bench.add("gamma", "echo", disabled=True)
+    async with bench.registry() as registry:
+        await registry.refresh("beta")
+        assert bench.asked() == {"alpha": 0, "beta": 1, "gamma": 0}
+        await registry.refresh()
+        assert bench.asked() == {"alpha": 1, "beta": 2, "gamma": 0}
+
+
+@pytest.mark.requirement("S4-16")
+async def test_a_forced_refresh_asks_anew_although_an_asking_runs(bench: Bench):
+    server = bench.add("alpha", "echo")
+    server.hold = anyio.Event()
+    async with bench.registry() as registry, anyio.create_task_group() as tasks:
+        tasks.start_soon(registry.list_tools)
+        await anyio.wait_all_tasks_blocked()
+        tasks.start_soon(lambda: registry.refresh(force=True))
+        await anyio.wait_all_tasks_blocked()
+        server.hold.set()
+        await anyio.wait_all_tasks_blocked()
+        assert bench.asked() == {"alpha": 2}
+        await registry.refresh(force=True)
+        assert bench.asked() == {"alpha": 3}
+
+
+@pytest.mark.requirement("S4-17")
+async def test_a_refresh_names_exactly_what_is_different(bench: Bench):
+    bench.add("alpha", "stays", "goes", "changes")
+    bench.add("beta", "other")
+    async with bench.registry() as registry:
+        await registry.list_tools()
+        bench.lists("alpha", "stays", a_tool("changes", description="Else."), "comes")
+        assert await registry.refresh() == RefreshDelta(("alpha__comes",), ("alpha__goes",), ("alpha__changes",))
+        assert await registry.refresh() == RefreshDelta()
+
+
+@pytest.mark.requirement("S4-17")
+async def test_a_delta_and_an_age_hold_across_processes(bench: Bench):
+    bench.add("alpha", "stays", "goes")
+    async with bench.registry() as registry:
+        first = await registry.refresh()
+        assert first.added == ("alpha__goes", "alpha__stays")
+    bench.clock.advance(90)
+    bench.lists("alpha", "stays", "comes")
+    async with bench.registry() as later:
+        info = (await by_name(later))["alpha"]
+        assert (info.tools, info.cache_age_s, info.status) == (2, 90, ServerStatus.IDLE)
+        assert names(await later.known_tools()) == ["alpha__goes", "alpha__stays"]
+        assert await later.refresh() == RefreshDelta(("alpha__comes",), ("alpha__goes",))
+
+
+async def test_what_another_program_of_that_name_listed_is_not_taken_for_known(bench: Bench):
+    bench.add("alpha", "echo")
+    async with bench.registry() as registry:
+        await registry.list_tools()
+    bench.configs[0] = evolve(bench.configs[0], transport=a_server("other").transport)
+    async with bench.registry() as registry:
+        assert await registry.known_tools() == ()
+
+
+# --- servers that misbehave --------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S4-34", "S4-35", "S4-43")
+async def test_a_server_that_is_down_is_said_to_be_and_the_others_work(bench: Bench):
+    bench.add("alpha", "echo").down = "exited at once with code 3"
+    bench.add("beta", "echo")
+    async with bench.registry() as registry:
+        assert names(await registry.list_tools()) == ["beta__echo"]
+        info = (await by_name(registry))["alpha"]
+        assert (info.status, "code 3" in info.message) == (ServerStatus.ERROR, True)
+        delta = await registry.refresh()
+        assert list(delta.errors) == ["alpha"]
+        assert "code 3" in str(await refused(ServerUnavailableError, lambda: registry.list_tools("alpha")))
+
+
+async def test_a_server_that_comes_back_is_ready_again(bench: Bench):
+    server = bench.add("alpha", "echo")
+    server.down = "is asleep"
+    async with bench.registry() as registry:
+        assert await registry.list_tools() == ()
+        server.down = None
+        assert names(await registry.list_tools()) == ["alpha__echo"]
+        info = (await by_name(registry))["alpha"]
+        assert (info.status, info.message) == (ServerStatus.READY, "")
+
+
+async def test_a_server_that_went_down_is_served_as_it_was(bench: Bench):
+    server = bench.add("alpha", "echo")
+    async with bench.registry() as registry:
+        await registry.list_tools()
+        server.down = "crashed"
+        bench.clock.advance(301)
+        assert names(await registry.list_tools()) == ["alpha__echo"]
+        info = (await by_name(registry))["alpha"]
+        assert (info.status, info.tools, info.cache_age_s) == (ServerStatus.ERROR, 1, 301)
+        delta = await registry.refresh()
+        assert (delta.removed, list(delta.errors)) == ((), ["alpha"])
+
+
+@pytest.mark.requirement("S4-34", "S4-43")
+async def test_a_server_that_hangs_holds_up_nobody_else_and_is_given_up_in_time(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(known_server, "BEYOND_BOUNDS_S", 0.2)
+    slow = bench.add("alpha", "echo", startup_s=0.05, call_s=0.05)
+    slow.hold = anyio.Event()
+    bench.add("beta", "echo")
+    async with bench.registry() as registry, anyio.create_task_group() as tasks:
+        tasks.start_soon(registry.refresh)
+        await anyio.wait_all_tasks_blocked()
+        with anyio.fail_after(1):
+            assert names(await registry.list_tools("beta")) == ["beta__echo"]
+            assert (await registry.get_tool("beta__echo")).server == "beta"
+        delta = await registry.refresh("alpha")
+        assert "did not list its tools within" in delta.errors["alpha"]
+        assert (await by_name(registry))["alpha"].status is ServerStatus.ERROR
+
+
+@pytest.mark.requirement("S4-34")
+async def test_a_server_whose_adapter_breaks_takes_no_other_along(bench: Bench):
+    class Broken(FakeToolServer):
+        async def list_tools(self) -> ServerListing:
+            raise ZeroDivisionError
+
+    bench.add("alpha")
+    bench.servers.made["alpha"] = Broken(bench.configs[0])
+    bench.add("beta", "echo")
+    async with bench.registry() as registry:
+        assert names(await registry.list_tools()) == ["beta__echo"]
+        info = (await by_name(registry))["alpha"]
+        assert (info.status, "ZeroDivisionError" in info.message) == (ServerStatus.ERROR, True)
+
+
+async def test_leaving_the_registry_ends_its_askings(bench: Bench):
+    bench.add("alpha", "echo").hold = anyio.Event()
+    with anyio.fail_after(2):
+        async with bench.registry() as registry:
+            assert await registry.list_tools(within_s=0.01) == ()
+
+
+@pytest.mark.requirement("S4-41")
+async def test_the_example_of_the_card_runs(bench: Bench):
+    bench.add("github", "create_issue")
+    async with bench.registry() as registry:
+        servers = await registry.list_servers()
+        tools = await registry.list_tools()
+        github = await registry.list_tools("github")
+        tool = await registry.get_tool("create_issue")
+        delta = await registry.refresh(force=True)
+    assert [server.name for server in servers] == ["github"]
+    assert tools == github == (tool,)
+    assert delta == RefreshDelta()

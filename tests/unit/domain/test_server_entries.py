@@ -1,0 +1,176 @@
+"""Definitions of servers as the world's files write them (S4-05, INTERFACES.md section 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from punie.domain.expansion import ExpansionError, Variables
+from punie.domain.server_entries import EntrySource, server_of
+from punie.domain.servers import HttpTransport, ServerConfig, ServerOrigin, StdioTransport
+
+VARIABLES = Variables({"TOKEN": "s3cret", "EMPTY": "", "REF": "${TOKEN}"}, "/project", "/home/me")
+SOURCE = EntrySource(ServerOrigin.PROJECT, "/project/.mcp.json", VARIABLES)
+
+
+def made(entry: Any, name: str = "alpha") -> ServerConfig:
+    return server_of(name, entry, SOURCE)
+
+
+@pytest.mark.requirement("S4-02", "S4-19")
+def test_a_program_with_everything() -> None:
+    config = made({
+        "command": "npx", "args": ["-y", "x@1.2.3"], "env": {"KEY": "${TOKEN}", "PORT": 80, "NONE": None},
+        "cwd": "sub", "timeout": 5_000, "alwaysLoad": True, "somethingElse": 1,
+        "punie": {"ttl_s": 60, "startup_timeout_s": 2.5, "include": ["read_*"], "exclude": ["read_all"]},
+    })  # fmt: skip
+    assert config.transport == StdioTransport("npx", ("-y", "x@1.2.3"), {"KEY": "s3cret", "PORT": "80"}, "/project/sub")
+    assert (config.problem, config.disabled, config.origin) == (None, False, ServerOrigin.PROJECT)
+    assert (config.call_s, config.ttl_s, config.startup_s) == (5.0, 60.0, 2.5)
+    assert (config.include, config.exclude, config.always) == (("read_*",), ("read_all",), ("*",))
+
+
+@pytest.mark.parametrize(
+    ("entry", "sse"),
+    [
+        ({"url": "https://x.example/mcp"}, False),
+        ({"type": "http", "url": "https://x.example/sse"}, False),
+        ({"transport": "streamable-http", "url": "https://x.example/"}, False),
+        ({"type": "sse", "url": "https://x.example/"}, True),
+        ({"url": "http://127.0.0.1:64342/sse"}, True),
+    ],
+)
+def test_an_address_in_each_of_its_forms(entry: dict[str, Any], sse: bool) -> None:
+    config = made({**entry, "headers": {"Authorization": "Bearer ${env:TOKEN}"}})
+    assert config.transport == HttpTransport(entry["url"], {"Authorization": "Bearer s3cret"}, sse)
+
+
+@pytest.mark.parametrize(
+    ("text", "expanded"),
+    [
+        ("a-${TOKEN}-b", "a-s3cret-b"),
+        ("${TOKEN:-other}", "s3cret"),
+        ("${NOPE:-other}", "other"),
+        ("${NOPE:-}", ""),
+        ("${EMPTY:-other}", "other"),
+        ("${EMPTY}", ""),
+        ("${REF}", "${TOKEN}"),
+        ("${workspaceFolder}/x", "/project/x"),
+        ("${userHome}/x", "/home/me/x"),
+        ("${CLAUDE_PROJECT_DIR}", "/project"),
+        ("${var%pat} $TOKEN ${} {TOKEN}", "${var%pat} $TOKEN ${} {TOKEN}"),
+    ],
+)
+def test_variables_are_put_in_once(text: str, expanded: str) -> None:
+    assert VARIABLES.expand(text) == expanded
+
+
+@pytest.mark.parametrize("text", ["${NOPE}", "${env:NOPE}", "${input:token}", "${env:workspaceFolder}"])
+def test_a_variable_that_is_not_there_is_an_error_that_says_what_to_do(text: str) -> None:
+    with pytest.raises(ExpansionError, match=r"set (it|NAME)"):
+        VARIABLES.expand(text)
+
+
+def test_what_is_put_in_is_bounded() -> None:
+    big = Variables({"BIG": "x" * 100_000}, "/project", "/home/me")
+    assert len(big.expand("${BIG}" * 10)) == 1_000_000
+    with pytest.raises(ExpansionError, match="longer than"):
+        big.expand("${BIG}" * 10_000)
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("piece", ["${TOKEN:-", "${input:", "${", "${TOKEN:-x} ${"])
+def test_a_text_made_to_be_slow_is_not(piece: str) -> None:
+    assert VARIABLES.expand(piece * 100_000) == piece.replace("${TOKEN:-x}", "s3cret") * 100_000
+    assert VARIABLES.expand("${NOPE:-a ${TOKEN} b}") == "${NOPE:-a s3cret b}"
+
+
+@pytest.mark.requirement("S4-05")
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"command": ""}, "its command is empty"),
+        ({"command": "  "}, "its command is empty"),
+        ({"command": "${EMPTY}"}, "its command is empty"),
+        ({"command": ["npx"]}, "its command must be a text, not an array"),
+        ({"command": "x", "args": "y"}, "its args must be a list of texts"),
+        ({"command": "x", "args": [1]}, "its args must be a list of texts"),
+        ({"command": "x", "env": ["A=1"]}, "its env must be an object of texts"),
+        ({"command": "x", "env": {"A": True}}, "in its env, 'A' must be a text"),
+        ({"command": "x", "env": {"A=B": "1"}}, "has an = in it"),
+        ({"command": "x\0y"}, "null character"),
+        ({"command": "x", "args": ["${NOPE}"]}, "the environment variable NOPE is not set"),
+        ({"command": "x", "type": "carrier-pigeon"}, "its type must be stdio, http or sse"),
+        ({"command": "x", "url": "http://y"}, "both a command and a url"),
+        ({}, "neither a command nor a url"),
+        ({"url": "ftp://x"}, "not an http or https address"),
+        ({"url": "http://"}, "not an http or https address"),
+        ({"url": "http://[::1"}, "not an http or https address"),
+        ({"url": "http://x:99999"}, "not an http or https address"),
+        ({"url": "http://x", "headers": {"A": "b\r\nC: d"}}, "a header must be one line"),
+        ({"command": "x", "timeout": "soon"}, "its timeout must be a number"),
+        ({"command": "x", "punie": {"ttl_s": -1}}, "its ttl_s must be a number"),
+        ({"command": "x", "timeout": -(10**400)}, "its timeout must be a number"),
+        ({"command": "x", "timeout": float("inf")}, "its timeout must be a number"),
+        ({"command": "x", "punie": 7}, '"punie" must be an object'),
+        (None, "its definition must be an object, not null"),
+        ("npx x", "its definition must be an object, not a string"),
+    ],
+)
+def test_what_cannot_be_used_says_why_and_where(entry: Any, said: str) -> None:
+    config = made(entry)
+    assert config.transport is None
+    assert config.problem is not None
+    assert said in config.problem
+    assert config.problem.startswith("/project/.mcp.json: ")
+
+
+@pytest.mark.parametrize("name", ["", "  ", "x" * 201, "a\nb", "a\u202eb"])
+def test_a_name_that_nobody_can_read_is_refused(name: str) -> None:
+    assert "name" in (made({"command": "x"}, name).problem or "")
+
+
+@pytest.mark.parametrize(("entry", "disabled"), [({"disabled": True}, True), ({"enabled": False}, True), ({}, False)])
+def test_a_server_can_be_switched_off(entry: dict[str, Any], disabled: bool) -> None:
+    assert made({"command": "x", **entry}).disabled is disabled
+    assert made(entry).disabled is disabled, "also one that could not be used"
+
+
+def test_no_value_of_a_variable_is_in_what_lists_show() -> None:
+    config = made({"command": "x", "args": ["--token", "${TOKEN}"], "env": {"T": "${TOKEN}"}})
+    assert config.shown == "x --token '${TOKEN}'"
+    assert config.line == "x --token s3cret"
+    assert made({"command": "x", "args": ["${TOKEN}", "${NOPE}"]}).shown == "x '${TOKEN}' '${NOPE}'"
+
+
+def test_an_approval_holds_for_everything_that_would_be_run() -> None:
+    entry: dict[str, Any] = {"command": "x", "args": ["a"], "env": {"A": "1"}, "cwd": "c"}
+    changes: list[dict[str, Any]] = [
+        {"command": "y"}, {"args": ["b"]}, {"args": ["a", "b"]}, {"env": {"A": "2"}}, {"env": {"B": "1"}}, {"cwd": "d"},
+    ]  # fmt: skip
+    prints = {made({**entry, **change}).fingerprint for change in [{}, *changes]}
+    assert len(prints) == len(changes) + 1
+    assert made({**entry, "timeout": 9_000, "disabled": True}).fingerprint == made(entry).fingerprint
+
+
+def test_a_short_timeout_is_not_used_and_a_long_one_is_bounded() -> None:
+    assert made({"command": "x", "timeout": 30}).call_s == 60.0
+    assert made({"command": "x", "timeout": 10**15}).call_s == 86_400.0
+    assert made({"command": "x", "timeout": 10**400}).call_s == 86_400.0
+
+
+KEYS = st.sampled_from(["command", "args", "env", "url", "type", "cwd", "headers", "timeout", "punie", "disabled"])
+LEAVES = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5))
+ENTRIES = st.recursive(
+    LEAVES, lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEYS, inner)), max_leaves=12
+)
+
+
+@given(ENTRIES)
+def test_whatever_a_file_says_a_server_comes_of_it(entry: object) -> None:
+    config = made(entry)
+    assert (config.transport is None) == (config.problem is not None)
+    assert config.fingerprint
