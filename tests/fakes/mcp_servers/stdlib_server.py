@@ -202,6 +202,12 @@ class Server:
         self.listener: object = None
 
     def run(self) -> None:
+        try:
+            self.read()
+        except (OSError, ValueError):  # `silent` closed the input under us: deaf, and not dead
+            time.sleep(FOREVER_S)
+
+    def read(self) -> None:
         for line in sys.stdin.buffer:
             message = json.loads(line)
             if "method" not in message:
