@@ -16,6 +16,7 @@ from punie.domain.decisions import Decision, Facts
 from punie.domain.grants import GRANT_DAYS, GrantScope, definition_hash, digest
 from punie.domain.json_value import JsonObject, thaw
 from punie.domain.modes import Verdict
+from punie.domain.policy import COMMAND_TOOL, EDITING_TOOLS, QUARANTINE_RULE
 from punie.domain.safe_patterns import safe_pattern
 from punie.domain.shell.report import CommandPart, CommandReport, Effect, Standing
 from punie.domain.tool import ToolDescriptor, ToolKind, ToolSource
@@ -23,11 +24,8 @@ from punie.domain.tool import ToolDescriptor, ToolKind, ToolSource
 WORDS_LIMIT = 240
 """A grant whose words would be longer is not offered for storing: what is stored has to be seen whole."""
 
-COMMAND_TOOL = "run_command"
-WRITING_TOOLS = frozenset({"write_file", "edit_file"})
 _RULES = "rule:"
 _BUILT_IN = "built-in:"
-_QUARANTINE = "built-in:quarantine"
 """How a decision names the voices that ask: a person's own rules, and what no mode and no grant has a say in."""
 
 _NEVER_STORED = frozenset({Effect.SECRETS, Effect.PRIVILEGE, Effect.RUNS_CODE})
@@ -166,7 +164,7 @@ def open_flow(decision: Decision, scope: GrantScope | None, granted: frozenset[G
         return Allowed()
     voices = {decision.rule, *(part.rule for part in decision.parts if part.verdict is Verdict.ASK)}
     scope = _narrowed(scope, voices)
-    if scope is not None and _QUARANTINE not in voices and not granted.isdisjoint({scope, scope.stored}):
+    if scope is not None and QUARANTINE_RULE not in voices and not granted.isdisjoint({scope, scope.stored}):
         return Allowed()
     return Asking(_options(scope), scope, decision.reason)
 
@@ -175,7 +173,7 @@ def _narrowed(scope: GrantScope | None, voices: set[str]) -> GrantScope | None:
     """What of the scope may be granted at all, for what these voices ask."""
     if scope is None or any(voice.startswith(_RULES) for voice in voices):
         return None
-    if any(voice.startswith(_BUILT_IN) for voice in voices - {_QUARANTINE}):
+    if any(voice.startswith(_BUILT_IN) for voice in voices - {QUARANTINE_RULE}):
         return evolve(scope, stored=None) if scope.tool == COMMAND_TOOL else None
     return scope
 
@@ -208,7 +206,7 @@ def grant_scope(tool: ToolDescriptor, arguments: JsonObject, facts: Facts, cwd: 
     if tool.source is not ToolSource.BUILT_IN:
         words = f"in {cwd}: {tool.name} of the {tool.source.value}, as it is defined now, with any arguments"
         return _scope(tool, about, [cwd], words, cwd)
-    if tool.name in WRITING_TOOLS:
+    if tool.name in EDITING_TOOLS:
         words = f"in {' and '.join(roots)}: {tool.name} on any path"
         return _scope(tool, about, sorted(roots), words, cwd)
     if tool.name == COMMAND_TOOL:

@@ -51,6 +51,7 @@ UNASKED_BUILT_INS = frozenset(
 """Built-in tools that run without a question: they read inside the roots, or act on the session's own terminals."""
 
 COMMAND_TOOL = "run_command"
+QUARANTINE_RULE = "built-in:quarantine"
 EDITING_TOOLS = frozenset({"write_file", "edit_file"})
 EDIT_ARGUMENTS = frozenset({"path", "content", "old_text", "new_text", "replace_all"})
 """What our own editing tools take: of a stranger's tool by their name no other word is known to name no other file."""
@@ -128,7 +129,7 @@ class _Call:
     def _cautions(self) -> Iterator[Finding]:
         name = self.tool.name
         if self.facts.quarantined:
-            yield Finding(Verdict.ASK, "built-in:quarantine", f"{name} is not what it was when it was approved")
+            yield Finding(Verdict.ASK, QUARANTINE_RULE, f"{name} is not what it was when it was approved")
         if self.tool.details.requires_confirmation:
             yield Finding(Verdict.ASK, "built-in:tool", f"{name} says that each call of it must be confirmed")
         if _switches_mode(self.tool):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 from attrs import frozen
@@ -23,55 +23,41 @@ class SqliteGrantStore(GrantStore):
     state: StateFile
 
     async def usable(self) -> bool:
-        try:
-            await self.state.run(_nothing)
-        except UnusableDatabaseError:
-            return False
-        return True
+        return await self.state.done(_nothing)
 
     async def active(self, now: float) -> Sequence[StoredGrant]:
         def work(database: Database) -> Sequence[StoredGrant]:
             query = f"SELECT {GRANT_COLUMNS} FROM grants WHERE expires_at > ? ORDER BY created_at, rowid"  # noqa: S608 - our own words
             return tuple(StoredGrant(*row) for row in database.run(query, (now,)))
 
-        try:
-            return await self.state.read(work, ())
-        except UnusableDatabaseError:
-            return ()
+        return await self.state.looked_up(work, ())
 
     async def add(self, grant: StoredGrant) -> bool:
-        def work(database: Database) -> bool:
+        def work(database: Database) -> None:
             with for_good(database):
                 database.run(
                     f"INSERT OR REPLACE INTO grants ({GRANT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - our own words
                     attrs.astuple(grant),
                 )
-            return True
 
-        return await self._done(work)
+        return await self.state.done(work)
 
     async def revoke(self, grant_id: str) -> bool:
         def work(database: Database) -> bool:
             with for_good(database):
                 return bool(database.run("DELETE FROM grants WHERE id = ? RETURNING id", (grant_id,)))
 
-        return await self._done(work)
+        try:
+            return await self.state.run(work)
+        except UnusableDatabaseError:
+            return False
 
     async def purge(self, now: float) -> int:
         def work(database: Database) -> int:
             with for_good(database):
                 return len(database.run("DELETE FROM grants WHERE expires_at <= ? RETURNING id", (now,)))
 
-        try:
-            return await self.state.read(work, 0)
-        except UnusableDatabaseError:
-            return 0
-
-    async def _done(self, work: Callable[[Database], bool]) -> bool:
-        try:
-            return await self.state.run(work)
-        except UnusableDatabaseError:
-            return False
+        return await self.state.looked_up(work, 0)
 
 
 @frozen
@@ -95,11 +81,7 @@ class SqliteToolPins(ToolPins):
             with for_good(database):
                 database.run("INSERT OR REPLACE INTO tool_pins VALUES (?, ?, ?, ?, ?, ?)", attrs.astuple(pin))
 
-        try:
-            await self.state.run(work)
-        except UnusableDatabaseError:
-            return False
-        return True
+        return await self.state.done(work)
 
 
 def _nothing(_database: Database) -> None:

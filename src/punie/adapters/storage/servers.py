@@ -9,7 +9,7 @@ from typing import cast
 import attrs
 from attrs import frozen
 
-from punie.adapters.storage.database import Database, UnusableDatabaseError
+from punie.adapters.storage.database import Database
 from punie.adapters.storage.state_file import StateFile, for_good
 from punie.domain.server_records import KeptListing, ServerApproval
 from punie.domain.servers import ToolInfo
@@ -31,21 +31,14 @@ class SqliteServerApprovals(ServerApprovals):
             query = "SELECT name, fingerprint FROM approved_servers WHERE directory = ?"
             return dict(cast("list[tuple[str, str]]", database.run(query, (directory,))))
 
-        try:
-            return await self.state.read(work, {})
-        except UnusableDatabaseError:
-            return {}
+        return await self.state.looked_up(work, {})
 
     async def approve(self, approval: ServerApproval) -> bool:
         def work(database: Database) -> None:
             with for_good(database):
                 database.run("INSERT OR REPLACE INTO approved_servers VALUES (?, ?, ?, ?)", attrs.astuple(approval))
 
-        try:
-            await self.state.run(work)
-        except UnusableDatabaseError:
-            return False
-        return True
+        return await self.state.done(work)
 
 
 @frozen
@@ -60,10 +53,7 @@ class SqliteServerListings(ServerListings):
             found = (_listing(row) for row in database.run(query, (directory,)))
             return {listing.server: listing for listing in found if listing is not None}
 
-        try:
-            return await self.state.read(work, {})
-        except UnusableDatabaseError:
-            return {}
+        return await self.state.looked_up(work, {})
 
     async def keep(self, listing: KeptListing) -> bool:
         # Escaped to ASCII: a server may send half a pair of UTF-16, which no database holds.
@@ -75,11 +65,7 @@ class SqliteServerListings(ServerListings):
         def work(database: Database) -> None:
             database.run("INSERT OR REPLACE INTO server_listings VALUES (?, ?, ?, ?, ?)", row)
 
-        try:
-            await self.state.run(work)
-        except UnusableDatabaseError:
-            return False
-        return True
+        return await self.state.done(work)
 
 
 def _listing(row: Sequence[object]) -> KeptListing | None:

@@ -49,6 +49,21 @@ class StateFile:
 
         return await anyio.to_thread.run_sync(reading, limiter=self._one_at_a_time, abandon_on_cancel=True)
 
+    async def looked_up(self, work: Callable[[Database], T], nothing: T) -> T:
+        """As `read`; where the file cannot be used there is nothing either."""
+        try:
+            return await self.read(work, nothing)
+        except UnusableDatabaseError:
+            return nothing
+
+    async def done(self, work: Callable[[Database], object]) -> bool:
+        """As `run`, for work that gives nothing: whether it could be done."""
+        try:
+            await self.run(work)
+        except UnusableDatabaseError:
+            return False
+        return True
+
     def run_here(self, work: Callable[[Database], T]) -> T:
         """As `run`, in this thread."""
         with self._lock:

@@ -229,16 +229,22 @@ def script_of(call: Call) -> Outcome:
 
 
 _RIGHTS = frozenset({Effect.PRIVILEGE})
-_SUDO = wrapper(
+_TIMEOUT = wrapper(
+    options("v --foreground --preserve-status --verbose", "ks --kill-after --signal", first=True), skip=1, plain=True
+)
+
+
+def _with_other_rights(known: Options) -> Judge:
+    return wrapper(known, floor=Standing.DANGEROUS, reason="runs with other rights", effects=_RIGHTS)
+
+
+_SUDO = _with_other_rights(
     options(
         "AbEeHhiKklNnPSsVv --preserve-env --non-interactive --stdin --login --shell --background --set-home",
         "CDghpRrTtUu --user --group --chdir --host --prompt --chroot --role --type --other-user",
         loose="--preserve-env",
         first=True,
-    ),
-    floor=Standing.DANGEROUS,
-    reason="runs with other rights",
-    effects=_RIGHTS,
+    )
 )
 
 
@@ -265,23 +271,11 @@ TABLE: Mapping[str, Judge] = {
     "su": su,
     "script": script_of,
     "sudo": sudo,
-    "doas": wrapper(
-        options("nLs", "uC", first=True), floor=Standing.DANGEROUS, reason="runs with other rights", effects=_RIGHTS
-    ),
-    "pkexec": wrapper(
-        options("--disable-internal-agent --keep-cwd", "--user", first=True),
-        floor=Standing.DANGEROUS,
-        reason="runs with other rights",
-        effects=_RIGHTS,
-    ),
-    "runuser": wrapper(
-        options("lmp", "ugGs --user", first=True),
-        floor=Standing.DANGEROUS,
-        reason="runs with other rights",
-        effects=_RIGHTS,
-    ),
-    "setpriv": wrapper(options(first=True), floor=Standing.DANGEROUS, reason="runs with other rights", effects=_RIGHTS),
-    "runas": wrapper(options(first=True), floor=Standing.DANGEROUS, reason="runs with other rights", effects=_RIGHTS),
+    "doas": _with_other_rights(options("nLs", "uC", first=True)),
+    "pkexec": _with_other_rights(options("--disable-internal-agent --keep-cwd", "--user", first=True)),
+    "runuser": _with_other_rights(options("lmp", "ugGs --user", first=True)),
+    "setpriv": _with_other_rights(options(first=True)),
+    "runas": _with_other_rights(options(first=True)),
     "time": wrapper(options("pvaq --portability --verbose", "f --format", first=True), plain=True),
     "nice": wrapper(options("", "n --adjustment", first=True, digits=True), plain=True),
     "ionice": wrapper(options("t", "cn", first=True), plain=True),
@@ -289,16 +283,8 @@ TABLE: Mapping[str, Judge] = {
     "setsid": wrapper(
         options("cfw --fork --wait --ctty", first=True), floor=Standing.ORDINARY, reason="goes on after the session"
     ),
-    "timeout": wrapper(
-        options("v --foreground --preserve-status --verbose", "ks --kill-after --signal", first=True),
-        skip=1,
-        plain=True,
-    ),
-    "gtimeout": wrapper(
-        options("v --foreground --preserve-status --verbose", "ks --kill-after --signal", first=True),
-        skip=1,
-        plain=True,
-    ),
+    "timeout": _TIMEOUT,
+    "gtimeout": _TIMEOUT,
     "stdbuf": wrapper(options("", "ioe --input --output --error", first=True), plain=True),
     "unbuffer": wrapper(options("p", first=True)),
     "chronic": wrapper(options("ve", first=True)),
