@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 import anyio
 from anyio.abc import TaskGroup
-from attrs import define, field
+from attrs import define, field, frozen
 
 from punie.application.own_task_group import OwnTaskGroup
 from punie.application.servers.known_server import Asking, KnownServer, Surroundings, Tools
@@ -22,6 +22,14 @@ from punie.ports.tool_executor import CallProgress
 from punie.ports.tool_server import ServerUnavailableError
 
 _STRENGTH = {ServerOrigin.CLIENT: 0, ServerOrigin.PROJECT: 1, ServerOrigin.USER: 2}
+
+
+@frozen
+class KnownTools:
+    """What can be told without asking anybody: tools that were listed, and servers that never listed any."""
+
+    tools: Tools
+    unlisted: tuple[str, ...]
 
 
 def _ignore(_server: str) -> None:
@@ -87,20 +95,23 @@ class ServerRegistry(OwnTaskGroup):
             raise ServerUnavailableError(wanted[0].message or f"The server {server} is still starting. Try again.")
         return tuple(tool for known in wanted for tool in known.tools or ())
 
-    async def known_tools(self) -> Tools:
+    async def known(self) -> KnownTools:
         """What the usable servers listed last, in this process or an earlier one; starts nothing.
 
         What an earlier one heard counts only where the server is still reached in the same way.
         """
         kept = await self.around.listings.last(self.around.directory)
         found: list[ToolInfo] = []
+        unlisted: list[str] = []
         for known in await self._usable(None):
-            before = kept.get(known.name)
-            if known.tools is not None:
-                found += known.tools
-            elif before is not None and before.fingerprint == known.config.fingerprint:
-                found += before.tools
-        return tuple(found)
+            tools, before = known.tools, kept.get(known.name)
+            if tools is None and before is not None and before.fingerprint == known.config.fingerprint:
+                tools = before.tools
+            if tools is None:
+                unlisted.append(known.name)
+            else:
+                found += tools
+        return KnownTools(tuple(found), tuple(unlisted))
 
     async def get_tool(self, name: str) -> ToolInfo:
         """The tool of that qualified name, asking its server alone; or of that bare name, where one server has it.

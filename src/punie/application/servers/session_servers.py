@@ -14,13 +14,11 @@ from punie.application.tools.bridged import BridgedTool
 from punie.domain.display import display_safe, one_line
 from punie.domain.errors import ToolFailedError
 from punie.domain.json_value import JsonObject
-from punie.domain.servers import ServerStatus, ToolInfo
+from punie.domain.servers import ToolInfo
 from punie.domain.tool import ToolCall, ToolDescriptor, ToolResult, ToolSource
 from punie.ports.argument_validator import ArgumentValidator
 from punie.ports.tool_executor import CallProgress, ToolExecutor
 from punie.ports.tool_server import ServerUnavailableError
-
-_SHUT = frozenset({ServerStatus.DISABLED, ServerStatus.NEEDS_APPROVAL})
 
 DESCRIPTION_LIMIT = 2_000
 """Characters of what a stranger's tool may tell a model of itself."""
@@ -52,10 +50,10 @@ class SessionServers(Elsewhere):
 
     async def __call__(self) -> tuple[SessionTool, ...]:
         """The tools as they are known, by server and name; a schema that cannot be used leaves its tool out."""
-        rows = await self.registry.list_servers()
-        self._unlisted = tuple(row.name for row in rows if row.tools is None and row.status not in _SHUT)
+        known = await self.registry.known()
+        self._unlisted = known.unlisted
         tools: list[SessionTool] = []
-        for info in await self.registry.known_tools():
+        for info in known.tools:
             problem = self.validator.schema_problem(info.input_schema)
             if problem is None:
                 executor = ServerCalls(self.registry, info)

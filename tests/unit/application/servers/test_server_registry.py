@@ -118,7 +118,7 @@ async def test_listing_servers_starts_none_and_listing_one_servers_tools_starts_
     bench.servers.made.clear()  # so that `made` tells what was opened
     async with bench.registry() as registry:
         await registry.list_servers()
-        await registry.known_tools()
+        await registry.known()
         assert bench.servers.made == {}
         await registry.list_tools("beta")
         assert list(bench.servers.made) == ["beta"]
@@ -491,7 +491,7 @@ async def test_a_delta_and_an_age_hold_across_processes(bench: Bench):
     async with bench.registry() as later:
         info = (await by_name(later))["alpha"]
         assert (info.tools, info.cache_age_s, info.status) == (2, 90, ServerStatus.IDLE)
-        assert names(await later.known_tools()) == ["alpha__goes", "alpha__stays"]
+        assert names((await later.known()).tools) == ["alpha__goes", "alpha__stays"]
         assert await later.refresh() == RefreshDelta(("alpha__comes",), ("alpha__goes",))
 
 
@@ -501,7 +501,8 @@ async def test_what_another_program_of_that_name_listed_is_not_taken_for_known(b
         await registry.list_tools()
     bench.configs[0] = evolve(bench.configs[0], transport=a_server("other").transport)
     async with bench.registry() as registry:
-        assert await registry.known_tools() == ()
+        assert (await registry.known()).tools == ()
+        assert (await registry.known()).unlisted == ("alpha",)
 
 
 # --- servers that misbehave --------------------------------------------------------------------
