@@ -104,14 +104,10 @@ class Process:
 
     async def aclose(self) -> None:
         """Let go of what sessions shared, in bounded time."""
-        with anyio.move_on_after(CLOSE_LIMIT_S, shield=True):
-            await self.engines.aclose()
-        if self._usage is not None:
-            with anyio.move_on_after(CLOSE_LIMIT_S, shield=True):
-                await self._usage.aclose()
-        if self._audit is not None:
-            with anyio.move_on_after(CLOSE_LIMIT_S, shield=True):
-                await self._audit.aclose()
+        for shared in (self.engines, self._usage, self._audit):
+            if shared is not None:
+                with anyio.move_on_after(CLOSE_LIMIT_S, shield=True):
+                    await shared.aclose()
 
     async def _container(self) -> ProcessContainer:
         return cast("ProcessContainer", await self.warm_up.result("container"))

@@ -32,7 +32,7 @@ from punie.application.servers.registry import ServerRegistry
 from punie.bootstrap.logs import start_logging
 from punie.bootstrap.server_files import ConfiguredServers, configured_servers
 from punie.bootstrap.servers_here import servers_here
-from punie.bootstrap.signals import watch_signals
+from punie.bootstrap.signals import unless_interrupted
 from punie.bootstrap.state import database_file
 from punie.domain.display import display_safe, one_line
 from punie.domain.errors import UnknownServerError
@@ -58,16 +58,10 @@ class ServersMode:
     log: logging.Logger
     watched: bool = False
     _out: Pipe = field(factory=lambda: Pipe(sys.stdout), init=False)
-    _interrupted: int | None = field(default=None, init=False)
 
     async def run(self) -> int:
         """Read the files, say what is wrong with them, and do what was asked for."""
-        code = EXIT_FAILED
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._watch_signals, tasks.cancel_scope)
-            code = await self._act(configured_servers(self.environ, self.cwd))
-            tasks.cancel_scope.cancel()
-        return code if self._interrupted is None else self._interrupted
+        return await unless_interrupted(lambda: self._act(configured_servers(self.environ, self.cwd)))
 
     async def _act(self, configured: ConfiguredServers) -> int:
         for problem in configured.problems:
@@ -181,13 +175,6 @@ class ServersMode:
     def _wrong(self, what: str, code: int) -> int:
         sys.stderr.write(f"punie: {display_safe(what)}\n")
         return code
-
-    async def _watch_signals(self, running: anyio.CancelScope) -> None:
-        def stop(exit_code: int) -> None:
-            self._interrupted = exit_code
-            running.cancel()
-
-        await watch_signals(stop)
 
 
 async def _checked(registry: ServerRegistry, name: str) -> Check:

@@ -21,7 +21,7 @@ from punie.bootstrap.engines import DIRECT
 from punie.bootstrap.logs import start_logging
 from punie.bootstrap.session_here import SessionHere, open_session_here
 from punie.bootstrap.settings import load_settings
-from punie.bootstrap.signals import watch_signals
+from punie.bootstrap.signals import unless_interrupted
 from punie.bootstrap.tools_costs import Costs, as_cost_table, as_costs, costs_of
 from punie.bootstrap.tools_listing import (
     Listed,
@@ -56,20 +56,17 @@ class ToolsMode:
     words: tuple[str, ...]
     every: bool
     _out: Pipe = field(factory=lambda: Pipe(sys.stdout), init=False)
-    _interrupted: int | None = field(default=None, init=False)
 
     async def run(self) -> int:
         """Open a session as `punie ask` would, do what was asked for, and close it."""
-        code = EXIT_FAILED
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._watch_signals, tasks.cancel_scope)
-            # Caught inside: a task group hands on what leaves it in a group.
-            try:
-                code = await self._session()
-            except PunieError as error:
-                code = self._refused(error)
-            tasks.cancel_scope.cancel()
-        return code if self._interrupted is None else self._interrupted
+        return await unless_interrupted(self._session_or_refusal)
+
+    async def _session_or_refusal(self) -> int:
+        # Caught inside the task group that watches for signals: it would hand the error on in a group.
+        try:
+            return await self._session()
+        except PunieError as error:
+            return self._refused(error)
 
     async def _session(self) -> int:
         person = sys.stdin.isatty() and sys.stderr.isatty() and not self.as_json
@@ -161,13 +158,6 @@ class ToolsMode:
 
     def _print_json(self, value: object) -> None:
         self._out.write(json.dumps(value, indent=2) + "\n")
-
-    async def _watch_signals(self, running: anyio.CancelScope) -> None:
-        def stop(exit_code: int) -> None:
-            self._interrupted = exit_code
-            running.cancel()
-
-        await watch_signals(stop)
 
 
 def run_tools(
