@@ -159,3 +159,14 @@ def test_tools_list_asks_every_server_and_one_that_is_down_costs_nothing(project
     listed = {tool["name"]: tool for tool in json.loads(done.stdout)}
     assert listed[ECHO]["source"] == "mcp"
     assert "read_file" in listed
+
+
+def test_a_call_of_a_tool_that_is_there_starts_no_server(project: Path, tmp_path: Path) -> None:
+    env = clean_environment(tmp_path / "home")
+    notes = tmp_path / "notes"
+    definition = {"mcpServers": {NAME: {"command": sys.executable, "args": [str(SERVER), "--notes", str(notes)]}}}
+    (Path(env["PUNIE_HOME"]) / "mcp.json").write_text(json.dumps(definition))
+    assert run_cli("tools", "call", "get_shell_info", env=env, cwd=project).returncode == 0
+    assert not notes.exists()
+    run_cli("tools", "call", ECHO, '{"text": "x"}', env=env, cwd=project)
+    assert notes.exists()

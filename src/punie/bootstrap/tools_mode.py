@@ -77,8 +77,9 @@ class ToolsMode:
             return await self._act(session)
 
     async def _act(self, session: SessionHere) -> int:
-        await session.live.desk.offered.freshen(within_s=None)  # a person asked for all of them, and may wait
         registry = session.registry
+        if self.action not in {"call", "show"} or registry.get(self.words[0]) is None:
+            await session.live.desk.offered.freshen(within_s=None)  # a person asked for all of them, and may wait
         match self.action, self.words:
             case "call", (name, arguments):
                 return await self._call(session, name, arguments)
