@@ -17,6 +17,12 @@ PLACE := $(shell (cat pyproject.toml 2>/dev/null; pwd) | cksum | tr ' ' '-')
 READY := $(VENV)/.editable-$(PLACE)
 SCHEMA_DIR := tests/schema/node_modules
 SCHEMA := $(SCHEMA_DIR)/.installed-$(call sum,tests/schema/package-lock.json)
+CONFORMANCE_DIR := tests/conformance/node_modules
+CONFORMANCE := $(CONFORMANCE_DIR)/.installed-$(call sum,tests/conformance/package-lock.json)
+SERVERS_NODE := tests/servers/node_modules
+SERVERS_VENV := tests/servers/.venv
+SERVERS_NPM := $(SERVERS_NODE)/.installed-$(call sum,tests/servers/package-lock.json)
+SERVERS_PYPI := $(SERVERS_VENV)/.installed-$(call sum,tests/servers/requirements.txt)
 
 # Extra arguments for one run: make test ARGS="tests/unit -k stdio", make demo ARGS="--interactive".
 ARGS ?=
@@ -26,7 +32,7 @@ JOBS ?= 2
 
 .PHONY: help
 help: ## list the commands
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
 
 .PHONY: demo
 demo: $(READY) ## the main job end to end, with no key and no network
@@ -37,7 +43,7 @@ run: $(READY) ## an ACP agent on stdin and stdout
 	@$(PY) -m punie acp $(ARGS)
 
 .PHONY: test
-test: $(READY) schema ## all tests
+test: $(READY) schema servers ## all tests
 	@$(PY) -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 .PHONY: check
@@ -49,6 +55,10 @@ check: $(READY) lint types docs ## what CI runs: lint, types, layers, docs, and 
 .PHONY: bench
 bench: $(READY) ## speed and memory, as ratios to floors measured in the same run
 	@$(PY) -m tests.bench $(ARGS)
+
+.PHONY: conformance
+conformance: $(READY) $(CONFORMANCE) ## the public MCP suite's client scenarios, through our adapter
+	@$(PY) -m tests.conformance $(ARGS)
 
 .PHONY: corpus
 corpus: $(READY) ## judge the dangerous and the everyday command lines, and print both numbers
@@ -78,12 +88,12 @@ types: $(READY) ## the strict type checker, and a second opinion
 	@$(PY) -m ty check --quiet
 
 .PHONY: lock
-lock: $(PY) ## resolve the dependencies anew and write requirements/*.txt (needs the network)
+lock: $(PY) ## resolve the dependencies anew and write the lock files (needs the network)
 	@$(PY) tools/lock.py
 
 .PHONY: clean
 clean: ## remove what the other commands made
-	@rm -rf $(VENV) $(SCHEMA_DIR) build dist .coverage .coverage.* htmlcov .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) $(SCHEMA_DIR) $(CONFORMANCE_DIR) $(SERVERS_NODE) $(SERVERS_VENV) build dist .coverage .coverage.* htmlcov .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 
 # ---------------------------------------------------------------------------------------------------------------- set-up
@@ -113,3 +123,28 @@ schema:
 	  if npm ci --silent --prefix tests/schema; then touch "$(SCHEMA)"; \
 	  else echo "set-up: npm could not install it: messages will NOT be checked against the official ACP schema" >&2; [ -z "$$CI" ]; fi; \
 	fi
+
+# Public MCP servers that the tests run Punie against, from npm and PyPI, beside and not in our own environment. What cannot be
+# installed is skipped by its tests, which say so; on CI that is a failure.
+.PHONY: servers
+servers: $(READY)
+	@failed=; \
+	if [ ! -e "$(SERVERS_NPM)" ]; then \
+	  echo "set-up: installing three public MCP servers with npm" >&2; \
+	  if command -v npm >/dev/null 2>&1 && npm ci --silent --prefix tests/servers; then touch "$(SERVERS_NPM)"; else failed=npm; fi; \
+	fi; \
+	if [ ! -e "$(SERVERS_PYPI)" ]; then \
+	  echo "set-up: installing three public MCP servers with pip" >&2; \
+	  if $(PY) -m venv --clear --without-pip "$(SERVERS_VENV)" && $(PY) -m pip --python "$(SERVERS_VENV)" install -qq \
+	    --require-hashes -r tests/servers/requirements.txt; then touch "$(SERVERS_PYPI)"; else failed="$$failed pip"; fi; \
+	fi; \
+	if [ -n "$$failed" ]; then \
+	  echo "set-up: not installed ($$failed): Punie will NOT be tested against these public MCP servers" >&2; [ -z "$$CI" ]; \
+	fi
+
+# The suite brings the Node.js it needs: over 200 MB, so nothing but `make conformance` installs it, and its tests are skipped
+# without it and say so.
+$(CONFORMANCE):
+	@echo "set-up: installing the public MCP conformance suite with npm" >&2
+	@npm ci --silent --prefix tests/conformance
+	@rm -f $(CONFORMANCE_DIR)/.installed-* && touch $@

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 PURE_STDLIB = frozenset({
     "__future__", "abc", "base64", "binascii", "bisect", "cmath", "collections", "contextlib", "copy", "dataclasses",
     "datetime", "decimal", "difflib", "enum", "fnmatch", "fractions", "functools", "graphlib", "hashlib", "heapq",
-    "html", "itertools", "json", "keyword", "math", "numbers", "operator", "pathlib", "posixpath", "re", "reprlib",
-    "shlex", "statistics", "string", "struct", "textwrap", "types", "typing", "unicodedata", "urllib", "zlib",
+    "html", "ipaddress", "itertools", "json", "keyword", "math", "numbers", "operator", "pathlib", "posixpath", "re",
+    "reprlib", "shlex", "statistics", "string", "struct", "textwrap", "types", "typing", "unicodedata", "urllib",
+    "zlib",
 })  # fmt: skip
 
 

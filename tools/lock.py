@@ -1,4 +1,4 @@
-"""Resolve pyproject.toml into requirements/*.txt: exact versions, every hash, one set for all platforms.
+"""Resolve our dependencies and the tests' servers into lock files: exact versions, every hash, all platforms.
 
 The resolver (uv) is itself locked in requirements/lock.txt and lives in a throw-away virtual environment. The written
 files name no index and carry no header, so that they say what is installed and not where somebody got it.
@@ -16,14 +16,15 @@ ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / "requirements"
 OPTIONS = ("--generate-hashes", "--universal", "--no-header", "--no-annotate", "--python-version", "3.11", "--quiet")
 TARGETS = {
-    "runtime.txt": ("pyproject.toml",),
-    "dev.txt": ("pyproject.toml", "--group", "dev"),
-    "lock.txt": ("requirements/lock.in",),
+    "requirements/runtime.txt": ("pyproject.toml",),
+    "requirements/dev.txt": ("pyproject.toml", "--group", "dev"),
+    "requirements/lock.txt": ("requirements/lock.in",),
+    "tests/servers/requirements.txt": ("tests/servers/requirements.in",),
 }
 
 
 def main(*, upgrade: bool) -> int:
-    """Write the three files; without `upgrade` versions that still fit stay as they are."""
+    """Write the files; without `upgrade` versions that still fit stay as they are."""
     with tempfile.TemporaryDirectory() as scratch:
         venv.create(scratch, with_pip=True)
         bin_dir = Path(scratch) / ("Scripts" if sys.platform == "win32" else "bin")
@@ -31,11 +32,12 @@ def main(*, upgrade: bool) -> int:
         subprocess.run([*pip, "-r", str(REQUIREMENTS / "lock.txt")], check=True, cwd=ROOT)
         for name, source in TARGETS.items():
             extra = ["--upgrade"] if upgrade else []
-            output = ["--output-file", f"requirements/{name}"]
             subprocess.run(
-                [str(bin_dir / "uv"), "pip", "compile", *source, *OPTIONS, *extra, *output], check=True, cwd=ROOT
+                [str(bin_dir / "uv"), "pip", "compile", *source, *OPTIONS, *extra, "--output-file", name],
+                check=True,
+                cwd=ROOT,
             )
-            print(f"lock: requirements/{name}")
+            print(f"lock: {name}")
     return 0
 
 

@@ -67,7 +67,7 @@ def worn(root: Path = ROOT) -> dict[str, set[str]]:
     tests = root / "tests"
     result: dict[str, set[str]] = {}
     for path in sorted(tests.rglob("*.py")):
-        if "node_modules" not in path.parts:
+        if not {"node_modules", ".venv"} & set(path.parts):
             for row_id in marks_in(path.read_text(encoding="utf-8")):
                 result.setdefault(row_id, set()).add(path.relative_to(tests).as_posix())
     return result

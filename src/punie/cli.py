@@ -32,10 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command == "permissions":
         return _permissions(arguments)
     if arguments.command == "servers":
-        from punie.bootstrap.servers_mode import run_servers
-
-        name = getattr(arguments, "name", None)
-        return run_servers(action=arguments.action, name=name, as_json=arguments.json, cwd=arguments.cwd)
+        return _servers(arguments)
     from punie.bootstrap.ask_mode import run_ask
 
     return run_ask(
@@ -101,6 +98,25 @@ def _tools(arguments: argparse.Namespace) -> int:
         model=arguments.model,
         every=getattr(arguments, "all", False),
     )
+
+
+def _servers(arguments: argparse.Namespace) -> int:
+    if arguments.action == "add":
+        from punie.bootstrap.servers_add import run_add
+
+        return run_add(source=arguments.source, name=arguments.name, yes=arguments.yes, as_json=arguments.json)
+    if arguments.action == "search":
+        from punie.bootstrap.servers_search import run_search
+
+        return run_search(query=arguments.query, limit=arguments.limit, as_json=arguments.json)
+    name = getattr(arguments, "name", None)
+    if name is not None and arguments.action in {"remove", "enable", "disable", "revoke"}:
+        from punie.bootstrap.servers_change import run_change
+
+        return run_change(action=arguments.action, name=name, as_json=arguments.json, cwd=arguments.cwd)
+    from punie.bootstrap.servers_mode import run_servers
+
+    return run_servers(action=arguments.action, name=name, as_json=arguments.json, cwd=arguments.cwd)
 
 
 def _usage(arguments: argparse.Namespace) -> int:
@@ -227,16 +243,28 @@ def _add_servers(commands: Commands) -> None:
     servers = commands.add_parser("servers", allow_abbrev=False, help="MCP servers: which there are, and their state")
     actions = servers.add_subparsers(dest="action", required=True, metavar="ACTION")
 
-    def add(name: str, help_text: str) -> argparse.ArgumentParser:
+    def add(name: str, help_text: str, *, anywhere: bool = False) -> argparse.ArgumentParser:
         action = actions.add_parser(name, allow_abbrev=False, help=help_text)
         action.add_argument("--json", action="store_true", help="print JSON, for programs")
-        action.add_argument("--cwd", metavar="DIR", default=".", help="the project's directory (default: this one)")
+        if not anywhere:
+            action.add_argument("--cwd", metavar="DIR", default=".", help="the project's directory (default: this one)")
         return action
 
     add("list", "the configured servers, without starting any")
     add("check", "connect to one, or to all, and list its tools").add_argument("name", metavar="NAME", nargs="?")
     add("approve", "show exactly what a project's server runs, and let it").add_argument("name", metavar="NAME")
+    add("revoke", "take the approval of a project's server back").add_argument("name", metavar="NAME")
     add("refresh", "ask one, or all, anew: what is different").add_argument("name", metavar="NAME", nargs="?")
+    new = add("add", "add a described server to your own: show what it would run, and ask", anywhere=True)
+    new.add_argument("source", metavar="SOURCE", help="a server.json, its address, or a name in the registry")
+    new.add_argument("--name", metavar="NAME", help="what to call it (default: the last part of its name)")
+    new.add_argument("--yes", action="store_true", help="do not ask")
+    search = add("search", "what the configured registry knows", anywhere=True)
+    search.add_argument("query", metavar="QUERY", help="a part of the name")
+    search.add_argument("--limit", metavar="N", type=int, default=20, help="how many servers (default: 20)")
+    add("enable", "use one of your own servers again").add_argument("name", metavar="NAME")
+    add("disable", "leave one of your own servers out").add_argument("name", metavar="NAME")
+    add("remove", "take one of your own servers out of your file").add_argument("name", metavar="NAME")
 
 
 def _add_permissions(commands: Commands) -> None:

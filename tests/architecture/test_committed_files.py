@@ -21,7 +21,7 @@ MACHINE_PATHS = [
 FORBIDDEN = re.compile("|".join(re.escape(text) for text in [*REGISTRIES, *MACHINE_PATHS]))
 REQUIREMENT = re.compile(r"^[A-Za-z0-9._-]+(?:\[[a-z,]+\])?==\S+(?: ; .+)? \\$")
 HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}(?: \\)?$")
-LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
+LOCKS = [*sorted((ROOT / "requirements").glob("*.txt")), ROOT / "tests/servers/requirements.txt"]
 
 
 def test_no_committed_file_names_a_registry_or_a_path_of_one_machine() -> None:
@@ -59,8 +59,9 @@ def test_what_runs_is_locked_to_the_same_versions_as_what_is_tested() -> None:
     assert runtime <= dev
 
 
-def test_the_npm_lock_names_no_address() -> None:
-    lock = json.loads((ROOT / "tests" / "schema" / "package-lock.json").read_text(encoding="utf-8"))
+@pytest.mark.parametrize("folder", ["conformance", "schema", "servers"])
+def test_the_npm_lock_names_no_address(folder: str) -> None:
+    lock = json.loads((ROOT / "tests" / folder / "package-lock.json").read_text(encoding="utf-8"))
     packages = [entry for name, entry in lock["packages"].items() if name]
     assert packages
     assert all("resolved" not in entry and entry["integrity"].startswith("sha512-") for entry in packages)

@@ -83,6 +83,7 @@ PLANTED: list[tuple[str, dict[str, str], tuple[str, ...]]] = [
         {"bootstrap/planted.py": "def late():\n    import tree_sitter\n    import tree_sitter_bash\n"},
         ("tree_sitter", "tree_sitter_bash"),
     ),
+    ("httpx2", {"bootstrap/planted.py": "def late():\n    import httpx2\n"}, ("httpx2",)),
     (
         "mcp",
         {"bootstrap/planted.py": "def late():\n    import mcp.client\n    import mcp_types\n"},

@@ -75,7 +75,7 @@ def test_the_named_files_exist() -> None:
     assert all((ROOT / name).exists() for name in ("pyproject.toml", "tests", ".importlinter", "LICENSE", "README.md"))
 
 
-@pytest.mark.requirement("DC-11", "S0-61", "S0-62", "S0-63", "S3-33", "S3-39", "S3-40")
+@pytest.mark.requirement("DC-11", "S0-61", "S0-62", "S0-63", "S3-33", "S3-39", "S3-40", "S4-21")
 def test_ci_runs_lint_layers_types_and_the_tests_with_their_coverage_floors() -> None:
     assert "\nmake check\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     commands = recipe("check")
@@ -84,6 +84,7 @@ def test_ci_runs_lint_layers_types_and_the_tests_with_their_coverage_floors() ->
         "ruff format",
         "lint_imports.py",
         "basedpyright",
+        "ty check",
         "pytest",
         "--cov",
         "check_coverage.py",
@@ -93,7 +94,7 @@ def test_ci_runs_lint_layers_types_and_the_tests_with_their_coverage_floors() ->
 
 def test_make_help_lists_every_command() -> None:
     done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
-    commands = "help demo run test check bench corpus fuzz docs lock lint types clean"
+    commands = "help demo run test check bench corpus fuzz conformance docs lock lint types clean"
     for command in commands.split():
         assert re.search(rf"^  make {command} +\w", done.stdout, re.MULTILINE), command
 

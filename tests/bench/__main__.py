@@ -19,6 +19,7 @@ from tests.bench.disclosure import disclosure
 from tests.bench.figures import WIDTH, Row, table
 from tests.bench.load import concurrent_prompts, large_pieces, session_memory
 from tests.bench.model_loop import pydantic_ai
+from tests.bench.servers import servers
 from tests.bench.startup import first_prompt, initialize
 from tests.bench.world import World, the_world
 
@@ -30,6 +31,7 @@ MEASUREMENTS: Mapping[str, Callable[[World], list[Row]]] = {
     "desk": tool_desk,
     "permission": decisions,
     "disclosure": disclosure,
+    "servers": servers,
     "model": pydantic_ai,
     "memory": session_memory,
     "concurrent": concurrent_prompts,

@@ -122,9 +122,9 @@ class RawClient:
         params = {"protocolVersion": 1, "clientCapabilities": capabilities, "clientInfo": info}
         return self.call("initialize", params)
 
-    def new_session(self) -> str:
-        """A session in this client's directory; its id."""
-        return self.call("session/new", {"cwd": str(self._cwd), "mcpServers": []})["sessionId"]
+    def new_session(self, servers: Sequence[Json] = ()) -> str:
+        """A session in this client's directory, with these MCP servers of the client; its id."""
+        return self.call("session/new", {"cwd": str(self._cwd), "mcpServers": list(servers)})["sessionId"]
 
     def begin_prompt(self, session: str, text: str) -> int:
         """Send a prompt of one text block."""

@@ -9,7 +9,8 @@ from typing import Any, Literal, TypeAlias
 
 from attrs import asdict, field, frozen
 
-Unit: TypeAlias = Literal["ms", "MB", "tok"]
+Unit: TypeAlias = Literal["ms", "MB", "tok", "no"]
+"""Milliseconds, megabytes, tokens, and how many of something there are."""
 
 WIDTH = 100
 _HEADING = f"{'':<39}{'punie':>10}  {'floor':<23}{'result':>8}  {'target':<10}"
@@ -28,7 +29,7 @@ class Row:
     value: float
     unit: Unit
     result: float
-    form: Literal["x", "ms", "MB", "tok"]
+    form: Literal["x", "ms", "MB", "tok", "no"]
     limit: float | None = None
     floor: float | None = None
     floor_name: str = ""

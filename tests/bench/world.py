@@ -37,13 +37,16 @@ class World:
         """How often a measurement is taken."""
         return quick if self.quick else full
 
-    def environment(self, stub_url: str | None = None) -> dict[str, str]:
-        """The same few variables for every agent and floor: nothing of the user's own settings or keys."""
+    def environment(self, stub_url: str | None = None, state: str = "punie") -> dict[str, str]:
+        """The same few variables for every agent and floor: nothing of the user's own settings or keys.
+
+        `state` is the folder of Punie's own files, here in the world's directory.
+        """
         keep = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TMPDIR") if name in os.environ}
         return {
             **keep,
             "HOME": str(self.directory / "home"),
-            "PUNIE_HOME": str(self.directory / "punie"),
+            "PUNIE_HOME": str(self.directory / state),
             "PYTHONPATH": str(_package_root()),
             "OPENAI_BASE_URL": stub_url or self.stub_url,
             "OPENAI_API_KEY": "stub-key",
@@ -59,10 +62,12 @@ class World:
         """The file that tool calls read; the client serves it."""
         return str(self.project / "file.txt")
 
-    def punie(self, model: str = CHAT_MODEL, *, stub_url: str | None = None, **client: Any) -> RawClient:
+    def punie(
+        self, model: str = CHAT_MODEL, *, stub_url: str | None = None, state: str = "punie", **client: Any
+    ) -> RawClient:
         """The product, as an IDE starts it."""
         argv = [*self.product, "acp", "--model", model]
-        return self._client(argv, self.environment(stub_url), **client)
+        return self._client(argv, self.environment(stub_url, state), **client)
 
     def floor(self, name: str, **client: Any) -> RawClient:
         """One of the scripts in floors/."""

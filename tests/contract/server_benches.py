@@ -9,17 +9,24 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
+import msgspec
+from msgspec import Raw
 
+from punie.adapters.acp.rpc_errors import RpcError
+from punie.adapters.acp.server_channel import AcpServerChannel
 from punie.adapters.local.clock import LocalClock
 from punie.adapters.mcp.servers import McpServers
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.domain.json_value import JsonObject, freeze_object
-from punie.domain.servers import ServerConfig, ServerListing, StdioTransport, ToolInfo
+from punie.domain.servers import ClientTransport, ServerConfig, ServerListing, StdioTransport, ToolInfo
 from punie.domain.tool import ToolResult
 from punie.ports.tool_executor import CallProgress
 from punie.ports.tool_server import ToolServer, ToolServers
+from tests.contract.acp_benches import wire
 from tests.contract.tables import Maker
 from tests.fakes.mcp_servers import stdlib_server
+from tests.fakes.mcp_servers.over_acp import ServerOverAcp
+from tests.fakes.router import FakeRouter
 from tests.fakes.tool_server import FakeToolServer, FakeToolServers
 
 PROGRAM = str(Path(stdlib_server.__file__))
@@ -61,6 +68,19 @@ class McpBench(ServersBench):
 
     def lines(self) -> list[str]:
         return self.notes.read_text(encoding="utf-8").splitlines() if self.notes.exists() else []
+
+
+class OverAcpBench(ServersBench):
+    """A server that the client runs, at the other end of two pipes."""
+
+    def __init__(self, servers: ToolServers, behind: ServerOverAcp) -> None:
+        self.servers = servers
+        self.behind = behind
+        self.working = ServerConfig("working", ClientTransport(behind.server_id), call_s=10)
+
+    @property
+    def started(self) -> int:
+        return min(1, len(self.behind.heard))
 
 
 class FakeBench(ServersBench):
@@ -129,4 +149,22 @@ async def fake_servers(_folder: Path) -> AsyncIterator[FakeBench]:
     yield FakeBench()
 
 
-TOOL_SERVERS: dict[str, Maker] = {"handshake": stdio_servers, "2026-07-28": modern_servers, "fake": fake_servers}
+@asynccontextmanager
+async def servers_of_a_client(_folder: Path) -> AsyncIterator[OverAcpBench]:
+    near_router, far_router = FakeRouter(), FakeRouter()
+    async with wire(near_router, far_router) as (near, far):
+        channel = AcpServerChannel(near)
+        near_router.on_notification = lambda _, params: channel.hear(Raw(msgspec.json.encode(params)))
+        behind = ServerOverAcp(far.notify, RpcError, "server-1")
+        far_router.handlers["mcp/message"] = behind.answer
+        async with McpServers(LocalClock(), JsonSchemaRsValidator(), channel=channel) as servers:
+            yield OverAcpBench(servers, behind)
+        assert behind.wrong == []
+
+
+TOOL_SERVERS: dict[str, Maker] = {
+    "handshake": stdio_servers,
+    "2026-07-28": modern_servers,
+    "over ACP": servers_of_a_client,
+    "fake": fake_servers,
+}

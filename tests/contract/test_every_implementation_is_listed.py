@@ -14,7 +14,7 @@ import pytest
 import punie
 import punie.ports
 import tests.fakes
-from tests.contract import peer_table, state_tables, tables, wire_benches
+from tests.contract import elicitor_benches, peer_table, state_tables, tables, wire_benches
 
 
 def names(table: Mapping[type, Any]) -> set[str]:
@@ -41,6 +41,7 @@ SUITES: dict[str, set[str]] = {
     "ToolServers": {"McpServers", "FakeToolServers"},
     "EventSink": names(peer_table.SINKS),
     "PermissionBroker": names(peer_table.BROKERS) | {"HeadlessBroker"},  # it has a test of its own there
+    "Elicitor": names(elicitor_benches.ELICITORS),
     "ToolProvider": names(peer_table.PROVIDERS),
     "ToolExecutor": names(peer_table.EXECUTORS),
     # Keyed by the engine's name in tests/contract/engine_benches.py; a session belongs to its engine.

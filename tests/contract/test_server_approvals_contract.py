@@ -38,6 +38,18 @@ async def test_what_was_approved_elsewhere_is_not_approved_here(approvals: Serve
     assert await approvals.approved("/project") == {}
 
 
+async def test_an_approval_that_was_taken_back_is_none_and_the_others_stand(approvals: ServerApprovals):
+    kept = [an_approval(name="beta"), an_approval(directory="/elsewhere")]
+    for approval in (an_approval(), *kept):
+        assert await approvals.approve(approval)
+    assert await approvals.revoke("/project", "alpha")
+    assert await approvals.approved("/project") == {"beta": "f" * 64}
+    assert await approvals.approved("/elsewhere") == {"alpha": "f" * 64}
+    assert await approvals.revoke("/project", "alpha"), "there is nothing more to take back"
+    assert await approvals.approve(an_approval(fingerprint="2"))
+    assert (await approvals.approved("/project"))["alpha"] == "2"
+
+
 @pytest.mark.parametrize("name", ["", "a b", "ünï", "'; DROP TABLE approved_servers; --"])
 async def test_any_name_comes_back_as_it_was(approvals: ServerApprovals, name: str):
     assert await approvals.approve(an_approval(name=name))

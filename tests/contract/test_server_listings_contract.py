@@ -35,11 +35,11 @@ async def test_the_last_listing_of_each_server_stands_whole(listings: ServerList
         annotations=freeze_object({"readOnlyHint": True}),
     )
     assert await listings.keep(a_listing())
-    assert await listings.keep(a_listing(fingerprint="2", listed_at=7.5, tools=(rich, a_tool())))
+    assert await listings.keep(a_listing(fingerprint="2", listed_at=7.5, tools=(rich, a_tool()), legacy=True))
     assert await listings.keep(a_listing(server="beta", tools=()))
     found = await listings.last("/project")
     assert found == {
-        "alpha": a_listing(fingerprint="2", listed_at=7.5, tools=(rich, a_tool())),
+        "alpha": a_listing(fingerprint="2", listed_at=7.5, tools=(rich, a_tool()), legacy=True),
         "beta": a_listing(server="beta", tools=()),
     }
     assert list(found["alpha"].tools[0].input_schema) == ["type", "z", "a"], "the order of keys stays"

@@ -24,6 +24,8 @@ from jsonschema.exceptions import ValidationError, best_match
 _HERE = Path(__file__).resolve().parent
 DEFAULT_SCHEMA = _HERE.parent / "schema/node_modules/@agentclientprotocol/sdk/schema/v1/schema.json"
 SCHEMA_VARIABLE = "PUNIE_TEST_ACP_SCHEMA"
+UNSTABLE = frozenset({"initialize", "mcp/message"})
+"""Methods that Punie speaks in their unstable form, which has what the stable one lacks: MCP over ACP."""
 
 
 def schema_path() -> Path:
@@ -120,6 +122,7 @@ class OfficialSchema:
     """Judges one message at a time; every method answers None or one sentence that says what is wrong and where."""
 
     document: dict[str, Any] = field(repr=False)
+    unstable: OfficialSchema | None = field(default=None, repr=False)
     _by_method: dict[tuple[str, str, str], str] = field(factory=dict, init=False, repr=False)
     _validators: dict[str, Draft202012Validator] = field(factory=dict, init=False, repr=False)
 
@@ -137,7 +140,13 @@ class OfficialSchema:
     def load(cls) -> OfficialSchema | None:
         """The installed schema, or None where `missing_reason` says why."""
         path = schema_path()
-        return cls(json.loads(path.read_text("utf-8"))) if path.is_file() else None
+        if not path.is_file():
+            return None
+        unstable = cls(json.loads(path.with_name("schema.unstable.json").read_text("utf-8")))
+        return cls(json.loads(path.read_text("utf-8")), unstable)
+
+    def _of(self, method: str) -> OfficialSchema:
+        return self.unstable if self.unstable is not None and method in UNSTABLE else self
 
     def _judge(self, definition: str, value: Any) -> str | None:
         validator = self._validators.get(definition)
@@ -169,8 +178,9 @@ class OfficialSchema:
 
     def request_from_agent(self, method: str, params: Any) -> str | None:
         """A request that the client is asked to serve."""
-        definition = self._by_method.get((method, "client", "Request"))
-        return self._judge(definition, params) if definition else self._unknown(method, "the request")
+        judge = self._of(method)
+        definition = judge._by_method.get((method, "client", "Request"))
+        return judge._judge(definition, params) if definition else self._unknown(method, "the request")
 
     def notification_from_agent(self, method: str, params: Any) -> str | None:
         """`session/update`, `$/cancel_request` and what else the client may be told."""
@@ -181,8 +191,9 @@ class OfficialSchema:
 
     def result_from_agent(self, method: str, result: Any) -> str | None:
         """The answer to a request that the client sent."""
-        definition = self._by_method.get((method, "agent", "Response"))
-        return self._judge(definition, result) if definition else self._unknown(method, "a result for")
+        judge = self._of(method)
+        definition = judge._by_method.get((method, "agent", "Response"))
+        return judge._judge(definition, result) if definition else self._unknown(method, "a result for")
 
     def error_from_agent(self, error: Any) -> str | None:
         """The `error` member of an answer."""

@@ -14,6 +14,8 @@ from tests.e2e.entries import STATIC, SYMBOLS
 from tests.e2e.plug_in_site import install, python_path
 from tests.e2e.raw_client import RawClient, clean_environment, run_cli
 from tests.e2e.scripts import RESULT, TOOLS, call
+from tests.e2e.test_mcp_sessions import entry as server
+from tests.e2e.test_mcp_sessions import session_with
 from tests.e2e.test_tools_changed import changed
 from tests.fakes import tokens
 from tests.fakes.sixty_tools import sixty_entries
@@ -160,6 +162,57 @@ async def test_a_search_without_a_hit_says_what_there_is(spawn_ide: Spawn, proje
         ide.catalogue.offer(*sixty_entries())
         turn = await ide.prompt(await ide.open(project))
         assert "No tool fits 'qwertz'. There are tools on: ide 60." in turn.text
+
+
+ODD = [
+    {"query": "qwertz"},
+    {"query": "qwertz"},
+    {"query": "emoji " * 2000},
+    {"query": "\u202e\u0000größe 絵文字 \ud83d\ude00 \u0007"},
+    {"query": ""},
+    {"query": "emoji", "limit": 0},
+    {"query": "emoji", "limit": -1},
+    {"query": "emoji", "limit": 10**9},
+    {"query": "emoji", "limit": None},
+]
+
+
+async def test_odd_searches_are_answered_and_never_break_the_turn(spawn_ide: Spawn, project: Path):
+    async with spawn_ide([call(SEARCH, **arguments) for arguments in ODD] + [TOOLS]) as ide:
+        ide.catalogue.offer(*sixty_entries())
+        turn = await ide.prompt(await ide.open(project))
+        assert [card.status for card in turn.cards] == ["completed"] * len(ODD)
+        assert turn.names == [SEARCH, "chat_add_reaction"]
+        assert all(len(card.shown["title"]) <= 100 for card in turn.cards)
+        assert "\u202e" not in json.dumps([card.shown["title"] for card in turn.cards], ensure_ascii=False)
+
+
+async def test_a_disabled_tool_is_never_named_found_or_called(spawn_ide: Spawn, project: Path):
+    gone = "browser_navigate"
+    script = [call(SEARCH, query=gone), RESULT], [call(SEARCH, query="load an address"), RESULT], [call(gone, url="x")]
+    async with spawn_ide(*script, env={"PUNIE_TOOLS_DISABLED": gone}) as ide:
+        ide.catalogue.offer(*sixty_entries())
+        session = await ide.open(project)
+        for _ in range(2):
+            assert gone not in (await ide.prompt(session)).text
+        assert (await ide.prompt(session)).card.status == "failed"
+        assert ide.catalogue.calls == []
+
+
+async def test_tools_of_one_name_on_two_servers_and_one_called_as_ours_are_told_apart(
+    spawn: Spawn, project: Path, tmp_path: Path
+):
+    servers = [server(tmp_path / name, "--also", SEARCH, name=name) for name in ("one", "two")]
+    script = [call(SEARCH, query="say text again"), RESULT], [call("two__echo", text="x"), RESULT, TOOLS]
+    async with spawn(*script, env={"PUNIE_TOOLS_DISCLOSURE": "names"}) as ide:
+        ide.person.always("allow_once")
+        session = await session_with(ide, project, *servers)
+        found = await ide.prompt(session, timeout_s=SLOW_START_S)
+        assert all(f"{name} (" in found.text for name in ("one__echo", "two__echo"))
+        turn = await ide.prompt(session, timeout_s=SLOW_START_S)
+        assert turn.card.status == "completed"
+        offered = turn.text.removeprefix("x")
+        assert [tool["name"] for tool in json.loads(offered)][-3:] == [SEARCH, "one__echo", "two__echo"]
 
 
 PLUG_IN = """

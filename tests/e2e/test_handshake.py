@@ -65,7 +65,8 @@ async def test_capabilities_are_objects_and_tell_the_truth(spawn: Spawn):
         assert not {"list", "resume", "delete", "fork"} & {
             name for name, value in sessions.items() if value is not None
         }
-        assert said.get("mcpCapabilities") == {"http": True, "sse": True}
+        unstable = {"punie.dev": {"unstable": ["acp"]}}
+        assert said.get("mcpCapabilities") == {"http": True, "sse": True, "acp": True, "_meta": unstable}
 
 
 @pytest.mark.requirement("A-12", "M-12")

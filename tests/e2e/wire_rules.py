@@ -20,7 +20,7 @@ _GATES = {
     "fs/write_text_file": ("fs", "writeTextFile"),
     "terminal/": ("terminal",),
     "_punie.dev/": ("_meta", "punie.dev", "discoverTools"),
-    "elicitation/": ("elicitation",),
+    "elicitation/": ("elicitation", "form"),
 }
 
 

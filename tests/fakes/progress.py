@@ -13,6 +13,7 @@ class FakeProgress(CallProgress):
     """Keeps everything that was shown, oldest first; `now` is what the person sees."""
 
     shown: list[tuple[ResultContent, ...]] = field(factory=list)
+    call_id: str = "call-1"
     reported: list[tuple[str, float | None]] = field(factory=list)
 
     async def show(self, *content: ResultContent) -> None:

@@ -74,9 +74,15 @@ class FakeToolServer(ToolServer):
 
 @define(slots=False)
 class FakeToolServers(ToolServers):
-    """Gives a `FakeToolServer` for each name; `made` are those that were opened, or prepared by the test."""
+    """Gives a `FakeToolServer` for each name; `made` are those that were opened, or prepared by the test.
+
+    `remembered` are the names of those that were opened as deaf to the first question.
+    """
 
     made: dict[str, FakeToolServer] = field(factory=dict[str, FakeToolServer])
+    remembered: set[str] = field(factory=set[str])
 
-    def open(self, config: ServerConfig) -> FakeToolServer:
+    def open(self, config: ServerConfig, *, legacy: bool = False) -> FakeToolServer:
+        if legacy:
+            self.remembered.add(config.name)
         return self.made.setdefault(config.name, FakeToolServer(config))

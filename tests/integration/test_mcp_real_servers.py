@@ -1,107 +1,229 @@
-"""The public servers that others wrote, where they are installed (issue 5, shows).
+"""The six public servers that others wrote, of both eras of the protocol (issue 5, shows; see tests/servers).
 
-`PUNIE_TEST_SERVERS` names a folder with `bin/` (PyPI: mcp-server-git, mcp-server-time, mcp-server-fetch) or
-`node_modules/` (npm: @modelcontextprotocol/server-everything, server-filesystem), or both.
+None of them pages its listing: the tests of the faults do that, with a server of ours.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import AsyncIterator
+import subprocess
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
+from anyio.abc import SocketAttribute, SocketStream
+from anyio.streams.stapled import MultiListener
 
 from punie.adapters.local.clock import LocalClock
+from punie.adapters.mcp.server import McpServer
 from punie.adapters.mcp.servers import McpServers
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.domain.content import EmbeddedResource, Image, ResourceLink
 from punie.domain.json_value import freeze_object
-from punie.domain.servers import ServerConfig, StdioTransport
 from punie.domain.tool import ToolResult
 from tests.fakes.progress import FakeProgress
+from tests.servers import installed
 
 pytestmark = pytest.mark.anyio
 
-
-def real(name: str, *args: str) -> ServerConfig:
-    """The installed server of that name; skips the test where there is none."""
-    for folder in map(Path, filter(None, os.environ.get("PUNIE_TEST_SERVERS", "").split(os.pathsep))):
-        script = folder / "node_modules" / "@modelcontextprotocol" / name / "dist" / "index.js"
-        node = shutil.which("node")
-        if node is not None and script.exists():
-            return ServerConfig(name, StdioTransport(node, (str(script), *args)))
-        if (folder / "bin" / name).exists():
-            return ServerConfig(name, StdioTransport(str(folder / "bin" / name), args))
-    pytest.skip(f"{name} is not installed; see PUNIE_TEST_SERVERS")
+LONG = "trigger-long-running-operation"
 
 
 @pytest.fixture
-async def servers(anyio_backend: object) -> AsyncIterator[McpServers]:
+def anyio_backend() -> str:
+    """Programs of others start slowly; that the adapter runs on trio too is shown with our own."""
+    return "asyncio"
+
+
+@pytest.fixture
+async def servers(anyio_backend: str) -> AsyncIterator[McpServers]:
     with anyio.fail_after(50):
         async with McpServers(LocalClock(), JsonSchemaRsValidator()) as made:
             yield made
 
 
-async def call(servers: McpServers, config: ServerConfig, tool: str, **arguments: object) -> ToolResult:
-    return await servers.open(config).call(tool, freeze_object(arguments), FakeProgress())
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A git repository with one commit and one change."""
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=Ann", "-c", "user.email=ann@example.org"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "the first"]):
+        (tmp_path / "note.txt").write_text("of the test", encoding="utf-8")
+        subprocess.run([*git, *command], check=True, timeout=20)
+    (tmp_path / "note.txt").write_text("of the test, changed", encoding="utf-8")
+    return tmp_path
+
+
+async def call(server: McpServer, tool: str, **arguments: object) -> ToolResult:
+    return await server.call(tool, freeze_object(arguments), FakeProgress())
+
+
+def process_of(server: McpServer) -> int:
+    """The program that answers now."""
+    assert server._attempt is not None
+    assert server._attempt.process is not None
+    return server._attempt.process.pid
+
+
+def address_of(listener: MultiListener[SocketStream]) -> str:
+    port = listener.extra(SocketAttribute.local_port)  # noqa: S610 - of a socket, and no query of a database
+    return f"http://127.0.0.1:{port}/"
 
 
 @pytest.mark.parametrize(
-    ("name", "args", "tool"),
+    ("name", "count", "tool", "structured", "legacy"),
     [
-        ("mcp-server-git", (), "git_status"),
-        ("mcp-server-time", (), "get_current_time"),
-        ("mcp-server-fetch", (), "fetch"),
-        ("server-everything", ("stdio",), "echo"),
-        ("server-filesystem", (os.sep,), "read_text_file"),
+        ("everything", 13, "echo", 1, True),
+        ("filesystem", 14, "read_text_file", 14, True),
+        ("memory", 9, "read_graph", 9, True),
+        ("git", 12, "git_status", 0, False),
+        ("time", 2, "get_current_time", 2, False),
+        ("fetch", 1, "fetch", 0, False),
     ],
 )
-async def test_every_tool_is_listed_with_a_schema(
-    servers: McpServers, name: str, args: tuple[str, ...], tool: str
+async def test_every_tool_is_listed_in_the_servers_era_and_one_that_is_not_there_fails(
+    servers: McpServers, tmp_path: Path, name: str, count: int, tool: str, structured: int, *, legacy: bool
 ) -> None:
-    listing = await servers.open(real(name, *args)).list_tools()
+    server = servers.open(installed.all_six(tmp_path)[name])
+    listing = await server.list_tools()
     assert listing.dropped == ()
     assert tool in {each.name for each in listing.tools}
+    assert len(listing.tools) == count
+    assert sum(each.output_schema is not None for each in listing.tools) == structured
     assert all(each.description and each.input_schema.get("type") == "object" for each in listing.tools)
+    assert server._attempt is not None
+    assert server._attempt.link is not None
+    assert server._attempt.link.legacy is legacy
+    assert not (await call(server, "no-such-tool")).succeeded
 
 
-async def test_a_file_is_read_with_its_structure(servers: McpServers, tmp_path: Path) -> None:
-    (tmp_path / "note.txt").write_text("of the test", encoding="utf-8")
-    config = real("server-filesystem", str(tmp_path))
-    assert (await servers.open(config).list_tools()).tools
-    result = await call(servers, config, "read_text_file", path=str(tmp_path / "note.txt"))
-    assert (result.text, result.structured) == ("of the test", {"content": "of the test"})
-    outside = await call(servers, config, "read_text_file", path="/etc/hostname")
-    assert not outside.succeeded
+async def test_files_are_read_and_written_with_their_structure(servers: McpServers, folder: Path) -> None:
+    server = servers.open(installed.all_six(folder)["filesystem"])
+    assert (await server.list_tools()).tools
+    read = await call(server, "read_text_file", path=str(folder / "note.txt"))
+    assert (read.text, read.structured) == ("of the test, changed", {"content": "of the test, changed"})
+    assert (await call(server, "write_file", path=str(folder / "new.txt"), content="by the server")).succeeded
+    assert (folder / "new.txt").read_text(encoding="utf-8") == "by the server"
+    assert not (await call(server, "read_text_file", path="/etc/hostname")).succeeded
 
 
-async def test_the_time_is_told(servers: McpServers) -> None:
-    result = await call(servers, real("mcp-server-time"), "get_current_time", timezone="UTC")
-    assert result.succeeded
-    assert '"timezone": "UTC"' in result.text
+async def test_what_the_memory_is_told_is_found_there(servers: McpServers, folder: Path) -> None:
+    server = servers.open(installed.all_six(folder)["memory"])
+    await server.list_tools()
+    ann = {"name": "Ann", "entityType": "person", "observations": ["keeps bees"]}
+    assert (await call(server, "create_entities", entities=[ann])).succeeded
+    found = await call(server, "search_nodes", query="bees")
+    assert found.structured == freeze_object({"entities": [ann], "relations": []})
 
 
-async def test_a_long_operation_shows_its_steps(servers: McpServers) -> None:
+async def test_a_repository_is_read(servers: McpServers, folder: Path) -> None:
+    server = servers.open(installed.all_six(folder)["git"])
+    assert "note.txt" in (await call(server, "git_status", repo_path=str(folder))).text
+    assert "the first" in (await call(server, "git_log", repo_path=str(folder))).text
+    assert "+of the test, changed" in (await call(server, "git_diff_unstaged", repo_path=str(folder))).text
+    assert not (await call(server, "git_status", repo_path=str(folder / "nowhere"))).succeeded
+
+
+async def test_the_time_is_told_with_its_structure(servers: McpServers, folder: Path) -> None:
+    server = servers.open(installed.all_six(folder)["time"])
+    await server.list_tools()
+    now = await call(server, "get_current_time", timezone="UTC")
+    assert isinstance(now.structured, Mapping)
+    assert now.structured["timezone"] == "UTC"
+    moved = await call(server, "convert_time", source_timezone="UTC", time="12:00", target_timezone="Asia/Kathmandu")
+    assert "17:45" in moved.text
+    assert not (await call(server, "get_current_time", timezone="Nowhere/At_All")).succeeded
+
+
+async def test_a_long_operation_shows_its_steps(servers: McpServers, folder: Path) -> None:
     progress = FakeProgress()
-    server = servers.open(real("server-everything", "stdio"))
-    arguments = freeze_object({"duration": 0.4, "steps": 4})
-    assert (await server.call("trigger-long-running-operation", arguments, progress)).succeeded
+    server = servers.open(installed.all_six(folder)["everything"])
+    assert (await server.call(LONG, freeze_object({"duration": 0.4, "steps": 4}), progress)).succeeded
     assert [fraction for _, fraction in progress.reported] == [0.25, 0.5, 0.75, 1.0]
 
 
-async def test_pictures_links_and_resources_arrive(servers: McpServers) -> None:
-    config = real("server-everything", "stdio")
-    picture = await call(servers, config, "get-tiny-image")
+async def test_pictures_links_structures_and_resources_arrive(servers: McpServers, folder: Path) -> None:
+    server = servers.open(installed.all_six(folder)["everything"])
+    await server.list_tools()
+    picture = await call(server, "get-tiny-image")
     assert any(isinstance(each, Image) for each in picture.content)
-    links = await call(servers, config, "get-resource-links", count=2)
+    links = await call(server, "get-resource-links", count=2)
     assert sum(isinstance(each, ResourceLink) for each in links.content) == 2
-    held = await call(servers, config, "get-resource-reference", resourceType="Text", resourceId=1)
+    held = await call(server, "get-resource-reference", resourceType="Text", resourceId=1)
     assert any(isinstance(each, EmbeddedResource) and each.text for each in held.content)
+    weather = await call(server, "get-structured-content", location="Chicago")
+    assert isinstance(weather.structured, Mapping)
+    assert set(weather.structured) == {"temperature", "conditions", "humidity"}
 
 
-async def test_a_tool_that_is_not_there_is_a_failed_result(servers: McpServers) -> None:
-    assert not (await call(servers, real("server-everything", "stdio"), "nope")).succeeded
-    assert not (await call(servers, real("mcp-server-time"), "nope")).succeeded
+async def test_a_call_that_is_cancelled_ends_at_once_and_the_server_goes_on(servers: McpServers, folder: Path) -> None:
+    """The handshake's era: it is told with notifications/cancelled."""
+    server = servers.open(installed.all_six(folder)["everything"])
+    begun = anyio.Event()
+
+    class Progress(FakeProgress):
+        async def report(self, message: str, fraction: float | None = None) -> None:
+            await super().report(message, fraction)
+            begun.set()
+
+    progress = Progress()
+    await server.list_tools()
+    before = process_of(server)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.call, LONG, freeze_object({"duration": 600, "steps": 12_000}), progress)
+        await begun.wait()
+        tasks.cancel_scope.cancel()
+    told = len(progress.reported)
+    with anyio.fail_after(5):
+        assert (await call(server, "echo", message="still here")).text.endswith("still here")
+    assert process_of(server) == before
+    assert len(progress.reported) == told
+
+
+async def test_cancelling_a_call_ends_what_the_server_does_for_it(servers: McpServers, folder: Path) -> None:
+    """The era without a handshake: the server lets go of the page that it waits for."""
+    server = servers.open(installed.all_six(folder)["fetch"])
+    asked, left = anyio.Event(), anyio.Event()
+    await server.list_tools()
+    before, address = process_of(server), ""
+
+    async def page_that_never_comes(stream: Any) -> None:
+        async with stream:
+            await stream.receive()
+            asked.set()
+            async for _ in stream:
+                pass
+            left.set()
+
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, page_that_never_comes)
+        address = address_of(listener)
+        async with anyio.create_task_group() as calling:
+            calling.start_soon(server.call, "fetch", freeze_object({"url": address}), FakeProgress())
+            await asked.wait()
+            calling.cancel_scope.cancel()
+        with anyio.fail_after(5):
+            await left.wait()
+        tasks.cancel_scope.cancel()
+    assert not (await call(server, "fetch", url=address)).succeeded
+    assert process_of(server) == before
+
+
+async def test_a_page_is_fetched_in_parts(servers: McpServers, folder: Path) -> None:
+    server = servers.open(installed.all_six(folder)["fetch"])
+    body = b"<html><body><main><h1>Bees</h1><p>" + b"They hum. " * 50 + b"</p></main></body></html>"
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+
+    async def a_page(stream: Any) -> None:
+        async with stream:
+            await stream.receive()
+            await stream.send(head.encode() + body)
+
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, a_page)
+        address = address_of(listener)
+        assert "They hum." in (await call(server, "fetch", url=address)).text
+        part = await call(server, "fetch", url=address, raw=True, max_length=20)
+        assert "<html><body><main><h" in part.text
+        assert "They hum." not in part.text
+        tasks.cancel_scope.cancel()

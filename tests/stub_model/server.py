@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.stub_model.payload import completion, deltas, ending
+from tests.stub_model.responses import response_events
 from tests.stub_model.steps import Failure, Json, Recorded, Reply, Step
 
 _REASONS = {
@@ -114,7 +115,7 @@ class _Connection(socketserver.StreamRequestHandler):
         if line[0] == "GET" and path.endswith("/models"):
             model = {"id": "stub", "object": "model", "created": 0, "owned_by": "stub"}
             self._json(200, {"object": "list", "data": [model]})
-        elif line[0] == "POST" and path.endswith("/chat/completions"):
+        elif line[0] == "POST" and path.endswith(("/chat/completions", "/responses")):
             return self._chat(body, headers)
         else:
             self._json(404, {"error": {"message": f"the stub does not serve {line[0]} {path}", "code": "not_found"}})
@@ -155,6 +156,11 @@ class _Connection(socketserver.StreamRequestHandler):
             self._json(200, completion(step, body))
             return True
         self._send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+        if "input" in body:
+            for number, event in enumerate(response_events(step, body)):
+                self._event(json.dumps({**event, "sequence_number": number}))
+            self._send(b"0\r\n\r\n")
+            return True
         for chunk in deltas(step, body):
             if step.chunk_delay_s:
                 self._pause(step.chunk_delay_s)

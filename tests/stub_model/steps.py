@@ -33,6 +33,7 @@ class Call:
 class Reply:
     """One answer of the model: thoughts, then text, then calls.
 
+    `finds` are the tools that the provider's own search finds first, in the Responses API only.
     `finish` None means `tool_calls` when there are calls, else `stop`. `then` says what happens after the last delta: a
     proper end, a TCP reset, an orderly close without an end ("cut"), or silence until the client leaves ("hang").
     `delay_s` is the think time before the first byte, `chunk_delay_s` the pause before each delta.
@@ -41,6 +42,7 @@ class Reply:
     text: Sequence[str] = ()
     thoughts: Sequence[str] = ()
     calls: Sequence[Call] = ()
+    finds: Sequence[str] = ()
     finish: Literal["stop", "length", "content_filter", "tool_calls"] | None = None
     usage: tuple[int, int] | None = (10, 5)
     delay_s: float = 0.0
@@ -82,7 +84,7 @@ class Recorded:
     @property
     def messages(self) -> list[Json]:
         """The conversation that was sent."""
-        return self.body["messages"]
+        return self.body["messages"] if "messages" in self.body else self.body["input"]
 
 
 Step: TypeAlias = Reply | Failure

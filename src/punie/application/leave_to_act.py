@@ -136,7 +136,7 @@ class LeaveToAct:
             options=asking.options,
             locations=tuple(where.path for where in request.context.locations),
             diffs=prepared.diffs,
-            raw_input=request.arguments,
+            raw_input=request.tool.sent(request.arguments),
             would_store=would_store(asking.scope),
             rule=display_exact(decision.rule),
             about=prepared.about,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import anyio.lowlevel
@@ -11,18 +12,22 @@ from attrs import define, field
 
 from punie.application.toolbox import Toolbox
 from punie.application.tools.search_tools import FoundTools, SearchTools
-from punie.domain.catalog import ToolCatalog
+from punie.domain.catalog import SearchableOffer, ToolCatalog
 from punie.domain.definition import estimated_tokens
 from punie.domain.disclosure import (
     SEARCH_TOOLS,
     DisclosureForm,
     DisclosurePolicy,
     counts,
+    findable,
     listing,
     unlisted_servers,
 )
 from punie.domain.tool import ToolDescriptor
 from punie.domain.tool_search import ToolIndex
+
+NAMED_AT_ONCE = 20
+"""As many tools are loaded by their names in one search."""
 
 LOADED_BY_ONE_SEARCH = 3
 """A search loads its best hit, and as many others that fit nearly as well: what is loaded costs at each request."""
@@ -31,6 +36,8 @@ NEARLY_AS_GOOD = 0.9
 
 SEARCH_WAIT_S = 5.0
 """How long a search waits for servers that have not listed their tools yet; who is later is found the next time."""
+
+_WORDS = re.compile(r"[\w-]+")
 
 
 class Elsewhere(Protocol):
@@ -134,20 +141,31 @@ class OfferedTools:
     def find(self, query: str, limit: int) -> FoundTools:
         """Search what is only named, and pick: every tool whose very name is in the query, else what fits best."""
         self.settle()
-        words = frozenset(query.replace(",", " ").split())
-        exact = tuple(tool.name for tool in self._named if tool.name in words)
+        exact = self._said(query)
         if exact:
-            return FoundTools(self._load(exact[:limit]))
+            return self._loaded(exact, exact[:NAMED_AT_ONCE])
         self._index = self._index or ToolIndex(self._named)
         hits = self._index.search(query, limit)
         if not hits:
             return FoundTools(servers=counts(self._named))
-        good = [hit.tool.name for hit in hits if hit.score >= NEARLY_AS_GOOD * hits[0].score][:LOADED_BY_ONE_SEARCH]
-        return FoundTools(self._load(good), tuple(hit.tool for hit in hits if hit.tool.name not in good))
+        good = [hit.tool for hit in hits if hit.score >= NEARLY_AS_GOOD * hits[0].score][:LOADED_BY_ONE_SEARCH]
+        return self._loaded([hit.tool for hit in hits], good)
 
-    def _load(self, names: Iterable[str]) -> tuple[ToolDescriptor, ...]:
-        """As `pick`; where all tools are offered in full anyway, there is nothing left to do for them."""
-        return self._found(names) if self._form is DisclosureForm.FULL else self.pick(names)
+    def _said(self, query: str) -> list[ToolDescriptor]:
+        """The tools whose names are in the query. `search` and `open` are names only where nothing else is said."""
+        named = {tool.name: tool for tool in self._named}
+        known = {**{tool.name: tool for tool in self._offered}, **named}
+        words = dict.fromkeys(_WORDS.findall(query))
+        if all(word in known for word in words):
+            return [known[word] for word in words]
+        return [named[word] for word in words if word in named and not word.isalpha()]
+
+    def _loaded(self, found: Sequence[ToolDescriptor], wanted: Sequence[ToolDescriptor]) -> FoundTools:
+        """Have the wanted ones offered, and tell which of those that were found are."""
+        self.pick(tool.name for tool in wanted)
+        offered = frozenset(tool.name for tool in self.settle())
+        loaded = tuple(tool for tool in found if tool.name in offered)
+        return FoundTools(loaded, tuple(tool for tool in found if tool.name not in offered))
 
     def _found(self, names: Iterable[str]) -> tuple[ToolDescriptor, ...]:
         known = {tool.name: tool for tool in self._named}
@@ -161,9 +179,16 @@ class OfferedTools:
         unlisted: tuple[str, ...],
     ) -> ToolCatalog:
         # The listing names what is picked as well: it must not change when something is.
-        kept = (tool for tool in catalog if self.policy.keeps(tool))
-        notes = "\n".join(filter(None, (listing(others, form), unlisted_servers(unlisted))))
-        return ToolCatalog((*kept, *self._picked.values()), notes)
+        kept = tuple(tool for tool in catalog if self.policy.keeps(tool))
+        picked = tuple(self._picked.values())
+        elsewhere = unlisted_servers(unlisted)
+        searchable = None
+        if self.policy.form is DisclosureForm.AUTO:
+            # A provider searches what it is given; servers that have listed nothing yet are searched by ours.
+            beside = tuple(tool for tool in kept if unlisted or tool.name != SEARCH_TOOLS)
+            notes = [_joined(findable(others, named=named), elsewhere) for named in (True, False)]
+            searchable = SearchableOffer((*beside, *picked), others, *notes)
+        return ToolCatalog((*kept, *picked), _joined(listing(others, form), elsewhere), searchable)
 
     def _may_search(self) -> bool:
         """Whether a tool of ours may bear the name: nobody disabled it, and nobody else has it."""
@@ -185,3 +210,7 @@ class OfferedTools:
         elif stands and not wanted:
             registry.unregister(SEARCH_TOOLS)
         return registry.catalog()
+
+
+def _joined(*notes: str) -> str:
+    return "\n".join(filter(None, notes))

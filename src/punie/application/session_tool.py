@@ -81,6 +81,10 @@ class SessionTool(Protocol):
         del arguments, context
         return None
 
+    def sent(self, arguments: JsonObject) -> JsonObject:
+        """The arguments as they would be sent, which is what a person is shown; total."""
+        return arguments
+
     @abstractmethod
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
         """Read what is needed to show what would happen. Raises `ToldToModel` where the call cannot work."""

@@ -80,13 +80,13 @@ class ServerState:
 
 
 def _connections(
-    configs: tuple[ServerConfig, ...], clock: LocalClock, validator: JsonSchemaRsValidator
+    configs: tuple[ServerConfig, ...], clock: LocalClock, validator: JsonSchemaRsValidator, peer: Peer
 ) -> McpServers | None:
     if not configs:
         return None
     from punie.adapters.mcp.servers import McpServers  # most sessions have no servers
 
-    return McpServers(clock, validator)
+    return McpServers(clock, validator, peer.elicitor, peer.server_channel)
 
 
 def _server_registry(
@@ -317,7 +317,7 @@ class SessionContainer(containers.DeclarativeContainer):
     terminals = providers.Singleton(_terminals, spec, settings, outputs)
     local = providers.Singleton(_local, spec, guard, terminals, shell, log)
     client_ledger = providers.Singleton(_client_ledger, peer, log)
-    connections = providers.Singleton(_connections, server_configs, clock, validator)
+    connections = providers.Singleton(_connections, server_configs, clock, validator, peer)
     server_registry = providers.Singleton(_server_registry, spec, server_configs, connections, server_state, clock, log)
     servers = providers.Singleton(_servers, session_id, server_registry, validator, log)
     assemble = providers.Singleton(_assemble, session_id, peer, settings, local, client_ledger, outputs, log)

@@ -27,7 +27,7 @@ def own_files(environ: Mapping[str, str], cwd: str) -> tuple[str, ...]:
 
 def _named(environ: Mapping[str, str]) -> Iterator[Path]:
     settings, database = user_settings_file(environ), database_file(environ)
-    yield from (settings, settings.with_name(f"{settings.name}.bak"))
+    yield from (settings, settings.with_name(f"{settings.name}.bak"), settings.with_name("mcp.json"))
     yield from (database.with_name(database.name + ending) for ending in ("", "-wal", "-shm", "-journal"))
     yield database.parent
     if environ.get("PUNIE_HOME"):

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from punie.bootstrap.settings_files import MAX_FILE_BYTES, bytes_of, user_settings_file
-from punie.domain.expansion import Variables
+from punie.domain.display import one_line
+from punie.domain.dotenv import DotenvError, parse_dotenv
+from punie.domain.entry_fields import EntryError
+from punie.domain.expansion import Input, Variables
 from punie.domain.json_value import json_type
 from punie.domain.jsonc import Twice, parse_jsonc
 from punie.domain.server_entries import EntrySource, broken, server_of
@@ -20,8 +23,9 @@ PROJECT_FILES = (".punie/mcp.json", ".mcp.json")
 """In order of strength."""
 
 MOST_SERVERS = 200
+LONGEST_QUESTION = 200
 ROOT_KEYS = ("mcpServers", "servers")
-_NO_SERVERS = {"inputs", "$schema", "version"}
+NO_SERVERS = {"inputs", "$schema", "version"}
 
 
 class ServersFileError(Exception):
@@ -58,7 +62,7 @@ def configured_servers(environ: Mapping[str, str], cwd: str) -> ConfiguredServer
             continue
         read.add(path.absolute())
         try:
-            configs = _servers_in(path, EntrySource(origin, str(path), variables))
+            configs = _servers_in(path, EntrySource(origin, str(path), variables, env_file))
         except ServersFileError as error:
             problems.append(str(error))
             continue
@@ -66,6 +70,7 @@ def configured_servers(environ: Mapping[str, str], cwd: str) -> ConfiguredServer
             other = found.setdefault(config.name, config)
             if other is not config:
                 problems.append(f"{path}: the server {config.name!r} is not used: {other.place} has one of that name")
+            problems += (f"{path}: the server {config.name!r}: {warning}" for warning in config.warnings)
     return ConfiguredServers(tuple(found.values()), tuple(problems))
 
 
@@ -89,11 +94,42 @@ def _servers_in(path: Path, source: EntrySource) -> tuple[ServerConfig, ...]:
     return _servers_of(cast("dict[str, object]", parsed), source)
 
 
+def env_file(path: str) -> Mapping[str, str]:
+    """The variables of the file at that absolute path. Raises `EntryError`, which never holds what the file says."""
+    try:
+        data = bytes_of(Path(path))
+        if len(data) > MAX_FILE_BYTES:
+            raise EntryError(f"its envFile {path} is larger than {MAX_FILE_BYTES} bytes")
+        return parse_dotenv(data.decode("utf-8"))
+    except FileNotFoundError:
+        raise EntryError(f"its envFile {path} is not there") from None
+    except OSError as error:
+        raise EntryError(f"its envFile {path}: {error.strerror or 'it cannot be read'}") from error
+    except UnicodeDecodeError:
+        raise EntryError(f"its envFile {path} is not UTF-8") from None
+    except DotenvError as error:
+        raise EntryError(f"its envFile {path}: {error}") from None
+
+
+def _inputs_of(parsed: dict[str, object]) -> Mapping[str, Input]:
+    """VS Code's `inputs`: what is none of its form is passed over, and counts as not defined."""
+    found: dict[str, Input] = {}
+    listed = parsed.get("inputs")
+    for item in cast("list[object]", listed) if isinstance(listed, list) else []:
+        given = cast("dict[str, object]", item) if isinstance(item, dict) else {}
+        name, default, asks = given.get("id"), given.get("default"), given.get("description")
+        if isinstance(name, str):
+            shown = one_line(asks, LONGEST_QUESTION) if isinstance(asks, str) else ""
+            found[name] = Input(default if isinstance(default, str) else None, shown)
+    return found
+
+
 def _servers_of(parsed: dict[str, object], source: EntrySource) -> tuple[ServerConfig, ...]:
+    source = evolve(source, variables=evolve(source.variables, inputs=_inputs_of(parsed)))
     key = next((key for key in ROOT_KEYS if key in parsed), None)
     if key is None:
         table: object = parsed
-        if any(not isinstance(value, dict) for name, value in parsed.items() if name not in _NO_SERVERS):
+        if any(not isinstance(value, dict) for name, value in parsed.items() if name not in NO_SERVERS):
             raise ServersFileError(f'{source.place}: it has no "mcpServers"')
     else:
         table = parsed[key]
@@ -104,7 +140,7 @@ def _servers_of(parsed: dict[str, object], source: EntrySource) -> tuple[ServerC
     again = table.again if isinstance(table, Twice) else frozenset[str]()
     entries = cast("dict[str, object]", table)
     made = (
-        server_of(name, entry, source) for name, entry in entries.items() if key is not None or name not in _NO_SERVERS
+        server_of(name, entry, source) for name, entry in entries.items() if key is not None or name not in NO_SERVERS
     )
     return tuple(
         broken(config, f"the server {config.name!r} is defined twice; keep one of them")

@@ -32,6 +32,7 @@ from punie.bootstrap.settings_values import (
     parse_local,
     parse_names,
     parse_positive,
+    parse_registry,
     parse_sandbox,
     parse_share,
     parse_text,
@@ -67,6 +68,7 @@ class Settings:
     sandbox: Sandbox = Sandbox.NONE
     sandbox_network: bool = False
     disclosure: DisclosurePolicy = field(factory=DisclosurePolicy)
+    registry: str | None = None
 
 
 Trusted: TypeAlias = Callable[[str, str], bool]
@@ -103,6 +105,7 @@ _KEYS: Mapping[str, Callable[[object], object]] = {
     "permissions.mode": parse_mode,
     "permissions.sandbox": parse_sandbox,
     "permissions.sandbox_network": parse_yes,
+    "servers.registry": parse_registry,
 }
 _RULES = "permissions.rules"
 _RULE_FLAGS = {"permissions.allow": Verdict.ALLOW, "permissions.deny": Verdict.DENY}
@@ -307,4 +310,5 @@ def _settings(found: Mapping[str, tuple[object, str]]) -> Settings:
             parse_names(values.get("tools.always", ())),
             context_tokens(model if isinstance(model, str) else None),
         ),
+        registry=parse_registry(values["servers.registry"]) if "servers.registry" in values else None,
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ipaddress
 from enum import StrEnum
 from typing import cast
+from urllib.parse import SplitResult, urlsplit
 
 from punie.domain.disclosure import DisclosureForm
 from punie.domain.discovery import LocalTools
@@ -94,3 +96,26 @@ def parse_share(value: object) -> float:
     if not 0 < share <= 1:
         raise ValueError("expected a number above 0 and at most 1, such as 0.03")
     return share
+
+
+def parse_registry(value: object) -> str:
+    """The address of a registry of servers, without a slash at its end. Raises `ValueError`."""
+    text = parse_text(value).rstrip("/")
+    try:
+        parts = urlsplit(text)
+        usable = bool(parts.hostname) and parts.port != 0 and not parts.query and not parts.fragment
+        usable = usable and "@" not in parts.netloc and text.isprintable() and " " not in text
+        usable = usable and (parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(parts)))
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ValueError("expected an https address (http is for this machine alone), without a name or a query")
+    return text
+
+
+def _is_loopback(parts: SplitResult) -> bool:
+    host = parts.hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

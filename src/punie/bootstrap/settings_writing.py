@@ -27,7 +27,7 @@ def disable_tools(path: Path, names: Iterable[str]) -> bool:
         after = _with_disabled(before, list(names), str(path))
         if after == before:
             return False
-        _replace(path, before, after)
+        replace_file(path, before, after)
     except OSError as error:
         raise SettingsError(str(path), error.strerror or "it cannot be written") from error
     return True
@@ -75,7 +75,11 @@ def _check(before: str, after: str, disabled: list[str], source: str) -> None:
         raise SettingsError(source, "it cannot be changed without touching the rest; add the setting by hand")
 
 
-def _replace(path: Path, before: str, after: str) -> None:
+def replace_file(path: Path, before: str, after: str) -> None:
+    """Put the text in the file's place at once or not at all, with what was there before beside it as `.bak`.
+
+    A new file is the user's alone; one that is there keeps its mode. Raises `OSError`.
+    """
     target = path.resolve()  # a link to a file that is kept elsewhere stays a link
     target.parent.mkdir(parents=True, exist_ok=True)
     mode = NEW_FILE_MODE

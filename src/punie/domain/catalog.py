@@ -29,14 +29,31 @@ class CatalogDelta:
 
 
 @frozen
+class SearchableOffer:
+    """The same tools for a model whose provider searches them itself (issue 5, section 5).
+
+    `offered` go in full. `deferred` go as well, marked so that the provider shows the model no schema before the model
+    looked for it; some may be in both. `notes` as in `ToolCatalog`, in place of those; `brief` without the names, for
+    a provider that shows the model the names by itself.
+    """
+
+    offered: tuple[ToolDescriptor, ...]
+    deferred: tuple[ToolDescriptor, ...]
+    notes: str = ""
+    brief: str = ""
+
+
+@frozen
 class ToolCatalog:
     """An immutable, ordered set of tools; of two with one name the first wins (R-06).
 
     `notes` is what a model should be told beside them: it goes with the instructions of the request that offers them.
+    An engine that can may send `searchable` instead, where it is there.
     """
 
     tools: tuple[ToolDescriptor, ...] = field(default=(), converter=_first_of_each_name)
     notes: str = ""
+    searchable: SearchableOffer | None = None
 
     def __iter__(self) -> Iterator[ToolDescriptor]:
         return iter(self.tools)

@@ -76,6 +76,7 @@ class ClientCapabilities:
     terminal: bool = False
     discover_tools: bool = False
     tool_events: bool = False
+    elicitation_form: bool = False
 
     @property
     def any_tool(self) -> bool:

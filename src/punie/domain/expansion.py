@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from attrs import frozen
+from attrs import field, frozen
 
 _REST = r"(?:(?!\$\{)[^}])*+"
 _REFERENCE = re.compile(
@@ -23,17 +23,27 @@ class ExpansionError(Exception):
 
 
 @frozen
+class Input:
+    """A value that a definition asks a person for; `asks` is what it says about itself. `default` will do."""
+
+    default: str | None = None
+    asks: str = ""
+
+
+@frozen
 class Variables:
     """What `${...}` stands for: the environment, and the directories of the session and of the user.
 
-    `${X}`, `${X:-default}`, `${env:X}`, `${workspaceFolder}`, `${userHome}`. What is written in another form stays as
-    it is, and what was put in is not looked at again. Nothing is put in where `expands` is False.
+    `${X}`, `${X:-default}`, `${env:X}`, `${workspaceFolder}`, `${workspaceFolderBasename}`, `${userHome}`,
+    `${CLAUDE_PROJECT_DIR}`, `${input:ID}`. What is written in another form stays as it is, and what was put in is not
+    looked at again. Nothing is put in where `expands` is False. `inputs` are those that the file defines.
     """
 
     environ: Mapping[str, str]
     workspace: str
     home: str
     expands: bool = True
+    inputs: Mapping[str, Input] = field(factory=dict[str, Input])
 
     def expand(self, text: str) -> str:
         """The text with all of them put in. Raises `ExpansionError`."""
@@ -52,15 +62,13 @@ class Variables:
 
     def _value(self, match: re.Match[str]) -> str:
         if match["input"] is not None:
-            raise ExpansionError(
-                f"it asks for the input {match['id']!r}, which Punie does not do; "
-                "write ${NAME} there and set NAME in the environment"
-            )
+            return self._input(match["id"])
         name, default = match["name"], match["default"]
         known = self.environ.get(name, "")
         if not known and match["env"] is None:
             known = {
                 "workspaceFolder": self.workspace,
+                "workspaceFolderBasename": self.workspace.replace("\\", "/").rstrip("/").rpartition("/")[2],
                 "userHome": self.home,
                 "CLAUDE_PROJECT_DIR": self.workspace,
             }.get(name, known)
@@ -69,3 +77,13 @@ class Variables:
         if default is None:
             raise ExpansionError(f"the environment variable {name} is not set; set it, or write ${{{name}:-DEFAULT}}")
         return default
+
+    def _input(self, name: str) -> str:
+        asked = self.inputs.get(name, Input())
+        if asked.default is not None:
+            return asked.default
+        told = f" ({asked.asks})" if asked.asks else ""
+        raise ExpansionError(
+            f"it needs the input {name!r}{told}, which Punie does not ask for; "
+            f"write ${{env:NAME}} in place of ${{input:{name}}} and set NAME in the environment"
+        )

@@ -13,13 +13,14 @@ from attrs import evolve, frozen
 
 from punie.domain.content import Diff
 from punie.domain.decisions import Decision, Facts
-from punie.domain.grants import GRANT_DAYS, GrantScope, definition_hash, digest
-from punie.domain.json_value import JsonObject, thaw
+from punie.domain.grants import GRANT_DAYS, GrantScope, arguments_digest, definition_hash, digest
+from punie.domain.json_value import JsonObject, json_text, thaw
 from punie.domain.modes import Verdict
 from punie.domain.policy import COMMAND_TOOL, EDITING_TOOLS, QUARANTINE_RULE
 from punie.domain.safe_patterns import safe_pattern
 from punie.domain.shell.report import CommandPart, CommandReport, Effect, Standing
 from punie.domain.tool import ToolDescriptor, ToolKind, ToolSource
+from punie.domain.tool_arguments import takes_command
 
 WORDS_LIMIT = 240
 """A grant whose words would be longer is not offered for storing: what is stored has to be seen whole."""
@@ -203,6 +204,10 @@ def grant_scope(tool: ToolDescriptor, arguments: JsonObject, facts: Facts, cwd: 
         return None
     about = [tool.source.value, tool.name, definition_hash(tool)]
     roots = facts.roots or (cwd,)
+    if takes_command(tool):
+        exactly = f"exactly with {json_text(arguments)}"
+        words = f"in {cwd}: {tool.name} of the {tool.source.value}, as it is defined now, {exactly}"
+        return _scope(tool, about, [cwd, arguments_digest(arguments)], words, cwd)
     if tool.source is not ToolSource.BUILT_IN:
         words = f"in {cwd}: {tool.name} of the {tool.source.value}, as it is defined now, with any arguments"
         return _scope(tool, about, [cwd], words, cwd)
@@ -215,7 +220,7 @@ def grant_scope(tool: ToolDescriptor, arguments: JsonObject, facts: Facts, cwd: 
 
 
 def _scope(tool: ToolDescriptor, about: list[str], where: list[str], words: str, directory: str) -> GrantScope:
-    """A scope that covers the tool whatever its arguments."""
+    """A scope that covers the tool there, whatever is not said in `where`."""
     session = GrantScope(tool.name, digest(["session", about, where]), words, directory)
     return _with_stored(session, digest(["always", about, where]), words)
 

@@ -5,14 +5,22 @@ What cannot be used becomes a `problem` of that server, never an error: the othe
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Callable, Mapping
 from typing import cast
 from urllib.parse import urlsplit
 
-from attrs import frozen
+from attrs import evolve, frozen
 
+from punie.domain.entry_fields import (
+    LONGEST_S,
+    EntryError,
+    number_in,
+    table_in,
+    text_in,
+    texts_in,
+    unused_keys,
+)
 from punie.domain.expansion import ExpansionError, Variables
 from punie.domain.json_value import json_type
 from punie.domain.servers import (
@@ -27,7 +35,6 @@ from punie.domain.servers import (
 )
 
 LONGEST_NAME = 200
-LONGEST_S = 86_400.0
 SHORTEST_TIMEOUT_MS = 1_000
 """A shorter `timeout` is meant in seconds, or a mistake; as elsewhere, it is not used."""
 
@@ -37,17 +44,18 @@ _TYPES = {
 }  # fmt: skip
 
 
-class EntryError(Exception):
-    """Why a definition cannot be used, in words for a person."""
-
-
 @frozen
 class EntrySource:
-    """Where definitions come from, and what is put in for their variables. `place` is the file."""
+    """Where definitions come from, and what is put in for their variables. `place` is the file.
+
+    `env_file` reads the file of variables at an absolute path, or says in an `EntryError` why it cannot be used; where
+    there is none, no such file is read.
+    """
 
     origin: ServerOrigin
     place: str
     variables: Variables
+    env_file: Callable[[str], Mapping[str, str]] | None = None
 
 
 def server_of(name: str, entry: object, source: EntrySource) -> ServerConfig:
@@ -57,16 +65,14 @@ def server_of(name: str, entry: object, source: EntrySource) -> ServerConfig:
     disabled = fields.get("disabled") is True or fields.get("enabled") is False
     made = ServerConfig(name, None, source.origin, disabled=disabled, place=source.place)
     try:
-        _check_name(name)
+        check_name(name)
         _check_object(given)
-        written = _transport(fields, lambda text: text, source.variables.workspace)
-        shown = written.line
-        return _with_times(
-            fields,
-            transport=_transport(fields, source.variables.expand, source.variables.workspace),
-            written=shown,
-            made=made,
-        )
+        transport = _transport(fields, source.variables)
+        written = _as_written(fields if isinstance(transport, StdioTransport) else {"url": fields["url"]})
+        if isinstance(transport, StdioTransport):
+            # What is in the file is run like what is in `env`: it is part of what a person approves.
+            transport = _checked(evolve(transport, env={**_env_file(fields, source), **transport.env}))
+        return _with_times(fields, transport=transport, written=written or "", made=made)
     except (EntryError, ExpansionError) as error:
         return broken(made, str(error), fields)
 
@@ -88,7 +94,8 @@ def _as_written(fields: Mapping[str, object]) -> str | None:
     return url if isinstance(url, str) else None
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
+    """Raises `EntryError` for what cannot be the name of a server."""
     if not name.strip():
         raise EntryError("a server needs a name")
     if len(name) > LONGEST_NAME or not name.isprintable():
@@ -100,17 +107,17 @@ def _check_object(entry: object) -> None:
         raise EntryError(f"its definition must be an object, not {json_type(entry)}")
 
 
-def _transport(fields: Mapping[str, object], expand: Callable[[str], str], workspace: str) -> Transport:
-    kind = _kind(fields)
+def _transport(fields: Mapping[str, object], variables: Variables) -> Transport:
+    kind, expand = _kind(fields), variables.expand
     if kind == "stdio":
-        command = expand(_text(fields, "command"))
+        command = expand(text_in(fields, "command"))
         if not command.strip():
             raise EntryError("its command is empty")
-        args = tuple(expand(word) for word in _texts(fields, "args"))
-        env = {key: expand(value) for key, value in _table(fields, "env").items()}
-        return _checked(StdioTransport(command, args, env, _directory(fields, expand, workspace)))
-    url = expand(_text(fields, "url"))
-    headers = {key: expand(value) for key, value in _table(fields, "headers").items()}
+        args = tuple(expand(word) for word in texts_in(fields, "args"))
+        env = {key: expand(value) for key, value in table_in(fields, "env").items()}
+        return _checked(StdioTransport(command, args, env, _directory(fields, variables)))
+    url = expand(text_in(fields, "url"))
+    headers = {key: expand(value) for key, value in table_in(fields, "headers").items()}
     if any(sign in text for pair in headers.items() for text in pair for sign in "\r\n\0"):
         raise EntryError("a header must be one line")
     _check_url(url)
@@ -134,6 +141,15 @@ def _kind(fields: Mapping[str, object]) -> str:
     return "sse" if isinstance(url, str) and url.split("?")[0].rstrip("/").endswith("/sse") else "http"
 
 
+def _env_file(fields: Mapping[str, object], source: EntrySource) -> Mapping[str, str]:
+    if source.env_file is None or fields.get("envFile") is None:
+        return {}
+    path = source.variables.expand(text_in(fields, "envFile"))
+    if not path.strip() or "\0" in path:
+        raise EntryError("its envFile is not the name of a file")
+    return source.env_file(_from(source.variables.workspace, path))
+
+
 def _checked(transport: StdioTransport) -> StdioTransport:
     texts = (transport.command, *transport.args, *transport.env, *transport.env.values(), transport.cwd or "")
     if any("\0" in text for text in texts):
@@ -143,11 +159,15 @@ def _checked(transport: StdioTransport) -> StdioTransport:
     return transport
 
 
-def _directory(fields: Mapping[str, object], expand: Callable[[str], str], workspace: str) -> str:
-    cwd = expand(_text(fields, "cwd")) if fields.get("cwd") is not None else ""
-    if not cwd or cwd.startswith(("/", "\\\\")) or cwd[1:3] in {":\\", ":/"}:
-        return cwd or workspace
-    return f"{workspace.rstrip('/')}/{cwd}"
+def _directory(fields: Mapping[str, object], variables: Variables) -> str:
+    cwd = variables.expand(text_in(fields, "cwd")) if fields.get("cwd") is not None else ""
+    return _from(variables.workspace, cwd) if cwd else variables.workspace
+
+
+def _from(workspace: str, path: str) -> str:
+    if path.startswith(("/", "\\\\")) or path[1:3] in {":\\", ":/"}:
+        return path
+    return f"{workspace.rstrip('/')}/{path}"
 
 
 def _check_url(url: str) -> None:
@@ -167,59 +187,20 @@ def _with_times(
     if not isinstance(ours, Mapping):
         raise EntryError(f'"punie" must be an object, not {json_type(ours)}')
     ours = cast("Mapping[str, object]", ours)
-    timeout_ms = _number(fields, "timeout", 0.0)
+    timeout_ms = number_in(fields, "timeout", 0.0)
     call_s = timeout_ms / 1000 if timeout_ms >= SHORTEST_TIMEOUT_MS else DEFAULT_CALL_S
     return ServerConfig(
         name=made.name,
         transport=transport,
         origin=made.origin,
         disabled=made.disabled,
-        startup_s=_number(ours, "startup_timeout_s", DEFAULT_STARTUP_S),
-        call_s=_number(ours, "call_timeout_s", min(call_s, LONGEST_S)),
-        ttl_s=_number(ours, "ttl_s", DEFAULT_TTL_S),
-        include=_texts(ours, "include"),
-        exclude=_texts(ours, "exclude"),
-        always=("*",) if fields.get("alwaysLoad") is True else _texts(ours, "always"),
+        startup_s=number_in(ours, "startup_timeout_s", DEFAULT_STARTUP_S),
+        call_s=number_in(ours, "call_timeout_s", min(call_s, LONGEST_S)),
+        ttl_s=number_in(ours, "ttl_s", DEFAULT_TTL_S),
+        include=texts_in(ours, "include"),
+        exclude=texts_in(ours, "exclude"),
+        always=("*",) if fields.get("alwaysLoad") is True else texts_in(ours, "always"),
         written=written,
         place=made.place,
+        warnings=tuple(unused_keys(fields)) if made.origin is not ServerOrigin.CLIENT else (),
     )
-
-
-def _text(fields: Mapping[str, object], key: str) -> str:
-    value = fields.get(key)
-    if not isinstance(value, str):
-        raise EntryError(f"its {key} must be a text, not {json_type(value)}")
-    return value
-
-
-def _texts(fields: Mapping[str, object], key: str) -> tuple[str, ...]:
-    value = fields.get(key)
-    if value is None:
-        return ()
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in cast("list[object]", value)):
-        raise EntryError(f"its {key} must be a list of texts")
-    return tuple(cast("list[str]", value))
-
-
-def _table(fields: Mapping[str, object], key: str) -> Mapping[str, str]:
-    """Names and texts; a number is taken as it is written, what is null is left out."""
-    value = fields.get(key)
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise EntryError(f"its {key} must be an object of texts, not {json_type(value)}")
-    found = {name: item for name, item in cast("Mapping[str, object]", value).items() if item is not None}
-    wrong = [name for name, item in found.items() if isinstance(item, bool) or not isinstance(item, (str, int, float))]
-    if wrong:
-        raise EntryError(f"in its {key}, {wrong[0]!r} must be a text")
-    return {name: str(item) for name, item in found.items()}
-
-
-def _number(fields: Mapping[str, object], key: str, default: float) -> float:
-    value = fields.get(key)
-    if value is None:
-        return default
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-        raise EntryError(f"its {key} must be a number, and not below 0")
-    limit = LONGEST_S * (1000 if key == "timeout" else 1)
-    return float(min(value, limit)) if value > 0 else default

@@ -28,6 +28,7 @@ class KeptListing:
     """The tools a server listed last, for sessions in that absolute directory; `listed_at` is seconds since the epoch.
 
     `fingerprint` is that of the definition it was reached by: of another one it says nothing about what is there now.
+    `legacy` is as in `ServerListing`.
     """
 
     directory: str
@@ -35,6 +36,7 @@ class KeptListing:
     fingerprint: str
     listed_at: float
     tools: tuple[ToolInfo, ...]
+    legacy: bool = False
 
 
 def compared(before: Iterable[ToolInfo], after: Iterable[ToolInfo]) -> RefreshDelta:

@@ -90,6 +90,9 @@ class ServerConfig:
     `problem` says why it cannot be used, in words for a person; then `transport` may be None. Times are in seconds.
     `include` and `exclude` are globs over the server's own tool names; `always` are such of tools loaded in full.
     `written` is the command line or address before variables were put in; `place` is the file that defines it.
+    `warnings` are sentences about what in its definition is not used. `fallback` is where the same server is reached
+    when `transport` does not lead to it; `sent_along` are arguments that every call carries whose tool takes them;
+    `fleeting` names variables that are new each time and say nothing about which server it is.
     """
 
     name: str
@@ -105,6 +108,10 @@ class ServerConfig:
     always: tuple[str, ...] = ()
     written: str | None = None
     place: str = ""
+    warnings: tuple[str, ...] = ()
+    fallback: HttpTransport | None = None
+    sent_along: Mapping[str, str] = field(factory=dict[str, str], converter=_pairs)
+    fleeting: frozenset[str] = frozenset()
 
     @property
     def shown(self) -> str:
@@ -122,7 +129,7 @@ class ServerConfig:
         said: list[object] = [self.name, type(self.transport).__name__]
         match self.transport:
             case StdioTransport(command, args, env, cwd):
-                said += [command, list(args), dict(env), cwd]
+                said += [command, list(args), {key: env[key] for key in env if key not in self.fleeting}, cwd]
             case HttpTransport(url, headers, sse):
                 said += [url, dict(headers), sse]
             case ClientTransport(server_id):
@@ -207,12 +214,14 @@ class ToolInfo:
 class ServerListing:
     """A server's whole answer to `tools/list`: good tools in its order, bad ones with reasons, how long it holds.
 
-    `ttl_s` is the server's own wish; None or 0 where it has none.
+    `ttl_s` is the server's own wish; None or 0 where it has none. `legacy` says that it leaves unanswered which
+    revisions of the protocol it speaks, as some old ones do: next time it is better not asked, for that takes long.
     """
 
     tools: tuple[ToolInfo, ...]
     dropped: tuple[tuple[str, str], ...] = ()
     ttl_s: float | None = None
+    legacy: bool = False
 
 
 @frozen

@@ -5,8 +5,10 @@ from __future__ import annotations
 from attrs import frozen
 
 from punie.domain.discovery import ClientCapabilities
+from punie.ports.elicitor import Elicitor
 from punie.ports.event_sink import EventSink
 from punie.ports.permission_broker import PermissionBroker
+from punie.ports.server_channel import ServerChannel
 from punie.ports.terminals import Terminals
 from punie.ports.tool_executor import ToolExecutor
 from punie.ports.tool_provider import ToolProvider
@@ -18,7 +20,8 @@ class Peer:
     """The client as one session sees it; arrives with the session and is never shared between two (M-13).
 
     `workspace` and `terminals` are None where the client did not advertise them; `catalog` and `bridge` are None where
-    it did not advertise discovery.
+    it did not advertise discovery, and `elicitor` where its person cannot fill in forms. `server_channel`
+    leads to the MCP servers that the client itself runs, of which it tells with the session.
     """
 
     capabilities: ClientCapabilities
@@ -28,3 +31,5 @@ class Peer:
     terminals: Terminals | None = None
     catalog: ToolProvider | None = None
     bridge: ToolExecutor | None = None
+    elicitor: Elicitor | None = None
+    server_channel: ServerChannel | None = None

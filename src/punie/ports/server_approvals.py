@@ -25,3 +25,11 @@ class ServerApprovals(Protocol):
     async def approve(self, approval: ServerApproval) -> bool:
         """Keep it in place of an earlier one, for good when this returns; False where it could not be kept."""
         ...
+
+    @abstractmethod
+    async def revoke(self, directory: str, name: str) -> bool:
+        """Take the approval of that server in exactly that directory back, for good when this returns.
+
+        Where there was none nothing changes; False where it could not be taken back.
+        """
+        ...

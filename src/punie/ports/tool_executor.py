@@ -11,7 +11,9 @@ from punie.domain.tool import ToolCall, ToolResult
 
 @runtime_checkable
 class CallProgress(Protocol):
-    """How a running call shows what it has so far."""
+    """How a running call shows what it has so far; `call_id` is the call's, as the client knows it."""
+
+    call_id: str
 
     @abstractmethod
     async def show(self, *content: ResultContent) -> None:

@@ -50,8 +50,11 @@ class ToolServers(Protocol):
     """Opens servers; lives as long as its session and ends all of them with it."""
 
     @abstractmethod
-    def open(self, config: ServerConfig) -> ToolServer:
-        """The server of that configuration; nothing starts yet. The same object for the same name."""
+    def open(self, config: ServerConfig, *, legacy: bool = False) -> ToolServer:
+        """The server of that configuration; nothing starts yet. The same object for the same name.
+
+        `legacy` is what its last listing said of it; where that no longer holds it is found out.
+        """
         ...
 
 

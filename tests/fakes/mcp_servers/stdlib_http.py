@@ -144,6 +144,7 @@ def main() -> None:
     parser.add_argument("--forgetful", action="store_true", help="keep sessions, and forget them with each call")
     parser.add_argument("--json", action="store_true", help="answer with JSON where events are not needed")
     parser.set_defaults(start="well", listing="good", without_tools=False, pages=1, ttl_ms=0, notes=None, also=[])
+    parser.set_defaults(ignore=[])
     Handler.options = parser.parse_args()
     serving = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     serving.daemon_threads = True

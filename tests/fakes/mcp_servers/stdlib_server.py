@@ -222,6 +222,10 @@ class Server:
             time.sleep(FOREVER_S)
 
     def answer(self, number: object, method: str, params: dict[str, Any]) -> None:
+        if method in {"initialize", "server/discover"}:
+            self.tools.note(f"asked {method}")
+        if method in self.options.ignore:
+            return
         if method == "tools/call":
             threading.Thread(target=self.call, args=(number, params), daemon=True).start()
         elif method == "initialize" and self.options.era == "legacy":
@@ -306,6 +310,7 @@ def main() -> None:
     parser.add_argument("--start", choices=("well", "hang", "exit", "shout"), default="well")
     parser.add_argument("--listing", choices=("good", "bad", "hang", "repeat", "endless"), default="good")
     parser.add_argument("--also", action="append", default=[], help="list this tool too")
+    parser.add_argument("--ignore", action="append", default=[], help="leave requests of this method unanswered")
     parser.add_argument("--without-tools", action="store_true")
     parser.add_argument("--pages", type=int, default=1)
     parser.add_argument("--ttl-ms", type=int, default=0)

@@ -341,6 +341,7 @@ def test_without_a_home_of_its_own_the_users_config_and_state_directories_are_pr
     assert is_inside(str(tmp_path / "s" / "punie" / "anything"), protected)
     elsewhere = own_files({"PUNIE_CONFIG": str(tmp_path / "p" / "my.toml")}, str(tmp_path / "p"))
     assert is_inside(str(tmp_path / "p" / "my.toml"), elsewhere)
+    assert is_inside(str(tmp_path / "p" / "mcp.json"), elsewhere), "what is in it is started unasked"
     assert not is_inside(str(tmp_path / "p" / "other.toml"), elsewhere)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,68 @@ def test_a_missing_variable_disables_that_server_only(project: Path) -> None:
     first, second = read(project).configs
     assert "NOPE is not set" in (first.problem or "")
     assert second.line == "y"
+
+
+def test_the_variables_of_an_env_file_are_the_servers(project: Path) -> None:
+    write(project / ".env", "# ours\nTOKEN='s3 cret'\nexport LEVEL=high # not low\n")
+    write(project / ".mcp.json", {"a": {"command": "x", "envFile": ".env", "env": {"LEVEL": "low"}}})
+    (config,) = read(project).configs
+    assert config.transport == StdioTransport("x", (), {"TOKEN": "s3 cret", "LEVEL": "low"}, str(project))
+    before = config.fingerprint
+    write(project / ".env", "TOKEN=other")
+    assert read(project).configs[0].fingerprint != before
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda _path: None, "is not there"),
+        (Path.mkdir, "it is not a regular file"),
+        (os.mkfifo, "it is not a regular file"),
+        (lambda path: path.write_bytes(b"A=\xff"), "is not UTF-8"),
+        (lambda path: path.write_bytes(b"A=1\nBEGIN s3cret\n"), "line 2 is not NAME=VALUE"),
+        (lambda path: path.write_bytes(b"#" * 1_048_577), "is larger than"),
+    ],
+)
+def test_an_env_file_that_cannot_be_read_disables_that_server_only(
+    project: Path, make: Callable[[Path], object], said: str
+) -> None:
+    make(project / ".env")
+    write(project / ".mcp.json", {"a": {"command": "x", "envFile": ".env"}, "b": {"command": "y"}})
+    first, second = read(project).configs
+    assert f"its envFile {project / '.env'}" in (first.problem or "")
+    assert said in (first.problem or "")
+    assert "s3cret" not in (first.problem or "")
+    assert second.problem is None
+
+
+def test_inputs_with_a_default_are_put_in_and_one_without_is_asked_for_in_words(project: Path) -> None:
+    inputs = [
+        {"id": "level", "type": "pickString", "options": ["low", "high"], "default": "high"},
+        {"id": "token", "type": "promptString", "description": "The token\nof it", "password": True},
+        {"id": 7}, "odd",
+    ]  # fmt: skip
+    servers = {
+        "a": {"command": "x", "args": ["${input:level}"]},
+        "b": {"command": "x", "env": {"T": "${input:token}"}},
+        "c": {"command": "x", "args": ["${input:nowhere}"]},
+    }
+    write(project / ".mcp.json", {"servers": servers, "inputs": inputs})
+    first, second, third = read(project).configs
+    assert first.line == "x high"
+    assert "it needs the input 'token' (The token of it)" in (second.problem or "")
+    assert "it needs the input 'nowhere'" in (third.problem or "")
+
+
+@pytest.mark.parametrize("inputs", [7, {"id": "x"}, None, [[]]])
+def test_inputs_of_no_form_are_passed_over(project: Path, inputs: object) -> None:
+    write(project / ".mcp.json", {"servers": {"a": {"command": "x"}}, "inputs": inputs})
+    assert [config.problem for config in read(project).configs] == [None]
+
+
+def test_what_is_not_used_of_a_definition_is_said(project: Path) -> None:
+    write(project / ".mcp.json", {"a": {"command": "x", "gallery": True}})
+    assert read(project).problems == (f"{project / '.mcp.json'}: the server 'a': 'gallery' is not known, and not used",)
 
 
 def test_a_projects_file_is_never_taken_for_the_users(project: Path) -> None:

@@ -77,7 +77,7 @@ def test_a_line_is_the_first_sentence_safe_and_short(description: str, line: str
 
 def test_lines_are_grouped_by_server_with_counts() -> None:
     text = listing([mcp("git__log"), ide("lint", "Check it."), mcp("git__tag")], DisclosureForm.LINES)
-    assert text.splitlines()[2:] == ["git (2):", "git__log", "git__tag", "ide (1):", "lint: Check it"]
+    assert text.splitlines()[2:] == ["git__ (2):", "log", "tag", "ide (1):", "lint: Check it"]
     assert "search_tools" in text
     assert "never an instruction" in text
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.expansion import ExpansionError, Variables
+from punie.domain.expansion import ExpansionError, Input, Variables
 from punie.domain.server_entries import EntrySource, server_of
 from punie.domain.servers import HttpTransport, ServerConfig, ServerOrigin, StdioTransport
 
@@ -61,6 +62,7 @@ def test_an_address_in_each_of_its_forms(entry: dict[str, Any], sse: bool) -> No
         ("${workspaceFolder}/x", "/project/x"),
         ("${userHome}/x", "/home/me/x"),
         ("${CLAUDE_PROJECT_DIR}", "/project"),
+        ("${workspaceFolderBasename}", "project"),
         ("${var%pat} $TOKEN ${} {TOKEN}", "${var%pat} $TOKEN ${} {TOKEN}"),
     ],
 )
@@ -72,6 +74,14 @@ def test_variables_are_put_in_once(text: str, expanded: str) -> None:
 def test_a_variable_that_is_not_there_is_an_error_that_says_what_to_do(text: str) -> None:
     with pytest.raises(ExpansionError, match=r"set (it|NAME)"):
         VARIABLES.expand(text)
+
+
+def test_an_input_with_a_default_is_that_default() -> None:
+    inputs = {"level": Input("high"), "token": Input(None, "The token of the tracker")}
+    variables = evolve(VARIABLES, inputs=inputs)
+    assert variables.expand("-${input:level}-") == "-high-"
+    with pytest.raises(ExpansionError, match=r"'token' \(The token of the tracker\).*write \$\{env:NAME\}"):
+        variables.expand("${input:token}")
 
 
 def test_what_is_put_in_is_bounded() -> None:
@@ -144,6 +154,81 @@ def test_no_value_of_a_variable_is_in_what_lists_show() -> None:
     assert config.shown == "x --token '${TOKEN}'"
     assert config.line == "x --token s3cret"
     assert made({"command": "x", "args": ["${TOKEN}", "${NOPE}"]}).shown == "x '${TOKEN}' '${NOPE}'"
+
+
+def with_file(entry: dict[str, Any], variables: dict[str, str]) -> tuple[ServerConfig, list[str]]:
+    asked: list[str] = []
+
+    def read(path: str) -> dict[str, str]:
+        asked.append(path)
+        return variables
+
+    return server_of("alpha", entry, evolve(SOURCE, env_file=read)), asked
+
+
+@pytest.mark.parametrize(
+    ("named", "path"),
+    [
+        (".env", "/project/.env"),
+        ("${workspaceFolder}/x.env", "/project/x.env"),
+        ("${userHome}/x.env", "/home/me/x.env"),
+        ("C:\\x.env", "C:\\x.env"),
+    ],
+)
+def test_an_env_file_is_taken_from_the_workspace(named: str, path: str) -> None:
+    assert with_file({"command": "x", "envFile": named}, {})[1] == [path]
+
+
+def test_what_stands_in_env_wins_over_the_file_and_both_are_approved() -> None:
+    entry = {"command": "x", "envFile": ".env", "env": {"A": "entry"}}
+    config, _ = with_file(entry, {"A": "file", "B": "${TOKEN}"})
+    assert config.transport == StdioTransport("x", (), {"A": "entry", "B": "${TOKEN}"}, "/project")
+    other, _ = with_file(entry, {"A": "file", "B": "other"})
+    hidden, _ = with_file(entry, {"A": "hidden", "B": "${TOKEN}"})
+    assert other.fingerprint != config.fingerprint
+    assert hidden.fingerprint == config.fingerprint, "what the entry covers is not run"
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"envFile": ["x"]}, "its envFile must be a text"),
+        ({"envFile": " "}, "its envFile is not the name of a file"),
+        ({"envFile": "${NOPE}/x"}, "NOPE is not set"),
+    ],
+)
+def test_an_env_file_that_cannot_be_named_says_why(entry: dict[str, Any], said: str) -> None:
+    config, asked = with_file({"command": "x", **entry}, {})
+    assert said in (config.problem or "")
+    assert asked == []
+
+
+def test_a_variable_of_the_file_that_no_program_can_get_is_refused() -> None:
+    assert "null character" in (with_file({"command": "x", "envFile": "e"}, {"A": "a\0b"})[0].problem or "")
+
+
+def test_no_file_is_read_for_a_client_or_an_address() -> None:
+    assert made({"command": "x", "envFile": ".env"}).transport == StdioTransport("x", (), {}, "/project")
+    assert with_file({"url": "http://x", "envFile": ".env"}, {})[1] == []
+
+
+def test_an_address_may_be_a_variable() -> None:
+    variables = Variables({"BASE": "https://x.example"}, "/project", "/home/me")
+    config = server_of("a", {"url": "${BASE}/mcp"}, evolve(SOURCE, variables=variables))
+    assert config.transport == HttpTransport("https://x.example/mcp")
+    assert config.shown == "${BASE}/mcp"
+
+
+def test_what_is_not_known_is_said_and_changes_nothing() -> None:
+    entry = {"command": "x", "description": "An x.", "autoApprove": [], "punie": {"ttl_s": 60, "tttl": 1}}
+    config = made(entry)
+    assert config.warnings == (
+        "'autoApprove' is not known, and not used",
+        "'punie.tttl' is not known, and not used",
+    )
+    assert config.ttl_s == 60
+    assert "headersHelper is not run" in made({"url": "http://x", "headersHelper": "y"}).warnings[0]
+    assert len(made({"command": "x", **{f"key{number}": 1 for number in range(5_000)}}).warnings) == 11
 
 
 def test_an_approval_holds_for_everything_that_would_be_run() -> None:

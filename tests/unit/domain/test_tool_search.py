@@ -19,12 +19,16 @@ def names(index: ToolIndex, query: str, limit: int = 5) -> list[str]:
     return [hit.tool.name for hit in index.search(query, limit)]
 
 
-def test_of_forty_paraphrased_wishes_at_least_thirty_two_find_their_tool_in_the_first_five(sixty: ToolIndex) -> None:
-    wishes = {**TUNING, **HELD_OUT}
-    assert (len(TUNING), len(HELD_OUT)) == (20, 20)
-    missed = [wish for wish, wanted in wishes.items() if wanted not in names(sixty, wish)]
-    assert len(wishes) - len(missed) >= 32
-    assert sum(wish in HELD_OUT for wish in missed) <= 4, "those kept out of tuning do as well"
+@pytest.mark.parametrize(
+    ("wishes", "count", "found"),
+    [({**TUNING, **HELD_OUT}, 40, 32), (HELD_OUT, 20, 16)],
+    ids=["all", "kept out of tuning"],
+)
+def test_of_forty_paraphrased_wishes_at_least_thirty_two_find_their_tool_in_the_first_five(
+    sixty: ToolIndex, wishes: dict[str, str], count: int, found: int
+) -> None:
+    assert len(wishes) == count
+    assert sum(wanted in names(sixty, wish) for wish, wanted in wishes.items()) >= found
 
 
 def test_every_tool_is_found_first_by_its_own_name_in_words(sixty: ToolIndex) -> None:

@@ -63,7 +63,7 @@ def initialize_answer(version: str) -> dict[str, object]:
         "agentCapabilities": {
             "loadSession": False,
             "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
-            "mcpCapabilities": {"http": True, "sse": True},
+            "mcpCapabilities": {"http": True, "sse": True, "acp": True, "_meta": {EXTENSION: {"unstable": ["acp"]}}},
             "sessionCapabilities": {"close": {}},
             "_meta": {
                 EXTENSION: {

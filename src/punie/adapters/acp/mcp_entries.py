@@ -6,13 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 import msgspec
+from attrs import evolve
 from msgspec import Raw
 
+from punie.domain.entry_fields import EntryError
 from punie.domain.expansion import Variables
-from punie.domain.server_entries import EntrySource, broken, server_of
-from punie.domain.servers import ServerConfig, ServerOrigin
+from punie.domain.jetbrains import with_ide_ways
+from punie.domain.server_entries import EntrySource, broken, check_name, server_of
+from punie.domain.servers import ClientTransport, ServerConfig, ServerOrigin
 
 PLACE = "the client's mcpServers"
+_LONGEST_ID = 1_000
 
 
 def decode_servers(raw: Sequence[Raw] | None, cwd: str) -> tuple[ServerConfig, ...]:
@@ -39,8 +43,22 @@ def _decode(raw: Raw, position: int, cwd: str) -> ServerConfig:
     name = entry.get("name")
     if not isinstance(name, str):
         return broken(ServerConfig(f"entry {position}", None, source.origin, place=PLACE), "its name must be a text")
+    if entry.get("type") == "acp":
+        return _of_the_client(name, entry.get("serverId"))
     pairs = {key: _pairs(entry[key]) for key in ("env", "headers") if key in entry}
-    return server_of(name, {**entry, **pairs}, source)
+    return with_ide_ways(server_of(name, {**entry, **pairs}, source), cwd)
+
+
+def _of_the_client(name: str, server_id: object) -> ServerConfig:
+    """A server that the client runs itself, and reaches for us (unstable v1)."""
+    config = ServerConfig(name, None, ServerOrigin.CLIENT, place=PLACE)
+    try:
+        check_name(name)
+    except EntryError as error:
+        return broken(config, str(error))
+    if not isinstance(server_id, str) or not server_id or len(server_id) > _LONGEST_ID:
+        return broken(config, f"its serverId must be a text of 1 to {_LONGEST_ID} characters")
+    return evolve(config, transport=ClientTransport(server_id))
 
 
 def _pairs(value: object) -> object:

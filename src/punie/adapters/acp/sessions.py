@@ -11,11 +11,13 @@ from msgspec import Raw
 from punie.adapters.acp.blocks import BlockError, decode_block
 from punie.adapters.acp.client import AcpEventSink, AcpPermissionBroker, AcpTerminals, AcpWorkspace
 from punie.adapters.acp.discovery import TOOLS_CHANGED, AcpToolBridge, AcpToolCatalog
+from punie.adapters.acp.elicitation import AcpElicitor
 from punie.adapters.acp.executions import CANCEL_EXECUTIONS, EXECUTIONS, cancel_executions, executions
 from punie.adapters.acp.handshake import EXTENSION, decode_params
 from punie.adapters.acp.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Connection, RpcError
 from punie.adapters.acp.mcp_entries import decode_servers
 from punie.adapters.acp.modes import config_options, mode_state, set_config_option, set_mode
+from punie.adapters.acp.server_channel import MCP_MESSAGE, AcpServerChannel
 from punie.adapters.acp.tool_list import SET_TOOL_ENABLED, TOOLS, set_tool_enabled, tools
 from punie.adapters.acp.wire import NewSessionParams, PromptParams, SessionParams, decode_capabilities
 from punie.domain.content import Prompt
@@ -45,6 +47,7 @@ class SessionMethods:
         self._connection = connection
         self._log = log
         self._capabilities = ClientCapabilities()
+        self._channel = AcpServerChannel(connection)
 
     def meet(self, capabilities: Raw) -> None:
         """Take in what the client said of itself in `initialize`; sessions opened from now on go by it."""
@@ -72,6 +75,8 @@ class SessionMethods:
                 self._agent.cancel(decode_params(params, SessionParams).session_id)
             case _ if method == TOOLS_CHANGED:
                 self._agent.tools_changed(decode_params(params, SessionParams).session_id)
+            case _ if method == MCP_MESSAGE:
+                self._channel.hear(params)
             case _:
                 return False
         return True
@@ -116,6 +121,8 @@ class SessionMethods:
             terminals=AcpTerminals(connection, session_id) if can.terminal else None,
             catalog=AcpToolCatalog(connection, session_id, spec.cwd, self._log) if can.discover_tools else None,
             bridge=AcpToolBridge(connection, session_id) if can.discover_tools else None,
+            elicitor=AcpElicitor(connection, session_id) if can.elicitation_form else None,
+            server_channel=self._channel,
         )
 
 

@@ -101,12 +101,18 @@ def decode_capabilities(raw: Raw) -> ClientCapabilities:
         terminal=is_true(capabilities.get("terminal")),
         discover_tools=_announces(extension, "discoverTools", DISCOVERY_VERSION),
         tool_events=_announces(extension, "toolEvents", TOOL_EVENTS_VERSION),
+        elicitation_form=_is_object(_object(capabilities.get("elicitation")).get("form")),
     )
 
 
 def _announces(extension: dict[str, Raw], part: str, version: int) -> bool:
     said = _object(extension.get(part)).get("version", Raw(b"null"))
     return bytes(said).strip() == str(version).encode()
+
+
+def _is_object(raw: Raw | None) -> bool:
+    """Whether it is an object, which is how ACP says yes to what may have details."""
+    return raw is not None and bytes(raw).lstrip().startswith(b"{")
 
 
 def is_true(raw: Raw | None) -> bool:

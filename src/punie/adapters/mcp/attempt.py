@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import anyio
@@ -10,13 +12,20 @@ from attrs import define, field
 from punie.adapters.mcp.child import ServerProcess
 from punie.domain.json_value import JsonObject
 from punie.domain.servers import ServerListing
+from punie.ports.server_channel import ServerChannel
 
 
-class OnProgress(Protocol):
-    """What hears how far a call is: how much is done, of how much, and in words."""
+class CallWatch(Protocol):
+    """What watches over a running call; `call_id` is the one that the client knows it by."""
+
+    call_id: str
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
-        """Hear it."""
+        """Hear how far it is: how much is done, of how much, and in words."""
+        ...
+
+    def pause(self) -> AbstractContextManager[None]:
+        """Until this is left a person thinks, and the call's time does not run."""
         ...
 
 
@@ -41,9 +50,13 @@ class Connection(Protocol):
         """All pages of the server's tools. Raises `LinkError`."""
         ...
 
-    async def call(self, name: str, arguments: JsonObject, on_progress: OnProgress) -> dict[str, Any]:
+    async def call(self, name: str, arguments: JsonObject, watch: CallWatch) -> dict[str, Any]:
         """Call a tool once; its result as it came. Raises `LinkError`."""
         ...
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""
 
 
 @define(eq=False)
@@ -52,10 +65,13 @@ class Attempt:
 
     `settled` is set once it is usable or failed, `finish` when it shall end (`lost`: the other side went away;
     `stopped`: we want no more of it), `ended` when nothing of it is left. `failure` is why it could not be made, or
-    broke.
+    broke. `deaf` says that the server leaves unanswered, or left when it was asked last, which revisions it speaks.
+    `stood` is called once it is usable. Where there are several ways to the server, `tried` has what became of those
+    that did not lead there, and `last_way` says that no other is left.
     """
 
     started_s: float
+    channel: ServerChannel | None = None
     settled: anyio.Event = field(factory=anyio.Event)
     ended: anyio.Event = field(factory=anyio.Event)
     finish: anyio.Event = field(factory=anyio.Event)
@@ -66,16 +82,34 @@ class Attempt:
     failure: str | None = None
     stopped: bool = False
     lost: bool = False
+    deaf: bool = False
+    stood: Callable[[], None] = _nothing
+    tried: str = ""
+    last_way: bool = True
 
     @property
     def over(self) -> bool:
-        """Whether no new request may be made on it."""
-        return self.stopped or self.lost or self.ended.is_set()
+        """Whether no new request may be made on it; one that is still being made may come to something yet."""
+        return self.stopped or (self.lost and self.link is not None) or self.ended.is_set()
 
     def usable(self, link: Connection) -> None:
         """It stands."""
         self.link = link
         self.settled.set()
+        self.stood()
+
+    def end(self) -> None:
+        """Nothing of it is left; where it never stood and there is another way, whoever waits goes on waiting."""
+        if self.last_way or self.stopped or self.link is not None:
+            self.ended.set()
+            self.settled.set()
+
+    def next_way(self, tried: str) -> None:
+        """One way did not lead there: forget all of it but these sentences."""
+        self.begin_again()
+        self.tried += tried
+        self.making = anyio.CancelScope()
+        self.process = self.refused = self.failure = None
 
     def fail(self, words: str) -> None:
         """It could not be made, or broke; the first reason counts."""
@@ -90,6 +124,14 @@ class Attempt:
         """An address answered with that HTTP status; 405 is how a server says that it has no stream of its own."""
         if status >= 400 and status != 405:
             self.refused = status
+
+    def left_unanswered(self) -> None:
+        """The server says nothing to the question which revisions it speaks; it costs long to ask."""
+        self.deaf = True
+
+    def begin_again(self) -> None:
+        """What was remembered of the server no longer holds: it is asked everything."""
+        self.deaf, self.lost, self.finish = False, False, anyio.Event()
 
     def lose(self) -> None:
         """The other side went away."""

@@ -21,23 +21,36 @@ RAW: Final = "dev.punie/raw"
 
 _CALL: Final = "tools/call"
 _LIST: Final = "tools/list"
+_DISCOVER: Final = "server/discover"
+_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
 _MODERN_MARK: Final = "io.modelcontextprotocol/protocolVersion"
 
 
 class NotedWrites(WriteStream[SessionMessage]):
-    """Hands messages on, and notes which requests will be answered with tools or with a result."""
+    """Hands messages on, and notes which requests will be answered with tools or with a result.
 
-    def __init__(self, inner: WriteStream[SessionMessage]) -> None:
+    Of asking people it tells the server what is true: forms where `forms` says so, and never pages to open.
+    """
+
+    def __init__(self, inner: WriteStream[SessionMessage], *, forms: bool, deaf: Callable[[], None]) -> None:
+        """`deaf` is called for a server that is greeted as an old one because it left the first question unanswered."""
         self._inner = inner
+        self._forms = forms
+        self._deaf = deaf
         self.asked: dict[types.RequestId, tuple[str, bool]] = {}
 
     async def send(self, item: SessionMessage, /) -> None:
         message = item.message
-        if isinstance(message, types.JSONRPCRequest) and message.method in {_CALL, _LIST}:
+        if isinstance(message, types.JSONRPCRequest) and message.method in {_CALL, _LIST, _DISCOVER}:
             meta: Any = (message.params or {}).get("_meta") or {}
             self.asked[message.id] = (message.method, _MODERN_MARK in meta)
         elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
             self.asked.pop((message.params or {}).get("requestId", 0), None)
+        if isinstance(message, types.JSONRPCRequest) and message.method == "initialize" and self.asked:
+            self._deaf()
+        if isinstance(message, types.JSONRPCRequest) and message.params:
+            params = _with_true_capabilities(message.params, forms=self._forms)
+            item = SessionMessage(message.model_copy(update={"params": params}), item.metadata)
         await self._inner.send(item)
 
     async def aclose(self) -> None:
@@ -110,6 +123,22 @@ class CleanReads(ReadStream[SessionMessage | Exception]):
             return item
         kept = message.model_copy(update={"result": result | {"_meta": {RAW: message.result}}})
         return SessionMessage(kept, item.metadata)
+
+
+def _with_true_capabilities(params: dict[str, Any], *, forms: bool) -> dict[str, Any]:
+    """The library takes whoever can be asked for somebody who can be asked everything."""
+    meta: Any = params.get("_meta")
+    if isinstance(meta, dict) and _CAPABILITIES in meta:
+        known = cast("dict[str, Any]", meta)
+        return params | {"_meta": known | {_CAPABILITIES: _true(known[_CAPABILITIES], forms=forms)}}
+    if isinstance(params.get("capabilities"), dict):
+        return params | {"capabilities": _true(params["capabilities"], forms=forms)}
+    return params
+
+
+def _true(capabilities: dict[str, Any], *, forms: bool) -> dict[str, Any]:
+    others = {name: value for name, value in capabilities.items() if name != "elicitation"}
+    return others | ({"elicitation": {"form": {}}} if forms else {})
 
 
 def raw_of(meta: Any) -> dict[str, Any] | None:

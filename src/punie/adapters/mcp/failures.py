@@ -11,6 +11,9 @@ from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST
 from punie.adapters.mcp.attempt import LinkError
 from punie.adapters.mcp.messages import UNREADABLE
 
+IN_WORDS: Final = -(2**40)
+"""Our own code for a failure whose message is all there is to say; MCP's codes have 32 bits."""
+
 _LIMIT: Final = 600
 _FORGOTTEN: Final = (INVALID_REQUEST, "Session terminated")
 """How the library says that an address knows our session no longer, as after a restart there."""
@@ -48,6 +51,8 @@ def as_link_error(error: Exception) -> LinkError:
 def _protocol_words(error: MCPError) -> str:
     if error.code == CONNECTION_CLOSED:
         return "closed the connection"
+    if error.code == IN_WORDS:
+        return error.message
     if error.code == UNREADABLE:
         return f"cannot be understood: {error.message}"
     return f"answered with an error: {_short(error.message)} (code {error.code})"

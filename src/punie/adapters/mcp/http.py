@@ -6,18 +6,24 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Any, Final, cast
+from urllib.parse import urlsplit
 
 import anyio.lowlevel
 import httpx2
 from mcp.client._transport import TransportStreams
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp.shared._httpx_utils import (
+    MCP_DEFAULT_SSE_READ_TIMEOUT,
+    MCP_DEFAULT_TIMEOUT,
+    create_mcp_http_client,
+)
 
 from punie.adapters.mcp.lines import LINE_LIMIT_BYTES
 from punie.domain.servers import HttpTransport
 
 _EVENTS: Final = "text/event-stream"
+_HERE: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 def http_streams(
@@ -28,7 +34,8 @@ def http_streams(
     An answer over the limit breaks off as it is read. Events are bounded one by one: by the same limit, and by the
     library's own of 1 MiB in the older form.
     """
-    client: Any = partial(_client, answered, limit_bytes)
+    here = urlsplit(transport.url).hostname in _HERE
+    client: Any = partial(_client, answered, limit_bytes, here)
     if transport.sse:
         return cast("AbstractAsyncContextManager[TransportStreams]", _older(transport, client))
     return _streamable(transport, client, limit_bytes)
@@ -65,13 +72,20 @@ class _BoundedBody(httpx2.AsyncByteStream):
         await self._inner.aclose()
 
 
-def _client(answered: Callable[[int], None], limit_bytes: int, **settings: Any) -> httpx2.AsyncClient:
+def _client(answered: Callable[[int], None], limit_bytes: int, here: bool, **settings: Any) -> httpx2.AsyncClient:
     async def look_at(response: httpx2.Response) -> None:
         answered(response.status_code)
         if not response.headers.get("content-type", "").startswith(_EVENTS):
             response.stream = _BoundedBody(cast("httpx2.AsyncByteStream", response.stream), limit_bytes)
         await anyio.lowlevel.checkpoint()
 
-    client = create_mcp_http_client(**settings)
+    client = _direct_client(**settings) if here else create_mcp_http_client(**settings)
     client.event_hooks = {"response": [look_at]}
     return client
+
+
+def _direct_client(**settings: Any) -> httpx2.AsyncClient:
+    """For this machine: no proxy of the environment's comes between, or hears what is meant for a server here."""
+    timeout = httpx2.Timeout(MCP_DEFAULT_TIMEOUT, read=MCP_DEFAULT_SSE_READ_TIMEOUT)
+    wanted: dict[str, Any] = {"timeout": timeout} | settings
+    return httpx2.AsyncClient(trust_env=False, **wanted)

@@ -31,6 +31,11 @@ class BoundedLines:
         self._head = b""
         self._dropped = 0  # bytes of the line that is being dropped; 0 where none is
 
+    @property
+    def dropped_bytes(self) -> int:
+        """The size so far of the line that is being dropped; 0 where none is."""
+        return self._dropped
+
     def feed(self, chunk: bytes) -> Iterator[bytes | Oversized]:
         """The lines that the next bytes of the stream complete."""
         first, *more = chunk.split(b"\n")

@@ -22,21 +22,25 @@ from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from punie import __version__
-from punie.adapters.mcp.attempt import Attempt, Connection, LinkError, OnProgress
+from punie.adapters.mcp.attempt import Attempt, CallWatch, Connection, LinkError
+from punie.adapters.mcp.channel import REVISION, ChannelMessages
 from punie.adapters.mcp.clean_streams import CleanReads, NotedWrites, raw_of
 from punie.adapters.mcp.failures import as_link_error, in_words
 from punie.adapters.mcp.http import http_streams
 from punie.adapters.mcp.listing import ListingBuilder, raw_tools, usable_tool
+from punie.adapters.mcp.questions import Questions
 from punie.adapters.mcp.stdio import StdioPipes
 from punie.domain.json_value import JsonObject, thaw_object
-from punie.domain.servers import HttpTransport, ServerConfig, ServerListing, StdioTransport
+from punie.domain.servers import ClientTransport, HttpTransport, ServerConfig, ServerListing, StdioTransport
+from punie.ports.argument_validator import ArgumentValidator
+from punie.ports.elicitor import Elicitor
 
 CLOSE_S: Final = 4.0
 """How long an orderly goodbye may take; then the connection is torn down."""
 
 # What the library says of a server's faults holds the server's own words: without a handler of somebody's it would go
 # to the terminal as it is. Ours are told in sentences.
-for _name in ("mcp", "httpx2"):
+for _name in ("mcp", "client", "httpx2"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 _LISTEN_FIRST_S: Final = 1.0
@@ -46,10 +50,11 @@ _LISTEN_LAST_S: Final = 60.0
 class Link(Connection):
     """A connection that stands; lives as long as its owner's task holds it."""
 
-    def __init__(self, client: Client, server: str) -> None:
+    def __init__(self, client: Client, server: str, questions: Questions) -> None:
         """`legacy` says whether the server speaks a revision with a handshake, from before 2026-07-28."""
         self._client = client
         self._server = server
+        self._questions = questions
         self.legacy = client.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
 
     async def list_tools(self) -> ServerListing:
@@ -79,10 +84,11 @@ class Link(Connection):
                 return built.listing()
             seen.add(cursor)
 
-    async def call(self, name: str, arguments: JsonObject, on_progress: OnProgress) -> dict[str, Any]:
+    async def call(self, name: str, arguments: JsonObject, watch: CallWatch) -> dict[str, Any]:
         """Call a tool once; its result as it came. Raises `LinkError`."""
         try:
-            result = await self._client.call_tool(name, thaw_object(arguments), progress_callback=on_progress)
+            with self._questions.during(watch):
+                result = await self._client.call_tool(name, thaw_object(arguments), progress_callback=watch)
         except (MCPError, ValueError, RuntimeError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
             raise as_link_error(error) from error
         raw = raw_of(result.meta)
@@ -106,28 +112,49 @@ class Link(Connection):
             changed()  # what happened meanwhile nobody told us
 
 
-async def hold(attempt: Attempt, config: ServerConfig, *, legacy: bool, changed: Callable[[], None]) -> None:
+async def hold(
+    attempt: Attempt,
+    config: ServerConfig,
+    *,
+    legacy: bool,
+    changed: Callable[[], None],
+    elicitor: Elicitor | None,
+    validator: ArgumentValidator | None,
+) -> None:
     """Own one connection from its making to its end; the only task that enters and leaves it.
 
-    Whatever the server does, and whatever the library raises for it, ends here: nobody else is touched.
+    Whatever the server does, and whatever the library raises for it, ends here: nobody else is touched. `legacy` is a
+    memory: a server that refuses to be greeted so is asked at once what it speaks.
     """
+    questions = Questions(config.name, elicitor, validator)
     try:
         with attempt.making as bound:
             bound.deadline = anyio.current_time() + config.startup_s
-            async with _client(attempt, config, legacy=legacy, changed=changed) as client:
-                bound.deadline = math.inf
-                link = Link(client, config.name)
-                attempt.usable(link)
-                await _live(attempt, link, changed)
-                bound.deadline = anyio.current_time() + CLOSE_S
+            try:
+                await _served(attempt, config, questions, legacy=legacy, changed=changed)
+            except (MCPError, ExceptionGroup, RuntimeError):
+                if not legacy or attempt.link is not None or attempt.stopped:
+                    raise
+                attempt.begin_again()
+                await _served(attempt, config, questions, legacy=False, changed=changed)
         if attempt.link is None:
             late = f"did not answer within {config.startup_s:g} s of its start"
             attempt.fail("was stopped before it answered" if attempt.stopped else late)
     except Exception as error:  # noqa: BLE001 - a stranger's server: whatever it breaks, it breaks here only
         attempt.fail(in_words(error))
     finally:
-        attempt.ended.set()
-        attempt.settled.set()
+        attempt.end()
+
+
+async def _served(
+    attempt: Attempt, config: ServerConfig, questions: Questions, *, legacy: bool, changed: Callable[[], None]
+) -> None:
+    async with _client(attempt, config, questions, legacy=legacy, changed=changed) as client:
+        attempt.making.deadline = math.inf
+        link = Link(client, config.name, questions)
+        attempt.usable(link)
+        await _live(attempt, link, changed)
+        attempt.making.deadline = anyio.current_time() + CLOSE_S
 
 
 async def _live(attempt: Attempt, link: Link, changed: Callable[[], None]) -> None:
@@ -137,17 +164,20 @@ async def _live(attempt: Attempt, link: Link, changed: Callable[[], None]) -> No
         tasks.cancel_scope.cancel()
 
 
-def _client(attempt: Attempt, config: ServerConfig, *, legacy: bool, changed: Callable[[], None]) -> Client:
+def _client(
+    attempt: Attempt, config: ServerConfig, questions: Questions, *, legacy: bool, changed: Callable[[], None]
+) -> Client:
     async def heard(message: IncomingMessage) -> None:
         if isinstance(message, types.ToolListChangedNotification):
             changed()
         await anyio.lowlevel.checkpoint()
 
     return Client(
-        _cleaned(_streams(attempt, config), attempt.lose),
-        mode="legacy" if legacy else "auto",
+        _cleaned(_streams(attempt, config), attempt, forms=questions.can_be_asked),
+        mode=REVISION if isinstance(config.transport, ClientTransport) else "legacy" if legacy else "auto",
         client_info=types.Implementation(name="punie", version=__version__),
         message_handler=heard,
+        elicitation_callback=questions.hear,
         cache=None,
     )
 
@@ -158,15 +188,17 @@ def _streams(attempt: Attempt, config: ServerConfig) -> AbstractAsyncContextMana
             return StdioPipes(transport, config.name, attempt.ran).streams()
         case HttpTransport() as transport:
             return http_streams(transport, attempt.answered)
+        case ClientTransport(server_id) if attempt.channel is not None:
+            return ChannelMessages(attempt.channel, server_id).streams()
         case _:
-            raise LinkError("is the client's own, which cannot be reached over MCP's transports")
+            raise LinkError("cannot be reached from here")
 
 
 @asynccontextmanager
 async def _cleaned(
-    inner: AbstractAsyncContextManager[Any], ended: Callable[[], None]
+    inner: AbstractAsyncContextManager[Any], attempt: Attempt, *, forms: bool
 ) -> AsyncIterator[TransportStreams]:
     async with inner as entered:
         read, write = cast("TransportStreams", entered)
-        noted = NotedWrites(write)
-        yield CleanReads(read, noted, ended), noted
+        noted = NotedWrites(write, forms=forms, deaf=attempt.left_unanswered)
+        yield CleanReads(read, noted, attempt.lose), noted

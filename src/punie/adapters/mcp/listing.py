@@ -14,7 +14,9 @@ from punie.domain.servers import ServerListing, ToolInfo
 RawObject: TypeAlias = "Mapping[str, Any]"
 
 PAGE_LIMIT: Final = 100
-TOOL_LIMIT: Final = 10_000
+TOOL_LIMIT: Final = 2_000
+"""What a server lists beyond this, on one page or on many, is left out: every tool costs everybody's event loop."""
+
 _NAME_LIMIT: Final = 512
 _SHOWN_NAME: Final = 80
 
@@ -45,9 +47,9 @@ def visible(text: str) -> str:
 
 
 def raw_tools(result: RawObject) -> list[object]:
-    """The tools of one page as they came; empty where there is no list of them."""
+    """The tools of one page as they came, one beyond the limit at most; empty where there is no list of them."""
     tools = result.get("tools")
-    return cast("list[object]", tools) if isinstance(tools, list) else []
+    return cast("list[object]", tools)[: TOOL_LIMIT + 1] if isinstance(tools, list) else []
 
 
 @define
@@ -67,13 +69,20 @@ class ListingBuilder:
         if self._pages == 1 and isinstance(ttl, (int, float)) and not isinstance(ttl, bool) and ttl > 0:
             self._ttl_s = ttl / 1000
         without = frozenset(refused)
-        for number, raw in enumerate(raw_tools(result), start=len(self._tools) + len(self._dropped) + 1):
+        for number, raw in enumerate(raw_tools(result), start=self._taken + 1):
+            if self._taken >= TOOL_LIMIT:
+                self._dropped.append(("(further tools)", f"no server may offer more than {TOOL_LIMIT}"))
+                return
             self._take(number, raw, without)
 
     @property
     def full(self) -> bool:
         """Whether no more is taken: a server cannot fill the memory."""
-        return self._pages >= PAGE_LIMIT or len(self._tools) >= TOOL_LIMIT
+        return self._pages >= PAGE_LIMIT or self._taken >= TOOL_LIMIT
+
+    @property
+    def _taken(self) -> int:
+        return len(self._tools) + len(self._dropped)
 
     def cut_short(self, reason: str) -> None:
         """Note that there may be more tools, and why they were not asked for."""

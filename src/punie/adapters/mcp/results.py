@@ -25,13 +25,19 @@ def to_result(
     tool: str,
     output_schema: JsonObject | None,
     validator: ArgumentValidator | None,
+    warned: set[str] | None = None,
 ) -> ToolResult:
-    """Everything the server sent, in its order; what cannot be read is named. Its output schema only warns."""
+    """Everything the server sent, in its order; what cannot be read is named. Its output schema only warns.
+
+    It warns once a tool where `warned` is given, which remembers them: some servers never send what they promise.
+    """
     content = tuple(_contents(raw.get("content"), server, tool))
     structured, warnings = _structured(raw)
     failed = raw.get("isError") is True
-    if not failed and output_schema is not None and not warnings:
+    told = set[str]() if warned is None else warned
+    if not failed and output_schema is not None and not warnings and tool not in told:
         warnings = _mismatches(structured, output_schema, validator, given="structuredContent" in raw)
+        told.update([tool] if warnings else [])
     lines = [_for_model(item) for item in content]
     if not lines:
         lines = [_answer_without_content(structured, failed=failed)]

@@ -7,20 +7,25 @@ import math
 import secrets
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
+from attrs import evolve
 
 from punie.adapters.mcp.attempt import Attempt, Connection, LinkError
 from punie.adapters.mcp.progress_steps import ProgressSteps
 from punie.adapters.mcp.results import names_no_tool, to_result
+from punie.adapters.mcp.ways import Ways
 from punie.domain.json_value import JsonObject
 from punie.domain.servers import ClientTransport, ServerConfig, ServerListing, StdioTransport
 from punie.domain.tool import ToolResult
 from punie.ports.argument_validator import ArgumentValidator
 from punie.ports.clock import Clock
+from punie.ports.elicitor import Elicitor
+from punie.ports.server_channel import ServerChannel
 from punie.ports.tool_executor import CallProgress
 from punie.ports.tool_server import ServerUnavailableError, ToolServer
 
@@ -46,20 +51,32 @@ class McpServer(ToolServer):
     """
 
     def __init__(
-        self, config: ServerConfig, tasks: Callable[[], TaskGroup], clock: Clock, validator: ArgumentValidator | None
+        self,
+        config: ServerConfig,
+        tasks: Callable[[], TaskGroup],
+        clock: Clock,
+        validator: ArgumentValidator | None,
+        elicitor: Elicitor | None = None,
+        channel: ServerChannel | None = None,
+        *,
+        legacy: bool = False,
     ) -> None:
         self._config = config
         self._tasks = tasks
         self._clock = clock
         self._validator = validator
+        self._elicitor = elicitor
+        self._channel = channel
+        self._ways = Ways(config)
         self._attempt: Attempt | None = None
         self._listeners: list[Callable[[], None]] = []
-        self._legacy = False
+        self._legacy = self._deaf = legacy
         self._failures = 0
         self._last_failure = ""
         self._not_before_s = -math.inf
         self._hangs = 0
         self._promised: Mapping[str, JsonObject] = {}
+        self._warned: set[str] = set()
 
     @property
     def config(self) -> ServerConfig:
@@ -87,6 +104,7 @@ class McpServer(ToolServer):
                     raise self._unavailable(f"{error}", await self._epitaph(attempt, error)) from None
             else:
                 self._answered()
+                listing = evolve(listing, legacy=attempt.deaf)
                 self._promised = {tool.name: tool.output_schema for tool in listing.tools if tool.output_schema}
                 return listing
         raise AssertionError  # the second round returns or raises
@@ -103,7 +121,7 @@ class McpServer(ToolServer):
             finally:
                 steps.close()
             self._answered()
-            result = to_result(raw, self._config.name, name, self._promised.get(name), self._validator)
+            result = to_result(raw, self._config.name, name, self._promised.get(name), self._validator, self._warned)
             if names_no_tool(result):
                 self._changed()
             return result
@@ -129,14 +147,14 @@ class McpServer(ToolServer):
             pause = self._not_before_s - self._clock.monotonic_s()
             if pause > 0:
                 raise ServerUnavailableError(f"{self._last_failure} It is tried again in {math.ceil(pause)} s.")
-            attempt = self._attempt = Attempt(self._clock.monotonic_s())
+            attempt = self._attempt = Attempt(self._clock.monotonic_s(), self._channel)
             self._tasks().start_soon(self._own, attempt, name=f"server {self._config.name}")
         with anyio.move_on_after(self._config.startup_s):
             await attempt.settled.wait()
         if attempt.failure is not None:
             raise self._unavailable(attempt.failure, attempt.last_words)
         if attempt.link is None:
-            raise self._unavailable(f"did not answer within {self._config.startup_s:g} s of its start")
+            raise self._unavailable(f"did not answer within {self._config.startup_s:g} s of its start", attempt.tried)
         return attempt
 
     def _refuse(self) -> None:
@@ -144,16 +162,25 @@ class McpServer(ToolServer):
             raise self._unavailable("is disabled in its configuration")
         if self._config.problem is not None or self._config.transport is None:
             raise self._unavailable(f"cannot be used: {self._config.problem or 'it has neither a command nor a url'}")
-        if isinstance(self._config.transport, ClientTransport):
-            raise self._unavailable("is the client's own, which this version of Punie cannot reach")
-        if isinstance(self._config.transport, StdioTransport) and sys.platform == "win32":
+        if isinstance(self._config.transport, ClientTransport) and self._channel is None:
+            raise self._unavailable("is a client's own, and there is no client here to reach it through")
+        alone = isinstance(self._config.transport, StdioTransport) and self._config.fallback is None
+        if alone and sys.platform == "win32":
             raise self._unavailable("is a program, and Punie does not start those on Windows yet; give it as a url")
 
     async def _own(self, attempt: Attempt) -> None:
         from punie.adapters.mcp.link import hold
 
+        attempt.deaf = self._deaf
         try:
-            await hold(attempt, self._config, legacy=self._legacy, changed=self._changed)
+            in_one_way = partial(
+                hold,
+                legacy=self._legacy,
+                changed=self._changed,
+                elicitor=self._elicitor,
+                validator=self._validator,
+            )
+            await self._ways.hold(attempt, in_one_way)
         finally:
             self._take_stock(attempt)
         if attempt.link is not None and not attempt.stopped:
@@ -162,13 +189,17 @@ class McpServer(ToolServer):
     def _take_stock(self, attempt: Attempt) -> None:
         """Learn from a connection that is over."""
         lived_s = self._clock.monotonic_s() - attempt.started_s
+        remembered_wrong = self._deaf and attempt.deaf and attempt.link is None
         self._legacy = attempt.link.legacy if attempt.link is not None else False
+        self._deaf = attempt.deaf and self._legacy
         if attempt.stopped or (attempt.link is not None and lived_s >= STABLE_S):
             self._failures = 0
             return
         self._failures += 1
         self._last_failure = str(self._unavailable(attempt.failure or "ended", attempt.last_words))
         pause = _pause(self._failures)
+        if remembered_wrong:
+            return  # the next try asks it what it speaks, which is worth no wait
         # A server that hangs costs its whole start at every try: it is not tried more than half of the time.
         self._not_before_s = self._clock.monotonic_s() + (pause if attempt.link is not None else max(pause, lived_s))
 

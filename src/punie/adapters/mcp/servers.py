@@ -12,6 +12,8 @@ from punie.adapters.mcp.server import McpServer
 from punie.domain.servers import ServerConfig
 from punie.ports.argument_validator import ArgumentValidator
 from punie.ports.clock import Clock
+from punie.ports.elicitor import Elicitor
+from punie.ports.server_channel import ServerChannel
 from punie.ports.tool_server import ServerUnavailableError, ToolServers
 
 CLOSE_S = 6.0
@@ -25,10 +27,22 @@ class McpServers(ToolServers):
     connection ends, and of the programs that were started none is left.
     """
 
-    def __init__(self, clock: Clock, validator: ArgumentValidator | None = None) -> None:
-        """`validator` checks results against what a tool promises; without one nobody is warned."""
+    def __init__(
+        self,
+        clock: Clock,
+        validator: ArgumentValidator | None = None,
+        elicitor: Elicitor | None = None,
+        channel: ServerChannel | None = None,
+    ) -> None:
+        """`validator` checks results against what a tool promises; without one nobody is warned.
+
+        `elicitor` asks a person what a server wants to know; without it, or a validator to check what comes back,
+        servers hear that the person declined. `channel` is the way to the client's own servers.
+        """
         self._clock = clock
         self._validator = validator
+        self._elicitor = elicitor
+        self._channel = channel
         self._servers: dict[str, McpServer] = {}
         self._group: TaskGroup | None = None
 
@@ -49,10 +63,12 @@ class McpServers(ToolServers):
         # The group is told of no error: it would wrap it into a group of its own.
         await group.__aexit__(None, None, None)
 
-    def open(self, config: ServerConfig) -> McpServer:
+    def open(self, config: ServerConfig, *, legacy: bool = False) -> McpServer:
         """The server of that name; the configuration it was first opened with counts."""
         if config.name not in self._servers:
-            self._servers[config.name] = McpServer(config, self._tasks, self._clock, self._validator)
+            self._servers[config.name] = McpServer(
+                config, self._tasks, self._clock, self._validator, self._elicitor, self._channel, legacy=legacy
+            )
         return self._servers[config.name]
 
     def _tasks(self) -> TaskGroup:

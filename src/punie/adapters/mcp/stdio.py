@@ -15,11 +15,21 @@ from mcp.shared.message import SessionMessage
 from punie.adapters.mcp.child import ServerProcess
 from punie.adapters.mcp.lines import LINE_LIMIT_BYTES, BoundedLines, Oversized
 from punie.adapters.mcp.messages import RequestId, read_line, refused_oversize
+from punie.adapters.mcp.noise import Noise, newest
 from punie.domain.servers import StdioTransport
 
 _LOG: Final = logging.getLogger(__name__)
 _FLUSH_S: Final = 0.3
 _LAST_WORDS_S: Final = 1.0
+_ENDLESS_BYTES: Final = 16 * LINE_LIMIT_BYTES
+"""A line that goes on beyond this, though nobody wants it any more, has no end: neither has its server any use."""
+
+_MOST_OWED: Final = 100
+"""So many of a server's own requests may wait for us at once; what it asks beyond that nobody hears."""
+
+_QUEUED: Final = 2 * _MOST_OWED
+"""What may wait to be written, so that whoever gives up on a server that does not read need not wait for it."""
+
 _UNANSWERED: Final = frozenset({"subscriptions/listen"})
 """Requests that stay open: no unreadable answer is theirs."""
 
@@ -46,6 +56,7 @@ class StdioPipes:
         self._started = started
         self._limit = limit_bytes
         self._waiting: dict[RequestId, None] = {}
+        self._owed: set[RequestId] = set()
         self._strays = False
 
     @asynccontextmanager
@@ -55,7 +66,7 @@ class StdioPipes:
         try:
             self._started(process)
             incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-            write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+            write, outgoing = anyio.create_memory_object_stream[SessionMessage](_QUEUED)
             written, heard_out = anyio.Event(), anyio.Event()
             writing = anyio.CancelScope()
             async with incoming, read, write, outgoing, anyio.create_task_group() as tasks:
@@ -82,18 +93,23 @@ class StdioPipes:
         self, process: ServerProcess, incoming: MemoryObjectSendStream[SessionMessage | Exception], done: anyio.Event
     ) -> None:
         """Hand on what the server says; what nobody listens to any more is still taken, so that it can end."""
-        lines = BoundedLines(self._limit)
+        lines, noise = BoundedLines(self._limit), Noise()
         async with incoming:
             while chunk := await process.read():
-                for line in lines.feed(chunk):
-                    for message in self._messages(line):
-                        try:
-                            await incoming.send(message)
-                        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                            break
+                messages = [message for line in lines.feed(chunk) for message in self._messages(line, noise)]
+                for message in newest(messages):
+                    try:
+                        await incoming.send(message)
+                    except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                        break
+                if lines.dropped_bytes > _ENDLESS_BYTES:
+                    _LOG.warning("The server %s wrote a line without an end, and was ended.", self._name)
+                    process.kill_group()
+                    break
+                await noise.pause()
             done.set()
 
-    def _messages(self, line: bytes | Oversized) -> list[SessionMessage]:
+    def _messages(self, line: bytes | Oversized, noise: Noise) -> list[SessionMessage]:
         if isinstance(line, Oversized):
             messages = refused_oversize(line, self._limit, tuple(self._waiting))
         else:
@@ -102,10 +118,27 @@ class StdioPipes:
                 self._strays = True
                 _LOG.warning("The server %s writes to its standard output what is no message.", self._name)
             messages = read or []
-        for message in messages:
-            if isinstance(message.message, (types.JSONRPCResponse, types.JSONRPCError)):
-                self._waiting.pop(message.message.id or 0, None)
-        return messages
+        waited = len(self._waiting)
+        wanted = [message for message in messages if self._wanted(message.message)]
+        if len(self._waiting) == waited:
+            asks = any(isinstance(message.message, types.JSONRPCRequest) for message in wanted)
+            noise.heard(line.size_bytes if isinstance(line, Oversized) else len(line), asks=asks)
+        return wanted
+
+    def _wanted(self, message: types.JSONRPCMessage) -> bool:
+        """Note which requests are answered, and which of the server's own are made and withdrawn."""
+        match message:
+            case types.JSONRPCResponse() | types.JSONRPCError():
+                self._waiting.pop(message.id or 0, None)
+            case types.JSONRPCRequest():
+                if message.id in self._owed or len(self._owed) >= _MOST_OWED:
+                    return False
+                self._owed.add(message.id)
+            case types.JSONRPCNotification(method="notifications/cancelled"):
+                self._owed.discard((message.params or {}).get("requestId", 0))
+            case _:
+                pass
+        return True
 
     async def _say(
         self,
@@ -132,6 +165,8 @@ class StdioPipes:
             self._waiting[message.id] = None
         elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
             self._waiting.pop((message.params or {}).get("requestId", 0), None)
+        elif isinstance(message, (types.JSONRPCResponse, types.JSONRPCError)):
+            self._owed.discard(message.id or 0)
 
     async def _attend(
         self, process: ServerProcess, incoming: MemoryObjectSendStream[SessionMessage | Exception], done: anyio.Event

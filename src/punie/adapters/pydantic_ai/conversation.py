@@ -18,6 +18,7 @@ from punie.adapters.pydantic_ai.failures import Reached, run_error
 from punie.adapters.pydantic_ai.history import dump, lasting, mended, parse
 from punie.adapters.pydantic_ai.models import build_model, request_settings
 from punie.adapters.pydantic_ai.prompts import encodable, user_content
+from punie.adapters.pydantic_ai.provider_search import ProviderSearch, Search, search_of, without_searches
 from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.adapters.pydantic_ai.streaming import StreamedModel, TurnStopped
 from punie.adapters.pydantic_ai.toolset import Listed, OnlyTheDesk, TurnDeps
@@ -48,7 +49,8 @@ class Kit:
 
     def converse(self, snapshot: bytes | None) -> Conversation:
         """A new conversation, or one that goes on. Raises `EngineError` for a snapshot that cannot be read."""
-        return Conversation(self, [] if snapshot is None else parse(snapshot))
+        history = [] if snapshot is None else parse(snapshot)
+        return Conversation(self, without_searches(history) if search_of(self.model) is Search.NONE else history)
 
     async def enter(self) -> None:
         """Take charge of the HTTP client, so that it stays open between turns and across sessions."""
@@ -68,7 +70,7 @@ def _agent(settings: ModelSettings) -> DeskAgent:
         name="punie",
         deps_type=TurnDeps,
         output_type=[str, type(None)],  # a model may have nothing more to say once its tools are done
-        capabilities=[OnlyTheDesk()],
+        capabilities=[OnlyTheDesk(), ProviderSearch()],
         model_settings=request_settings(settings),
     )
 

@@ -24,6 +24,7 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings as RequestSettings
 
 from punie.adapters.pydantic_ai.history import unfinished
+from punie.adapters.pydantic_ai.provider_search import search_of, settled
 from punie.domain.events import TextDelta, ThoughtDelta, UsageChanged
 from punie.domain.turn import StopReason
 from punie.domain.usage import Usage
@@ -44,12 +45,14 @@ _STOPS = {"length": StopReason.MAX_TOKENS, "content_filter": StopReason.REFUSAL}
 class StreamedModel(WrapperModel):
     """Wraps the shared model for the length of one turn.
 
-    `left_over` is what an answer that was broken off had said, for the history; None where there is none.
+    `left_over` is what an answer that was broken off had said, for the history; None where there is none. `search` is
+    how the model's provider finds tools itself.
     """
 
     def __init__(self, wrapped: Model, turn_id: str, events: EventSink) -> None:
         super().__init__(wrapped)
         self.left_over: ModelResponse | None = None
+        self.search = search_of(wrapped)
         self._turn_id = turn_id
         self._events = events
         self._requests = 0
@@ -64,8 +67,9 @@ class StreamedModel(WrapperModel):
         """Make one request and pass on what it streams."""
         self._requests += 1
         opened: StreamedResponse | None = None
+        sent = settled(messages, frozenset(t.name for t in model_request_parameters.function_tools if t.defer_loading))
         try:
-            async with self.wrapped.request_stream(messages, model_settings, model_request_parameters, None) as opened:
+            async with self.wrapped.request_stream(sent, model_settings, model_request_parameters, None) as opened:
                 await self._pass_on(opened)
             return opened.get()
         except BaseException:

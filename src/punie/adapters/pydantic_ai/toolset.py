@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from attrs import define, field, frozen
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ToolFailed
-from pydantic_ai.messages import InstructionPart, ModelResponse, ToolCallPart, ToolReturnPart
+from pydantic_ai.messages import InstructionPart, ModelMessage, ModelResponse, ToolCallPart, ToolReturnPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
 from punie.adapters.pydantic_ai.prompts import encodable, picture
+from punie.adapters.pydantic_ai.provider_search import CORPUS, Lookups, Search
 from punie.adapters.pydantic_ai.streaming import StreamedModel
-from punie.domain.catalog import ToolCatalog
+from punie.domain.catalog import SearchableOffer, ToolCatalog
 from punie.domain.content import EmbeddedResource, Image, ResourceLink
 from punie.domain.json_value import NotJsonError, thaw, thaw_object
 from punie.domain.tool import ToolCall, ToolDescriptor, ToolOutcome, ToolResult
@@ -73,17 +76,25 @@ class DeskToolset(AbstractToolset[TurnDeps]):
 
     async def get_tools(self, ctx: RunContext[TurnDeps]) -> dict[str, ToolsetTool[TurnDeps]]:
         """The tools as they are now; the library asks before each model request."""
-        listed = ctx.deps.listed
-        catalog = await ctx.deps.door.offered()
+        listed, deps = ctx.deps.listed, ctx.deps
+        catalog = await deps.door.offered()
+        searchable = _searchable(catalog, deps)
         if catalog is not listed.catalog:
-            listed.tools = {tool.name: self._tool(tool) for tool in catalog}
+            tools = catalog.tools if searchable is None else (*searchable.offered, *searchable.deferred)
+            listed.tools = {tool.name: self._tool(tool) for tool in tools}
             listed.catalog = catalog
-        return dict(listed.tools)
+        if deps.model.search is Search.NONE:
+            return dict(listed.tools)
+        return _deferring(listed.tools, searchable, ctx.messages)
 
     async def get_instructions(self, ctx: RunContext[TurnDeps]) -> InstructionPart | None:
         """What is to be told beside the offered tools; the library asks before each model request."""
-        notes = encodable((await ctx.deps.door.offered()).notes)
-        return InstructionPart(notes, dynamic=True) if notes else None
+        catalog = await ctx.deps.door.offered()
+        searchable = _searchable(catalog, ctx.deps)
+        notes = catalog.notes
+        if searchable is not None:
+            notes = searchable.brief if ctx.deps.model.search is Search.NAMED else searchable.notes
+        return InstructionPart(encodable(notes), dynamic=True) if notes else None
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[TurnDeps], tool: ToolsetTool[TurnDeps]
@@ -121,7 +132,7 @@ class OnlyTheDesk(AbstractCapability[TurnDeps]):
     """Puts the desk in the place of the agent's assembled toolset, and names that were not offered in its reach.
 
     Without the second part the library answers a call to an unknown name itself: nobody sees it, and the second one
-    ends the turn.
+    ends the turn. The same holds for a tool that the model should have looked for first.
     """
 
     def __init__(self) -> None:
@@ -140,9 +151,36 @@ class OnlyTheDesk(AbstractCapability[TurnDeps]):
         tools = ctx.tool_manager.tools if ctx.tool_manager is not None else None
         if tools is not None:
             for part in response.parts:
-                if isinstance(part, ToolCallPart) and part.tool_name not in tools:
+                if isinstance(part, ToolCallPart) and not _offered(tools.get(part.tool_name)):
                     tools[part.tool_name] = self._toolset.unknown(part.tool_name)
         return response
+
+
+def _offered(tool: ToolsetTool[TurnDeps] | None) -> bool:
+    return tool is not None and not tool.tool_def.defer_loading
+
+
+def _searchable(catalog: ToolCatalog, deps: TurnDeps) -> SearchableOffer | None:
+    return None if deps.model.search is Search.NONE else catalog.searchable
+
+
+def _deferring(
+    tools: Mapping[str, ToolsetTool[TurnDeps]], searchable: SearchableOffer | None, history: Sequence[ModelMessage]
+) -> dict[str, ToolsetTool[TurnDeps]]:
+    """The tools with those deferred that the model has to look for, in the same order at every request.
+
+    What it once found stays deferred whatever is offered since, for its calls in the history are of that kind.
+    """
+    lookups = Lookups.of(history)
+    deferred = lookups.found
+    if searchable is not None:
+        in_full = lookups.called | {tool.name for tool in searchable.offered}
+        deferred |= {tool.name for tool in searchable.deferred} - in_full
+    return {name: _deferred(tool) if name in deferred else tool for name, tool in tools.items()}
+
+
+def _deferred(tool: ToolsetTool[TurnDeps]) -> ToolsetTool[TurnDeps]:
+    return replace(tool, tool_def=replace(tool.tool_def, defer_loading=True, with_native=CORPUS))
 
 
 def _called(call_id: str, name: str, written: object) -> ToolCall:

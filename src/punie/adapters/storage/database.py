@@ -70,6 +70,9 @@ MIGRATIONS: tuple[str, ...] = (
         PRIMARY KEY (directory, server)
     ) STRICT;
     """,
+    """
+    ALTER TABLE server_listings ADD COLUMN legacy INTEGER NOT NULL DEFAULT 0;
+    """,
 )
 """What each version adds to the one before; a version that was released is never changed again."""
 

@@ -24,6 +24,10 @@ class MemoryServerApprovals(ServerApprovals):
         self._approved[approval.directory, approval.name] = approval.fingerprint
         return True
 
+    async def revoke(self, directory: str, name: str) -> bool:
+        self._approved.pop((directory, name), None)
+        return True
+
 
 @define
 class MemoryServerListings(ServerListings):

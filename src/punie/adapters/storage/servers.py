@@ -40,6 +40,13 @@ class SqliteServerApprovals(ServerApprovals):
 
         return await self.state.done(work)
 
+    async def revoke(self, directory: str, name: str) -> bool:
+        def work(database: Database) -> None:
+            with for_good(database):
+                database.run("DELETE FROM approved_servers WHERE directory = ? AND name = ?", (directory, name))
+
+        return await self.state.done(work)
+
 
 @frozen
 class SqliteServerListings(ServerListings):
@@ -49,7 +56,8 @@ class SqliteServerListings(ServerListings):
 
     async def last(self, directory: str) -> Mapping[str, KeptListing]:
         def work(database: Database) -> Mapping[str, KeptListing]:
-            query = "SELECT directory, server, fingerprint, listed_at, tools FROM server_listings WHERE directory = ?"
+            columns = "directory, server, fingerprint, listed_at, tools, legacy"
+            query = f"SELECT {columns} FROM server_listings WHERE directory = ?"  # noqa: S608 - both are our own text
             found = (_listing(row) for row in database.run(query, (directory,)))
             return {listing.server: listing for listing in found if listing is not None}
 
@@ -60,18 +68,20 @@ class SqliteServerListings(ServerListings):
         tools = json.dumps([tool.to_dict() for tool in listing.tools], separators=(",", ":"))
         if len(tools) > LISTING_LIMIT:
             return False
-        row = (listing.directory, listing.server, listing.fingerprint, listing.listed_at, tools)
+        row = (
+            listing.directory, listing.server, listing.fingerprint, listing.listed_at, tools, int(listing.legacy),
+        )  # fmt: skip
 
         def work(database: Database) -> None:
-            database.run("INSERT OR REPLACE INTO server_listings VALUES (?, ?, ?, ?, ?)", row)
+            database.run("INSERT OR REPLACE INTO server_listings VALUES (?, ?, ?, ?, ?, ?)", row)
 
         return await self.state.done(work)
 
 
 def _listing(row: Sequence[object]) -> KeptListing | None:
-    directory, server, fingerprint, listed_at, text = cast("tuple[str, str, str, float, str]", row)
+    directory, server, fingerprint, listed_at, text, legacy = cast("tuple[str, str, str, float, str, int]", row)
     try:
         tools = tuple(ToolInfo.from_dict(told) for told in cast("list[dict[str, object]]", json.loads(text)))
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None  # somebody else wrote there: the next listing replaces it
-    return KeptListing(directory, server, fingerprint, listed_at, tools)
+    return KeptListing(directory, server, fingerprint, listed_at, tools, bool(legacy))

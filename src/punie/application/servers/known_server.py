@@ -11,12 +11,15 @@ from anyio.abc import TaskGroup
 from attrs import define, evolve, field, frozen
 
 from punie.domain.display import one_line
+from punie.domain.json_value import JsonObject
 from punie.domain.server_names import qualified_name
 from punie.domain.server_records import KeptListing, compared
 from punie.domain.servers import RefreshDelta, ServerConfig, ServerInfo, ServerListing, ServerStatus, ToolInfo
+from punie.domain.tool import ToolResult
 from punie.ports.cache import Cache
 from punie.ports.clock import Clock
 from punie.ports.server_listings import ServerListings
+from punie.ports.tool_executor import CallProgress
 from punie.ports.tool_server import ServerUnavailableError, ToolServer, ToolServers
 
 SHORTEST_TTL_S = 30.0
@@ -49,13 +52,17 @@ class Asking:
 
 @define(eq=False)
 class KnownServer:
-    """Lives as long as the registry. Nothing connects before the first asking, or call."""
+    """Lives as long as the registry. Nothing connects before the first asking, or call.
+
+    `late` is kept by the registry: whether somebody waited for it in vain when it was asked last.
+    """
 
     config: ServerConfig
     around: Surroundings
     heard: Callable[[str], None]
     status: ServerStatus = field(init=False)
     message: str = field(init=False)
+    late: bool = field(default=False, init=False)
     _tools: Tools | None = field(default=None, init=False)
     _listed_s: float = field(default=0.0, init=False)
     _changes: int = field(default=0, init=False)
@@ -85,12 +92,34 @@ class KnownServer:
         """Whether what it listed last still holds."""
         return self.around.cache.get(self.name) is not None
 
-    def server(self) -> ToolServer:
+    async def call(self, tool: str, arguments: JsonObject, progress: CallProgress) -> ToolResult:
+        """Call its tool of that name of its own. Raises `ServerUnavailableError` where it was not sent."""
+        server = await self._opened()
+        try:
+            return await server.call(tool, arguments, progress)
+        except ServerUnavailableError:
+            await self._doubt()
+            raise
+
+    async def _opened(self) -> ToolServer:
         """The server itself, which connects when it is used."""
         if self._server is None:
-            self._server = self.around.servers.open(self.config)
-            self._server.on_change(self.forget)
+            kept = await self._kept()
+            legacy = kept is not None and kept.legacy and kept.fingerprint == self.config.fingerprint
+            server = self.around.servers.open(self.config, legacy=legacy)
+            if self._server is None:  # nobody was faster while the state was read
+                self._server = server
+                self._server.on_change(self.forget)
         return self._server
+
+    async def _kept(self) -> KeptListing | None:
+        return (await self.around.listings.last(self.around.directory)).get(self.name)
+
+    async def _doubt(self) -> None:
+        """It cannot be reached: perhaps for how it is remembered, so that the next process asks it anew."""
+        kept = await self._kept()
+        if kept is not None and kept.legacy:
+            await self.around.listings.keep(evolve(kept, legacy=False))
 
     def forget(self) -> None:
         """What it listed holds no longer: it said so, reconnected, or did not know a tool of its own list."""
@@ -129,8 +158,9 @@ class KnownServer:
         changes, limit_s = self._changes, self.config.startup_s + self.config.call_s + BEYOND_BOUNDS_S
         try:
             with anyio.fail_after(limit_s):
-                listing = await self.server().list_tools()
+                listing = await (await self._opened()).list_tools()
         except ServerUnavailableError as error:
+            await self._doubt()
             return self._failed(str(error))
         except TimeoutError:
             return self._failed(f"The server {self.name} did not list its tools within {limit_s:g} s.")
@@ -145,19 +175,20 @@ class KnownServer:
         """Remember what it listed; not as fresh where a change came in while it was listing."""
         tools = self._usable(listing)
         before = self._tools
+        first = before is None
         if before is None:
-            kept = (await self.around.listings.last(self.around.directory)).get(self.name)
+            kept = await self._kept()
             before = () if kept is None else kept.tools
         self._tools, self._listed_s = tools, self.around.clock.monotonic_s()
         self.status, self.message = ServerStatus.READY, ""
         if still():
             self.around.cache.set(self.name, tools, self._holds_s(listing))
         now = self.around.clock.epoch_s()
-        kept = KeptListing(self.around.directory, self.name, self.config.fingerprint, now, tools)
+        kept = KeptListing(self.around.directory, self.name, self.config.fingerprint, now, tools, listing.legacy)
         if not await self.around.listings.keep(kept):
             self.around.log.info("server %s: what it listed could not be kept for other processes", self.name)
         delta = compared(before, tools)
-        if delta != RefreshDelta():
+        if first or delta != RefreshDelta():  # the first time, whoever else listed them: this session knows of none yet
             self.heard(self.name)
         return delta
 

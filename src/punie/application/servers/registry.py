@@ -21,6 +21,9 @@ from punie.ports.server_approvals import ServerApprovals
 from punie.ports.tool_executor import CallProgress
 from punie.ports.tool_server import ServerUnavailableError
 
+LATE_S = 0.3
+"""How long whoever does not want to wait waits for a server that kept somebody waiting in vain before."""
+
 _STRENGTH = {ServerOrigin.CLIENT: 0, ServerOrigin.PROJECT: 1, ServerOrigin.USER: 2}
 
 
@@ -84,13 +87,18 @@ class ServerRegistry(OwnTaskGroup):
         """The tools of that server, or of all that can be used, asking those whose list does not hold any more.
 
         With `within_s`, whoever has not answered by then is left out, or served as it was; it goes on being asked, and
-        is there the next time. One that fails is served as it was. Raises `UnknownServerError`, and for a named server
-        that never listed anything `ServerUnavailableError`.
+        is there the next time. Whoever was waited for in vain is given `LATE_S` from then on, until it has listed its
+        tools. One that fails is served as it was. Raises `UnknownServerError`, and for a named server that never
+        listed anything `ServerUnavailableError`.
         """
         wanted = await self._usable(server)
-        askings = [known.ask(self.tasks) for known in wanted if not known.fresh]
+        asked = [(known, known.ask(self.tasks)) for known in wanted if not known.fresh]
         with anyio.move_on_after(within_s):
-            await _all_done(askings)
+            await _all_done(asking for known, asking in asked if not known.late)
+        with anyio.move_on_after(None if within_s is None else LATE_S):
+            await _all_done(asking for known, asking in asked if known.late)
+        for known, asking in asked:
+            known.late = not asking.done.is_set()
         if server is not None and wanted[0].tools is None:
             raise ServerUnavailableError(wanted[0].message or f"The server {server} is still starting. Try again.")
         return tuple(tool for known in wanted for tool in known.tools or ())
@@ -146,7 +154,11 @@ class ServerRegistry(OwnTaskGroup):
     async def call(self, tool: ToolInfo, arguments: JsonObject, progress: CallProgress) -> ToolResult:
         """Call it, at most once. Raises `ServerUnavailableError` where it was not sent, `UnknownServerError`."""
         known = (await self._usable(tool.server))[0]
-        return await known.server().call(tool.name, arguments, progress)
+        return await known.call(tool.name, arguments, progress)
+
+    def sent_along(self, server: str) -> JsonObject:
+        """What each call of that server carries whose tool takes it, and that the model does not give itself."""
+        return self._known[server].config.sent_along
 
     async def _usable(self, server: str | None) -> list[KnownServer]:
         """The named one, or all, that may be used now. Raises for a named one that may not."""

@@ -16,6 +16,7 @@ from punie.domain.errors import ToolFailedError
 from punie.domain.json_value import JsonObject
 from punie.domain.servers import ToolInfo
 from punie.domain.tool import ToolCall, ToolDescriptor, ToolResult, ToolSource
+from punie.domain.tool_arguments import declares, without
 from punie.ports.argument_validator import ArgumentValidator
 from punie.ports.tool_executor import CallProgress, ToolExecutor
 from punie.ports.tool_server import ServerUnavailableError
@@ -56,13 +57,18 @@ class SessionServers(Elsewhere):
         for info in known.tools:
             problem = self.validator.schema_problem(info.input_schema)
             if problem is None:
-                executor = ServerCalls(self.registry, info)
-                tools.append(BridgedTool(described(info), executor, self.session_id, self.log))
+                tools.append(self._tool(info))
             else:
                 self.log.warning(
                     "%s is left out: its schema cannot be used: %s", info.qualified, one_line(problem, 400)
                 )
         return tuple(tools)
+
+    def _tool(self, info: ToolInfo) -> BridgedTool:
+        known = self.registry.sent_along(info.server)
+        along = {name: value for name, value in known.items() if declares(info.input_schema, name)}
+        executor = ServerCalls(self.registry, info)
+        return BridgedTool(described(info, along), executor, self.session_id, self.log, sent_along=along)
 
     def unlisted(self) -> tuple[str, ...]:
         return self._unlisted
@@ -71,15 +77,18 @@ class SessionServers(Elsewhere):
         await self.registry.list_tools(within_s=within_s)
 
 
-def described(info: ToolInfo) -> ToolDescriptor:
-    """A server's tool as a session offers it. What it says of itself is a stranger's text, made safe and cut."""
+def described(info: ToolInfo, along: JsonObject) -> ToolDescriptor:
+    """A server's tool as a session offers it. What it says of itself is a stranger's text, made safe and cut.
+
+    What is sent along the model need not know. It is in the metadata: what a person approves is the tool with that.
+    """
     return ToolDescriptor(
         info.qualified,
         description=display_safe(info.description)[:DESCRIPTION_LIMIT],
-        parameters=info.input_schema,
+        parameters=without(info.input_schema, frozenset(along)) if along else info.input_schema,
         title=None if info.title is None else one_line(info.title),
         annotations=info.annotations,
         output_schema=info.output_schema,
-        metadata={"server": info.server, "name": info.name},
+        metadata={"server": info.server, "name": info.name, **({"sentAlong": along} if along else {})},
         source=ToolSource.MCP,
     )

@@ -4,34 +4,42 @@ from __future__ import annotations
 
 import logging
 
-from attrs import frozen
+from attrs import field, frozen
 
-from punie.application.session_tool import CallContext, PreparedCall, SessionTool
+from punie.application.session_tool import CallContext, PreparedCall, SessionTool, text_argument
 from punie.application.tools.wording import COMMAND_ARGUMENTS, command_of, denial_of, paths_of, title_of
 from punie.domain.discovery import BUILT_IN_TOOLS
 from punie.domain.display import one_line
-from punie.domain.json_value import JsonObject
+from punie.domain.json_value import EMPTY_OBJECT, JsonObject, freeze_object
 from punie.domain.policy import COMMAND_TOOL
 from punie.domain.terminal import Command
 from punie.domain.tool import ToolCall, ToolDescriptor, ToolResult
+from punie.domain.tool_arguments import COMMAND, takes_command
 from punie.ports.tool_executor import CallProgress, ToolExecutor
 
 
 @frozen
 class BridgedTool(SessionTool):
-    """Hands a call on as it is, and leaves a line in the log each time; bound to one session."""
+    """Hands a call on, and leaves a line in the log each time; bound to one session.
+
+    `sent_along` are arguments that each call carries that does not give them itself.
+    """
 
     tool: ToolDescriptor
     executor: ToolExecutor
     session_id: str
     log: logging.Logger
+    sent_along: JsonObject = field(default=EMPTY_OBJECT, converter=freeze_object)
 
     @property
     def descriptor(self) -> ToolDescriptor:
         return self.tool
 
     def title(self, arguments: JsonObject) -> str:
-        return title_of(self.tool.name, arguments) or one_line(self.tool.title or self.tool.name)
+        title = title_of(self.tool.name, arguments) or one_line(self.tool.title or self.tool.name)
+        if not takes_command(self.tool):
+            return title
+        return one_line(f"{title}: {text_argument(arguments, COMMAND)}", limit=400)
 
     def denial(self, arguments: JsonObject) -> str:
         return denial_of(self.tool.name, arguments)
@@ -46,8 +54,12 @@ class BridgedTool(SessionTool):
             return None
         return command_of(arguments, context)
 
+    def sent(self, arguments: JsonObject) -> JsonObject:
+        missing = {name: value for name, value in self.sent_along.items() if name not in arguments}
+        return freeze_object({**arguments, **missing}) if missing else arguments
+
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
-        call = ToolCall(context.call_id, self.tool.name, arguments)
+        call = ToolCall(context.call_id, self.tool.name, self.sent(arguments))
 
         async def effect(progress: CallProgress) -> ToolResult:
             self.log.info("session %s: calling %s of the %s", self.session_id, self.tool.name, self.tool.source.value)

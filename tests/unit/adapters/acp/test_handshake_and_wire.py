@@ -104,7 +104,8 @@ def test_only_what_works_is_advertised() -> None:
     assert answer["protocolVersion"] == 1
     assert agent["loadSession"] is False
     assert agent["promptCapabilities"] == {"image": True, "audio": False, "embeddedContext": True}
-    assert agent["mcpCapabilities"] == {"http": True, "sse": True}
+    unstable = {"punie.dev": {"unstable": ["acp"]}}
+    assert agent["mcpCapabilities"] == {"http": True, "sse": True, "acp": True, "_meta": unstable}
     ours = {name: {"version": 1} for name in ("executions", "tools", "toolEvents")}
     assert agent["_meta"] == {"punie.dev": {**DISCOVERY["punie.dev"], **ours}}
     assert [method["type"] for method in answer["authMethods"]] == ["agent"]

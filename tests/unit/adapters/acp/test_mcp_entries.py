@@ -44,7 +44,9 @@ def test_no_servers_are_no_servers() -> None:
         ({"name": "a", "command": "x", "env": [7]}, "its env must be an object"),
         ({"name": "a", "command": "x", "env": [{"name": "A"}, {"value": True}]}, "must be a text"),
         ({"name": "a", "type": "http", "url": "nowhere"}, "not an http or https address"),
-        ({"name": "a", "type": "acp", "id": "1"}, "its type must be stdio, http or sse"),
+        ({"name": "a", "type": "acp", "id": "1"}, "its serverId must be a text"),
+        ({"name": "a", "type": "acp", "serverId": ""}, "its serverId must be a text"),
+        ({"name": " ", "type": "acp", "serverId": "1"}, "a server needs a name"),
     ],
 )
 def test_a_bad_entry_says_why_and_the_others_work(entry: Any, said: str) -> None:

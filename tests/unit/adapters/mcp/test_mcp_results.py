@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import anyio
@@ -120,7 +121,7 @@ def test_a_page_without_a_list_has_no_tools(result: dict[str, Any]) -> None:
     assert builder.listing().ttl_s is None
 
 
-@pytest.mark.requirement("S4-33", "S4-37")
+@pytest.mark.requirement("S4-33", "S4-37", "S2-72")
 def test_the_schema_is_kept_as_it_was_sent_with_its_order() -> None:
     schema = {"type": "object", "required": ["z"], "properties": {"z": {"type": "string"}, "a": {"type": "number"}}}
     builder = ListingBuilder("server")
@@ -163,6 +164,17 @@ async def test_steps_give_more_time_up_to_a_bound() -> None:
         await anyio.sleep(0.01)
         await steps(1, None, "x")
         assert first < scope.deadline <= began + PATIENCE * 100 + 1
+
+
+@pytest.mark.anyio
+async def test_while_a_person_thinks_a_calls_time_stands_still() -> None:
+    with anyio.CancelScope() as scope:
+        steps = ProgressSteps(FakeProgress(), scope, 100)
+        with steps.pause(), steps.pause():
+            await steps(1, None, "x")
+            assert scope.deadline == math.inf
+            await anyio.sleep(0.01)
+        assert anyio.current_time() + 99 < scope.deadline <= anyio.current_time() + 100
 
 
 @pytest.mark.anyio

@@ -14,10 +14,11 @@ from attrs import define, evolve, field
 from punie.adapters.local.ttl_cache import TTLCache
 from punie.adapters.storage.memory_servers import MemoryServerApprovals, MemoryServerListings
 from punie.application.servers import known_server
+from punie.application.servers import registry as registry_module
 from punie.application.servers.known_server import Surroundings
 from punie.application.servers.registry import ServerRegistry
 from punie.domain.errors import AmbiguousToolError, UnknownServerError, UnknownToolError
-from punie.domain.json_value import EMPTY_OBJECT, freeze_object
+from punie.domain.json_value import EMPTY_OBJECT, JsonObject, freeze_object
 from punie.domain.server_records import ServerApproval
 from punie.domain.servers import (
     RefreshDelta,
@@ -26,13 +27,15 @@ from punie.domain.servers import (
     ServerListing,
     ServerOrigin,
     ServerStatus,
+    StdioTransport,
     ToolInfo,
 )
 from punie.domain.tool import ToolResult
+from punie.ports.tool_executor import CallProgress
 from punie.ports.tool_server import ServerUnavailableError
 from tests.fakes.clock import FakeClock
 from tests.fakes.progress import FakeProgress
-from tests.fakes.servers import a_server, a_tool
+from tests.fakes.servers import a_listing, a_server, a_tool
 from tests.fakes.tool_server import FakeToolServer, FakeToolServers
 
 pytestmark = pytest.mark.anyio
@@ -363,6 +366,16 @@ async def test_a_server_that_says_it_changed_is_asked_at_the_next_list(bench: Be
         assert bench.asked() == {"alpha": 2}
 
 
+async def test_a_first_listing_is_told_of_even_where_another_session_listed_the_same_meanwhile(bench: Bench):
+    bench.add("alpha", "echo")
+    async with bench.registry() as one, bench.registry() as two:
+        assert (await two.known()).unlisted == ("alpha",)
+        await one.list_tools()
+        bench.heard.clear()
+        await two.list_tools()
+        assert bench.heard == ["alpha"]
+
+
 async def test_a_change_during_the_listing_is_not_lost(bench: Bench):
     server = bench.add("alpha", "echo")
     server.hold = anyio.Event()
@@ -426,6 +439,25 @@ async def test_a_late_server_is_left_out_once_and_there_the_next_time(bench: Ben
         slow.hold.set()
         assert names(await registry.list_tools(within_s=5)) == ["alpha__echo", "beta__echo"]
         assert bench.asked() == {"alpha": 1, "beta": 1}
+
+
+async def test_a_server_that_hangs_keeps_only_the_first_search_waiting(bench: Bench, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(registry_module, "LATE_S", 0.01)
+    slow = bench.add("alpha", "echo")
+    slow.hold = anyio.Event()
+    bench.add("beta", "echo")
+    async with bench.registry() as registry:
+        await registry.list_tools(within_s=0.05)
+        with anyio.fail_after(5):
+            for _ in range(3):
+                assert names(await registry.list_tools(within_s=60)) == ["beta__echo"]
+        slow.hold.set()
+        assert names(await registry.list_tools()) == ["alpha__echo", "beta__echo"]
+        slow.hold = anyio.Event()
+        slow.change()
+        with anyio.move_on_after(0.05) as waited:
+            await registry.list_tools(within_s=60)
+        assert waited.cancelled_caught, "it has answered since, and is waited for as any other"
 
 
 # --- refresh -----------------------------------------------------------------------------------
@@ -598,3 +630,52 @@ async def test_the_example_of_the_card_runs(bench: Bench):
     assert [server.name for server in servers] == ["github"]
     assert tools == github == (tool,)
     assert delta == RefreshDelta()
+
+
+# --- what is remembered of how to greet a server -------------------------------------------------
+
+
+async def remembered_as(bench: Bench, config: ServerConfig, *, legacy: bool) -> None:
+    await bench.listings.keep(a_listing(fingerprint=config.fingerprint, legacy=legacy))
+
+
+async def test_how_a_server_is_greeted_is_kept_with_its_listing(bench: Bench):
+    server = bench.add("alpha", "echo")
+    server.listing = evolve(server.listing, legacy=True)
+    async with bench.registry() as registry:
+        await registry.list_tools()
+    assert (await bench.listings.last("/project"))["alpha"].legacy
+    async with bench.registry() as registry:
+        (tool,) = (await registry.known()).tools
+        server.answers = {"echo": well}
+        await registry.call(tool, EMPTY_OBJECT, FakeProgress())
+    assert bench.servers.remembered == {"alpha"}
+
+
+@pytest.mark.parametrize(("legacy", "changes"), [(False, {}), (True, {"transport": StdioTransport("other")})])
+async def test_nothing_is_remembered_of_another_definition(bench: Bench, legacy: bool, changes: dict[str, Any]):
+    server = bench.add("alpha", "echo")
+    await remembered_as(bench, evolve(server.config, **changes), legacy=legacy)
+    async with bench.registry() as registry:
+        await registry.list_tools()
+    assert bench.servers.remembered == set()
+
+
+@pytest.mark.parametrize("asked", [True, False])
+async def test_one_that_cannot_be_reached_as_remembered_is_not_remembered_so(bench: Bench, asked: bool):
+    server = bench.add("alpha", "echo")
+    await remembered_as(bench, server.config, legacy=True)
+    server.down = "is down"
+    async with bench.registry() as registry:
+        tool = (await registry.known()).tools[0]
+        if asked:
+            await registry.list_tools()
+        else:
+            await refused(ServerUnavailableError, lambda: registry.call(tool, EMPTY_OBJECT, FakeProgress()))
+    kept = (await bench.listings.last("/project"))["alpha"]
+    assert not kept.legacy
+    assert kept.tools
+
+
+async def well(_arguments: JsonObject, _progress: CallProgress) -> ToolResult:
+    return ToolResult.success("well")

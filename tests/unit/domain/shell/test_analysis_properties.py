@@ -34,6 +34,9 @@ from punie.domain.shell.report import Standing
 from punie.domain.shell.surroundings import Surroundings
 from tests.unit.domain.shell.shell_lines import HERE, PARSER, standing
 
+EXAMPLES = settings().max_examples
+"""What the profile says: see tests/conftest.py."""
+
 TEXTS = st.one_of(
     st.sampled_from(sorted(PROGRAMS)),
     st.sampled_from(
@@ -94,13 +97,13 @@ SCRIPTS = st.recursive(st.just(Script(())), grown, max_leaves=6)
 
 
 @given(SCRIPTS)
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=3 * EXAMPLES)
 def test_every_tree_has_a_report_and_always_the_same(script: Script) -> None:
     assert analyse(script, HERE) == analyse(script, HERE)
 
 
 @given(SCRIPTS, SCRIPTS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=2 * EXAMPLES)
 def test_another_command_at_the_end_never_makes_a_line_looser(script: Script, more: Script) -> None:
     first = tuple(script.steps)
     closed = (*first[:-1], *(Step(step.command, step.separator or ";") for step in first[-1:]))
@@ -110,7 +113,7 @@ def test_another_command_at_the_end_never_makes_a_line_looser(script: Script, mo
 
 
 @given(st.lists(TEXTS, max_size=6))
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=4 * EXAMPLES)
 def test_every_argv_has_a_report(argv: list[str]) -> None:
     report = analyse_argv(tuple(argv), HERE)
     assert report == analyse_argv(tuple(argv), HERE)
@@ -118,7 +121,7 @@ def test_every_argv_has_a_report(argv: list[str]) -> None:
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=5), st.sampled_from(["rm", "-rf", ".env", "--output=x", "$(id)"]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=2 * EXAMPLES)
 def test_an_unknown_program_is_never_safe(argv: list[str], more: str) -> None:
     assert analyse_argv(("frobnicate", *argv, more), HERE).standing >= Standing.UNKNOWN
 
@@ -144,7 +147,6 @@ PARTS = st.sampled_from(
 
 
 @given(st.lists(PARTS, min_size=1, max_size=4), PARTS)
-@settings(max_examples=150, deadline=None)
 def test_a_line_stands_at_least_where_each_of_its_commands_stands(parts: list[str], more: str) -> None:
     line = "; ".join(parts)
     assert standing(f"{line}; {more}") >= standing(line)

@@ -1,0 +1,124 @@
+"""MCP over ACP: the client's own servers, through `mcp/message` (unstable v1; MCP 2026-07-28 only).
+
+Requests go to the client. Notifications come from it, each for a request that runs; all others are nobody's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+from typing import Final
+
+import msgspec
+from msgspec import Raw
+
+from punie.adapters.acp.handshake import Params, decode, decode_params
+from punie.adapters.acp.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_CANCELLED, Connection, RpcError
+from punie.adapters.acp.rpc_errors import ConnectionClosed
+from punie.domain.display import one_line
+from punie.ports.server_channel import ChannelError, Hearing, ServerAnswerError, ServerChannel
+
+MCP_MESSAGE: Final = "mcp/message"
+
+ACTIVE_LIMIT: Final = 64
+"""So many requests may run on one server at once."""
+
+ANSWER_LIMIT_BYTES: Final = 16 * 2**20
+SAID_LIMIT_BYTES: Final = 64 * 2**10
+"""A longer notification is not heard."""
+
+_LIMIT_EXCEEDED: Final = -33000
+_UNAVAILABLE: Final = -33001
+_BACKEND_FAILED: Final = -33002
+_WORDS: Final = 400
+_INT32: Final = range(-(2**31), 2**31)
+
+
+class _Said(Params):
+    """`mcp/message` as a notification."""
+
+    server_id: str
+    request_id: str
+    method: str
+    params: Raw = Raw(b"null")
+
+
+class _Error(Params):
+    """An error of MCP."""
+
+    code: int
+    message: str
+
+
+class AcpServerChannel(ServerChannel):
+    """The servers of one connection's client; lives as long as the connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._numbers = count(1)
+        self._running: dict[tuple[str, str], Hearing] = {}
+
+    async def request(self, server_id: str, method: str, params: Mapping[str, object], heard: Hearing) -> object:
+        if sum(server == server_id for server, _ in self._running) >= ACTIVE_LIMIT:
+            raise ChannelError(f"has {ACTIVE_LIMIT} requests to answer already. Try again when one of them is done")
+        request_id = f"punie-{next(self._numbers)}"
+        envelope = {"serverId": server_id, "requestId": request_id, "method": method, "params": params}
+        self._running[server_id, request_id] = heard
+        try:
+            answer = await self._connection.request(MCP_MESSAGE, envelope)
+        except RpcError as error:
+            raise ChannelError(_in_words(error, method)) from error
+        except ConnectionClosed as error:
+            raise ChannelError("is gone with the client, which closed the connection", lost=True) from error
+        finally:
+            del self._running[server_id, request_id]
+        return _outcome(answer)
+
+    def hear(self, params: Raw) -> None:
+        """Take `mcp/message` as a notification; never waits. Raises `RpcError` for what cannot be read."""
+        if memoryview(params).nbytes > SAID_LIMIT_BYTES:
+            return
+        said = decode_params(params, _Said)
+        heard = self._running.get((said.server_id, said.request_id))
+        if heard is not None:
+            none = bytes(said.params).strip() == b"null"
+            heard(said.method, {} if none else decode_params(said.params, dict[str, object]))
+
+
+def _outcome(answer: Raw) -> object:
+    """The one inner outcome of a successful answer; of two the result counts."""
+    size_bytes = memoryview(answer).nbytes
+    if size_bytes > ANSWER_LIMIT_BYTES:
+        size, limit = size_bytes / 2**20, ANSWER_LIMIT_BYTES / 2**20
+        raise ChannelError(f"answered with {size:.1f} MiB, over the limit of {limit:.0f} MiB; ask for less at once")
+    try:
+        carrier = decode(answer, dict[str, Raw])
+        if "result" in carrier:
+            return decode(carrier["result"], object)
+        error = decode(carrier.get("error", Raw(b"null")), _Error)
+    except msgspec.DecodeError as wrong:
+        raise ChannelError("answered with what MCP over ACP does not allow") from wrong
+    if error.code not in _INT32:
+        raise ChannelError("answered with what MCP over ACP does not allow")
+    raise ServerAnswerError(error.code, error.message)
+
+
+def _in_words(error: RpcError, method: str) -> str:
+    """What an error of ACP says of the way to the server; it is never one of MCP."""
+    said = one_line(error.message, _WORDS).rstrip(".")
+    match error.code:
+        case code if code == _UNAVAILABLE:
+            return "is the client's own, and the client does not have it any more"
+        case code if code == _LIMIT_EXCEEDED:
+            return f"has as many requests as the client lets it have ({said}). Try again when one of them is done"
+        case code if code == REQUEST_CANCELLED:
+            return "was told by the client to stop"
+        case code if code == METHOD_NOT_FOUND:
+            return "is the client's own, but the client does not understand mcp/message, which would reach it"
+        case code if code == INVALID_PARAMS:
+            return f"is the client's own, and the client does not accept the request ({said})"
+        case code if code == _BACKEND_FAILED:
+            acted = ". Whether the tool did its work is not known: look before you call it again"
+            return f"broke down at the client ({said}){acted if method == 'tools/call' else ''}"
+        case code:
+            return f"is the client's own, and the client answers with an error: {said} (code {code})"

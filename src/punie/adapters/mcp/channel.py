@@ -1,0 +1,138 @@
+"""MCP by way of the client: each message goes through the `ServerChannel`, as ACP's binding of 2026-07-28 wants it.
+
+The ids that the library counts never leave the process: the channel gives requests ids of its own, and what the server
+says of one is given the library's again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final, cast
+
+import anyio
+import mcp_types as types
+from anyio.abc import TaskGroup
+from anyio.streams.memory import MemoryObjectReceiveStream
+from mcp.shared.message import SessionMessage
+
+from punie.adapters.mcp.failures import IN_WORDS
+from punie.adapters.mcp.messages import RequestId, refusal
+from punie.adapters.mcp.stdio import Streams
+from punie.ports.server_channel import ChannelError, ServerAnswerError, ServerChannel
+
+REVISION: Final = "2026-07-28"
+"""The one revision of MCP that is spoken over ACP; nothing is negotiated, so nothing is sent before it is needed."""
+
+WAITING_LIMIT: Final = 256
+"""Steps of progress beyond this are dropped, and twice as many of anything: then one of a kind waits already."""
+
+_PROGRESS: Final = "notifications/progress"
+_SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
+_HEARD: Final = frozenset({_PROGRESS, "notifications/subscriptions/acknowledged", "notifications/tools/list_changed"})
+
+
+class ChannelMessages:
+    """One server of the client as a pair of message streams; entered once, by the task that owns the connection."""
+
+    def __init__(self, channel: ServerChannel, server_id: str) -> None:
+        self._channel = channel
+        self._server_id = server_id
+        self._running: dict[RequestId, anyio.CancelScope] = {}
+        self._answers, self._read = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
+
+    @asynccontextmanager
+    async def streams(self) -> AsyncIterator[Streams]:
+        """Nothing is sent before somebody writes; what runs when the context is left is taken back."""
+        write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+        async with self._answers, self._read, write, outgoing, anyio.create_task_group() as tasks:
+            tasks.start_soon(self._carry, outgoing, tasks)
+            yield self._read, write
+            tasks.cancel_scope.cancel()
+
+    async def _carry(self, outgoing: MemoryObjectReceiveStream[SessionMessage], tasks: TaskGroup) -> None:
+        async for item in outgoing:
+            message = item.message
+            if isinstance(message, types.JSONRPCRequest):
+                scope = self._running[message.id] = anyio.CancelScope()
+                tasks.start_soon(self._ask, message, scope)
+            elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
+                scope = self._running.get((message.params or {}).get("requestId", 0))
+                if scope is not None:
+                    scope.cancel()
+
+    async def _ask(self, request: types.JSONRPCRequest, scope: anyio.CancelScope) -> None:
+        try:
+            with scope:
+                self._put(await self._answer(request))
+        finally:
+            del self._running[request.id]
+
+    async def _answer(self, request: types.JSONRPCRequest) -> SessionMessage:
+        def heard(method: str, params: Mapping[str, object]) -> None:
+            self._hear(request, method, params)
+
+        try:
+            result = await self._channel.request(self._server_id, request.method, request.params or {}, heard)
+        except ServerAnswerError as error:
+            code, words = error.code, error.message
+            if code == types.CONNECTION_CLOSED:  # the library's own word for it, and not the server's
+                code, words = IN_WORDS, f"answered with an error: {words} (code {code})"
+        except ChannelError as error:
+            code, words = types.CONNECTION_CLOSED if error.lost else IN_WORDS, error.words
+        else:
+            if not isinstance(result, dict):
+                return refusal(request.id, "its answer is no result of the protocol")
+            held = cast("dict[str, Any]", result)
+            return SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id=request.id, result=held))
+        failed = types.ErrorData(code=code, message=words)
+        return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=request.id, error=failed))
+
+    def _hear(self, request: types.JSONRPCRequest, method: str, params: Mapping[str, object]) -> None:
+        """What the server says of this request, under the id that the library knows it by."""
+        waiting = self._answers.statistics().current_buffer_used
+        if waiting >= (WAITING_LIMIT if method == _PROGRESS else 2 * WAITING_LIMIT):
+            return
+        match method:
+            case "notifications/progress":
+                understood = _progress(params)
+            case "notifications/subscriptions/acknowledged":
+                understood = _acknowledged(params)
+            case "notifications/tools/list_changed":
+                understood = {}
+            case _:
+                return
+        if understood is None:
+            return
+        named = {"_meta": {_SUBSCRIPTION: request.id}} if method != _PROGRESS else {"progressToken": request.id}
+        said = types.JSONRPCNotification(jsonrpc="2.0", method=method, params={**understood, **named})
+        self._put(SessionMessage(said))
+
+    def _put(self, message: SessionMessage) -> None:
+        try:
+            self._answers.send_nowait(message)
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            return  # the connection is ending, and nobody reads any more
+
+
+def _progress(params: Mapping[str, object]) -> dict[str, Any] | None:
+    """What of a step can be used: the library stumbles over the rest, loudly."""
+    done, total, message = params.get("progress"), params.get("total"), params.get("message")
+    if not _is_number(done):
+        return None
+    step = {"progress": done, "total": total if _is_number(total) else None}
+    return {**step, "message": message if isinstance(message, str) else None}
+
+
+def _acknowledged(params: Mapping[str, object]) -> dict[str, Any] | None:
+    """What the server agreed to tell of, as far as it was asked."""
+    agreed = params.get("notifications")
+    if not isinstance(agreed, dict):
+        return None
+    tools = cast("dict[str, object]", agreed).get("toolsListChanged") is True
+    return {"notifications": {"toolsListChanged": True} if tools else {}}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -1,0 +1,115 @@
+"""Every implementation of `Elicitor`, on a bench with the person behind it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from typing import Any
+
+import anyio
+from attrs import define, field
+
+from punie.adapters.acp.elicitation import AcpElicitor
+from punie.adapters.acp.jsonrpc import Connection
+from punie.domain.elicitation import CANCELLED, DECLINED, ElicitationAction, ElicitationAnswer
+from punie.domain.json_value import freeze_object
+from punie.ports.elicitor import Elicitor
+from tests.contract.acp_benches import SESSION, over_the_wire
+from tests.contract.peer_benches import Maker, simply
+from tests.fakes.elicitor import FakeElicitor
+from tests.fakes.router import FakeRouter
+
+
+class ElicitorBench(ABC):
+    """An elicitor and its person, whose answers are given in the order they are said here."""
+
+    elicitor: Elicitor
+
+    @abstractmethod
+    def will_accept(self, content: dict[str, Any]) -> None: ...
+
+    @abstractmethod
+    def will_decline(self) -> None: ...
+
+    @abstractmethod
+    def will_cancel(self) -> None: ...
+
+    @abstractmethod
+    def will_never_answer(self) -> anyio.Event:
+        """The next form stays open; the event is set once it was put."""
+
+    @property
+    @abstractmethod
+    def asked(self) -> int:
+        """How many forms were put."""
+
+
+@define(slots=False)
+class FakeElicitorBench(ElicitorBench):
+    elicitor: FakeElicitor = field(factory=FakeElicitor)
+
+    def will_accept(self, content: dict[str, Any]) -> None:
+        self.elicitor.answers.append(ElicitationAnswer(ElicitationAction.ACCEPT, freeze_object(content)))
+
+    def will_decline(self) -> None:
+        self.elicitor.answers.append(DECLINED)
+
+    def will_cancel(self) -> None:
+        self.elicitor.answers.append(CANCELLED)
+
+    def will_never_answer(self) -> anyio.Event:
+        self.elicitor.answers.append(None)
+        return self.elicitor.put
+
+    @property
+    def asked(self) -> int:
+        return len(self.elicitor.asked)
+
+
+class AcpElicitorBench(ElicitorBench):
+    def __init__(self) -> None:
+        self.far = FakeRouter(**{"elicitation/create": self._answer})
+        self.will: deque[Any] = deque()
+        self.taken_back = anyio.Event()
+        self._put = anyio.Event()
+
+    def connect(self, near: Connection, far: Connection) -> None:
+        self.elicitor = AcpElicitor(near, SESSION)
+        self.client = far
+
+    def will_accept(self, content: dict[str, Any]) -> None:
+        self.will.append({"action": "accept", "content": content})
+
+    def will_decline(self) -> None:
+        self.will.append({"action": "decline"})
+
+    def will_cancel(self) -> None:
+        self.will.append({"action": "cancel"})
+
+    def will_never_answer(self) -> anyio.Event:
+        self.will.append(None)
+        return self._put
+
+    @property
+    def asked(self) -> int:
+        return len(self.far.begun)
+
+    async def _answer(self, params: dict[str, Any]) -> object:
+        assert params["sessionId"] == SESSION
+        answer = self.will.popleft()
+        if answer is None:
+            self._put.set()
+            try:
+                await anyio.sleep_forever()
+            finally:
+                self.taken_back.set()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+ELICITORS: dict[type, Maker] = {
+    FakeElicitor: simply(FakeElicitorBench),
+    AcpElicitor: over_the_wire(AcpElicitorBench),
+}
+"""Every implementation of the port and how to put it on a bench."""

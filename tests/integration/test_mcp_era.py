@@ -1,0 +1,97 @@
+"""Servers that leave the first question unanswered: it is asked once, and a wrong memory of them mends by itself."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import pytest
+from mcp.client import session as library
+
+from punie.adapters.local.clock import LocalClock
+from punie.adapters.mcp.servers import McpServers
+from punie.domain.json_value import EMPTY_OBJECT, freeze_object
+from punie.domain.servers import ServerConfig
+from punie.ports.tool_server import ServerUnavailableError
+from tests.contract.server_benches import program
+from tests.fakes.progress import FakeProgress
+
+pytestmark = pytest.mark.anyio
+
+DEAF = ("--ignore", "server/discover")
+ECHO = freeze_object({"text": "well"})
+
+
+@pytest.fixture
+async def servers(anyio_backend: object, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[McpServers]:
+    monkeypatch.setattr(library, "DISCOVER_TIMEOUT_SECONDS", 0.5)
+    with anyio.fail_after(30):
+        async with McpServers(LocalClock()) as made:
+            yield made
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    return tmp_path / "notes"
+
+
+def config(notes: Path, *options: str, startup_s: float = 20) -> ServerConfig:
+    return ServerConfig("old", program("--notes", str(notes), *options), startup_s=startup_s)
+
+
+def asked(notes: Path) -> list[str]:
+    return [line.removeprefix("asked ") for line in notes.read_text().splitlines() if line.startswith("asked ")]
+
+
+async def test_one_that_leaves_the_question_unanswered_says_so_with_its_listing(
+    servers: McpServers, notes: Path
+) -> None:
+    assert (await servers.open(config(notes, *DEAF)).list_tools()).legacy
+    assert asked(notes) == ["server/discover", "initialize"]
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_one_that_answers_is_asked_the_next_time_too(servers: McpServers, notes: Path, era: str) -> None:
+    assert not (await servers.open(config(notes, "--era", era)).list_tools()).legacy
+
+
+async def test_one_that_is_remembered_is_not_asked_and_stays_remembered(servers: McpServers, notes: Path) -> None:
+    assert (await servers.open(config(notes, *DEAF), legacy=True).list_tools()).legacy
+    assert asked(notes) == ["initialize"]
+
+
+async def test_within_a_process_it_is_asked_once(servers: McpServers, notes: Path) -> None:
+    server = servers.open(config(notes, *DEAF, "--also", "crash"))
+    await server.list_tools()
+    await server.call("crash", EMPTY_OBJECT, FakeProgress())
+    assert (await server.list_tools()).legacy
+    assert asked(notes) == ["server/discover", "initialize", "initialize"]
+
+
+async def test_one_that_became_modern_is_asked_at_once_and_no_longer_remembered(
+    servers: McpServers, notes: Path
+) -> None:
+    server = servers.open(config(notes, "--era", "modern"), legacy=True)
+    assert (await server.call("echo", ECHO, FakeProgress())).text == "well"
+    assert not (await server.list_tools()).legacy
+    assert asked(notes) == ["initialize", "server/discover"]
+
+
+async def test_one_that_became_modern_and_ignores_the_old_greeting_is_asked_at_the_next_try(
+    servers: McpServers, notes: Path
+) -> None:
+    options = ("--era", "modern", "--ignore", "initialize")
+    server = servers.open(config(notes, *options, startup_s=2), legacy=True)
+    with pytest.raises(ServerUnavailableError):
+        await server.list_tools()
+    while "server/discover" not in asked(notes):
+        with contextlib.suppress(ServerUnavailableError):  # the first try is still being ended
+            assert not (await server.list_tools()).legacy
+        await anyio.sleep(0.05)
+
+
+async def test_one_that_ends_at_its_start_says_why_though_it_is_remembered(servers: McpServers, notes: Path) -> None:
+    with pytest.raises(ServerUnavailableError, match=r"exit code 3.*no licence found"):
+        await servers.open(config(notes, "--start", "exit"), legacy=True).list_tools()

@@ -1,0 +1,1 @@
+"""Public MCP servers that the tests run Punie against."""

@@ -1,0 +1,87 @@
+"""Steps as events of OpenAI's Responses API, with the provider's own tool search.
+
+A call of a tool that was sent with `defer_loading` is in a namespace of the tool's name, as the provider's are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.stub_model.steps import Call, Json, Reply
+
+
+def response_events(step: Reply, body: Json) -> Iterator[Json]:
+    """Every event of the answer, in order."""
+    output: list[Json] = []
+    turn = sum(1 for item in body["input"] if item.get("type") in {"message", "function_call_output"})
+    yield {"type": "response.created", "response": _response("in_progress", body, [])}
+    for item in _items(step, body, turn):
+        started = {**item, "status": "in_progress"}
+        if item["type"] == "function_call":
+            started["arguments"] = ""
+        if item["type"] == "message":
+            started["content"] = []
+        yield {"type": "response.output_item.added", "output_index": len(output), "item": started}
+        yield from _deltas(item, len(output))
+        yield {"type": "response.output_item.done", "output_index": len(output), "item": item}
+        output.append(item)
+    yield {"type": "response.completed", "response": _response("completed", body, output)}
+
+
+def _items(step: Reply, body: Json, turn: int) -> Iterator[Json]:
+    given = {tool["name"]: tool for tool in body.get("tools", []) if tool["type"] == "function"}
+    if step.finds:
+        shared = {"execution": "server", "call_id": None, "status": "completed"}
+        yield {"type": "tool_search_call", "id": f"tsc_{turn}", "arguments": {"paths": list(step.finds)}, **shared}
+        found = [given[name] for name in step.finds if name in given]
+        yield {"type": "tool_search_output", "id": f"tso_{turn}", "tools": found, **shared}
+    for number, text in enumerate(step.text):
+        said = [{"type": "output_text", "text": text, "annotations": []}]
+        yield {
+            "type": "message",
+            "id": f"msg_{turn}_{number}",
+            "role": "assistant",
+            "status": "completed",
+            "content": said,
+        }
+    for number, call in enumerate(step.calls):
+        yield _called(call, f"{turn}_{number}", given.get(call.name, {}))
+
+
+def _called(call: Call, number: str, tool: Json) -> Json:
+    item = {"type": "function_call", "id": f"fc_{number}", "call_id": call.id or f"call_{number}", "name": call.name}
+    if tool.get("defer_loading"):
+        item["namespace"] = call.name
+    return {**item, "arguments": call.arguments_text(), "status": "completed"}
+
+
+def _deltas(item: Json, index: int) -> Iterator[Json]:
+    place = {"item_id": item["id"], "output_index": index}
+    if item["type"] == "function_call":
+        yield {"type": "response.function_call_arguments.delta", "delta": item["arguments"], **place}
+        yield {"type": "response.function_call_arguments.done", "arguments": item["arguments"], **place}
+    if item["type"] == "message":
+        place["content_index"] = 0
+        text = item["content"][0]["text"]
+        part = {"type": "output_text", "text": "", "annotations": []}
+        yield {"type": "response.content_part.added", "part": part, **place}
+        yield {"type": "response.output_text.delta", "delta": text, "logprobs": [], **place}
+        yield {"type": "response.output_text.done", "text": text, "logprobs": [], **place}
+        yield {"type": "response.content_part.done", "part": item["content"][0], **place}
+
+
+def _response(status: str, body: Json, output: list[Json]) -> Json:
+    tokens = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
+    details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
+    return {
+        "id": "resp_stub",
+        "object": "response",
+        "created_at": 1,
+        "status": status,
+        "model": body.get("model", "stub"),
+        "output": output,
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": {**tokens, **details},
+    }

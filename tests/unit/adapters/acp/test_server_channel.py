@@ -1,0 +1,154 @@
+"""The way to the client's own MCP servers, alone: its bounds, and what belongs to whom."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anyio
+import msgspec
+import pytest
+from msgspec import Raw
+
+from punie.adapters.acp.jsonrpc import Connection, RpcError
+from punie.adapters.acp.server_channel import (
+    ACTIVE_LIMIT,
+    ANSWER_LIMIT_BYTES,
+    MCP_MESSAGE,
+    SAID_LIMIT_BYTES,
+    AcpServerChannel,
+)
+from punie.ports.server_channel import ChannelError, ServerAnswerError
+from tests.contract.acp_benches import wire
+from tests.fakes.router import FakeRouter
+
+pytestmark = pytest.mark.anyio
+
+
+class Bench:
+    """A channel, and the client behind it, which answers as a test says."""
+
+    def __init__(self, near: Connection, client: FakeRouter) -> None:
+        self.channel = AcpServerChannel(near)
+        self.near = near
+        self.client = client
+        self.heard: list[tuple[str, Any]] = []
+
+    def hear(self, method: str, params: Any) -> None:
+        self.heard.append((method, params))
+
+    def answers(self, answer: Any) -> None:
+        async def give(_params: Any) -> Any:
+            return answer
+
+        self.client.handlers[MCP_MESSAGE] = give
+
+    async def ask(self, server: str = "one", **params: Any) -> object:
+        return await self.channel.request(server, "tools/list", params, self.hear)
+
+    def say(self, **said: Any) -> None:
+        self.channel.hear(Raw(msgspec.json.encode(said)))
+
+    @property
+    def asked(self) -> list[Any]:
+        return [params for _, params, _ in self.client.begun]
+
+
+@pytest.fixture
+async def bench(anyio_backend: object) -> AsyncIterator[Bench]:
+    client = FakeRouter()
+    with anyio.fail_after(20):
+        async with wire(FakeRouter(), client) as (near, _):
+            yield Bench(near, client)
+
+
+async def hold_open(bench: Bench, tasks: anyio.abc.TaskGroup, count: int = 1) -> None:
+    """So many requests that nobody answers."""
+    bench.client.handlers[MCP_MESSAGE] = lambda _: anyio.sleep_forever()
+    for _ in range(count):
+        tasks.start_soon(bench.ask)
+    while len(bench.asked) < count:
+        await anyio.lowlevel.checkpoint()
+
+
+async def test_every_request_has_an_id_of_its_own_whichever_server_it_is_for(bench: Bench) -> None:
+    bench.answers({"result": {}})
+    for server in ("one", "two", "one"):
+        assert await bench.ask(server, cursor="1") == {}
+    assert [asked["serverId"] for asked in bench.asked] == ["one", "two", "one"]
+    assert len({asked["requestId"] for asked in bench.asked}) == 3
+    assert bench.asked[0] | {"requestId": ""} == {
+        "serverId": "one", "requestId": "", "method": "tools/list", "params": {"cursor": "1"}
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("result", [None, 7, [], {"a": [1, None]}, "text"])
+async def test_the_result_is_handed_on_as_it_is(bench: Bench, result: object) -> None:
+    bench.answers({"result": result, "_meta": {"x": 1}})
+    assert await bench.ask() == result
+
+
+async def test_an_error_of_the_server_is_no_error_of_the_way(bench: Bench) -> None:
+    bench.answers({"error": {"code": -33001, "message": "mine", "data": None, "more": 1}})
+    with pytest.raises(ServerAnswerError, match=r"mine \(-33001\)"):
+        await bench.ask()
+
+
+async def test_a_server_has_so_many_requests_at_once_and_not_more(bench: Bench) -> None:
+    async with anyio.create_task_group() as tasks:
+        await hold_open(bench, tasks, ACTIVE_LIMIT)
+        with pytest.raises(ChannelError, match="64 requests to answer already"):
+            await bench.ask()
+        assert len(bench.asked) == ACTIVE_LIMIT
+        bench.answers({"result": {}})
+        assert await bench.ask("two") == {}
+        tasks.cancel_scope.cancel()
+    assert await bench.ask() == {}
+
+
+async def test_an_answer_over_the_limit_is_refused_and_says_how_large_it_is(bench: Bench) -> None:
+    bench.answers({"result": "x" * ANSWER_LIMIT_BYTES})
+    with pytest.raises(ChannelError, match=r"16\.0 MiB, over the limit of 16 MiB"):
+        await bench.ask()
+
+
+async def test_only_what_belongs_to_a_request_that_runs_is_heard(bench: Bench) -> None:
+    running = ""
+    async with anyio.create_task_group() as tasks:
+        await hold_open(bench, tasks)
+        running = bench.asked[0]["requestId"]
+        for server, request in (("one", "other"), ("two", running), ("", ""), ("one", running)):
+            bench.say(serverId=server, requestId=request, method="m", params={"from": server})
+        bench.say(serverId="one", requestId=running, method="m", params=None, _meta={"x": 1})
+        bench.say(serverId="one", requestId=running, method="m")
+        bench.say(serverId="one", requestId=running, method="m", params={"x": "y" * SAID_LIMIT_BYTES})
+        assert bench.heard == [("m", {"from": "one"}), ("m", {}), ("m", {})]
+        tasks.cancel_scope.cancel()
+    bench.say(serverId="one", requestId=running, method="m", params={})
+    assert len(bench.heard) == 3
+
+
+@pytest.mark.parametrize("said", [{}, {"serverId": 1, "requestId": "r", "method": "m"}, {"serverId": "s"}])
+async def test_a_notification_that_cannot_be_read_is_an_error_for_the_log(bench: Bench, said: Any) -> None:
+    with pytest.raises(RpcError, match="Invalid params"):
+        bench.say(**said)
+
+
+async def test_a_client_that_went_away_is_lost(bench: Bench) -> None:
+    async def leave(_params: Any) -> None:
+        bench.near.stop()
+        await anyio.sleep_forever()
+
+    bench.client.handlers[MCP_MESSAGE] = leave
+    for _ in ("in the middle", "before"):
+        with pytest.raises(ChannelError, match="gone with the client") as told:
+            await bench.ask()
+        assert told.value.lost
+
+
+async def test_a_cancelled_request_is_taken_back(bench: Bench) -> None:
+    async with anyio.create_task_group() as tasks:
+        await hold_open(bench, tasks)
+        tasks.cancel_scope.cancel()
+    bench.answers({"result": {}})
+    assert await bench.ask() == {}

@@ -1,0 +1,110 @@
+"""Servers of the client, with nothing but the channel: what only this way can go wrong with."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import pytest
+from attrs import evolve
+
+from punie.adapters.local.clock import LocalClock
+from punie.adapters.mcp.channel import WAITING_LIMIT
+from punie.adapters.mcp.servers import McpServers
+from punie.domain.json_value import EMPTY_OBJECT, freeze_object
+from punie.domain.servers import ClientTransport, ServerConfig
+from punie.ports.tool_server import ServerUnavailableError
+from tests.contract.server_benches import OverAcpBench, servers_of_a_client
+from tests.fakes.mcp_servers.over_acp import InnerError
+from tests.fakes.progress import FakeProgress
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def bench(anyio_backend: object, tmp_path: Path) -> AsyncIterator[OverAcpBench]:
+    with anyio.fail_after(40):
+        async with servers_of_a_client(tmp_path) as made:
+            yield made
+
+
+async def test_without_a_client_it_cannot_be_reached_and_says_so() -> None:
+    async with McpServers(LocalClock()) as servers:
+        server = servers.open(ServerConfig("theirs", ClientTransport("id-1")))
+        with pytest.raises(ServerUnavailableError, match="no client here to reach it through"):
+            await server.list_tools()
+
+
+async def test_a_call_without_an_answer_ends_in_its_time_and_is_taken_back(bench: OverAcpBench) -> None:
+    server = bench.servers.open(evolve(bench.working, call_s=0.3))
+    result = await server.call("hang", EMPTY_OBJECT, FakeProgress())
+    assert result.code == "timeout"
+    asked = next(each["requestId"] for each in bench.behind.heard if each["method"] == "tools/call")
+    await bench.behind.wait_for(lambda: asked in bench.behind.cancelled)
+
+
+async def test_a_listing_that_fails_says_why_and_the_next_one_works(bench: OverAcpBench) -> None:
+    bench.behind.listing_error = bench.behind.refuse(-33002, "the backend is down")
+    with pytest.raises(ServerUnavailableError, match=r"broke down at the client \(the backend is down\)\.$"):
+        await bench.server().list_tools()
+    bench.behind.listing_error = None
+    assert [tool.name for tool in (await bench.server().list_tools()).tools] == ["echo", "add"]
+
+
+async def test_one_without_tools_lists_none(bench: OverAcpBench) -> None:
+    bench.behind.listing_error = InnerError(-32601, "no tools here")
+    assert (await bench.server().list_tools()).tools == ()
+
+
+async def test_one_that_tells_of_no_changes_works_all_the_same(bench: OverAcpBench) -> None:
+    bench.behind.listens = False
+    assert (await bench.server().call("echo", freeze_object({"text": "on"}), FakeProgress())).text == "on"
+
+
+async def test_a_subscription_that_ends_is_opened_again_and_may_have_missed_something(bench: OverAcpBench) -> None:
+    heard = anyio.Event()
+    server = bench.server()
+    await server.list_tools()
+    server.on_change(heard.set)
+    await bench.behind.wait_for(lambda: bench.behind.methods.count("subscriptions/listen") == 1)
+    await bench.behind.tell_of_change()
+    await heard.wait()
+    bench.behind.end_listening()
+    await bench.behind.wait_for(lambda: bench.behind.methods.count("subscriptions/listen") == 2)
+
+
+async def test_a_flood_of_steps_drops_some_and_never_the_answer_or_a_change(bench: OverAcpBench) -> None:
+    heard = anyio.Event()
+    server = bench.server()
+    server.on_change(heard.set)
+    await server.list_tools()
+    progress = FakeProgress()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.call, "hang", EMPTY_OBJECT, progress)
+        await bench.behind.wait_for(lambda: bench.behind.called("hang"))
+        asked = next(each for each in bench.behind.heard if each["method"] == "tools/call")
+        for step in range(20 * WAITING_LIMIT):
+            await bench.behind.say(asked["requestId"], "notifications/progress", {"progress": step})
+        await bench.behind.tell_of_change()
+        await heard.wait()
+        assert (await server.call("echo", freeze_object({"text": "on"}), FakeProgress())).text == "on"
+        assert 0 < len(progress.reported) <= 20 * WAITING_LIMIT
+        tasks.cancel_scope.cancel()
+
+
+async def test_progress_without_a_token_or_with_anothers_is_that_of_its_request(bench: OverAcpBench) -> None:
+    progress = FakeProgress()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(bench.server().call, "hang", EMPTY_OBJECT, progress)
+        await bench.behind.wait_for(lambda: bench.behind.called("hang"))
+        asked = next(each for each in bench.behind.heard if each["method"] == "tools/call")["requestId"]
+        for said in ({}, {"progressToken": 10**6}, {"progressToken": [], "total": "x", "message": 7}):
+            await bench.behind.say(asked, "notifications/progress", {**said, "progress": 2})
+        for wrong in ({}, {"progress": "2"}, {"progress": True}, {"progress": None}):
+            await bench.behind.say(asked, "notifications/progress", wrong)
+        await bench.behind.say(asked, "notifications/progress", {"progress": 3, "total": 4, "message": "nearly"})
+        while ("nearly", 0.75) not in progress.reported:
+            await anyio.lowlevel.checkpoint()
+        assert {step for step, _ in progress.reported} == {"2", "nearly"}
+        tasks.cancel_scope.cancel()

@@ -1,0 +1,42 @@
+"""Pages of tools put together: bounded, whatever a page holds."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from punie.adapters.mcp.listing import TOOL_LIMIT, ListingBuilder
+
+
+def page(count: int, first: int = 0) -> dict[str, Any]:
+    return {"tools": [{"name": f"tool-{number}", "inputSchema": {}} for number in range(first, first + count)]}
+
+
+@pytest.mark.parametrize("pages", [1, 5])
+def test_of_very_many_tools_the_first_are_taken_and_it_is_said(pages: int) -> None:
+    built = ListingBuilder("many")
+    size = 2 * TOOL_LIMIT // pages
+    for number in range(pages):
+        if not built.full:
+            built.add(page(size, number * size))
+    listing = built.listing()
+    assert len(listing.tools) == TOOL_LIMIT
+    assert listing.dropped == (("(further tools)", f"no server may offer more than {TOOL_LIMIT}"),)
+    assert built.full
+
+
+def test_exactly_as_many_as_may_be_are_all_there_and_nothing_is_said() -> None:
+    built = ListingBuilder("many")
+    built.add(page(TOOL_LIMIT))
+    assert (len(built.listing().tools), built.listing().dropped) == (TOOL_LIMIT, ())
+
+
+def test_very_many_bad_tools_are_not_all_named() -> None:
+    built = ListingBuilder("bad")
+    began_s = time.process_time()
+    built.add({"tools": [None] * 200_000})
+    assert len(built.listing().dropped) <= TOOL_LIMIT + 1
+    assert built.full
+    assert time.process_time() - began_s < 1

@@ -1,0 +1,74 @@
+"""Arguments that Punie fills in or looks at itself (issue 5, section 2; R-02)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from punie.domain.decisions import Facts
+from punie.domain.json_value import freeze_object, thaw_object
+from punie.domain.permission import grant_scope
+from punie.domain.tool import ToolDescriptor, ToolSource
+from punie.domain.tool_arguments import takes_command, without
+
+SENT = frozenset({"projectPath"})
+COMMAND = {"type": "object", "properties": {"command": {"type": "string"}}}
+TEXT = {"type": "object", "properties": {"text": {"type": "string"}}}
+
+
+def left(schema: dict[str, Any]) -> dict[str, object]:
+    return thaw_object(without(freeze_object(schema), SENT))
+
+
+def test_a_property_is_taken_out_and_the_rest_stays_in_its_order() -> None:
+    properties = {"b": {"type": "string"}, "projectPath": {"type": "string"}, "a": {"description": 'not "projectPath"'}}
+    schema = {"type": "object", "properties": properties, "required": ["b", "projectPath"], "x": 1}
+    found = left(schema)
+    assert found == {**schema, "properties": {"b": properties["b"], "a": properties["a"]}, "required": ["b"]}
+    assert list(found) == list(schema)
+
+
+def test_nothing_required_is_left_out_whole() -> None:
+    schema = {"type": "object", "properties": {"projectPath": {}}, "required": ["projectPath"]}
+    assert left(schema) == {"type": "object", "properties": {}}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"dependentRequired": {"projectPath": ["b"]}}, {"anyOf": [{"required": ["projectPath"]}, {"required": ["b"]}]},
+        {"allOf": [{"properties": {"projectPath": {"minLength": 1}}}]},
+    ],
+)  # fmt: skip
+def test_a_schema_that_speaks_of_it_elsewhere_stays_as_it_is(more: dict[str, Any]) -> None:
+    schema = {"type": "object", "properties": {"projectPath": {}, "b": {}}, **more}
+    assert left(schema) == schema
+
+
+def grant(tool: ToolDescriptor, **arguments: Any) -> Any:
+    return grant_scope(tool, freeze_object(arguments), Facts(), "/work")
+
+
+def test_a_grant_for_a_servers_command_covers_exactly_that_command() -> None:
+    router = ToolDescriptor("idea__execute_tool", parameters=COMMAND, source=ToolSource.MCP)
+    one = grant(router, command="get_repositories")
+    assert one == grant(router, command="get_repositories")
+    assert one != grant(router, command="get_repositories ")
+    assert one != grant(router, command="get_repositories", more=1)
+    assert one.stored == grant(router, command="get_repositories").stored
+    assert one.stored != grant(router, command="execute_terminal_command --command 'rm -rf .'").stored
+    assert '{"command":"get_repositories"}' in one.stored.words
+
+
+def test_a_command_that_cannot_be_shown_whole_is_not_granted_for_good() -> None:
+    router = ToolDescriptor("idea__execute_tool", parameters=COMMAND, source=ToolSource.MCP)
+    assert grant(router, command="x" * 300).stored is None
+    assert grant(router, command="read \u202e txt").stored is None
+
+
+def test_other_tools_of_servers_are_granted_with_any_arguments_as_before() -> None:
+    echo = ToolDescriptor("a__echo", parameters=TEXT, source=ToolSource.MCP)
+    assert grant(echo, text="a") == grant(echo, text="b")
+    assert not takes_command(echo)
+    assert not takes_command(ToolDescriptor("run_it", parameters=COMMAND, source=ToolSource.IDE))
