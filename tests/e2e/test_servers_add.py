@@ -310,3 +310,6 @@ def test_what_is_no_source_says_what_is(env: dict[str, str], project: Path) -> N
     assert servers(env, project, "add", str(project)).returncode == 2
     assert "No such file" in servers(env, project, "add", "com.example/server.json").stderr
     assert "No such file" in servers(env, project, "add", "./weather").stderr
+    too_long = servers(env, project, "add", "a" * 5_000)
+    assert too_long.returncode == 2
+    assert "File name too long. Name a server.json" in too_long.stderr

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from punie.adapters.registry.client import RegistryClient
-from punie.adapters.registry.fetching import FetchError, NothingThereError, fetch_text, shown
+from punie.adapters.registry.fetching import FetchError, fetch_text, shown
 from tests.fakes.registry import Answer, FakeRegistry
 
 pytestmark = pytest.mark.anyio
@@ -34,7 +34,7 @@ async def test_whoever_is_cancelled_meanwhile_is_cancelled(web: FakeRegistry) ->
 async def test_a_whole_address_with_its_query_is_asked_for_and_messages_leave_the_query_out(web: FakeRegistry) -> None:
     assert await fetch_text(f"{web.url}/text?key=s3cret") == "tëxt"
     assert web.asked == ["/text?key=s3cret"]
-    with pytest.raises(NothingThereError) as caught:
+    with pytest.raises(FetchError, match="no such thing") as caught:
         await fetch_text(f"{web.url}/none?key=s3cret")
     assert "s3cret" not in str(caught.value)
 
@@ -45,6 +45,13 @@ async def test_nobody_is_led_to_this_machine_or_a_private_network(web: FakeRegis
     web.answers["/astray"] = Answer(status=307, headers={"Location": onward})
     with pytest.raises(FetchError, match=r"not https|private network"):
         await fetch_text(f"{web.url}/astray")
+
+
+@pytest.mark.parametrize("status", [302, 304])
+async def test_a_redirect_that_leads_nowhere_is_a_sentence(web: FakeRegistry, status: int) -> None:
+    web.answers["/nowhere"] = Answer(status=status)
+    with pytest.raises(FetchError, match=rf"/nowhere answered with the status {status}"):
+        await fetch_text(f"{web.url}/nowhere")
 
 
 @pytest.mark.parametrize(

@@ -69,13 +69,13 @@ class AddMode:
         """The description, from an address, a file or the registry; an exit code where a signal came first."""
         if self.source.lower().startswith(("http://", "https://")):
             return _fetched(lambda: fetch_text(self.source))
-        path = Path(self.source)
-        if not path.exists() and _IN_A_REGISTRY.fullmatch(self.source) and not self.source.endswith(".json"):
+        is_there = os.path.exists(self.source)  # noqa: PTH110 - Path.exists raises where a name is too long
+        if not is_there and _IN_A_REGISTRY.fullmatch(self.source) and not self.source.endswith(".json"):
             registry = RegistryClient(registry_of(self.environ))
             self._asked_for, self._described_by = self.source, registry.base
             return _fetched(lambda: registry.latest(self.source))
         try:
-            data = bytes_of(path)
+            data = bytes_of(Path(self.source))
             if len(data) > MAX_FILE_BYTES:
                 raise SourceError(f"{self.source}: it is larger than {MAX_FILE_BYTES} bytes")
             return data.decode("utf-8").removeprefix("\ufeff")

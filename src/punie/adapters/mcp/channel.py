@@ -30,7 +30,6 @@ WAITING_LIMIT: Final = 256
 
 _PROGRESS: Final = "notifications/progress"
 _SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
-_HEARD: Final = frozenset({_PROGRESS, "notifications/subscriptions/acknowledged", "notifications/tools/list_changed"})
 
 
 class ChannelMessages:

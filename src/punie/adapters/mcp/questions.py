@@ -136,7 +136,7 @@ class Questions:
         return answer
 
     async def _put(self, elicitation: Elicitation) -> ElicitationAnswer:
-        assert self._elicitor is not None  # noqa: S101 - _elicitation declines where either is missing
+        assert self._elicitor is not None  # noqa: S101 - _refusal declines where either is missing
         assert self._validator is not None  # noqa: S101 - as above
         answer = await self._elicitor.ask(elicitation)
         if answer.action is not ElicitationAction.ACCEPT:

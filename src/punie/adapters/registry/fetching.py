@@ -22,10 +22,6 @@ class FetchError(Exception):
     """Why nothing came from an address, in words for a person."""
 
 
-class NothingThereError(FetchError):
-    """The address answered that there is no such thing."""
-
-
 async def fetch_text(url: str, *, time_s: float = TIME_LIMIT_S) -> str:
     """What that http or https address serves, decoded as UTF-8. Raises `FetchError`.
 
@@ -49,7 +45,7 @@ async def _followed(client: httpx2.AsyncClient, url: str) -> str:
         _check_address(url)
         async with client.stream("GET", url) as response:
             client.cookies.clear()
-            if not response.is_redirect:
+            if not response.has_redirect_location:
                 return (await _body(url, response)).decode("utf-8")
             onward = urljoin(url, response.headers["location"])
         await _check_onward(url, onward)
@@ -67,7 +63,7 @@ def _check_address(url: str) -> None:
 
 async def _body(url: str, response: httpx2.Response) -> bytes:
     if response.status_code == _NOT_FOUND:
-        raise NothingThereError(f"{shown(url)} answered that there is no such thing (404)")
+        _fail(url, "answered that there is no such thing (404)")
     if response.status_code != _OK:
         _fail(url, f"answered with the status {response.status_code}")
     if response.headers.get("content-encoding", "identity") != "identity":

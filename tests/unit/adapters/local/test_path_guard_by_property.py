@@ -51,6 +51,9 @@ def test_inside_means_that_following_every_link_ends_inside(base: Path, links: d
     root = build(base, links)
     asked = path.replace("BASE", str(base))
     where = LocalPathGuard((str(root),), str(root)).locate_now(asked)
+    if not asked:
+        assert not where.inside, "no path is no place"
+        return
     try:
         kernel = os.path.realpath(root / asked, strict=True)
     except OSError:
