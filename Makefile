@@ -68,6 +68,10 @@ corpus: $(READY) ## judge the dangerous and the everyday command lines, and prin
 fuzz: $(READY) ## made-up shell lines by the hundred thousand; for a nightly job
 	@$(PY) -m tests.fuzz $(ARGS)
 
+.PHONY: crashes
+crashes: $(READY) ## kill -9 at random moments of made-up sessions; for a nightly job
+	@$(PY) -m tests.crashes $(ARGS)
+
 .PHONY: docs
 docs: $(READY) ## links resolve and code blocks parse in every Markdown file
 	@$(PY) tools/check_docs.py

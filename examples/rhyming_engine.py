@@ -10,7 +10,7 @@ from attrs import frozen
 
 from punie.bootstrap.plugins import PlugIns
 from punie.bootstrap.session_here import open_session_here
-from punie.domain import StopReason, Text, TextDelta, ToolCall, Turn
+from punie.domain import StopReason, Text, TextDelta, ToolCall, Transcript, Turn
 from punie.ports import Engine, EngineSession, EventSink, ToolDoor
 
 
@@ -20,7 +20,7 @@ class RhymingEngine(Engine):
 
     file: str
 
-    def open(self, session_id: str, snapshot: bytes | None = None) -> EngineSession:
+    def open(self, session_id: str, snapshot: bytes | None = None, since: Transcript = ()) -> EngineSession:
         return RhymingSession(self.file)
 
 

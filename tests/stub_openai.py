@@ -22,7 +22,8 @@ Three ways to choose a reply, asked in this order:
 A step is a `Reply`, a `Failure` or a function from `Recorded` to one of them (`tests.stub_model.steps`).
 `stub.requests` holds every chat request in order of arrival: `raw` (bytes of the body), `body` (parsed, key order
 kept), `headers` (lower-case names), `dropped` (set when the client went away before the reply was whole; wait on it to
-prove a cancel), `answered`. `stub.wait_for_requests(n)` waits for the n-th. Also served: ``GET /v1/models``.
+prove a cancel), `answered`. `stub.wait_for_requests(n)` waits for the n-th. Also served: ``GET /v1/models``, with the
+names in `models` (or a `Failure`), after `listing_delay_s` (None: never); `stub.listings` has the headers of each.
 Connections are kept alive. As a process: ``python -m tests.stub_openai --port 0 [--script FILE]`` prints ``PORT n`` and
 serves until its stdin ends.
 """
@@ -89,7 +90,10 @@ class StubOpenAI:
         *,
         conversations: Mapping[str, Sequence[StepSource]] | None = None,
         port: int = 0,
+        models: Sequence[object] | Failure = ("stub",),
+        listing_delay_s: float | None = 0.0,
     ) -> None:
+        self._listing = models, listing_delay_s
         self._director = _Director(steps, conversations)
         self._port = port
         self._server: StubServer | None = None
@@ -97,6 +101,7 @@ class StubOpenAI:
 
     def __enter__(self) -> Self:
         self._server = StubServer(self._director.choose, self._port)
+        self._server.models, self._server.listing_delay_s = self._listing
         serve = self._server.serve_forever
         self._thread = threading.Thread(target=serve, kwargs={"poll_interval": 0.02}, name="stub-openai", daemon=True)
         self._thread.start()
@@ -129,6 +134,11 @@ class StubOpenAI:
     def requests(self) -> list[Recorded]:
         """Every chat request so far, in order of arrival."""
         return list(self._running.requests)
+
+    @property
+    def listings(self) -> list[dict[str, str]]:
+        """The headers of every request for the list of models."""
+        return list(self._running.listings)
 
     def environment(self) -> dict[str, str]:
         """The variables that point an OpenAI client here."""

@@ -31,6 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _tools(arguments)
     if arguments.command == "permissions":
         return _permissions(arguments)
+    if arguments.command == "sessions":
+        return _sessions(arguments)
     if arguments.command == "servers":
         return _servers(arguments)
     from punie.bootstrap.ask_mode import run_ask
@@ -41,6 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         as_json=arguments.json,
         cwd=arguments.cwd,
         prompt=arguments.prompt,
+        session=arguments.session,
     )
 
 
@@ -132,6 +135,19 @@ def _usage(arguments: argparse.Namespace) -> int:
     )
 
 
+def _sessions(arguments: argparse.Namespace) -> int:
+    from punie.bootstrap.sessions_mode import run_sessions
+
+    return run_sessions(
+        action=arguments.action,
+        as_json=arguments.json,
+        given=getattr(arguments, "given", ""),
+        cwd=getattr(arguments, "cwd", None),
+        everything=getattr(arguments, "all", False),
+        new_id=getattr(arguments, "new_id", False),
+    )
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="punie", allow_abbrev=False, description="A coding agent whose tool runtime is your IDE."
@@ -145,6 +161,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_tools(commands)
     _add_servers(commands)
     _add_permissions(commands)
+    _add_sessions(commands)
     return parser
 
 
@@ -188,6 +205,7 @@ def _add_ask(commands: Commands) -> None:
     _add_rules(ask)
     ask.add_argument("--json", action="store_true", help="print events as JSON, one a line")
     ask.add_argument("--cwd", metavar="DIR", default=".", help="the project's directory (default: this one)")
+    ask.add_argument("--session", metavar="ID", help="go on with that session (see: punie sessions list)")
     ask.add_argument("prompt", metavar="PROMPT")
 
 
@@ -265,6 +283,29 @@ def _add_servers(commands: Commands) -> None:
     add("enable", "use one of your own servers again").add_argument("name", metavar="NAME")
     add("disable", "leave one of your own servers out").add_argument("name", metavar="NAME")
     add("remove", "take one of your own servers out of your file").add_argument("name", metavar="NAME")
+
+
+def _add_sessions(commands: Commands) -> None:
+    sessions = commands.add_parser("sessions", allow_abbrev=False, help="stored sessions: list, show, export, delete")
+    actions = sessions.add_subparsers(dest="action", required=True, metavar="ACTION")
+
+    def add(name: str, help_text: str) -> argparse.ArgumentParser:
+        action = actions.add_parser(name, allow_abbrev=False, help=help_text)
+        action.add_argument("--json", action="store_true", help="print JSON, for programs")
+        return action
+
+    listing = add("list", "the sessions that are stored, the latest first")
+    listing.add_argument("--cwd", metavar="DIR", help="only those of that directory")
+    listing.add_argument("--all", action="store_true", help="all of them, not the latest 50 (JSON has them all anyway)")
+    for name, help_text in (
+        ("show", "one conversation, as a person reads it"),
+        ("export", "one session as JSON lines, for `punie sessions import`"),
+        ("delete", "forget one session"),
+    ):
+        add(name, help_text).add_argument("given", metavar="ID", help="its id, or how that begins")
+    taking = add("import", "store a session that was exported")
+    taking.add_argument("given", metavar="FILE", help="the file with its JSON lines")
+    taking.add_argument("--new-id", action="store_true", help="under an id of its own, beside the one it came from")
 
 
 def _add_permissions(commands: Commands) -> None:

@@ -38,6 +38,8 @@ CATCHES_ALL: dict[str, str] = {
     "bootstrap/plugins.py": "a stranger's code: importing it may raise anything, and must not cost the agent",
     "application/tool_desk.py": "the turn: a call that breaks is that call's failure and the turn goes on (S2-80)",
     "adapters/mcp/link.py": "the owner of a connection: what a stranger's server breaks, it breaks there only",
+    "application/model_switch.py": "a stranger's engine: closing the one before must not undo the change of model",
+    "adapters/pydantic_ai/model_list.py": "a provider's client: whatever keeps a list from being read is one error",
     "application/tool_lifetimes.py": "the session's end: somebody else's tool must not keep it from closing (S2-06)",
 }
 

@@ -65,5 +65,5 @@ def test_a_port_is_kept_by_a_whole_class_that_names_it_as_its_base(port: Any) ->
 
 @pytest.mark.requirement("S3-32", "S3-36")
 def test_punie_agent_satisfies_agent_protocol() -> None:
-    agent = PunieAgent(scope=lambda *_: pytest.fail("no session is opened"), log=logging.getLogger("test"))
+    agent = PunieAgent(scope=lambda *_, **__: pytest.fail("no session is opened"), log=logging.getLogger("test"))
     assert isinstance(agent, Agent)

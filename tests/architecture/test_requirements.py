@@ -21,7 +21,7 @@ def test_every_requirement_of_a_done_issue_has_a_test() -> None:
 
 def test_rows_are_well_formed() -> None:
     for row in MANIFEST.rows.values():
-        assert re.fullmatch(r"(S[0-4]|DC|A|M|R)-\d{2}|(DESIGN|INTERFACES)-\d+", row.id)
+        assert re.fullmatch(r"(S[0-4]|DC|A|M|R)-\d{2}|(DESIGN|INTERFACES)-\d+|ACP [$a-z_/]+", row.id)
         assert row.issue is None if row.id.startswith(("R-", "DESIGN", "INTERFACES")) else row.issue in ISSUES
         assert 2 <= len(row.says.split()) <= 12, row
         assert row.not_applicable is None or len(row.not_applicable.split()) > 2, "the reason is said"

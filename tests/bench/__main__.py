@@ -20,6 +20,7 @@ from tests.bench.figures import WIDTH, Row, table
 from tests.bench.load import concurrent_prompts, large_pieces, session_memory
 from tests.bench.model_loop import pydantic_ai
 from tests.bench.servers import servers
+from tests.bench.sessions import kept_sessions
 from tests.bench.startup import first_prompt, initialize
 from tests.bench.world import World, the_world
 
@@ -36,6 +37,7 @@ MEASUREMENTS: Mapping[str, Callable[[World], list[Row]]] = {
     "memory": session_memory,
     "concurrent": concurrent_prompts,
     "large": large_pieces,
+    "sessions": kept_sessions,
 }
 
 

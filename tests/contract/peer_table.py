@@ -9,6 +9,7 @@ from punie.adapters.console.events import JsonLinesSink, TextSink
 from punie.adapters.scripted.broker import RecordedBroker
 from punie.application.run_turn import TurnEvents
 from punie.application.servers.session_servers import ServerCalls
+from punie.application.session_recorder import SessionRecorder
 from tests.contract.acp_benches import (
     AcpBrokerBench,
     AcpExecutorBench,
@@ -28,6 +29,7 @@ from tests.contract.peer_benches import (
     TurnEventsBench,
     simply,
 )
+from tests.contract.recorder_bench import recorder
 from tests.contract.server_calls_bench import server_calls
 from tests.fakes.client import FakeClient
 from tests.fakes.engine_side import FakeEventSink
@@ -42,6 +44,7 @@ SINKS: dict[type, Maker] = {
     FakeClient: simply(FakeSinkBench),
     FakeEventSink: simply(EngineSideSinkBench),
     TurnEvents: simply(TurnEventsBench),
+    SessionRecorder: recorder,
     TextSink: simply(TextSinkBench),
     JsonLinesSink: simply(JsonLinesSinkBench),
     AcpEventSink: over_the_wire(AcpSinkBench),

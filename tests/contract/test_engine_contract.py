@@ -17,7 +17,8 @@ import punie.adapters
 from punie.domain.content import Prompt
 from punie.domain.errors import EngineError
 from punie.domain.events import TextDelta, TurnEnded
-from punie.domain.tool import ToolCall, ToolResult
+from punie.domain.tool import ToolCall, ToolOutcome, ToolResult
+from punie.domain.transcript import AgentSaid, PersonSaid, ToolUsed, TurnStoppedShort
 from punie.domain.turn import StopReason, Turn
 from punie.ports.engine import Engine, EngineSession
 from tests.contract.engine_benches import (
@@ -27,11 +28,13 @@ from tests.contract.engine_benches import (
     EngineBench,
     Fails,
     ListsTools,
+    PydanticAiBench,
     Says,
     Stalls,
     calls,
     places,
 )
+from tests.crashes.requests import invalid
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor, catalog_of
 from tests.fakes.gate import Gate
 
@@ -307,6 +310,68 @@ async def test_a_session_goes_on_from_a_snapshot(bench: EngineBench, place: tupl
     remembered = {"scripted": "two", "direct": "/help", "pydantic_ai": "prompt 0"}[place[0]]
     assert remembered in bench.told(sink)
     assert NOTICE not in sink.text
+
+
+A_TURN = (
+    PersonSaid(Prompt.of_text("My name is Ada.")),
+    AgentSaid("I write it down."),
+    ToolUsed("c-1", "write_file", {"path": "/p/ada"}, ToolOutcome.CANCELLED, "This call was interrupted."),
+    TurnStoppedShort("ended with an error"),
+)
+"""What another engine left behind, or a process that died."""
+
+REMEMBERED = ("My name is Ada.", "I write it down.", "/p/ada", "This call was interrupted.", "ended with an error")
+
+
+def assert_taken_up(bench: EngineBench, engine: str, sink: FakeEventSink, script_says: str) -> None:
+    """The turn that `sink` heard knew of `A_TURN`, each engine in its own way."""
+    told = bench.told(sink)
+    assert NOTICE not in sink.text
+    wanted = {"scripted": (script_says,), "direct": ("/help",), "pydantic_ai": REMEMBERED}[engine]
+    assert [piece for piece in wanted if piece not in told] == []
+    if isinstance(bench, PydanticAiBench):
+        assert invalid(bench.stub.requests[-1].messages) == []
+
+
+@pytest.mark.requirement("M-09")
+async def test_a_session_goes_on_from_the_transcript_of_another_engine(
+    bench: EngineBench, place: tuple[str, str]
+) -> None:
+    engine, prompts = bench.arrange([Says(("one",)), Says(("two",))])
+    sink = FakeEventSink()
+    assert await run(engine.open("s", None, A_TURN), prompts[1], sink=sink) is StopReason.END_TURN
+    assert_taken_up(bench, place[0], sink, "two")
+
+
+@pytest.mark.requirement("M-09")
+async def test_a_session_goes_on_from_a_snapshot_and_what_came_after_it(
+    bench: EngineBench, place: tuple[str, str]
+) -> None:
+    engine, prompts = bench.arrange([Says(("one",)), Says(("two",)), Says(("three",))])
+    session, sink = engine.open("s"), FakeEventSink()
+    await run(session, prompts[0])
+    resumed = engine.open("s", session.snapshot(), A_TURN)
+    assert await run(resumed, prompts[2], sink=sink) is StopReason.END_TURN
+    assert_taken_up(bench, place[0], sink, "three")
+    if place[0] == "pydantic_ai":
+        assert "prompt 0" in bench.told(sink)
+
+
+@pytest.mark.requirement("M-09")
+@pytest.mark.parametrize("turns", [0, 1])
+async def test_a_snapshot_holds_what_came_before_it_or_there_is_none(
+    bench: EngineBench, place: tuple[str, str], turns: int
+) -> None:
+    """`None` stands for: the snapshot before this one, and what came after it, are still all there is to know."""
+    engine, prompts = bench.arrange([Says(("one",)), Says(("two",)), Says(("three",))])
+    first = engine.open("s", None, A_TURN)
+    for prompt in prompts[:turns]:
+        await run(first, prompt)
+    state = first.snapshot()
+    assert turns == 0 or state is not None
+    resumed, sink = engine.open("s", state, A_TURN if state is None else ()), FakeEventSink()
+    assert await run(resumed, prompts[2], sink=sink) is StopReason.END_TURN
+    assert_taken_up(bench, place[0], sink, ("two", "three")[turns])
 
 
 @pytest.mark.requirement("DESIGN-4")

@@ -14,7 +14,7 @@ import pytest
 import punie
 import punie.ports
 import tests.fakes
-from tests.contract import elicitor_benches, peer_table, state_tables, tables, wire_benches
+from tests.contract import elicitor_benches, peer_table, session_benches, state_tables, tables, wire_benches
 
 
 def names(table: Mapping[type, Any]) -> set[str]:
@@ -37,6 +37,7 @@ SUITES: dict[str, set[str]] = {
     "AuditTrail": names(state_tables.AUDIT_TRAILS),
     "ServerApprovals": names(state_tables.SERVER_APPROVALS),
     "ServerListings": names(state_tables.SERVER_LISTINGS),
+    "SessionStore": names(session_benches.SESSION_STORES),
     "ToolServer": {"McpServer", "FakeToolServer"},  # as tests/contract/server_benches.py opens them
     "ToolServers": {"McpServers", "FakeToolServers"},
     "EventSink": names(peer_table.SINKS),

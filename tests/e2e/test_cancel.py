@@ -39,12 +39,12 @@ async def nothing_more_then_next(ide: RawClient, session: str, turn: Turn) -> No
     assert (following.text, following.stop) == ("next", "end_turn")
 
 
-@pytest.mark.requirement("A-06", "M-10", "S2-91")
+@pytest.mark.requirement("A-06", "M-10", "S2-91", "ACP session/cancel")
 async def test_during_the_models_answer(spawn: Spawn, project: Path):
     async with spawn([text("begun"), sleep(30), text("never")], NEXT) as ide:
         session = await ide.open(project)
         running = await ide.start_prompt(session)
-        await ide.until(lambda: ide.log.updates(session), "the first chunk")
+        await ide.until(lambda: ide.log.of_turns(session), "the first chunk")
         turn = await stopped(ide, session, running)
         assert turn.text == "begun"
         await nothing_more_then_next(ide, session, turn)
@@ -182,7 +182,7 @@ async def test_cancelling_twice_is_as_good_as_once(spawn: Spawn, project: Path):
     async with spawn([text("begun"), sleep(30)], NEXT) as ide:
         session = await ide.open(project)
         running = await ide.start_prompt(session)
-        await ide.until(lambda: ide.log.updates(session), "the first chunk")
+        await ide.until(lambda: ide.log.of_turns(session), "the first chunk")
         await ide.notify("session/cancel", {"sessionId": session})
         turn = await stopped(ide, session, running)
         await nothing_more_then_next(ide, session, turn)
@@ -192,7 +192,7 @@ async def test_a_prompt_sent_right_after_a_cancel_is_not_cancelled(spawn: Spawn,
     async with spawn([text("begun"), sleep(30)], NEXT) as ide:
         session = await ide.open(project)
         running = await ide.start_prompt(session)
-        await ide.until(lambda: ide.log.updates(session), "the first chunk")
+        await ide.until(lambda: ide.log.of_turns(session), "the first chunk")
         await ide.notify("session/cancel", {"sessionId": session})
         following = await ide.start_prompt(session)
         assert (await running.turn()).stop == "cancelled"
@@ -215,12 +215,12 @@ async def test_a_cancel_in_one_session_leaves_the_other_alone(spawn: Spawn, proj
         assert (turn.text, turn.stop) == ("begun and done", "end_turn")
 
 
-@pytest.mark.requirement("A-06")
+@pytest.mark.requirement("A-06", "ACP $/cancel_request")
 async def test_cancel_request_for_the_prompt_ends_it_too(spawn: Spawn, project: Path):
     async with spawn([text("begun"), sleep(30)], NEXT) as ide:
         session = await ide.open(project)
         running = await ide.start_prompt(session)
-        await ide.until(lambda: ide.log.updates(session), "the first chunk")
+        await ide.until(lambda: ide.log.of_turns(session), "the first chunk")
         await ide.notify("$/cancel_request", {"requestId": running.id})
         answer = (await running.frame(timeout_s=1)).message
         assert answer.get("result", {}).get("stopReason") == "cancelled" or answer["error"]["code"] == -32800

@@ -88,11 +88,11 @@ def test_wrong_usage_exits_2_and_says_how_it_goes(cli: Run, args: list[str]):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("flag", [["--session", "s1"]])
-def test_flags_of_later_issues_are_refused_with_exit_2(ask: Run, flag: list[str]):
-    done = ask([text("hello")], *flag, "go")
+def test_a_session_that_is_not_kept_is_refused_with_exit_2(ask: Run):
+    done = ask([text("hello")], "--session", "s1", "go")
     assert done.returncode == 2
-    assert flag[0] in done.stderr
+    assert "punie sessions list" in done.stderr
+    assert "hello" not in done.stdout
 
 
 def test_ask_prints_the_answer(ask: Run):

@@ -79,6 +79,7 @@ def told(turn: Turn) -> Any:
     return json.loads(turn.text)
 
 
+@pytest.mark.requirement("ACP elicitation/create")
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_form_that_the_person_sends_reaches_the_server_with_its_defaults(
     spawn: Spawn, project: Path, era: str

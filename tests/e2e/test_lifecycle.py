@@ -148,7 +148,7 @@ async def test_a_client_that_stops_listening_ends_the_agent_without_a_traceback(
     async with spawn([text("x" * 10_000), sleep(0.1)] * 50, exits=None) as ide:
         session = await ide.open(project)
         await ide.start_prompt(session)
-        await ide.until(lambda: ide.log.updates(session), "the stream to begin")
+        await ide.until(lambda: ide.log.of_turns(session), "the stream to begin")
         assert ide.process.stdout is not None
         await ide.process.stdout.aclose()
         await ide.close_stdin()

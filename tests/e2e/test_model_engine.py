@@ -63,7 +63,7 @@ async def test_a_schema_reaches_the_model_verbatim_and_its_call_reaches_the_ide(
             assert turn.card.statuses == ["pending", "in_progress", "completed"]
             assert ide.catalogue.calls[0]["arguments"] == arguments
         first, second = stub.requests
-        assert offered_names(first) == ["refactor_rename", "find_symbols"]
+        assert offered_names(first) == ["refactor_rename", "find_symbols", "update_plan"], "its own come last (R-03)"
         function = first.body["tools"][0]["function"]
         assert function["description"] == RENAME["description"]
         assert json.dumps(function["parameters"]) == json.dumps(RENAME["inputSchema"]), "same value, same key order"
@@ -91,7 +91,10 @@ async def test_the_next_request_of_a_turn_offers_the_tools_that_came_meanwhile(s
 
             ide.catalogue.tools["grow"] = grow
             assert (await ide.prompt(session, "go", timeout_s=SLOW_START_S)).text == "done"
-        assert [offered_names(request) for request in stub.requests] == [["grow"], ["grow", "late"]]
+        assert [offered_names(request) for request in stub.requests] == [
+            ["grow", "update_plan"],
+            ["grow", "late", "update_plan"],
+        ]
 
 
 @pytest.mark.requirement("M-09")
@@ -169,7 +172,7 @@ async def test_cancel_in_the_middle_of_a_stream_hangs_up_and_the_next_prompt_wor
         async with spawn(model=MODEL, env=stub.environment()) as ide:
             session = await ide.open(project)
             running = await ide.start_prompt(session, "My name is Ada.")
-            await ide.until(lambda: ide.log.updates(session), "the first chunk", SLOW_START_S)
+            await ide.until(lambda: ide.log.of_turns(session), "the first chunk", SLOW_START_S)
             await ide.cancel(session)
             turn = await running.turn(timeout_s=1)
             assert (turn.stop, turn.text) == ("cancelled", "begun ")
@@ -208,8 +211,9 @@ async def test_an_error_of_the_provider_is_an_error_with_its_cause(spawn: Spawn,
     steps = [step for failure, _ in failures for step in (failure, Reply(text=["fine again"]))]
     with StubOpenAI(steps) as stub:
         async with spawn(model=MODEL, env=stub.environment()) as ide:
-            session = await ide.open(project)
+            await ide.initialize()
             for failure, code in failures:
+                session = await ide.new_session(project)  # with nothing said yet that could be made shorter
                 with pytest.raises(RpcError) as caught:
                     await ide.prompt(session, "hello", timeout_s=SLOW_START_S)
                 assert caught.value.code == code, failure
@@ -227,7 +231,7 @@ async def test_a_model_server_that_is_down_is_named_and_nothing_is_made_up(spawn
             await ide.prompt(session, "hello", timeout_s=SLOW_START_S)
         assert caught.value.code == -32603
         assert "127.0.0.1" in str(caught.value) or "connect" in str(caught.value).lower()
-        assert ide.log.updates(session) == []
+        assert ide.log.of_turns(session) == []
 
 
 async def test_a_missing_key_asks_for_credentials(spawn: Spawn, project: Path):

@@ -12,6 +12,7 @@ from tests.architecture.source_tree import ROOT
 from tests.e2e.conftest import Spawn
 from tests.e2e.test_disclosure import SEARCH, SLOTS, SLOW_START_S
 from tests.e2e.test_tools_changed import changed
+from tests.e2e.turns import IN_EVERY_TIER
 from tests.fakes.sixty_tools import sixty_entries
 from tests.stub_openai import Call, Recorded, Reply, StubOpenAI
 
@@ -23,7 +24,9 @@ DONE = Reply(text=["Done."])
 
 
 def functions(request: Recorded) -> dict[str, dict[str, Any]]:
-    return {tool["name"]: tool for tool in request.body["tools"] if tool["type"] == "function"}
+    """The tools of that request, without what every tier has."""
+    named = {tool["name"]: tool for tool in request.body["tools"] if tool["type"] == "function"}
+    return {name: tool for name, tool in named.items() if name not in IN_EVERY_TIER}
 
 
 def deferred(request: Recorded) -> set[str]:

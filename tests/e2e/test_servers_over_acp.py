@@ -61,7 +61,7 @@ async def test_initialize_says_that_it_is_there_and_unstable_and_a_stable_client
             assert jsonschema_rs.Draft202012Validator(stable).is_valid(answer)
 
 
-@pytest.mark.requirement("S2-70", "S4-04")
+@pytest.mark.requirement("S2-70", "S4-04", "ACP mcp/message")
 async def test_it_is_asked_nothing_before_its_tools_are_searched_and_then_answers_calls(
     spawn: Spawn, project: Path
 ) -> None:

@@ -18,7 +18,17 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-5")]
 FOUR = ["terminal/create", "terminal/wait_for_exit", "terminal/output", "terminal/release"]
 
 
-@pytest.mark.requirement("S1-34", "S1-29", "S1-40", "S1-41", "A-09")
+@pytest.mark.requirement(
+    "S1-34",
+    "S1-29",
+    "S1-40",
+    "S1-41",
+    "A-09",
+    "ACP terminal/create",
+    "ACP terminal/output",
+    "ACP terminal/wait_for_exit",
+    "ACP terminal/release",
+)
 async def test_a_command_is_created_waited_for_read_and_released(spawn: Spawn, project: Path):
     async with spawn([call("run_command", command="touch made; printf hello; exit 3"), RESULT]) as ide:
         ide.person.will("allow_once")
@@ -90,7 +100,7 @@ async def test_a_command_that_cannot_start_fails_with_the_reason(spawn: Spawn, p
         assert ide.log.count("terminal/release") == 0
 
 
-@pytest.mark.requirement("S1-04", "S1-30", "S1-31", "S1-32", "S1-33", "S1-39", "R-16")
+@pytest.mark.requirement("S1-04", "S1-30", "S1-31", "S1-32", "S1-33", "S1-39", "R-16", "ACP terminal/kill")
 async def test_a_background_command_answers_its_id_and_the_four_tools_act_on_it(spawn: Spawn, project: Path):
     script = [
         call("run_command", command="touch made; echo begun; exec sleep 60", background=True),

@@ -78,7 +78,8 @@ async def test_nothing_local_makes_an_empty_default_tier_that_says_so_once(spawn
         session = await ide.new_session(project)
         first = await ide.prompt(session)
         second = await ide.prompt(session)
-        assert "[]" in first.text
+        assert '"name": "update_plan"' in first.text
+        assert first.text.count('"name": ') == 1, "nothing but what tells or asks the person something"
         said = [
             line
             for line in (first.text + ide.errors()).splitlines()

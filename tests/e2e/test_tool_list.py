@@ -54,7 +54,7 @@ async def test_a_tool_that_the_client_switches_off_is_gone_from_the_next_model_r
         session = await ide.new_session(project)
         before = await tools(ide, session)
         assert [(tool["name"], tool["source"], tool["enabled"]) for tool in before["tools"]] == [
-            ("pause", "ide", True), ("lint_file", "ide", True),
+            ("pause", "ide", True), ("lint_file", "ide", True), ("update_plan", "built-in", True),
         ]  # fmt: skip
         ((missing, why),) = [(left["name"], left["reason"]) for left in before["leftOut"]]
         assert missing == "needy"

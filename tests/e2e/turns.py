@@ -9,6 +9,9 @@ from attrs import field, frozen
 
 Json = dict[str, Any]
 
+IN_EVERY_TIER = frozenset({"update_plan", "ask_user"})
+"""Tools of Punie's own that follow those of whichever tier; tests/e2e/test_plans.py is about their place."""
+
 
 def _text(content: Any) -> str:
     return content.get("text", "") if isinstance(content, dict) else ""
@@ -99,10 +102,20 @@ class Turn:
 
     @property
     def offered(self) -> list[Json]:
-        """The list that a `{"tools": true}` item said."""
+        """The list that a `{"tools": true}` item said, without what every tier has (ruling R-03)."""
+        return [tool for tool in self.all_offered if tool["name"] not in IN_EVERY_TIER]
+
+    @property
+    def all_offered(self) -> list[Json]:
+        """The whole of that list."""
         return json.loads(self.text)
 
     @property
     def names(self) -> list[str]:
-        """The names in that list, in order."""
+        """The names in that list, in order, without what every tier has."""
         return [tool["name"] for tool in self.offered]
+
+    @property
+    def all_names(self) -> list[str]:
+        """Every name in that list, in order."""
+        return [tool["name"] for tool in self.all_offered]

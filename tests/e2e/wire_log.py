@@ -131,6 +131,11 @@ class WireLog:
             if frame.params["sessionId"] == session_id and (before is None or frame.index < before)
         ]
 
+    def of_turns(self, session_id: str) -> list[dict[str, Any]]:
+        """Those of them that belong to a turn: commands, options and titles are told between turns as well."""
+        told = ("available_commands_update", "config_option_update", "session_info_update", "notice")
+        return [update for update in self.updates(session_id) if update["sessionUpdate"] not in told]
+
     def tail(self, count: int = 25) -> str:
         """The last lines as text, for failures."""
         return "\n".join([*(str(frame) for frame in self.frames[-count:]), self.notes()[-4000:]])

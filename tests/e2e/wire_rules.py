@@ -156,6 +156,7 @@ class _Story:
     told: list[str] = field(factory=list)
     methods: dict[str, Frame] = field(factory=dict)
     sessions: set[str] = field(factory=set)
+    replays: set[str] = field(factory=set)
     turns: dict[str, int] = field(factory=dict)
     cards: dict[tuple[str, str], _Card] = field(factory=dict)
 
@@ -185,15 +186,24 @@ class _Story:
             session = frame.params.get("sessionId") if isinstance(frame.params, dict) else None
             if frame.method == "session/prompt" and isinstance(session, str):
                 self.turns[session] = self.turns.get(session, 0) + 1
+            if frame.method == "session/load" and isinstance(session, str):
+                # The history is shown again, old cards with their old ids, before the answer.
+                self.sessions.add(session)
+                self.replays.add(session)
+                self.cards = {place: card for place, card in self.cards.items() if place[0] != session}
 
     def _answered(self, frame: Frame) -> None:
         asked = self.methods.get(key_of(frame.message.get("id")))
         if asked is None:
             return
         result = frame.message.get("result")
-        if asked.method == "session/new" and isinstance(result, dict):
+        if asked.method in {"session/new", "session/fork"} and isinstance(result, dict):
             self.sessions.add(result.get("sessionId", ""))
         session = asked.params.get("sessionId") if isinstance(asked.params, dict) else None
+        if asked.method == "session/resume" and isinstance(result, dict) and isinstance(session, str):
+            self.sessions.add(session)
+        if asked.method == "session/load" and isinstance(session, str):
+            self.replays.discard(session)
         if asked.method == "session/prompt" and isinstance(session, str):
             self.turns[session] -= 1
             if self.turns[session] == 0:
@@ -213,7 +223,8 @@ class _Story:
     def _updated(self, frame: Frame) -> None:
         session, update = frame.params["sessionId"], frame.params["update"]
         kind = update.get("sessionUpdate")
-        if self._known(frame) and kind in TURN_UPDATES and not self.turns.get(session):
+        during = self.turns.get(session) or session in self.replays
+        if self._known(frame) and kind in TURN_UPDATES and not during:
             self.told.append(f"an update of a turn while no prompt is open: {frame}")
         if kind in {"tool_call", "tool_call_update"}:
             card = self.cards.setdefault((session, update["toolCallId"]), _Card())

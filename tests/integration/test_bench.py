@@ -73,5 +73,5 @@ def test_no_line_of_the_table_is_wider_than_a_terminal() -> None:
 
 
 def test_every_measurement_has_a_name_for_only() -> None:
-    names = "start first new script desk permission disclosure servers model memory concurrent large"
+    names = "start first new script desk permission disclosure servers sessions model memory concurrent large"
     assert set(MEASUREMENTS) == set(names.split())

@@ -172,8 +172,12 @@ class Boxes:
     box: Box
 
     def session(self, **values: object) -> Box:
-        assert {"session_id", "spec", "peer", "settings", "engine", "plug_ins", "server_configs"} == set(values)
+        told = {"session_id", "spec", "peer", "settings", "engine", "continued", "plug_ins", "server_configs", "shelf"}
+        assert told == set(values)
         return self.box
+
+    def stored(self) -> None:
+        """Nothing is kept."""
 
 
 def with_resources(process: Process, *fails: bool) -> list[str]:
@@ -206,16 +210,19 @@ async def test_this_machines_files_and_terminals_are_entered_before_the_session_
 ) -> None:
     from punie.adapters.local.output_store import LocalOutputStore
     from punie.adapters.local.terminals import LocalTerminals
-    from punie.bootstrap.container import SessionContainer
+    from punie.application.session_recorder import SessionRecorder
+    from punie.bootstrap.container import Continued, SessionContainer
+    from punie.bootstrap.model_choices import EngineShelf, ProviderLists
 
     container: Any = await process._container()
     settings = process.settings(str(tmp_path))
     box: SessionContainer = container.session(
         session_id="s", spec=SessionSpec(str(tmp_path)), peer=peer(), settings=settings,
-        engine=process.engines.get(settings.model), plug_ins=PlugIns(),
-        server_configs=(),
+        engine=process.engines.get(settings.model), plug_ins=PlugIns(), continued=Continued(),
+        server_configs=(), shelf=EngineShelf(process.engines, ProviderLists(), settings, (), process.log),
     )  # fmt: skip
-    outputs, terminals, *servers, session = box.lifecycle()
+    recorder, outputs, terminals, *servers, session = box.lifecycle()
+    assert isinstance(recorder, SessionRecorder)
     assert servers == [None, None]  # none are configured
     assert isinstance(terminals, LocalTerminals)
     assert isinstance(outputs, LocalOutputStore)

@@ -167,7 +167,7 @@ async def test_the_second_prompt_remembers_the_first_and_instructions_come_once(
         await talk.say("what is my name?", instructions="NEW RULES")
         assert talk.roles(0) == ["system", "user"]
         assert [m["content"] for m in talk.messages()] == ["NEW RULES", "my name is Ann", "one", "what is my name?"]
-        assert b"RULES" not in talk.session.snapshot()
+        assert b"RULES" not in (talk.session.snapshot() or b"")
 
 
 @pytest.mark.requirement("S3-21")
@@ -248,7 +248,7 @@ async def test_two_sessions_of_one_engine_at_once_keep_their_words_tools_and_his
         assert talk.sink.text == f"{key}{key} done"
         assert [call.name for call in talk.door.calls] == [f"tool_{key}"]
         other = "beta" if key == "alpha" else "alpha"
-        assert other.encode() not in talk.session.snapshot()
+        assert other.encode() not in (talk.session.snapshot() or b"")
 
 
 async def test_one_http_client_serves_all_turns_and_is_closed_with_the_engine() -> None:

@@ -9,7 +9,7 @@ import socketserver
 import struct
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tests.stub_model.payload import completion, deltas, ending
@@ -48,6 +48,9 @@ class StubServer(socketserver.ThreadingTCPServer):
     def __init__(self, choose: Callable[[Recorded], Step], port: int) -> None:
         self.choose = choose
         self.requests: list[Recorded] = []
+        self.models: Sequence[Any] | Failure = ("stub",)
+        self.listing_delay_s: float | None = 0.0
+        self.listings: list[dict[str, str]] = []
         self.changed = threading.Condition()
         self.stopping = threading.Event()
         self._open: set[socket.socket] = set()
@@ -113,13 +116,23 @@ class _Connection(socketserver.StreamRequestHandler):
         body = self.rfile.read(int(headers.get("content-length", "0")))
         path = line[1].split("?")[0].rstrip("/")
         if line[0] == "GET" and path.endswith("/models"):
-            model = {"id": "stub", "object": "model", "created": 0, "owned_by": "stub"}
-            self._json(200, {"object": "list", "data": [model]})
+            self._models(headers)
         elif line[0] == "POST" and path.endswith(("/chat/completions", "/responses")):
             return self._chat(body, headers)
         else:
             self._json(404, {"error": {"message": f"the stub does not serve {line[0]} {path}", "code": "not_found"}})
         return headers.get("connection", "").lower() != "close"
+
+    def _models(self, headers: dict[str, str]) -> None:
+        with self.server.changed:
+            self.server.listings.append(headers)
+            self.server.changed.notify_all()
+        self._pause(self.server.listing_delay_s)
+        if isinstance(self.server.models, Failure):
+            self._json(self.server.models.status, {"error": {"message": self.server.models.message}})
+            return
+        data = [{"id": name, "object": "model", "created": 0, "owned_by": "stub"} for name in self.server.models]
+        self._json(200, {"object": "list", "data": data})
 
     def _chat(self, raw: bytes, headers: dict[str, str]) -> bool:
         try:

@@ -4,32 +4,54 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
-from typing import TypeAlias
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from typing import Protocol, TypeAlias
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import TaskGroup, TaskStatus
 from attrs import define, field
 
+from punie.application import model_switch
 from punie.application.live_session import LiveSession
 from punie.application.own_task_group import OwnTaskGroup
 from punie.application.run_turn import PromptTurn
+from punie.application.stored_sessions import StoredSessions, TakenUp, Tell
 from punie.application.tool_registry import ToolRegistry
 from punie.domain.content import Prompt
 from punie.domain.errors import SessionBusyError, UnknownSessionError
 from punie.domain.execution import RunningCall, ToolStatistics
+from punie.domain.model_choice import Effort
 from punie.domain.modes import Mode
-from punie.domain.session import OpenedSession, SessionSpec
+from punie.domain.session import OpenedSession, SessionOptions, SessionSpec
+from punie.domain.session_log import SessionPage
 from punie.domain.tool_listing import ListedTool, ToolListing
 from punie.ports.agent import Agent
 from punie.ports.peer import Peer
 
-SessionScope: TypeAlias = Callable[[str, SessionSpec, Peer], AbstractAsyncContextManager[LiveSession]]
-"""Builds a session and takes it down again; the composition root knows how."""
+
+class SessionScope(Protocol):
+    """Builds a session and takes it down again; the composition root knows how."""
+
+    def __call__(
+        self, session_id: str, spec: SessionSpec, peer: Peer, *, taken: TakenUp | None = None
+    ) -> AbstractAsyncContextManager[LiveSession]:
+        """`taken` is its place among the sessions that are kept; None for one that ends with the process."""
+        ...
+
 
 TURN_END_LIMIT_S = 3.0
 """How long a cancelled turn may hold up the closing of its session."""
+
+
+Keeping: TypeAlias = Callable[[Peer | None], Awaitable[StoredSessions]]
+"""Where sessions are kept; told for which client, where it is for one, so that what that needs is made ready too."""
+
+
+async def _nothing() -> None:
+    await anyio.lowlevel.checkpoint()
 
 
 @define
@@ -52,6 +74,7 @@ class PunieAgent(OwnTaskGroup, Agent):
 
     scope: SessionScope
     log: logging.Logger
+    keeping: Keeping | None = None
     _places: dict[str, _Place] = field(factory=dict, init=False)
     _opening: dict[str, LiveSession] = field(factory=dict, init=False)
 
@@ -62,8 +85,44 @@ class PunieAgent(OwnTaskGroup, Agent):
 
     async def open_session(self, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
         session_id = f"sess_{uuid.uuid4().hex}"
-        opened: OpenedSession = await self.tasks.start(self._host, session_id, spec, connect(session_id))
-        return opened
+        peer = connect(session_id)
+        taken = None if self.keeping is None else await (await self.keeping(peer)).begin(session_id, spec)
+        return await self._open(session_id, spec, peer, taken)
+
+    async def load_session(
+        self, session_id: str, spec: SessionSpec, connect: Callable[[str], Peer], tell: Tell | None = None
+    ) -> OpenedSession:
+        if session_id in self._places:
+            if self._places[session_id].turn is not None:
+                raise SessionBusyError(session_id)
+            await self.close_session(session_id)
+        peer = connect(session_id)
+        stored = await self._stored(session_id, peer)
+        taken = await stored.take_up(session_id)
+        return await self._open(session_id, spec, peer, taken, before=_replaying(stored, session_id, tell))
+
+    async def fork_session(self, session_id: str, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
+        stored = await self._stored(session_id)
+        place = self._places.get(session_id)
+        if place is not None:
+            if place.turn is not None:
+                raise SessionBusyError(session_id)
+            await place.session.recorder.flush()
+        new_id = f"sess_{uuid.uuid4().hex}"
+        await stored.fork(session_id, new_id)
+        return await self.load_session(new_id, spec, connect)
+
+    async def sessions(self, cwd: str | None, cursor: str | None) -> SessionPage:
+        if self.keeping is None:
+            return SessionPage(())
+        return await (await self.keeping(None)).store.sessions(cwd, cursor)
+
+    async def delete_session(self, session_id: str) -> None:
+        if session_id in self._places:
+            await self.close_session(session_id)
+        stored = await self._stored(session_id)
+        if not await stored.store.delete(session_id):
+            raise UnknownSessionError(session_id)
 
     def begin_turn(self, session_id: str, prompt: Prompt) -> PromptTurn:
         place = self._place(session_id)
@@ -72,6 +131,7 @@ class PunieAgent(OwnTaskGroup, Agent):
 
         def leave() -> None:
             place.turn = None
+            place.session.turn_is_over()
 
         place.turn = PromptTurn(place.session, prompt, leave, first=place.turns == 0)
         place.turns += 1
@@ -99,6 +159,29 @@ class PunieAgent(OwnTaskGroup, Agent):
         registry.set_enabled(name, enabled=enabled)
         return registry.listed(name)
 
+    def options(self, session_id: str) -> SessionOptions:
+        session = self._opening.get(session_id) or self._place(session_id).session
+        return SessionOptions(session.mode.current, session.menu)
+
+    def set_model(self, session_id: str, model: str) -> Awaitable[None]:
+        place = self._place(session_id)
+        if place.turn is not None:
+            raise SessionBusyError(session_id)
+        return model_switch.switch_model(place.session, model)
+
+    async def set_effort(self, session_id: str, effort: Effort | None) -> None:
+        await model_switch.set_effort(self._place(session_id).session, effort)
+
+    def greet(self, session_id: str) -> None:
+        place = self._places.get(session_id)
+        if place is not None:
+            place.session.greet()
+
+    def explore_models(self, session_id: str) -> None:
+        place = self._places.get(session_id)
+        if place is not None:
+            place.session.tasks.start_soon(model_switch.explore, place.session)
+
     async def set_mode(self, session_id: str, mode: Mode) -> None:
         await self._place(session_id).session.mode.switch(mode)
 
@@ -115,6 +198,22 @@ class PunieAgent(OwnTaskGroup, Agent):
         _dismiss(place)
         await place.gone.wait()
 
+    async def _stored(self, session_id: str, peer: Peer | None = None) -> StoredSessions:
+        if self.keeping is None:
+            raise UnknownSessionError(session_id)
+        return await self.keeping(peer)
+
+    async def _open(
+        self,
+        session_id: str,
+        spec: SessionSpec,
+        peer: Peer,
+        taken: TakenUp | None,
+        before: Callable[[], Awaitable[None]] = _nothing,
+    ) -> OpenedSession:
+        opened: OpenedSession = await self.tasks.start(self._host, session_id, spec, peer, taken, before)
+        return opened
+
     def _registry(self, session_id: str) -> ToolRegistry:
         return self._place(session_id).session.desk.toolbox.registry
 
@@ -125,20 +224,32 @@ class PunieAgent(OwnTaskGroup, Agent):
         return place
 
     async def _host(
-        self, session_id: str, spec: SessionSpec, peer: Peer, *, task_status: TaskStatus[OpenedSession]
+        self,
+        session_id: str,
+        spec: SessionSpec,
+        peer: Peer,
+        taken: TakenUp | None,
+        before: Callable[[], Awaitable[None]],
+        *,
+        task_status: TaskStatus[OpenedSession],
     ) -> None:
-        """Own one session from its first resource to its last."""
+        """Own one session from its first resource to its last.
+
+        `before` is done before anything is built: a long history is shown while the engine is not yet told of it.
+        """
         place: _Place | None = None
         try:
-            async with self.scope(session_id, spec, peer) as session:
-                self._opening[session_id] = session
-                opened = await session.open()
-                place = self._places[session_id] = _Place(self._opening.pop(session_id))
-                task_status.started(opened)
-                await place.closing.wait()
-                if place.turn is not None:
-                    with anyio.move_on_after(TURN_END_LIMIT_S):
-                        await place.turn.done.wait()
+            async with _held(taken):
+                await before()
+                async with self.scope(session_id, spec, peer, taken=taken) as session:
+                    self._opening[session_id] = session
+                    opened = await session.open()
+                    place = self._places[session_id] = _Place(self._opening.pop(session_id))
+                    task_status.started(opened)
+                    await place.closing.wait()
+                    if place.turn is not None:
+                        with anyio.move_on_after(TURN_END_LIMIT_S):
+                            await place.turn.done.wait()
         except Exception:
             if place is None:
                 raise
@@ -149,6 +260,20 @@ class PunieAgent(OwnTaskGroup, Agent):
             if place is not None:
                 self._places.pop(session_id, None)
                 place.gone.set()
+
+
+@asynccontextmanager
+async def _held(taken: TakenUp | None) -> AsyncGenerator[None]:
+    """See to it that others may have the session, also where it could not be opened here."""
+    try:
+        yield
+    finally:
+        if taken is not None:
+            await taken.kept.let_go()
+
+
+def _replaying(stored: StoredSessions, session_id: str, tell: Tell | None) -> Callable[[], Awaitable[None]]:
+    return _nothing if tell is None else partial(stored.replay, session_id, tell)
 
 
 def _dismiss(place: _Place) -> None:

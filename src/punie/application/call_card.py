@@ -11,7 +11,7 @@ from attrs import define, evolve, field
 from punie.application.progress_pace import INTERVAL_S, Paced, ProgressPace
 from punie.domain.content import ResultContent, Text
 from punie.domain.display import one_line
-from punie.domain.events import ToolCallAnnounced, ToolCallUpdated
+from punie.domain.events import CallFinished, ToolCallAnnounced, ToolCallUpdated
 from punie.domain.execution import CallLife, CallStatus, cut
 from punie.domain.json_value import JsonValue
 from punie.domain.tool import ToolKind, ToolResult
@@ -36,16 +36,22 @@ class CallCard(CallProgress, Paced):
     _live: _LiveView | None = field(default=None, init=False)
 
     async def announce(
-        self, *, title: str, kind: ToolKind, locations: tuple[str, ...] = (), raw_input: JsonValue = None
+        self,
+        *,
+        title: str,
+        kind: ToolKind,
+        locations: tuple[str, ...] = (),
+        raw_input: JsonValue = None,
+        line: int | None = None,
     ) -> None:
         """The card appears, pending."""
         self._announced = True
-        await self.events.emit(ToolCallAnnounced(self.call_id, self.tool, title, kind, locations, raw_input))
+        await self.events.emit(ToolCallAnnounced(self.call_id, self.tool, title, kind, locations, raw_input, line))
 
-    async def start(self) -> None:
-        """Leave was given: the effect begins."""
+    async def start(self, locations: tuple[str, ...] | None = None, line: int | None = None) -> None:
+        """Leave was given: the effect begins, there where that is known better by now than when the card appeared."""
         self.life.advance(CallStatus.IN_PROGRESS)
-        await self.events.emit(ToolCallUpdated(self.call_id, CallStatus.IN_PROGRESS))
+        await self.events.emit(ToolCallUpdated(self.call_id, CallStatus.IN_PROGRESS, locations=locations, line=line))
 
     async def show(self, *content: ResultContent) -> None:
         view = self._live = self._live or _LiveView()
@@ -70,6 +76,7 @@ class CallCard(CallProgress, Paced):
         status = CallStatus.COMPLETED if result.succeeded else CallStatus.FAILED
         self.life.advance(status)
         self.result = result
+        await self.events.emit(CallFinished(self.call_id, self.tool, result.outcome, result.text))
         last = ToolCallUpdated(self.call_id, status, _shown(result.content), _raw_output(result))
         if self._live is None:
             await self.events.emit(last)

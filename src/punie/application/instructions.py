@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from attrs import define, field
 
+from punie.domain.skills import skill_lines
 from punie.ports.project_notes import ProjectNotes
+from punie.ports.skill_shelf import SkillShelf
 
 _BASE = """\
 You are Punie, a coding agent working inside the user's editor on the project in {cwd}.
@@ -17,18 +19,31 @@ Answer briefly, in Markdown, and name files by their paths."""
 
 _NOTES = "\n\nThe project's AGENTS.md says:\n\n{notes}"
 
+_SKILLS = """
+
+There are skills: texts on how to do certain things well. Before you do what one of them is for, read it with \
+load_skill. Their names, and what their authors say of them:
+
+{lines}"""
+
 
 @define
 class Instructions:
-    """The instructions of one session; the project's notes are read once, at the first prompt."""
+    """The instructions of one session; the project's notes and skills are read once, at the first prompt."""
 
     cwd: str
     notes: ProjectNotes
+    shelf: SkillShelf | None = None
     _text: str | None = field(default=None, init=False)
 
     async def text(self) -> str:
         """The same text for every turn of the session, so that a provider's prompt cache holds."""
         if self._text is None:
             notes = await self.notes.read()
-            self._text = _BASE.format(cwd=self.cwd) + (_NOTES.format(notes=notes) if notes else "")
+            skills = () if self.shelf is None else await self.shelf.skills()
+            self._text = (
+                _BASE.format(cwd=self.cwd)
+                + (_SKILLS.format(lines=skill_lines(skills)) if skills else "")
+                + (_NOTES.format(notes=notes) if notes else "")
+            )
         return self._text

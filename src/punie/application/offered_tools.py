@@ -83,6 +83,11 @@ class OfferedTools:
     _named: tuple[ToolDescriptor, ...] = field(default=(), init=False)
     _index: ToolIndex | None = field(default=None, init=False)
 
+    def go_by(self, policy: DisclosurePolicy) -> None:
+        """Another model may be told of the tools in another way, from its first request on."""
+        if policy != self.policy:
+            self.policy, self._seen = policy, None
+
     async def current(self) -> ToolCatalog:
         """What the next model request offers; the same object until something changes."""
         await self.toolbox.current()

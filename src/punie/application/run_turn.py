@@ -8,12 +8,17 @@ from collections.abc import Callable
 import anyio
 from attrs import define, field
 
+from punie.application.command_outcome import Answered
+from punie.application.context_gauge import ContextGauge
 from punie.application.live_session import LiveSession
 from punie.application.tool_desk import TurnDesk
+from punie.domain.catalog import ToolCatalog
 from punie.domain.content import Prompt
 from punie.domain.discovery import Tier
-from punie.domain.events import SessionEvent, TextDelta, TurnEnded, UsageChanged
+from punie.domain.events import ContextUsed, SessionEvent, TextDelta, TurnEnded, UsageChanged
+from punie.domain.policy import ASK_USER, LOAD_SKILL, PLAN_TOOL, UPDATE_PLAN
 from punie.domain.records import TurnRecord
+from punie.domain.tool import ToolSource
 from punie.domain.turn import StopReason, Turn, TurnReport
 from punie.domain.usage import Usage
 from punie.ports.agent import RunningTurn
@@ -25,11 +30,20 @@ NO_TOOLS_NOTICE = (
 )
 
 
+_TALK = frozenset({UPDATE_PLAN, ASK_USER, PLAN_TOOL, LOAD_SKILL})
+
+
+def only_talks(tools: ToolCatalog) -> bool:
+    """Whether nothing is offered but what tells or asks the person something."""
+    return all(tool.source is ToolSource.BUILT_IN and tool.name in _TALK for tool in tools)
+
+
 @define
 class TurnEvents(EventSink):
     """The session's lane as one turn uses it: keeps the usage for the report, and nothing passes after the end."""
 
     lane: EventSink
+    gauge: ContextGauge = field(factory=ContextGauge)
     usage: Usage = Usage()
     _over: bool = field(default=False, init=False)
 
@@ -38,11 +52,15 @@ class TurnEvents(EventSink):
             return
         if isinstance(event, UsageChanged):
             self.usage = event.usage
+            self.gauge.count(event)
+        elif isinstance(event, ContextUsed):
+            event = self.gauge.read(event)
         await self.lane.emit(event)
 
     async def end(self, reason: StopReason | None) -> None:
         """The last event of the turn; without a reason where it failed."""
         self._over = True
+        self.gauge.end_turn()
         await self.lane.emit(TurnEnded(reason))
 
 
@@ -73,7 +91,7 @@ class PromptTurn(RunningTurn):
     async def run(self) -> TurnReport:
         clock = self.session.desk.clock
         self._started = clock.epoch_s(), clock.monotonic_s()
-        events = TurnEvents(self.session.desk.events)
+        events = TurnEvents(self.session.desk.events, self.session.gauge)
         reason: StopReason | None = StopReason.CANCELLED
         try:
             report = TurnReport(await self._work(events), events.usage)
@@ -98,11 +116,19 @@ class PromptTurn(RunningTurn):
         return StopReason.CANCELLED if self._cancelled else reason
 
     async def _answer(self, events: TurnEvents) -> StopReason:
-        instructions = await self.session.instructions.text()
+        # First, for a turn that was cancelled before it did anything is in the session's log as well.
+        await self.session.switches.empty()
+        await self.session.recorder.prompt(self.id, self.prompt, self.session.model, self.session.effort)
+        session = self.session
+        outcome = await session.commands.outcome(session, self.prompt, events, self.id)
+        if isinstance(outcome, Answered):
+            await events.emit(TextDelta(outcome.text, f"{self.id}-1"))
+            return outcome.stop_reason
+        instructions = await session.instructions.text()
         self.session.desk.offered.begin_turn()
-        if self.first and self.session.tier is Tier.DEFAULT and not await self._desk.offered():
+        if self.first and self.session.tier is Tier.DEFAULT and only_talks(await self._desk.offered()):
             await events.emit(TextDelta(NO_TOOLS_NOTICE))
-        turn = Turn(self.id, self.session.id, self.prompt, instructions, self.session.turn_limits)
+        turn = Turn(self.id, session.id, outcome.prompt, instructions, session.limits, session.effort)
         return await self.session.engine.run(turn, tools=self._desk, events=events)
 
     async def _close(self, events: TurnEvents, reason: StopReason | None) -> None:
@@ -112,8 +138,11 @@ class PromptTurn(RunningTurn):
             if self._cancelled or reason is StopReason.CANCELLED:
                 for ledger in self.session.ledgers:
                     await ledger.release_turn(self.id)
-        self._record(events.usage, reason)
-        self.leave()
+            try:
+                await self.session.recorder.end_turn(reason, self.session.engine_name, self.session.engine.snapshot())
+            finally:
+                self._record(events.usage, reason)
+                self.leave()
         with anyio.move_on_after(1.0, shield=True):
             await events.end(reason)
         self.done.set()

@@ -40,12 +40,14 @@ class PreparedCall:
 
     Nothing had an effect yet: preparing reads at most. `watches_time` says that the effect keeps to the call's time
     limit by itself and needs a moment beyond it to stop in good order; any other is stopped at the limit. `about` is
-    text that the question shows whole.
+    text that the question shows whole. `waits_for_person` says that the effect is a person's thinking, which no limit
+    of time is for.
     """
 
     effect: Effect
     diffs: tuple[Diff, ...] = ()
     watches_time: bool = False
+    waits_for_person: bool = False
     about: str = ""
 
 

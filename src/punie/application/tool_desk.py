@@ -20,6 +20,7 @@ from punie.application.output_limits import OutputLimits
 from punie.application.running_calls import CallUnderWay
 from punie.application.session_desk import ToolDesk
 from punie.application.session_tool import PreparedCall
+from punie.application.tools.wording import line_of
 from punie.domain.audit import AnsweredBy
 from punie.domain.catalog import ToolCatalog
 from punie.domain.decisions import Decision, Facts
@@ -27,12 +28,15 @@ from punie.domain.display import display_exact, one_line
 from punie.domain.errors import (
     ArgumentsRefusedError,
     InternalFault,
+    LeaseLostError,
     OutsideWorkspaceError,
+    SessionStoreError,
     ToldToModel,
     ToolDisabledError,
 )
 from punie.domain.events import PermissionSettled, SecurityViolation
 from punie.domain.execution import Severity
+from punie.domain.first_change import first_changed_line
 from punie.domain.json_value import json_text
 from punie.domain.modes import Verdict
 from punie.domain.path_findings import ROOTS_RULE
@@ -127,6 +131,8 @@ class TurnDesk(ToolDoor):
             return ToolResult.failure(str(error), code=error.code)
         except _TurnOverError:
             return ToolResult.cancelled("The turn ended before this ran; nothing was done.")
+        except (SessionStoreError, LeaseLostError) as error:  # nothing runs that the session's log does not know of
+            return ToolResult.failure(f"{error} Nothing was done.", code=error.code)
         except Exception:  # the turn goes on: one call that breaks is that call's failure (S2-80, DESIGN.md section 8)
             fault = InternalFault(uuid.uuid4().hex[:12])
             self.desk.log.exception("reference %s: the call of %s broke", fault.reference, under_way.call.name)
@@ -156,7 +162,7 @@ class TurnDesk(ToolDoor):
         request.check_resources()
         async with desk.places:
             self._check_open()
-            await card.start()
+            await card.start(*_edited(request, prepared))
             self._check_open()
             if desk.leave.policy is not policy:
                 withdrawn = await self._withdrawn(under_way, request, facts)
@@ -187,6 +193,7 @@ class TurnDesk(ToolDoor):
             kind=tool.descriptor.kind,
             locations=tuple(where.path for where in request.context.locations),
             raw_input=call.arguments,
+            line=line_of(call.name, request.arguments),
         )
         return request
 
@@ -248,13 +255,27 @@ class TurnDesk(ToolDoor):
         )
 
     async def _effect(self, under_way: CallUnderWay, request: CallRequest, prepared: PreparedCall) -> ToolResult:
-        under_way.hurry(request.limits.time_s + (STOP_GRACE_S if prepared.watches_time else 0.0))
+        if not prepared.waits_for_person:
+            under_way.hurry(request.limits.time_s + (STOP_GRACE_S if prepared.watches_time else 0.0))
         await self.desk.lifetimes.ready(request.tool)
+        began_s = self.desk.clock.monotonic_s()
         result = cast("object", await prepared.effect(under_way.card))  # somebody else's tool may give anything
+        if prepared.waits_for_person:
+            under_way.waited_s += self.desk.clock.monotonic_s() - began_s
         under_way.unhurried()
         if isinstance(result, ToolResult):
             return result
         raise TypeError(f"{request.call.name} gave a {type(result).__name__} instead of a result")
+
+
+def _edited(request: CallRequest, prepared: PreparedCall) -> tuple[tuple[str, ...] | None, int | None]:
+    """The places of the call again, with the line at which its edit begins; None twice where it is none."""
+    line = first_changed_line(prepared.diffs[0]) if prepared.diffs else None
+    if line is None:
+        return None, None
+    first = prepared.diffs[0].path
+    others = (where.path for where in request.context.locations if where.path != first)
+    return (first, *others), line
 
 
 def _denial(request: CallRequest, denied: Denied) -> ToolResult:

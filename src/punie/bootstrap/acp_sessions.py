@@ -21,6 +21,6 @@ async def serve_sessions(
     """Own the connection's sessions for as long as `offer` lasts; leaving closes them all."""
     process = Process(environ, flags, log)
     process.warm_up.start()
-    async with PunieAgent(process.session_scope, log) as agent:
+    async with PunieAgent(process.session_scope, log, process.stored) as agent:
         await offer(SessionMethods(agent, connection, log))
     await process.aclose()

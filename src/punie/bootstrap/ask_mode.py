@@ -25,8 +25,8 @@ from punie.bootstrap.signals import watch_signals
 from punie.domain.content import Prompt
 from punie.domain.discovery import ClientCapabilities
 from punie.domain.display import display_safe
-from punie.domain.errors import EngineError, InternalFault, PunieError, SettingsError
-from punie.domain.session import SessionSpec
+from punie.domain.errors import EngineError, InternalFault, PunieError, SettingsError, UnknownSessionError
+from punie.domain.session import OpenedSession, SessionSpec
 from punie.domain.turn import EngineErrorKind, StopReason, TurnReport
 from punie.ports.peer import Peer
 
@@ -54,6 +54,7 @@ class AskMode:
     cwd: Path
     prompt: str
     log: logging.Logger
+    session: str | None = None
     _tally: DenialTally = field(factory=DenialTally, init=False)
     _out: Pipe = field(factory=lambda: Pipe(sys.stdout), init=False)
     _lines: JsonLinesSink = field(init=False)
@@ -64,18 +65,24 @@ class AskMode:
 
     async def run(self) -> int:
         """Open a session, run the prompt, say how it ended."""
-        process = Process(self.environ, self.flags, self.log)
-        async with PunieAgent(process.session_scope, self.log) as agent:
+        asked_for = self.flags.get("model") is not None
+        process = Process(self.environ, self.flags, self.log, keeps_model=asked_for)
+        async with PunieAgent(process.session_scope, self.log, process.stored) as agent:
             # Caught inside: a task group hands on what leaves it in a group.
             try:
-                code = self._ended(await self._turn(agent))
+                code = self._ended(await self._turn(agent, await self._opened(agent)))
             except PunieError as error:
                 code = self._failed(error)
         await process.aclose()
         return code
 
-    async def _turn(self, agent: PunieAgent) -> TurnReport:
-        opened = await agent.open_session(SessionSpec(str(self.cwd)), partial(self._peer, agent))
+    async def _opened(self, agent: PunieAgent) -> OpenedSession:
+        spec, connect = SessionSpec(str(self.cwd)), partial(self._peer, agent)
+        if self.session is None:
+            return await agent.open_session(spec, connect)
+        return await agent.load_session(self.session, spec, connect)
+
+    async def _turn(self, agent: PunieAgent, opened: OpenedSession) -> TurnReport:
         self._say({"type": "session", "sessionId": opened.id})
         turn = agent.begin_turn(opened.id, Prompt.of_text(self.prompt))
         outcome: TurnReport | PunieError | None = None
@@ -128,7 +135,7 @@ class AskMode:
 
     def _failed(self, error: PunieError) -> int:
         kind = EngineErrorKind(error.kind) if isinstance(error, EngineError) else None
-        code = EXIT_USAGE if isinstance(error, SettingsError) else EXIT_FAILED
+        code = EXIT_USAGE if isinstance(error, (SettingsError, UnknownSessionError)) else EXIT_FAILED
         if kind is not None:
             code = _EXIT_OF_KIND.get(kind, EXIT_FAILED)
         self._say(
@@ -148,7 +155,15 @@ class AskMode:
             self._lines.line(line)
 
 
-def run_ask(*, model: str | None, permissions: Mapping[str, str | None], as_json: bool, cwd: str, prompt: str) -> int:
+def run_ask(
+    *,
+    model: str | None,
+    permissions: Mapping[str, str | None],
+    as_json: bool,
+    cwd: str,
+    prompt: str,
+    session: str | None = None,
+) -> int:
     """Run one prompt; gives the exit code, or leaves with it."""
     environ = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
     directory = Path(cwd).resolve()
@@ -156,7 +171,7 @@ def run_ask(*, model: str | None, permissions: Mapping[str, str | None], as_json
         sys.stderr.write(f"punie: --cwd {display_safe(cwd)} is not a directory. Name one that exists.\n")
         return EXIT_USAGE
     flags = {"model": model, **permissions}
-    mode = AskMode(environ, flags, as_json, directory, prompt, start_logging(environ, None))
+    mode = AskMode(environ, flags, as_json, directory, prompt, start_logging(environ, None), session)
     code = anyio.run(mode.run)
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.flush()

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import field, frozen
 from dependency_injector import containers, providers
 
 from punie.adapters.checks.python_checks import ProjectChecks
@@ -24,12 +24,17 @@ from punie.adapters.local.installed import is_installed
 from punie.adapters.local.output_store import LocalOutputStore
 from punie.adapters.local.path_guard import LocalPathGuard
 from punie.adapters.local.project_notes import LocalProjectNotes
+from punie.adapters.local.prompt_files import LocalPromptFiles
 from punie.adapters.local.sandbox import Bubblewrap
+from punie.adapters.local.skill_folders import LocalSkills
 from punie.adapters.local.terminals import LocalTerminals
 from punie.adapters.local.workspace import LocalWorkspace
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.assemble_tools import AssembleTools, KeptOutputs, LocalServices
 from punie.application.command_review import CommandReview
+from punie.application.commands.offered import OWN_COMMANDS
+from punie.application.commands.session_commands import SessionCommands
+from punie.application.context_gauge import ContextGauge
 from punie.application.discover_tools import DiscoverTools
 from punie.application.instructions import Instructions
 from punie.application.leave_to_act import Approvals, LeaveToAct
@@ -38,90 +43,44 @@ from punie.application.offered_tools import Nowhere
 from punie.application.open_questions import OpenQuestions
 from punie.application.plug_in_tools import PlugInTools
 from punie.application.session_desk import ToolDesk
+from punie.application.session_notices import SessionNotices
+from punie.application.session_recorder import KeptSession, SessionRecorder
 from punie.application.session_tool import SessionTool
+from punie.application.stored_sessions import EngineMemory, StoredSessions
 from punie.application.terminal_ledger import TerminalLedger
 from punie.application.tool_registry import ToolRegistry
 from punie.application.toolbox import Toolbox
+from punie.application.tools.ask_user import AskUser
+from punie.application.tools.load_skill import LoadSkill
 from punie.application.tools.shell_info import ShellInfo
-from punie.bootstrap.engines import DIRECT
+from punie.application.tools.update_plan import UpdatePlan
+from punie.bootstrap.model_choices import EngineShelf, disclosure_of
 from punie.bootstrap.plugins import PlugIns
+from punie.bootstrap.session_servers import (
+    ServerState,
+    connections_of,
+    server_registry_of,
+    session_servers_of,
+)
 from punie.bootstrap.settings import Settings
 from punie.bootstrap.settings_values import Sandbox
 from punie.domain.availability import Surroundings, capabilities_of
-from punie.domain.disclosure import DisclosureForm, DisclosurePolicy
 from punie.domain.discovery import LocalTools
+from punie.domain.model_choice import DIRECT
 from punie.domain.paths import is_inside
-from punie.domain.server_names import qualified_name
 from punie.domain.servers import ServerConfig
 from punie.domain.session import SessionSpec
 from punie.ports.engine import Engine
 from punie.ports.peer import Peer
-from punie.ports.server_approvals import ServerApprovals
-from punie.ports.server_listings import ServerListings
 from punie.ports.shell_parser import ShellParser
 from punie.ports.usage_ledger import UsageLedger
 
 if TYPE_CHECKING:
-    from punie.adapters.mcp.servers import McpServers
-    from punie.application.servers.registry import ServerRegistry
     from punie.application.servers.session_servers import SessionServers
 
 
 def _guard(spec: SessionSpec) -> LocalPathGuard:
     return LocalPathGuard(spec.roots, spec.cwd)
-
-
-@frozen
-class ServerState:
-    """What is kept of MCP servers beyond a session: what they listed last, and which of a project's may run."""
-
-    listings: ServerListings
-    approvals: ServerApprovals
-
-
-def _connections(
-    configs: tuple[ServerConfig, ...], clock: LocalClock, validator: JsonSchemaRsValidator, peer: Peer
-) -> McpServers | None:
-    if not configs:
-        return None
-    from punie.adapters.mcp.servers import McpServers  # most sessions have no servers
-
-    return McpServers(clock, validator, peer.elicitor, peer.server_channel)
-
-
-def _server_registry(
-    spec: SessionSpec,
-    configs: tuple[ServerConfig, ...],
-    connections: McpServers | None,
-    state: ServerState,
-    clock: LocalClock,
-    log: logging.Logger,
-) -> ServerRegistry | None:
-    if connections is None:
-        return None
-    from punie.adapters.local.ttl_cache import TTLCache
-    from punie.application.servers.known_server import Surroundings as AroundServers
-    from punie.application.servers.registry import ServerRegistry
-
-    around = AroundServers(
-        directory=spec.cwd,
-        servers=connections,
-        listings=state.listings,
-        cache=TTLCache(clock=clock),
-        clock=clock,
-        log=log,
-    )
-    return ServerRegistry(configs, around, state.approvals)
-
-
-def _servers(
-    session_id: str, registry: ServerRegistry | None, validator: JsonSchemaRsValidator, log: logging.Logger
-) -> SessionServers | None:
-    if registry is None:
-        return None
-    from punie.application.servers.session_servers import SessionServers
-
-    return SessionServers(session_id, registry, validator, log)
 
 
 def _local(
@@ -175,6 +134,10 @@ def _registry(peer: Peer, settings: Settings, local: LocalServices) -> ToolRegis
     return ToolRegistry(local, Surroundings(capabilities, sys.platform, is_installed))
 
 
+def _skills(spec: SessionSpec, settings: Settings, log: logging.Logger) -> LocalSkills:
+    return LocalSkills(settings.skills_folder, spec.roots, log)
+
+
 def _toolbox(  # noqa: PLR0913, PLR0917 - one argument a dependency
     session_id: str,
     spec: SessionSpec,
@@ -186,13 +149,19 @@ def _toolbox(  # noqa: PLR0913, PLR0917 - one argument a dependency
     registry: ToolRegistry,
     plug_ins: PlugIns,
     servers: SessionServers | None,
+    recorder: SessionRecorder,
+    skills: LocalSkills,
     log: logging.Logger,
 ) -> Toolbox:
     discover = DiscoverTools(session_id, peer.capabilities, peer.catalog, validator, clock, settings.local_tools, log)
     plugged = PlugInTools(session_id, spec.cwd, plug_ins.providers, validator, log)
 
+    asking = () if peer.elicitor is None else (AskUser(peer.elicitor),)
+    own: tuple[SessionTool, ...] = (UpdatePlan(recorder), *asking)
+
     async def more() -> tuple[SessionTool, ...]:
-        return (*await plugged(), *(() if servers is None else await servers()))
+        loading = (LoadSkill(skills),) if await skills.skills() else ()
+        return (*own, *loading, *await plugged(), *(() if servers is None else await servers()))
 
     toolbox = Toolbox(discover, assemble, settings.disabled_tools, registry, more)
     if servers is not None:
@@ -223,10 +192,22 @@ def _leave(
     )
 
 
+@frozen
+class Continued:
+    """Where a session stands that outlives its process: its place in the store, and what its engine goes on with."""
+
+    kept: KeptSession | None = None
+    memory: EngineMemory = field(factory=EngineMemory)
+
+
+def _recorder(peer: Peer, continued: Continued, clock: LocalClock, log: logging.Logger) -> SessionRecorder:
+    return SessionRecorder(peer.events, clock, log, continued.kept)
+
+
 def _desk(  # noqa: PLR0913, PLR0917 - one argument a dependency
     session_id: str,
     spec: SessionSpec,
-    peer: Peer,
+    recorder: SessionRecorder,
     settings: Settings,
     toolbox: Toolbox,
     guard: LocalPathGuard,
@@ -247,23 +228,15 @@ def _desk(  # noqa: PLR0913, PLR0917 - one argument a dependency
         guard=guard,
         validator=validator,
         leave=leave,
-        events=peer.events,
+        events=recorder,
         clock=clock,
         limits=settings.limits,
         outputs=outputs,
         ledger=ledger,
         log=log,
-        disclosure=_disclosure(settings, server_configs),
+        disclosure=disclosure_of(settings, server_configs),
         elsewhere=servers or Nowhere(),
     )
-
-
-def _disclosure(settings: Settings, servers: tuple[ServerConfig, ...]) -> DisclosurePolicy:
-    """Where there is no model nobody pays for schemas, and a person wants to see every tool."""
-    pinned = tuple(qualified_name(server.name, tool) for server in servers for tool in server.always)
-    policy = evolve(settings.disclosure, always=(*settings.disclosure.always, *pinned))
-    unread = settings.model in {None, DIRECT} and policy.form is DisclosureForm.AUTO
-    return evolve(policy, form=DisclosureForm.FULL) if unread else policy
 
 
 def _session(  # noqa: PLR0913, PLR0917 - one argument a dependency
@@ -271,21 +244,35 @@ def _session(  # noqa: PLR0913, PLR0917 - one argument a dependency
     spec: SessionSpec,
     settings: Settings,
     desk: ToolDesk,
+    recorder: SessionRecorder,
     engine: Engine,
+    continued: Continued,
     guard: LocalPathGuard,
     local: LocalServices,
     client_ledger: TerminalLedger | None,
+    shelf: EngineShelf,
+    skills: LocalSkills,
+    notices: SessionNotices,
     log: logging.Logger,
 ) -> LiveSession:
+    if settings.keep_sessions and continued.kept is None:
+        notices.warn("This session will not be kept", "Its log cannot be written; Punie's own log says why.")
     return LiveSession(
         id=session_id,
         desk=desk,
-        engine=engine.open(session_id),
-        instructions=Instructions(spec.cwd, LocalProjectNotes(guard, spec.cwd)),
+        engine=continued.memory.opened(engine, session_id),
+        recorder=recorder,
+        instructions=Instructions(spec.cwd, LocalProjectNotes(guard, spec.cwd, spec.additional_directories), skills),
         ledgers=(local.ledger,) if client_ledger is None else (client_ledger, local.ledger),
         turn_limits=settings.turn_limits,
         log=log,
         model=settings.model or DIRECT,
+        engine_name=engine.name,
+        shelf=shelf,
+        effort=settings.effort,
+        notices=notices,
+        commands=SessionCommands(OWN_COMMANDS, LocalPromptFiles(spec.cwd)),
+        gauge=ContextGauge(settings.context_tokens, counts_cost=continued.memory == EngineMemory()),
     )
 
 
@@ -302,7 +289,9 @@ class SessionContainer(containers.DeclarativeContainer):
     settings = providers.Dependency(instance_of=Settings)
     engine = providers.Dependency(instance_of=Engine)
     plug_ins = providers.Dependency(instance_of=PlugIns)
+    shelf = providers.Dependency(instance_of=EngineShelf)
     shell = providers.Dependency(instance_of=ShellInfo)
+    continued = providers.Dependency(instance_of=Continued)
     log = providers.Dependency(instance_of=logging.Logger)
     usage_ledger = providers.Dependency(instance_of=UsageLedger)
     approvals = providers.Dependency(instance_of=Approvals)
@@ -317,20 +306,38 @@ class SessionContainer(containers.DeclarativeContainer):
     terminals = providers.Singleton(_terminals, spec, settings, outputs)
     local = providers.Singleton(_local, spec, guard, terminals, shell, log)
     client_ledger = providers.Singleton(_client_ledger, peer, log)
-    connections = providers.Singleton(_connections, server_configs, clock, validator, peer)
-    server_registry = providers.Singleton(_server_registry, spec, server_configs, connections, server_state, clock, log)
-    servers = providers.Singleton(_servers, session_id, server_registry, validator, log)
+    recorder = providers.Singleton(_recorder, peer, continued, clock, log)
+    notices = providers.Singleton(SessionNotices, recorder)
+    connections = providers.Singleton(connections_of, server_configs, clock, validator, peer)
+    server_registry = providers.Singleton(
+        server_registry_of, spec, server_configs, connections, server_state, clock, notices, log
+    )
+    servers = providers.Singleton(session_servers_of, session_id, server_registry, validator, log)
     assemble = providers.Singleton(_assemble, session_id, peer, settings, local, client_ledger, outputs, log)
     registry = providers.Singleton(_registry, peer, settings, local)
+    skills = providers.Singleton(_skills, spec, settings, log)
     toolbox = providers.Singleton(
-        _toolbox, session_id, spec, peer, settings, validator, clock, assemble, registry, plug_ins, servers, log
+        _toolbox,
+        session_id,
+        spec,
+        peer,
+        settings,
+        validator,
+        clock,
+        assemble,
+        registry,
+        plug_ins,
+        servers,
+        recorder,
+        skills,
+        log,
     )
     leave = providers.Singleton(_leave, session_id, spec, peer, settings, guard, clock, parser, approvals)
     desk = providers.Singleton(
         _desk,
         session_id,
         spec,
-        peer,
+        recorder,
         settings,
         toolbox,
         guard,
@@ -343,8 +350,24 @@ class SessionContainer(containers.DeclarativeContainer):
         server_configs,
         log,
     )
-    session = providers.Singleton(_session, session_id, spec, settings, desk, engine, guard, local, client_ledger, log)
-    lifecycle = providers.List(outputs, terminals, connections, server_registry, session)
+    session = providers.Singleton(
+        _session,
+        session_id,
+        spec,
+        settings,
+        desk,
+        recorder,
+        engine,
+        continued,
+        guard,
+        local,
+        client_ledger,
+        shelf,
+        skills,
+        notices,
+        log,
+    )
+    lifecycle = providers.List(recorder, outputs, terminals, connections, server_registry, session)
 
 
 class ProcessContainer(containers.DeclarativeContainer):
@@ -356,6 +379,7 @@ class ProcessContainer(containers.DeclarativeContainer):
     approvals = providers.Dependency(instance_of=Approvals)
     parser = providers.Dependency(instance_of=ShellParser)
     server_state = providers.Dependency(instance_of=ServerState)
+    stored = providers.Dependency(instance_of=StoredSessions)
     session = providers.Factory(
         SessionContainer,
         shell=shell,

@@ -6,9 +6,9 @@ from attrs import define, field
 
 from punie.adapters.pydantic_ai.engine import PydanticAiEngine
 from punie.bootstrap.plugins import PlugIns
+from punie.domain.model_choice import DIRECT
 from punie.ports.engine import Engine
 
-DIRECT = "direct"
 SCRIPT_PREFIX = "script:"
 
 NOTICE = (
@@ -46,6 +46,10 @@ class Engines:
         if model not in self._by_model:
             self._by_model[model] = make_engine(model, self.plug_ins)
         return self._by_model[model]
+
+    def made(self, model: str | None) -> Engine | None:
+        """The engine of that model, where somebody asked for it before."""
+        return self._by_model.get(model)
 
     def load(self, model: str | None) -> None:
         """Load what the model's engine needs; for a thread of its own. Raises `EngineError` for a bad set-up."""

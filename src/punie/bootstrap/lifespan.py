@@ -11,16 +11,18 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from typing import TYPE_CHECKING, cast
 
 import anyio
-from attrs import define, field
+from attrs import define, evolve, field
 
 from punie.application.live_session import LiveSession
 from punie.bootstrap.engines import Engines
+from punie.bootstrap.model_choices import EngineShelf, ProviderLists, with_model
 from punie.bootstrap.plugins import PlugIns, scan
 from punie.bootstrap.server_files import configured_servers
 from punie.bootstrap.settings import Settings, load_settings
 from punie.bootstrap.warm_up import WarmUp
 from punie.domain.errors import PunieError
 from punie.domain.json_value import EMPTY_OBJECT
+from punie.domain.model_choice import DIRECT
 from punie.domain.servers import ServerConfig
 from punie.domain.session import SessionSpec
 from punie.ports.peer import Peer
@@ -28,7 +30,8 @@ from punie.ports.peer import Peer
 if TYPE_CHECKING:
     from punie.adapters.storage.audit import SqliteAuditTrail
     from punie.adapters.storage.sqlite import SqliteUsageLedger
-    from punie.bootstrap.container import ProcessContainer
+    from punie.application.stored_sessions import StoredSessions, TakenUp
+    from punie.bootstrap.container import Continued, ProcessContainer
 
 CLOSE_LIMIT_S = 1.0
 """How long shared connections may take to close when the process ends."""
@@ -38,7 +41,8 @@ CLOSE_LIMIT_S = 1.0
 class Process:
     """The process's own lifetime: flags, environment, engines; the container and the usage ledger once built.
 
-    `plug_ins` stand in for the installed ones where given.
+    `plug_ins` stand in for the installed ones where given. With `keeps_model` a session that goes on does so with the
+    model of the flags, whichever it had.
     """
 
     environ: Mapping[str, str]
@@ -46,6 +50,8 @@ class Process:
     log: logging.Logger
     plug_ins: PlugIns | None = None
     engines: Engines = field(factory=Engines)
+    keeps_model: bool = False
+    _lists: ProviderLists = field(factory=ProviderLists, init=False)
     warm_up: WarmUp = field(init=False)
     _catalog_expected: bool = field(default=False, init=False)
     _usage: SqliteUsageLedger | None = field(default=None, init=False)
@@ -78,13 +84,30 @@ class Process:
             self.log.warning("%s", problem)
         return (*spec.servers, *found.configs)
 
+    async def stored(self, peer: Peer | None = None) -> StoredSessions:
+        """The sessions that are kept."""
+        self._expect(peer)
+        return (await self._container()).stored()
+
+    def _expect(self, peer: Peer | None) -> None:
+        """A client with tools of its own will have their schemas checked: before anything else is waited for."""
+        self._catalog_expected = self._catalog_expected or (peer is not None and peer.catalog is not None)
+
     @asynccontextmanager
-    async def session_scope(self, session_id: str, spec: SessionSpec, peer: Peer) -> AsyncGenerator[LiveSession]:
-        """Build a session, enter what it needs in order, and leave it in reverse, also where an entering fails."""
-        self._catalog_expected = self._catalog_expected or peer.catalog is not None
-        settings = self.settings(spec.cwd)
+    async def session_scope(
+        self, session_id: str, spec: SessionSpec, peer: Peer, *, taken: TakenUp | None = None
+    ) -> AsyncGenerator[LiveSession]:
+        """Build a session, enter what it needs in order, and leave it in reverse, also where an entering fails.
+
+        `taken` is its place among those that are kept; without one it ends with this process.
+        """
+        self._expect(peer)
         container = await self._container()
         plug_ins = cast("PlugIns", await self.warm_up.result("plug-ins"))
+        servers = self._servers(spec)
+        shelf = EngineShelf(self.engines, self._lists, self.settings(spec.cwd), servers, self.log)
+        settings = await self._as_it_was(shelf, taken)
+        engine = self.engines.get(settings.model)
         if peer.catalog is not None:
             await self.warm_up.result("validator")
         box = container.session(
@@ -92,15 +115,26 @@ class Process:
             spec=spec,
             peer=peer,
             settings=settings,
-            engine=self.engines.get(settings.model),
+            engine=engine,
+            continued=await _continued(container.stored(), engine.name, taken),
             plug_ins=plug_ins,
-            server_configs=self._servers(spec),
+            server_configs=servers,
+            shelf=shelf,
         )
         async with AsyncExitStack() as stack:
             for resource in cast("list[AbstractAsyncContextManager[object] | None]", box.lifecycle()):
                 if resource is not None:
                     await stack.enter_async_context(resource)
             yield box.session()
+
+    async def _as_it_was(self, shelf: EngineShelf, taken: TakenUp | None) -> Settings:
+        """A session goes on with its model where that can still be used, and in its mode unless that is loose."""
+        settings, choice = shelf.settings, None if taken is None else taken.choice
+        if choice is not None and not self.keeps_model:
+            configured = settings.model or DIRECT
+            if choice.model == configured or await shelf.still(choice):
+                settings = evolve(with_model(settings, choice.model), effort=choice.effort)
+        return settings if taken is None else _in_its_mode(settings, taken)
 
     async def aclose(self) -> None:
         """Let go of what sessions shared, in bounded time."""
@@ -113,14 +147,19 @@ class Process:
         return cast("ProcessContainer", await self.warm_up.result("container"))
 
     def _build_container(self) -> ProcessContainer:
+        from punie.adapters.local.clock import LocalClock
+        from punie.adapters.local.process_table import LocalProcessTable
         from punie.adapters.shell.tree_sitter_bash import TreeSitterBashParser
         from punie.adapters.storage.audit import SqliteAuditTrail
         from punie.adapters.storage.grants import SqliteGrantStore, SqliteToolPins
         from punie.adapters.storage.servers import SqliteServerApprovals, SqliteServerListings
+        from punie.adapters.storage.sessions import SqliteSessionStore
         from punie.adapters.storage.sqlite import SqliteUsageLedger
         from punie.adapters.storage.state_file import StateFile
         from punie.application.leave_to_act import Approvals
-        from punie.bootstrap.container import ProcessContainer, ServerState
+        from punie.application.stored_sessions import StoredSessions
+        from punie.bootstrap.container import ProcessContainer
+        from punie.bootstrap.session_servers import ServerState
         from punie.bootstrap.state import database_file
 
         # attrs keeps the source of every method it wrote, 0.7 MB, for debuggers alone. Let go of it here, before the
@@ -130,6 +169,7 @@ class Process:
         self._usage = SqliteUsageLedger(database, self.log)
         state = StateFile(database, self.log)
         self._audit = SqliteAuditTrail(state)
+        clock = LocalClock()
         return ProcessContainer(
             shell=_shell_info(self.environ),
             log=self.log,
@@ -137,6 +177,12 @@ class Process:
             approvals=Approvals(SqliteGrantStore(state), SqliteToolPins(state), self._audit),
             parser=TreeSitterBashParser(),
             server_state=ServerState(SqliteServerListings(state), SqliteServerApprovals(state)),
+            stored=StoredSessions(
+                SqliteSessionStore(database, self.log, LocalProcessTable(), clock),
+                clock,
+                self.log,
+                keeps=lambda cwd: self.settings(cwd).keep_sessions,
+            ),
         )
 
     def _scan_plug_ins(self) -> PlugIns:
@@ -160,6 +206,24 @@ class Process:
             self.engines.load(model)
         except PunieError as error:
             self.log.info("the engine is not ready: %s", error)
+
+
+async def _continued(stored: StoredSessions, engine: str, taken: TakenUp | None) -> Continued:
+    from punie.bootstrap.container import Continued
+
+    if taken is None:
+        return Continued()
+    if taken.summary is None:
+        return Continued(taken.kept)
+    return Continued(taken.kept, await stored.memory(taken.summary.id, engine))
+
+
+def _in_its_mode(settings: Settings, taken: TakenUp) -> Settings:
+    """A session goes on in the mode it was in, unless that lets more happen than the settings do now."""
+    was = None if taken.summary is None else taken.summary.mode
+    if was is None or was.looseness >= settings.policy.mode.looseness:
+        return settings
+    return evolve(settings, policy=evolve(settings.policy, mode=was))
 
 
 def _shell_info(environ: Mapping[str, str]) -> object:

@@ -17,7 +17,14 @@ _FAMILIES = (
 """By how a name begins to be known; the makers' own figures, rounded down. The first that fits counts."""
 
 
-def context_tokens(model: str | None) -> int:
-    """Of the model of that name, with or without its provider; a cautious figure for one that is not known."""
+def known_context_tokens(model: str | None) -> int | None:
+    """Of the model of that name, with or without its provider; None for one that is not known, and for a script."""
     name = (model or "").casefold()
-    return next((tokens for pattern, tokens in _FAMILIES if re.search(pattern, name)), DEFAULT_CONTEXT_TOKENS)
+    if name.startswith("script:"):
+        return None  # its file may be called anything
+    return next((tokens for pattern, tokens in _FAMILIES if re.search(pattern, name)), None)
+
+
+def context_tokens(model: str | None) -> int:
+    """The same, with a cautious figure for a model that is not known."""
+    return known_context_tokens(model) or DEFAULT_CONTEXT_TOKENS

@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from punie.bootstrap.settings_files import user_settings_file
+from punie.bootstrap.settings_files import skills_folder, user_settings_file
 from punie.bootstrap.state import database_file
 from punie.domain.paths import is_inside
 
-HOME_ENTRIES = ("config.toml", "mcp.json", "state", "logs", "pipelines", "plugins")
+HOME_ENTRIES = ("config.toml", "mcp.json", "skills", "state", "logs", "pipelines", "plugins")
 """What lies below `PUNIE_HOME`; the directory itself may hold projects as well."""
 
 
@@ -28,6 +28,7 @@ def own_files(environ: Mapping[str, str], cwd: str) -> tuple[str, ...]:
 def _named(environ: Mapping[str, str]) -> Iterator[Path]:
     settings, database = user_settings_file(environ), database_file(environ)
     yield from (settings, settings.with_name(f"{settings.name}.bak"), settings.with_name("mcp.json"))
+    yield skills_folder(environ)
     yield from (database.with_name(database.name + ending) for ending in ("", "-wal", "-shm", "-journal"))
     yield database.parent
     if environ.get("PUNIE_HOME"):

@@ -17,11 +17,11 @@ from punie.application.live_session import LiveSession
 from punie.application.run_turn import PromptTurn
 from punie.application.tool_desk import TurnDesk
 from punie.application.tool_registry import ToolRegistry
-from punie.bootstrap.engines import DIRECT
 from punie.bootstrap.lifespan import Process
 from punie.bootstrap.plugins import PlugIns
 from punie.domain.content import Prompt
 from punie.domain.discovery import ClientCapabilities
+from punie.domain.model_choice import DIRECT
 from punie.domain.session import SessionSpec
 from punie.domain.tool import ToolCall, ToolResult
 from punie.domain.turn import TurnReport

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from attrs import evolve, field, fields, frozen
 
-from punie.bootstrap.model_context import context_tokens
+from punie.bootstrap.model_context import context_tokens, known_context_tokens
 from punie.bootstrap.own_files import own_files
 from punie.bootstrap.permission_settings import (
     ParserOf,
@@ -25,11 +25,19 @@ from punie.bootstrap.permission_settings import (
     parse_mode,
     parse_rules,
 )
-from punie.bootstrap.settings_files import SettingsFile, project_settings_file, read_settings_file, user_settings_file
+from punie.bootstrap.settings_files import (
+    SettingsFile,
+    project_settings_file,
+    read_settings_file,
+    skills_folder,
+    user_settings_file,
+)
 from punie.bootstrap.settings_values import (
     Sandbox,
     parse_disclosure,
+    parse_effort,
     parse_local,
+    parse_models,
     parse_names,
     parse_positive,
     parse_registry,
@@ -44,6 +52,7 @@ from punie.domain.disclosure import DEFAULT_SHARE, DisclosureForm, DisclosurePol
 from punie.domain.discovery import LocalTools
 from punie.domain.errors import SettingsError
 from punie.domain.limits import CallLimits, Limits
+from punie.domain.model_choice import Effort
 from punie.domain.modes import Mode, Verdict
 from punie.domain.rules import Rule
 from punie.domain.turn import TurnLimits
@@ -59,6 +68,8 @@ class Settings:
     """What is in force, and where each value came from (`origins`, by dotted key); lives as long as a session."""
 
     model: str | None = None
+    models: tuple[str, ...] = ()
+    effort: Effort | None = None
     local_tools: LocalTools = LocalTools.AUTO
     disabled_tools: frozenset[str] = frozenset()
     limits: Limits = field(factory=Limits)
@@ -69,6 +80,12 @@ class Settings:
     sandbox_network: bool = False
     disclosure: DisclosurePolicy = field(factory=DisclosurePolicy)
     registry: str | None = None
+    keep_sessions: bool = True
+    skills_folder: str | None = None
+    """Where the user's own skills are."""
+
+    context_tokens: int | None = None
+    """How much the model's context holds: as the settings say, else by its name; None where neither tells."""
 
 
 Trusted: TypeAlias = Callable[[str, str], bool]
@@ -90,6 +107,9 @@ def _nobody(_path: str, _digest: str) -> bool:
 
 _KEYS: Mapping[str, Callable[[object], object]] = {
     "model": parse_text,
+    "models": parse_models,
+    "effort": parse_effort,
+    "context_tokens": parse_whole,
     "tools.local": parse_local,
     "tools.disabled": parse_names,
     "tools.disclosure": parse_disclosure,
@@ -102,10 +122,12 @@ _KEYS: Mapping[str, Callable[[object], object]] = {
     "limits.memory_mb": parse_whole,
     "limits.concurrent_calls": parse_whole,
     "turn.max_requests": parse_whole,
+    "turn.compact_share": parse_share,
     "permissions.mode": parse_mode,
     "permissions.sandbox": parse_sandbox,
     "permissions.sandbox_network": parse_yes,
     "servers.registry": parse_registry,
+    "sessions.keep": parse_yes,
 }
 _RULES = "permissions.rules"
 _RULE_FLAGS = {"permissions.allow": Verdict.ALLOW, "permissions.deny": Verdict.DENY}
@@ -146,7 +168,7 @@ def load_settings(
         if environ.get(variable_of(key)):
             _take(layers.found, {key: environ[variable_of(key)]}, variable_of(key))
     layers.flags({key: value for key, value in flags.items() if value is not None})
-    return layers.settings(own_files(environ, cwd))
+    return evolve(layers.settings(own_files(environ, cwd)), skills_folder=str(skills_folder(environ)))
 
 
 def project_gains(environ: Mapping[str, str], cwd: str, parser: ParserOf | None = None) -> LeftOut:
@@ -260,7 +282,7 @@ def _is_stricter(key: str, value: object, before: Settings) -> bool:
         return parse_mode(value).looseness < before.policy.mode.looseness
     if key == "permissions.sandbox":
         return parse_sandbox(value) is Sandbox.BUBBLEWRAP
-    if key == "permissions.sandbox_network":
+    if key in {"permissions.sandbox_network", "sessions.keep"}:
         return not parse_yes(value)
     if key == "tools.local":
         return _LOOSENESS.index(parse_local(value)) < _LOOSENESS.index(before.local_tools)
@@ -289,9 +311,13 @@ def _settings(found: Mapping[str, tuple[object, str]]) -> Settings:
         tool, bound = _tool_and_bound(key)
         if tool:
             by_tool.setdefault(tool, {})[bound] = parse_positive(value)
-    model = values.get("model")
+    given = values.get("model")
+    model = given if isinstance(given, str) else None
+    said = parse_whole(values["context_tokens"]) if "context_tokens" in values else None
     return Settings(
-        model=model if isinstance(model, str) else None,
+        model=model,
+        models=parse_models(values.get("models", ())),
+        effort=None if "effort" not in values else parse_effort(values["effort"]),
         local_tools=parse_local(values.get("tools.local", LocalTools.AUTO)),
         disabled_tools=frozenset(parse_names(values.get("tools.disabled", ()))),
         limits=Limits(
@@ -299,7 +325,10 @@ def _settings(found: Mapping[str, tuple[object, str]]) -> Settings:
             MappingProxyType(by_tool),
             parse_whole(values.get("limits.concurrent_calls", Limits().concurrent_calls)),
         ),
-        turn_limits=TurnLimits(parse_whole(values.get("turn.max_requests", TurnLimits().max_requests))),
+        turn_limits=TurnLimits(
+            parse_whole(values.get("turn.max_requests", TurnLimits().max_requests)),
+            parse_share(values.get("turn.compact_share", TurnLimits().compact_share)),
+        ),
         origins=MappingProxyType({key: source for key, (_, source) in found.items()}),
         policy=Policy(parse_mode(values.get("permissions.mode", Mode.ASK))),
         sandbox=parse_sandbox(values.get("permissions.sandbox", Sandbox.NONE)),
@@ -308,7 +337,9 @@ def _settings(found: Mapping[str, tuple[object, str]]) -> Settings:
             parse_disclosure(values.get("tools.disclosure", DisclosureForm.AUTO)),
             parse_share(values.get("tools.disclosure_share", DEFAULT_SHARE)),
             parse_names(values.get("tools.always", ())),
-            context_tokens(model if isinstance(model, str) else None),
+            said or context_tokens(model),
         ),
+        keep_sessions=parse_yes(values.get("sessions.keep", True)),
         registry=parse_registry(values["servers.registry"]) if "servers.registry" in values else None,
+        context_tokens=said or known_context_tokens(model),
     )

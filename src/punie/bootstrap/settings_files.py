@@ -30,6 +30,11 @@ def user_settings_file(environ: Mapping[str, str]) -> Path:
     return platformdirs.user_config_path(APP) / "config.toml"
 
 
+def skills_folder(environ: Mapping[str, str]) -> Path:
+    """`skills` beside the user's settings."""
+    return user_settings_file(environ).with_name("skills")
+
+
 def project_settings_file(cwd: str) -> Path:
     """`.punie/config.toml` in the project."""
     return Path(cwd) / ".punie" / "config.toml"

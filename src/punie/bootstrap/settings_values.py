@@ -9,6 +9,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from punie.domain.disclosure import DisclosureForm
 from punie.domain.discovery import LocalTools
+from punie.domain.model_choice import Effort
 
 
 class Sandbox(StrEnum):
@@ -41,6 +42,27 @@ def parse_names(value: object) -> tuple[str, ...]:
     if len(names) < len(listed):
         raise ValueError("expected a list of tool names")
     return tuple(name for name in names if name)
+
+
+def parse_models(value: object) -> tuple[str, ...]:
+    """Names of models: a list, or one text with commas between them. Raises `ValueError`."""
+    try:
+        names = parse_names(value)
+    except ValueError:
+        names = ("\n",)
+    if not all(name.isprintable() for name in names):
+        raise ValueError("expected a list of names of models")
+    return tuple(dict.fromkeys(names))
+
+
+def parse_effort(value: object) -> Effort | None:
+    """How hard a model thinks; None for `default`, which is the model's own. Raises `ValueError`."""
+    if value is None or value == "default":
+        return None
+    try:
+        return Effort(value)
+    except ValueError:
+        raise ValueError("expected default, low, medium or high") from None
 
 
 def parse_positive(value: object) -> float:

@@ -17,7 +17,6 @@ from attrs import define, field
 from punie.adapters.console.broker import ConsoleBroker, HeadlessBroker
 from punie.adapters.console.pipe import Pipe
 from punie.application.tool_registry import ToolRegistry
-from punie.bootstrap.engines import DIRECT
 from punie.bootstrap.logs import start_logging
 from punie.bootstrap.session_here import SessionHere, open_session_here
 from punie.bootstrap.settings import load_settings
@@ -36,6 +35,7 @@ from punie.domain.definition import encode_result
 from punie.domain.display import display_safe, one_line
 from punie.domain.errors import EngineError, PunieError, SettingsError
 from punie.domain.json_value import NotJsonError, freeze_object
+from punie.domain.model_choice import DIRECT
 from punie.domain.tool import ToolOutcome, ToolResult
 
 EXIT_FAILED = 1

@@ -77,6 +77,8 @@ class ClientCapabilities:
     discover_tools: bool = False
     tool_events: bool = False
     elicitation_form: bool = False
+    compaction: bool = False
+    notices: bool = False
 
     @property
     def any_tool(self) -> bool:

@@ -13,6 +13,11 @@ from typing import ClassVar
 
 from attrs import define, field
 
+from punie.domain.display import one_line
+
+SHOWN = 12
+"""Names that an error lists."""
+
 
 class PunieError(Exception):
     """The root of the three families; never raised itself."""
@@ -204,7 +209,10 @@ class UnknownSessionError(ToldToClient):
     session_id: str = field(repr=False)
 
     def __str__(self) -> str:
-        return "There is no open session with that id; it may be closed. Open one with session/new."
+        return (
+            "There is no open session with that id; it may be closed. Load it where it is kept (session/list, or "
+            "`punie sessions list`), or open a new one."
+        )
 
 
 @define
@@ -217,6 +225,71 @@ class SessionBusyError(ToldToClient):
     def __str__(self) -> str:
         return (
             "A prompt is already running in this session. Wait for its answer or send session/cancel, then try again."
+        )
+
+
+@define
+class SessionHeldError(ToldToClient):
+    """Another process has that session open; `holder` says which, in words."""
+
+    code: ClassVar[str] = "session_held"
+    session_id: str = field(repr=False)
+    holder: str
+
+    def __str__(self) -> str:
+        return f"The session is open in {self.holder}. Close it there, or go on with a fork of it."
+
+
+@define
+class LeaseLostError(ToldToClient):
+    """Another process took the session over; what this one still had to add to it was not written."""
+
+    code: ClassVar[str] = "lease_lost"
+    session_id: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return "Another process has taken this session over, so it cannot go on here. Load it again, or open a new one."
+
+
+@define
+class SessionStoreError(ToldToClient):
+    """Sessions cannot be kept or read; `reason` is in words for a person."""
+
+    code: ClassVar[str] = "session_store"
+    reason: str
+
+    def __str__(self) -> str:
+        return f"The stored sessions cannot be used: {self.reason}. Make room or mend the state file, then try again."
+
+
+@define
+class UnknownModelError(ToldToClient):
+    """The session cannot be switched to a model of that name; `offered` are those that it can."""
+
+    code: ClassVar[str] = "unknown_model"
+    name: str
+    offered: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        there = f" It offers {', '.join(self.offered[:SHOWN])}{' and more' * (len(self.offered) > SHOWN)}."
+        return (
+            f"This session offers no model named {one_line(self.name, 200)!r}, so it keeps the one it has."
+            f"{there if self.offered else ''} The setting `models` adds names."
+        )
+
+
+@define
+class UnknownEffortError(ToldToClient):
+    """The model in use cannot be told to think so hard."""
+
+    code: ClassVar[str] = "unknown_effort"
+    effort: str
+    model: str
+
+    def __str__(self) -> str:
+        return (
+            f"The model {self.model!r} cannot be told to think with the effort {one_line(self.effort, 40)!r}. "
+            "Choose one that the session offers, or another model."
         )
 
 

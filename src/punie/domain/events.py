@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TypeAlias
 
 from attrs import frozen
 
+from punie.domain.commands import CommandInfo
+from punie.domain.compaction import CompactionStatus
 from punie.domain.content import ResultContent
 from punie.domain.execution import CallStatus, Severity
 from punie.domain.json_value import JsonValue
+from punie.domain.model_choice import Effort
 from punie.domain.modes import Mode, Verdict
-from punie.domain.tool import ToolDescriptor, ToolKind
+from punie.domain.plan import Plan
+from punie.domain.tool import ToolDescriptor, ToolKind, ToolOutcome
 from punie.domain.turn import StopReason
 from punie.domain.usage import Usage
 
@@ -33,7 +38,7 @@ class ThoughtDelta:
 
 @frozen
 class ToolCallAnnounced:
-    """A call appears, pending: the first event of its life."""
+    """A call appears, pending: the first event of its life. `line`, from 1, is in the first of the locations."""
 
     call_id: str
     tool: str
@@ -41,16 +46,46 @@ class ToolCallAnnounced:
     kind: ToolKind
     locations: tuple[str, ...] = ()
     raw_input: JsonValue = None
+    line: int | None = None
 
 
 @frozen
 class ToolCallUpdated:
-    """A call moved on. None means unchanged; `content` replaces what was shown before."""
+    """A call moved on. None means unchanged; `content` and `locations` replace what was shown before.
+
+    `line`, from 1, is in the first of the locations.
+    """
 
     call_id: str
     status: CallStatus | None = None
     content: tuple[ResultContent, ...] | None = None
     raw_output: JsonValue = None
+    locations: tuple[str, ...] | None = None
+    line: int | None = None
+
+
+@frozen
+class CallFinished:
+    """What the model is told of a call, just before its card ends: for the session's log, not for ACP."""
+
+    call_id: str
+    tool: str
+    outcome: ToolOutcome
+    for_model: str
+
+
+@frozen
+class TitleChanged:
+    """The session is called that from now on."""
+
+    title: str
+
+
+@frozen
+class PlanChanged:
+    """The agent's whole plan from now on; an empty one takes it away."""
+
+    plan: Plan
 
 
 @frozen
@@ -82,10 +117,86 @@ class ModeChanged:
 
 
 @frozen
+class ModelChanged:
+    """That model answers from the next turn on, and thinks so hard; it comes between two turns or during one."""
+
+    model: str
+    effort: Effort | None = None
+
+
+@frozen
+class ModelMenuChanged:
+    """There are other models, or efforts, to choose from than the client was told of; what is in use stays."""
+
+
+@frozen
 class UsageChanged:
     """The turn's totals so far."""
 
     usage: Usage
+
+
+@frozen
+class ContextUsed:
+    """How much of the model's context its last request took: everything sent, cached or not, and what came back.
+
+    An engine says `used_tokens`, and `size_tokens` where it knows the context's size better than the settings;
+    `cost_usd` is the session's so far and filled in on the way.
+    """
+
+    used_tokens: int
+    size_tokens: int | None = None
+    cost_usd: float | None = None
+
+
+@frozen
+class CompactionDelta:
+    """The next piece of the summary that takes the place of what was said before."""
+
+    compaction_id: str
+    text: str
+
+
+@frozen
+class CompactionChanged:
+    """The engine's history is being made shorter, or it was; `summary` is the whole of it, once it is complete.
+
+    Where it failed, `error` says why, and the history is as it was.
+    """
+
+    compaction_id: str
+    status: CompactionStatus
+    summary: str | None = None
+    error: str | None = None
+
+
+@frozen
+class CommandsChanged:
+    """The slash commands that a person may use, all of them. It belongs to no turn and may come between two of them."""
+
+    commands: tuple[CommandInfo, ...]
+
+
+class NoticeSeverity(StrEnum):
+    """How much a notice matters; values are ACP's."""
+
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@frozen
+class NoticeGiven:
+    """Something that a person should know, beside the conversation. It is not kept, and may come between two turns."""
+
+    severity: NoticeSeverity
+    title: str
+    description: str | None = None
+
+
+@frozen
+class HistoryForgotten:
+    """The engine knows nothing of what came before this; the session's log still holds it."""
 
 
 @frozen
@@ -111,10 +222,21 @@ SessionEvent: TypeAlias = (
     | ThoughtDelta
     | ToolCallAnnounced
     | ToolCallUpdated
+    | CallFinished
+    | TitleChanged
+    | PlanChanged
     | PermissionSettled
     | SecurityViolation
     | UsageChanged
+    | ContextUsed
+    | CommandsChanged
+    | NoticeGiven
+    | CompactionDelta
+    | CompactionChanged
+    | HistoryForgotten
     | ToolsChanged
     | ModeChanged
+    | ModelChanged
+    | ModelMenuChanged
     | TurnEnded
 )

@@ -32,6 +32,10 @@ from punie.domain.paths import Location
 from punie.domain.rules import Rule
 from punie.domain.tool import ToolDescriptor, ToolKind, ToolSource
 
+UPDATE_PLAN = "update_plan"
+LOAD_SKILL = "load_skill"
+ASK_USER = "ask_user"
+
 UNASKED_BUILT_INS = frozenset(
     {
         "read_file",
@@ -46,9 +50,13 @@ UNASKED_BUILT_INS = frozenset(
         "wait_for_terminal_exit",
         "kill_terminal",
         SEARCH_TOOLS,
+        UPDATE_PLAN,
+        LOAD_SKILL,
+        ASK_USER,
     }
 )
-"""Built-in tools that run without a question: they read inside the roots, or act on the session's own terminals."""
+"""Built-in tools that run without a question: they read inside the roots, act on the session's own terminals, or only
+tell or ask the person something."""
 
 COMMAND_TOOL = "run_command"
 QUARANTINE_RULE = "built-in:quarantine"

@@ -4,7 +4,7 @@ from punie.domain.catalog import CatalogDelta, ToolCatalog
 from punie.domain.content import Diff, EmbeddedResource, Image, Prompt, ResourceLink, TerminalView, Text
 from punie.domain.discovery import CatalogAnswer, ClientCapabilities, DroppedEntry, Tier, plan_tools
 from punie.domain.errors import EngineError, PunieError, ToldToModel, ToolFailedError
-from punie.domain.events import TextDelta, ThoughtDelta, UsageChanged
+from punie.domain.events import ContextUsed, TextDelta, ThoughtDelta, UsageChanged
 from punie.domain.metadata import Capability, Permission, ToolExample, ToolMetadata
 from punie.domain.permission import (
     Dismissed,
@@ -17,14 +17,17 @@ from punie.domain.permission import (
 )
 from punie.domain.schema import ToolParameter
 from punie.domain.tool import ToolCall, ToolDescriptor, ToolKind, ToolOutcome, ToolResult, ToolSource
+from punie.domain.transcript import AgentSaid, PersonSaid, ToolUsed, Transcript, TurnStoppedShort
 from punie.domain.turn import EngineErrorKind, StopReason, Turn
 from punie.domain.usage import Usage
 
 __all__ = [
+    "AgentSaid",
     "Capability",
     "CatalogAnswer",
     "CatalogDelta",
     "ClientCapabilities",
+    "ContextUsed",
     "Diff",
     "Dismissed",
     "DroppedEntry",
@@ -37,6 +40,7 @@ __all__ = [
     "PermissionOption",
     "PermissionOutcome",
     "PermissionQuestion",
+    "PersonSaid",
     "Prompt",
     "PunieError",
     "ResourceLink",
@@ -59,7 +63,10 @@ __all__ = [
     "ToolParameter",
     "ToolResult",
     "ToolSource",
+    "ToolUsed",
+    "Transcript",
     "Turn",
+    "TurnStoppedShort",
     "Unusable",
     "Usage",
     "UsageChanged",

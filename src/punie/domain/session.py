@@ -5,6 +5,7 @@ from __future__ import annotations
 from attrs import field, frozen
 
 from punie.domain.discovery import DroppedEntry, Tier
+from punie.domain.model_choice import ModelMenu
 from punie.domain.modes import Mode
 from punie.domain.servers import ServerConfig
 
@@ -34,9 +35,23 @@ class DiscoveryReport:
 
 
 @frozen
+class SessionOptions:
+    """What a person may set of a session, and what it is set to."""
+
+    mode: Mode = Mode.ASK
+    models: ModelMenu = field(factory=ModelMenu)
+
+
+@frozen
 class OpenedSession:
     """A session that is ready for prompts."""
 
     id: str
     discovery: DiscoveryReport = field()
     mode: Mode = Mode.ASK
+    models: ModelMenu = field(factory=ModelMenu)
+
+    @property
+    def options(self) -> SessionOptions:
+        """What a person may set of it."""
+        return SessionOptions(self.mode, self.models)

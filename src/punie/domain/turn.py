@@ -6,7 +6,9 @@ from enum import StrEnum
 
 from attrs import frozen
 
+from punie.domain.compaction import DEFAULT_SHARE
 from punie.domain.content import Prompt
+from punie.domain.model_choice import Effort
 from punie.domain.usage import Usage
 
 
@@ -36,20 +38,30 @@ class EngineErrorKind(StrEnum):
 
 @frozen
 class TurnLimits:
-    """Bounds of one turn: model requests, after which it stops with `max_turn_requests`."""
+    """Bounds of one turn: model requests, after which it stops with `max_turn_requests`.
+
+    Beyond `compact_above_tokens` an engine makes its history shorter before it asks its model; None where it never
+    does so unasked. `compact_share` is the same as a part of the model's context, whichever model that is by then.
+    """
 
     max_requests: int = 200
+    compact_share: float = DEFAULT_SHARE
+    compact_above_tokens: int | None = None
 
 
 @frozen
 class Turn:
-    """What an engine is asked to do: answer `prompt` under `instructions`. `id` is unique in the process."""
+    """What an engine is asked to do: answer `prompt` under `instructions`. `id` is unique in the process.
+
+    `effort` is how hard its model shall think, where it can be told; None is the model's own default.
+    """
 
     id: str
     session_id: str
     prompt: Prompt
     instructions: str = ""
     limits: TurnLimits = TurnLimits()
+    effort: Effort | None = None
 
 
 @frozen

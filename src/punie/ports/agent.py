@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol, runtime_checkable
 
 from punie.domain.content import Prompt
 from punie.domain.execution import RunningCall, ToolStatistics
+from punie.domain.model_choice import Effort
 from punie.domain.modes import Mode
-from punie.domain.session import OpenedSession, SessionSpec
+from punie.domain.session import OpenedSession, SessionOptions, SessionSpec
+from punie.domain.session_log import LogEntry, SessionPage
 from punie.domain.tool_listing import ListedTool, ToolListing
 from punie.domain.turn import TurnReport
 from punie.ports.peer import Peer
@@ -39,6 +41,39 @@ class Agent(Protocol):
 
         Raises `SettingsError` where the settings do not load. An unusable discovery answer raises nothing.
         """
+        ...
+
+    @abstractmethod
+    async def load_session(
+        self,
+        session_id: str,
+        spec: SessionSpec,
+        connect: Callable[[str], Peer],
+        tell: Callable[[LogEntry], Awaitable[None]] | None = None,
+    ) -> OpenedSession:
+        """Go on with a session that is kept; with `tell` its whole log is told first, in order.
+
+        Raises as `open_session`, `UnknownSessionError`, `SessionHeldError` where another process has it open,
+        `SessionBusyError` where it is open here and works, and `SessionStoreError`.
+        """
+        ...
+
+    @abstractmethod
+    async def fork_session(self, session_id: str, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
+        """Open a copy of a kept session, which goes its own way from here. Raises as `load_session`."""
+        ...
+
+    @abstractmethod
+    async def sessions(self, cwd: str | None, cursor: str | None) -> SessionPage:
+        """The sessions that are kept, the latest first, of that directory or all.
+
+        Raises `ValueError` for a cursor that is none of ours, and `SessionStoreError`.
+        """
+        ...
+
+    @abstractmethod
+    async def delete_session(self, session_id: str) -> None:
+        """Forget a session for good, closing it first where it is open here. Raises as `load_session`."""
         ...
 
     @abstractmethod
@@ -90,6 +125,45 @@ class Agent(Protocol):
         """Decide in that mode from now on, in the middle of a turn too; the session's events say so.
 
         Raises `UnknownSessionError`.
+        """
+        ...
+
+    @abstractmethod
+    def options(self, session_id: str) -> SessionOptions:
+        """What a person may set of the session, and what it is set to. Raises `UnknownSessionError`."""
+        ...
+
+    @abstractmethod
+    def set_model(self, session_id: str, model: str) -> Awaitable[None]:
+        """Let that model go on with the conversation, a prompt begun after this call included; events say so.
+
+        What is given back must be awaited. Raises `UnknownSessionError`, `SessionBusyError` while a turn runs,
+        `UnknownModelError` for a name the session does not offer, and `EngineError` for a model that cannot be used:
+        the session keeps the one it has.
+        """
+        ...
+
+    @abstractmethod
+    async def set_effort(self, session_id: str, effort: Effort | None) -> None:
+        """Let the model think so hard from the next turn on; None is its own default.
+
+        Raises `UnknownSessionError` and `UnknownEffortError`.
+        """
+        ...
+
+    @abstractmethod
+    def greet(self, session_id: str) -> None:
+        """The client is about to know the session: its events tell now what they could not tell before.
+
+        To be called when nothing comes between it and the answer that names the session.
+        """
+        ...
+
+    @abstractmethod
+    def explore_models(self, session_id: str) -> None:
+        """Begin to find out which models there are beside those of the settings; the session's events tell of them.
+
+        Nobody waits for it, nothing that fails is said to anybody, and it ends with the session.
         """
         ...
 

@@ -11,7 +11,10 @@ from abc import abstractmethod
 from typing import Protocol, runtime_checkable
 
 from punie.domain.catalog import ToolCatalog
+from punie.domain.commands import CommandInfo
+from punie.domain.compaction import CompactionOrder
 from punie.domain.tool import ToolCall, ToolResult
+from punie.domain.transcript import Transcript
 from punie.domain.turn import StopReason, Turn
 from punie.ports.event_sink import EventSink
 
@@ -45,9 +48,17 @@ class EngineSession(Protocol):
         ...
 
     @abstractmethod
-    def snapshot(self) -> bytes:
-        """The history in the engine's own form, for `Engine.open` of the same engine."""
+    def snapshot(self) -> bytes | None:
+        """The history in the engine's own form, for `Engine.open` of the same engine.
+
+        None where it has not taken in yet what it was opened with: then that still counts.
+        """
         ...
+
+    @property
+    def commands(self) -> tuple[CommandInfo, ...]:
+        """Slash commands that it takes itself, before those of Punie; by default none."""
+        return ()
 
     @abstractmethod
     async def aclose(self) -> None:
@@ -56,10 +67,39 @@ class EngineSession(Protocol):
 
 
 @runtime_checkable
+class HistoryKeeper(Protocol):
+    """What an `EngineSession` also is where its model is reminded of what was said. Never used while a turn runs."""
+
+    @abstractmethod
+    async def compact(self, order: CompactionOrder, *, events: EventSink) -> bool:
+        """Have the model summarise what was said, and go on from the summary; `events` hear of it.
+
+        False where there is nothing to make shorter. Where it fails, which raises `EngineError`, or is cancelled, the
+        history is as it was.
+        """
+        ...
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Go on as if nothing had been said yet."""
+        ...
+
+
+@runtime_checkable
 class Engine(Protocol):
     """A kind of model loop; lives as long as the process and holds no conversation."""
 
+    @property
+    def name(self) -> str:
+        """Whose snapshots it can read: those of its kind, whatever the model; by default its class."""
+        return f"{type(self).__module__}.{type(self).__qualname__}"
+
     @abstractmethod
-    def open(self, session_id: str, snapshot: bytes | None = None) -> EngineSession:
-        """A conversation: a new one, or one that goes on from a snapshot. Raises `EngineError` for a bad set-up."""
+    def open(self, session_id: str, snapshot: bytes | None = None, since: Transcript = ()) -> EngineSession:
+        """A conversation: a new one, or one that goes on.
+
+        `snapshot` is one of an engine of the same name; `since` is what happened after it, or all there is to know
+        where there is none: what another engine did, or a turn whose process died. Raises `EngineError` for a bad
+        set-up.
+        """
         ...

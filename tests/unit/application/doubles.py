@@ -6,9 +6,11 @@ from attrs import define, field
 
 from punie.domain.checks import Check, PlannedCheck, ProblemReport, TestReport
 from punie.domain.errors import ToolFailedError
+from punie.domain.skills import Skill, SkillText
 from punie.domain.terminal import Command, ExitStatus, TerminalOutput
 from punie.ports.file_tree import Findings, FoundLine, Listing
 from punie.ports.repository import Commit, RepositoryStatus
+from punie.ports.skill_shelf import SkillShelf
 
 
 @define
@@ -68,6 +70,20 @@ class MadeUpNotes:
     async def read(self) -> str | None:
         self.reads += 1
         return self.text
+
+
+@define
+class MadeUpShelf(SkillShelf):
+    """Skills that say what they are told to."""
+
+    made_up: tuple[Skill, ...] = ()
+    body: str = "Do it."
+
+    async def skills(self) -> tuple[Skill, ...]:
+        return self.made_up
+
+    async def load(self, skill: Skill) -> SkillText:
+        return SkillText(skill, self.body, (f"{skill.folder}/more.md",))
 
 
 @define

@@ -18,9 +18,12 @@ from punie.application.discover_tools import DiscoverTools
 from punie.application.instructions import Instructions
 from punie.application.live_session import LiveSession
 from punie.application.session_desk import ToolDesk
+from punie.application.session_recorder import SessionRecorder
+from punie.application.stored_sessions import StoredSessions, TakenUp
 from punie.application.terminal_ledger import TerminalLedger
 from punie.application.toolbox import Toolbox
 from punie.application.tools.shell_info import ShellInfo
+from punie.domain.commands import CommandInfo
 from punie.domain.discovery import ClientCapabilities, LocalTools
 from punie.domain.limits import Limits
 from punie.domain.session import OpenedSession, SessionSpec
@@ -49,6 +52,7 @@ class PlayedEngine:
     play: Play = just_end
     turns: list[Turn] = field(factory=list)
     closed: int = 0
+    commands: tuple[CommandInfo, ...] = ()
 
     async def run(self, turn: Turn, *, tools: ToolDoor, events: EventSink) -> StopReason:
         self.turns.append(turn)
@@ -85,6 +89,7 @@ class SessionBench:
     notes: MadeUpNotes = field(factory=MadeUpNotes)
     refuses: Exception | None = None
     ledger: MemoryUsageLedger = field(factory=MemoryUsageLedger)
+    stored: StoredSessions | None = None
     log: list[str] = field(factory=list)
     sessions: list[LiveSession] = field(factory=list)
 
@@ -92,19 +97,23 @@ class SessionBench:
         return self.client.peer(self.capabilities)
 
     @asynccontextmanager
-    async def scope(self, session_id: str, spec: SessionSpec, peer: Peer) -> AsyncIterator[LiveSession]:
+    async def scope(
+        self, session_id: str, spec: SessionSpec, peer: Peer, *, taken: TakenUp | None = None
+    ) -> AsyncIterator[LiveSession]:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(Outer(self.log))
             if self.refuses is not None:
                 raise self.refuses
-            session = self._session(session_id, spec, peer)
+            recorder = SessionRecorder(peer.events, FakeClock(), LOG, None if taken is None else taken.kept)
+            await stack.enter_async_context(recorder)
+            session = self._session(session_id, spec, peer, recorder)
             self.sessions.append(session)
             await stack.enter_async_context(session)
             self.log.append("session opened")
             yield session
             self.log.append("session closing")
 
-    def _session(self, session_id: str, spec: SessionSpec, peer: Peer) -> LiveSession:
+    def _session(self, session_id: str, spec: SessionSpec, peer: Peer, recorder: SessionRecorder) -> LiveSession:
         machine, validator, clock = FakeClient(shows_terminals=False), JsonSchemaRsValidator(), FakeClock()
         local_ledger = TerminalLedger(machine, LOG)
         client_ledger = None if peer.terminals is None else TerminalLedger(peer.terminals, LOG)
@@ -114,21 +123,27 @@ class SessionBench:
         toolbox = Toolbox(discover, AssembleTools(session_id, peer, services, client_ledger, LOG))
         desk = ToolDesk(
             session_id=session_id, cwd=spec.cwd, roots=spec.roots, toolbox=toolbox,
-            guard=LocalPathGuard(spec.roots, spec.cwd), validator=validator, events=peer.events,
+            guard=LocalPathGuard(spec.roots, spec.cwd), validator=validator, events=recorder,
             leave=leave_of(session_id, spec.roots, peer.broker, clock),
             clock=clock, limits=Limits(), outputs=MemoryOutputs(), ledger=self.ledger, log=LOG,
         )  # fmt: skip
         engine: EngineSession = self.engine  # type: ignore[assignment]
         ledgers = tuple(ledger for ledger in (client_ledger, local_ledger) if ledger is not None)
         instructions = Instructions(spec.cwd, self.notes)
-        return LiveSession(session_id, desk, engine, instructions, ledgers, TurnLimits(), LOG)
+        return LiveSession(
+            session_id, desk, engine, recorder, instructions, ledgers, TurnLimits(), LOG, engine_name="played"
+        )
 
     @asynccontextmanager
     async def agent(self) -> AsyncIterator[PunieAgent]:
         """An agent, for at most ten seconds."""
         with anyio.fail_after(10):
-            async with PunieAgent(self.scope, LOG) as agent:
+            async with PunieAgent(self.scope, LOG, None if self.stored is None else self._keeping) as agent:
                 yield agent
+
+    async def _keeping(self, _peer: Peer | None) -> StoredSessions:
+        assert self.stored is not None
+        return self.stored
 
     async def opened(self, agent: PunieAgent) -> OpenedSession:
         return await agent.open_session(SessionSpec(CWD), self.peer)

@@ -89,7 +89,8 @@ async def test_an_update_on_its_way_to_a_slow_client_comes_before_the_end() -> N
 
         class Slow(FakeClient):
             async def emit(self, event: object) -> None:
-                assert isinstance(event, ToolCallUpdated)
+                if not isinstance(event, ToolCallUpdated):
+                    return
                 if event.status is None:
                     arrived.set()
                     await gate.wait()

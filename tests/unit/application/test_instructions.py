@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from punie.application.instructions import Instructions
-from tests.unit.application.doubles import MadeUpNotes
+from punie.domain.skills import Skill
+from tests.unit.application.doubles import MadeUpNotes, MadeUpShelf
 
 pytestmark = pytest.mark.anyio
 
@@ -28,3 +29,14 @@ async def test_nothing_is_read_before_the_first_prompt_and_no_notes_are_silent()
     assert "AGENTS" not in await instructions.text()
     assert await instructions.text() == await instructions.text()
     assert notes.reads == 1
+
+
+async def test_skills_are_listed_before_the_notes_a_line_each() -> None:
+    shelf = MadeUpShelf((Skill("pdf-forms", "Fills in forms.", "/s"),))
+    text = await Instructions("/project", MadeUpNotes("Use tabs."), shelf).text()
+    assert "\n- pdf-forms: Fills in forms.\n" in text
+    assert text.index("load_skill") < text.index("pdf-forms") < text.index("Use tabs.")
+
+
+async def test_where_there_are_no_skills_nothing_is_said_of_them() -> None:
+    assert "skill" not in await Instructions("/project", MadeUpNotes(), MadeUpShelf()).text()

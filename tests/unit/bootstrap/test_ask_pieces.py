@@ -57,7 +57,8 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
 async def test_json_is_a_session_updates_and_one_end(asked: Asked) -> None:
     assert await asked.run({"text": "hi"}, READ, {"usage": {"inputTokens": 3, "outputTokens": 4}}) == 0
     kinds = [line["type"] for line in asked.lines]
-    assert kinds == ["session", "update", "update", "update", "update", "end"]
+    assert kinds == ["session", *["update"] * 5, "end"]
+    assert asked.lines[-2]["update"]["sessionUpdate"] == "session_info_update"
     assert asked.lines[0]["sessionId"].startswith("sess_")
     end = asked.lines[-1]
     assert (end["stopReason"], end["exitCode"], end["usage"]["inputTokens"]) == ("end_turn", 0, 3)

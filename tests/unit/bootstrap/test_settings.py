@@ -14,6 +14,7 @@ from punie.domain.disclosure import DisclosureForm, DisclosurePolicy
 from punie.domain.discovery import LocalTools
 from punie.domain.errors import SettingsError
 from punie.domain.limits import CallLimits, Limits
+from punie.domain.model_choice import Effort
 
 pytestmark = pytest.mark.requirement("M-21")
 
@@ -83,6 +84,14 @@ def test_lists_may_be_written_as_toml_or_with_commas(place: Place) -> None:
     assert place.load(PUNIE_TOOLS_DISABLED="c, d,,").disabled_tools == {"c", "d"}
 
 
+def test_models_to_choose_from_and_how_hard_they_think(place: Place) -> None:
+    assert (place.load().models, place.load().effort) == ((), None)
+    told = place.load(user='models = ["a:b", " c:d ", "a:b"]\neffort = "low"')
+    assert (told.models, told.effort) == (("a:b", "c:d"), Effort.LOW)
+    told = place.load(user='effort = "low"', PUNIE_MODELS="x:y, z", PUNIE_EFFORT="default")
+    assert (told.models, told.effort) == (("x:y", "z"), None)
+
+
 def test_a_tools_own_limits_stand_beside_the_general_ones(place: Place) -> None:
     user = "[limits]\ntime_s = 60\noutput_bytes = 1000\n[limits.tools.run_command]\ntime_s = 0.5\n"
     limits = place.load(user=user + '[limits.tools."ide-lint"]\noutput_bytes = 7\n').limits
@@ -110,6 +119,11 @@ def test_the_turns_bound_is_a_whole_number(place: Place) -> None:
         ("[permissions]\nmode = 'yolo'", "permissions.mode"),
         ("model = ''", "model"),
         ("model = 5", "model"),
+        ("models = [5]", "models"),
+        ("models = {a = 'b'}", "models.a"),
+        ('models = ["a\\nb"]', "models"),
+        ("effort = 'extreme'", "effort: expected default, low, medium or high"),
+        ("effort = 3", "effort"),
         ("[tools]\nlocal = 'sometimes'", "tools.local"),
         ("tools = 5", "tools"),
         ("[tools]\ndisabled = 'a'\nlocal = true", "tools.local"),
@@ -191,7 +205,8 @@ def test_a_project_may_make_the_session_stricter(place: Place) -> None:
 @pytest.mark.parametrize(
     "project",
     [
-        "model = 'evil:model'", "[tools]\nlocal = 'always'", "[limits]\ntime_s = 3000", "[limits]\ntime_s = 60",
+        "model = 'evil:model'", "models = ['evil:model']", "effort = 'high'",
+        "[tools]\nlocal = 'always'", "[limits]\ntime_s = 3000", "[limits]\ntime_s = 60",
         "[limits.tools.x]\ntime_s = 61", "[turn]\nmax_requests = 100000", "[tools]\ndisabled = []",
         "[limits.tools.strict]\ntime_s = 2",
     ],
@@ -204,6 +219,7 @@ def test_a_project_cannot_loosen_anything(place: Place, project: str) -> None:
     for tool in ("x", "strict", "other"):
         assert settings.limits.of(tool) == before.limits.of(tool)
     assert settings.turn_limits == before.turn_limits
+    assert (settings.models, settings.effort) == ((), None)
 
 
 def test_what_is_left_out_of_a_projects_file_is_said(place: Place, caplog: pytest.LogCaptureFixture) -> None:

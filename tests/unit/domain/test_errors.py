@@ -21,7 +21,12 @@ EXAMPLES: list[tuple[PunieError, list[str]]] = [
     (errors.FileChangedError("/a.py", "Read it again."), ["/a.py", "changed", "Read it again."]),
     (errors.UnknownTerminalError("term-9"), ["'term-9'", "background=true"]),
     (errors.UnsupportedHereError("Not on Windows."), ["Not on Windows."]),
-    (errors.UnknownSessionError("sess_1"), ["no open session", "session/new"]),
+    (errors.UnknownSessionError("sess_1"), ["no open session", "session/list", "open a new one"]),
+    (errors.SessionHeldError("sess_1", "process 7 of this machine"), ["process 7 of this machine", "fork"]),
+    (errors.LeaseLostError("sess_1"), ["Another process", "Load it again"]),
+    (errors.SessionStoreError("the disk is full"), ["the disk is full", "Make room"]),
+    (errors.UnknownModelError("nonsense", ("direct",)), ["nonsense", "direct"]),
+    (errors.UnknownEffortError("high", "m"), ["high", "m"]),
     (errors.SessionBusyError("sess_1"), ["already running", "session/cancel"]),
     (
         errors.SettingsError("config.toml", "model: expected a text"),
@@ -51,5 +56,6 @@ def test_codes_are_unique() -> None:
 
 @pytest.mark.requirement("M-12")
 def test_the_id_of_a_session_is_never_repeated_to_a_stranger() -> None:
-    for error in (errors.UnknownSessionError("sess_secret"), errors.SessionBusyError("sess_secret")):
+    for kind in (errors.UnknownSessionError, errors.SessionBusyError, errors.LeaseLostError):
+        error = kind("sess_secret")
         assert "sess_secret" not in str(error) + repr(error)

@@ -13,20 +13,22 @@ from attrs import frozen
 from msgspec import Raw
 
 from punie.adapters.acp.blocks import encode_result_content
+from punie.adapters.acp.compactions import COMPACTION_EVENTS
+from punie.adapters.acp.config_options import config_update
 from punie.adapters.acp.errors import RESOURCE_NOT_FOUND
 from punie.adapters.acp.handshake import EXTENSION, decode
 from punie.adapters.acp.jsonrpc import Connection, ConnectionClosed, RpcError
-from punie.adapters.acp.modes import config_update
 from punie.adapters.acp.tool_list import encode_changes
 from punie.adapters.acp.updates import encode_update
 from punie.adapters.acp.wire import CreateTerminalAnswer, ExitAnswer, OutputAnswer, PermissionAnswer, ReadAnswer
 from punie.domain.content import Text
 from punie.domain.display import one_line
-from punie.domain.errors import ToolFailedError, UnknownTerminalError
-from punie.domain.events import ModeChanged, SessionEvent, ToolsChanged
+from punie.domain.errors import ToolFailedError, UnknownSessionError, UnknownTerminalError
+from punie.domain.events import ModeChanged, ModelChanged, ModelMenuChanged, NoticeGiven, SessionEvent, ToolsChanged
 from punie.domain.json_value import thaw_object
 from punie.domain.permission import Dismissed, PermissionOutcome, PermissionQuestion, Selected, Unusable
 from punie.domain.question_text import question_markdown
+from punie.domain.session import SessionOptions
 from punie.domain.terminal import Command, ExitStatus, TerminalOutput
 from punie.ports.event_sink import EventSink
 from punie.ports.permission_broker import PermissionBroker
@@ -160,10 +162,15 @@ class AcpPermissionBroker(_ClientSide, PermissionBroker):
 class AcpEventSink(_ClientSide, EventSink):
     """The client's ears through `session/update`; waits while the client does not read.
 
-    `tool_events` says that it also wants to hear of tools that come and go.
+    `tool_events` says that it also wants to hear of tools that come and go; `options` gives what is set of the session,
+    all of which a client is told with each change; `compaction`, that it shows how the history is made shorter;
+    `notices`, that it shows what a person should know beside the conversation.
     """
 
     tool_events: bool = False
+    options: Callable[[], SessionOptions] | None = None
+    compaction: bool = False
+    notices: bool = False
 
     async def emit(self, event: SessionEvent) -> None:
         if isinstance(event, ToolsChanged):
@@ -171,11 +178,21 @@ class AcpEventSink(_ClientSide, EventSink):
                 for method, params in encode_changes(self.session_id, event):
                     await self.connection.notify(method, params)
             return
+        if isinstance(event, COMPACTION_EVENTS) and not self.compaction:
+            return
+        if isinstance(event, NoticeGiven) and not self.notices:
+            return
         update = encode_update(event)
-        also = config_update(event.mode) if isinstance(event, ModeChanged) else None
+        also = self._all_options() if isinstance(event, (ModeChanged, ModelChanged, ModelMenuChanged)) else None
         for one in (update, also):
             if one is not None:
                 await self.connection.notify("session/update", {"sessionId": self.session_id, "update": one})
+
+    def _all_options(self) -> dict[str, object] | None:
+        try:
+            return None if self.options is None else config_update(self.options())
+        except UnknownSessionError:
+            return None  # it is being closed: nobody looks at its options any more
 
 
 def encode_question(question: PermissionQuestion) -> dict[str, object]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 import uuid
 
-from punie.adapters.acp.rpc_errors import INTERNAL_ERROR, INVALID_REQUEST, RpcError
+from punie.adapters.acp.rpc_errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, RpcError
 from punie.domain.display import display_safe
 from punie.domain.errors import (
     EngineError,
     InternalFault,
     PunieError,
     SessionBusyError,
+    SessionHeldError,
+    UnknownEffortError,
+    UnknownModelError,
     UnknownSessionError,
 )
 from punie.domain.turn import EngineErrorKind
@@ -22,6 +25,9 @@ RESOURCE_NOT_FOUND = -32002
 _CODES: dict[type[PunieError], int] = {
     UnknownSessionError: RESOURCE_NOT_FOUND,
     SessionBusyError: INVALID_REQUEST,
+    SessionHeldError: INVALID_REQUEST,
+    UnknownModelError: INVALID_PARAMS,
+    UnknownEffortError: INVALID_PARAMS,
 }
 
 _log = logging.getLogger("punie.acp")

@@ -61,10 +61,17 @@ def initialize_answer(version: str) -> dict[str, object]:
     return {
         "protocolVersion": PROTOCOL_VERSION,
         "agentCapabilities": {
-            "loadSession": False,
+            "loadSession": True,
             "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
             "mcpCapabilities": {"http": True, "sse": True, "acp": True, "_meta": {EXTENSION: {"unstable": ["acp"]}}},
-            "sessionCapabilities": {"close": {}},
+            "sessionCapabilities": {
+                "close": {},
+                "list": {},
+                "resume": {},
+                "delete": {},
+                "fork": {},
+                "additionalDirectories": {},
+            },
             "_meta": {
                 EXTENSION: {
                     "discoverTools": {"version": DISCOVERY_VERSION},

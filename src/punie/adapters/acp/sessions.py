@@ -4,25 +4,37 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import PurePath
 
 from msgspec import Raw
 
 from punie.adapters.acp.blocks import BlockError, decode_block
 from punie.adapters.acp.client import AcpEventSink, AcpPermissionBroker, AcpTerminals, AcpWorkspace
+from punie.adapters.acp.compactions import COMPACTION_EVENTS
+from punie.adapters.acp.config_options import config_options, set_config_option, set_model
 from punie.adapters.acp.discovery import TOOLS_CHANGED, AcpToolBridge, AcpToolCatalog
 from punie.adapters.acp.elicitation import AcpElicitor
 from punie.adapters.acp.executions import CANCEL_EXECUTIONS, EXECUTIONS, cancel_executions, executions
 from punie.adapters.acp.handshake import EXTENSION, decode_params
 from punie.adapters.acp.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Connection, RpcError
 from punie.adapters.acp.mcp_entries import decode_servers
-from punie.adapters.acp.modes import config_options, mode_state, set_config_option, set_mode
+from punie.adapters.acp.modes import mode_state, set_mode
+from punie.adapters.acp.replay import encode_logged, encode_page
 from punie.adapters.acp.server_channel import MCP_MESSAGE, AcpServerChannel
 from punie.adapters.acp.tool_list import SET_TOOL_ENABLED, TOOLS, set_tool_enabled, tools
-from punie.adapters.acp.wire import NewSessionParams, PromptParams, SessionParams, decode_capabilities
+from punie.adapters.acp.wire import (
+    KeptSessionParams,
+    ListSessionsParams,
+    NewSessionParams,
+    PromptParams,
+    SessionParams,
+    decode_capabilities,
+)
 from punie.domain.content import Prompt
 from punie.domain.discovery import ClientCapabilities
-from punie.domain.session import DiscoveryReport, SessionSpec
+from punie.domain.session import DiscoveryReport, OpenedSession, SessionSpec
+from punie.domain.session_log import LogEntry
 from punie.domain.turn import TurnReport
 from punie.domain.usage import Usage
 from punie.ports.agent import Agent, RunningTurn
@@ -31,6 +43,7 @@ from punie.ports.peer import Peer
 _OF_THE_AGENT: Mapping[str, Callable[[Agent, Raw], Awaitable[object]]] = {
     "session/set_mode": set_mode,
     "session/set_config_option": set_config_option,
+    "session/set_model": set_model,
     EXECUTIONS: executions,
     CANCEL_EXECUTIONS: cancel_executions,
     TOOLS: tools,
@@ -47,6 +60,16 @@ class SessionMethods:
         self._connection = connection
         self._log = log
         self._capabilities = ClientCapabilities()
+        self._own: Mapping[str, Callable[[Raw], Awaitable[object]]] = {
+            "session/new": self._new,
+            "session/load": partial(self._load, replayed=True),
+            "session/resume": partial(self._load, replayed=False),
+            "session/fork": self._fork,
+            "session/list": self._list,
+            "session/delete": self._delete,
+            "session/close": self._close,
+            "session/prompt": self._prompt,
+        }
         self._channel = AcpServerChannel(connection)
 
     def meet(self, capabilities: Raw) -> None:
@@ -56,17 +79,12 @@ class SessionMethods:
 
     def request(self, method: str, params: Raw) -> Awaitable[object]:
         """Begin a request; a prompt is accepted here, before the next line is read."""
-        match method:
-            case "session/new":
-                return self._new(params)
-            case "session/prompt":
-                return self._prompt(params)
-            case "session/close":
-                return self._close(params)
-            case _ if method in _OF_THE_AGENT:
-                return _OF_THE_AGENT[method](self._agent, params)
-            case _:
-                raise RpcError(METHOD_NOT_FOUND, "This agent does not know that method.")
+        own = self._own.get(method)
+        if own is not None:
+            return own(params)
+        if method in _OF_THE_AGENT:
+            return _OF_THE_AGENT[method](self._agent, params)
+        raise RpcError(METHOD_NOT_FOUND, "This agent does not know that method.")
 
     def notification(self, method: str, params: Raw) -> bool:
         """Take a notification; False for one that is not ours."""
@@ -82,20 +100,44 @@ class SessionMethods:
         return True
 
     async def _new(self, raw: Raw) -> object:
-        params = decode_params(raw, NewSessionParams)
-        if not PurePath(params.cwd).is_absolute() or "\0" in params.cwd:
-            raise RpcError(INVALID_PARAMS, "cwd must be an absolute path.")
-        if params.additional_directories:
-            count = len(params.additional_directories)
-            self._log.warning("session/new: %d additionalDirectories given; not used by this version", count)
-        spec = SessionSpec(params.cwd, servers=decode_servers(params.mcp_servers, params.cwd))
+        spec = _spec(decode_params(raw, NewSessionParams))
         opened = await self._agent.open_session(spec, lambda session_id: self._peer(session_id, spec))
-        return {
-            "sessionId": opened.id,
-            "modes": mode_state(opened.mode),
-            "configOptions": config_options(opened.mode),
-            "_meta": {EXTENSION: {"discovery": _discovery(opened.discovery)}},
-        }
+        return {"sessionId": opened.id, **self._opened(opened)}
+
+    async def _load(self, raw: Raw, *, replayed: bool) -> object:
+        """`session/load` shows the whole history before its answer, `session/resume` none of it (ACP)."""
+        params = decode_params(raw, KeptSessionParams)
+        spec = _spec(params)
+
+        async def tell(entry: LogEntry) -> None:
+            if isinstance(entry.event, COMPACTION_EVENTS) and not self._capabilities.compaction:
+                return
+            for update in encode_logged(entry.event):
+                await self._connection.notify("session/update", {"sessionId": params.session_id, "update": update})
+
+        opened = await self._agent.load_session(
+            params.session_id, spec, lambda session_id: self._peer(session_id, spec), tell if replayed else None
+        )
+        return self._opened(opened)
+
+    async def _fork(self, raw: Raw) -> object:
+        params = decode_params(raw, KeptSessionParams)
+        spec = _spec(params)
+        opened = await self._agent.fork_session(
+            params.session_id, spec, lambda session_id: self._peer(session_id, spec)
+        )
+        return {"sessionId": opened.id, **self._opened(opened)}
+
+    async def _list(self, raw: Raw) -> object:
+        params = decode_params(raw, ListSessionsParams)
+        try:
+            return encode_page(await self._agent.sessions(params.cwd, params.cursor))
+        except ValueError as error:
+            raise RpcError(INVALID_PARAMS, "cursor is none that this agent gave; leave it out.") from error
+
+    async def _delete(self, raw: Raw) -> object:
+        await self._agent.delete_session(decode_params(raw, SessionParams).session_id)
+        return {}
 
     def _prompt(self, raw: Raw) -> Awaitable[object]:
         params = decode_params(raw, PromptParams)
@@ -109,6 +151,16 @@ class SessionMethods:
         await self._agent.close_session(decode_params(raw, SessionParams).session_id)
         return {}
 
+    def _opened(self, opened: OpenedSession) -> dict[str, object]:
+        """What every way to open a session answers. Nothing is awaited from here on: no update comes before it."""
+        self._agent.greet(opened.id)
+        self._agent.explore_models(opened.id)
+        return {
+            "modes": mode_state(opened.mode),
+            "configOptions": config_options(opened.options),
+            "_meta": {EXTENSION: {"discovery": _discovery(opened.discovery)}},
+        }
+
     def _peer(self, session_id: str, spec: SessionSpec) -> Peer:
         """The client's side of one session: only what it advertised (A-02)."""
         connection, can = self._connection, self._capabilities
@@ -116,7 +168,14 @@ class SessionMethods:
         return Peer(
             capabilities=can,
             broker=AcpPermissionBroker(connection, session_id),
-            events=AcpEventSink(connection, session_id, can.tool_events),
+            events=AcpEventSink(
+                connection,
+                session_id,
+                can.tool_events,
+                partial(self._agent.options, session_id),
+                can.compaction,
+                can.notices,
+            ),
             workspace=AcpWorkspace(connection, session_id) if files else None,
             terminals=AcpTerminals(connection, session_id) if can.terminal else None,
             catalog=AcpToolCatalog(connection, session_id, spec.cwd, self._log) if can.discover_tools else None,
@@ -124,6 +183,15 @@ class SessionMethods:
             elicitor=AcpElicitor(connection, session_id) if can.elicitation_form else None,
             server_channel=self._channel,
         )
+
+
+def _spec(params: NewSessionParams) -> SessionSpec:
+    directories = tuple(params.additional_directories or ())
+    for name, path in (("cwd", params.cwd), *(("additionalDirectories", path) for path in directories)):
+        if not PurePath(path).is_absolute() or "\0" in path:
+            what = "cwd must be an absolute path." if name == "cwd" else f"{name} must be absolute paths."
+            raise RpcError(INVALID_PARAMS, what)
+    return SessionSpec(params.cwd, directories, decode_servers(params.mcp_servers, params.cwd))
 
 
 async def _answered(turn: RunningTurn) -> object:

@@ -2,42 +2,90 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from punie.adapters.acp.blocks import encode_result_content
+from punie.adapters.acp.compactions import compaction_piece, compaction_update
 from punie.adapters.acp.handshake import EXTENSION
 from punie.adapters.acp.modes import mode_update
 from punie.domain.display import one_line
 from punie.domain.events import (
+    CommandsChanged,
+    CompactionChanged,
+    CompactionDelta,
+    ContextUsed,
     ModeChanged,
+    NoticeGiven,
+    PlanChanged,
     SecurityViolation,
     SessionEvent,
     TextDelta,
     ThoughtDelta,
+    TitleChanged,
     ToolCallAnnounced,
     ToolCallUpdated,
 )
 from punie.domain.execution import CallStatus
 from punie.domain.json_value import thaw
+from punie.domain.session_log import LoggedEvent
 
 REASON_LIMIT_CHARS = 400
 
 
-def encode_update(event: SessionEvent) -> dict[str, object] | None:
+def encode_update(event: SessionEvent | LoggedEvent) -> dict[str, object] | None:
     """The update for one event; None for those that ACP has no stable update for."""
-    match event:
-        case TextDelta():
-            return _chunk("agent_message_chunk", event)
-        case ThoughtDelta():
-            return _chunk("agent_thought_chunk", event)
-        case ToolCallAnnounced():
-            return _announced(event)
-        case ToolCallUpdated():
-            return _updated(event)
-        case ModeChanged(mode):
-            return mode_update(mode)
-        case SecurityViolation():
-            return _violated(event)
-        case _:
-            return None
+    encode = _FORMS.get(type(event))
+    return None if encode is None else encode(event)
+
+
+def _said(event: TextDelta) -> dict[str, object]:
+    return _chunk("agent_message_chunk", event)
+
+
+def _thought(event: ThoughtDelta) -> dict[str, object]:
+    return _chunk("agent_thought_chunk", event)
+
+
+def _moded(event: ModeChanged) -> dict[str, object]:
+    return mode_update(event.mode)
+
+
+def _titled(event: TitleChanged) -> dict[str, object]:
+    return {"sessionUpdate": "session_info_update", "title": event.title}
+
+
+def _plan(event: PlanChanged) -> dict[str, object]:
+    entries = [
+        {"content": step.content, "priority": step.priority.value, "status": step.status.value} for step in event.plan
+    ]
+    return {"sessionUpdate": "plan", "entries": entries}
+
+
+def _commands(event: CommandsChanged) -> dict[str, object]:
+    listed: list[dict[str, object]] = []
+    for command in event.commands:
+        one: dict[str, object] = {"name": command.name, "description": command.description}
+        listed.append(one if command.hint is None else {**one, "input": {"hint": command.hint}})
+    return {"sessionUpdate": "available_commands_update", "availableCommands": listed}
+
+
+def _notice(event: NoticeGiven) -> dict[str, object]:
+    update: dict[str, object] = {
+        "sessionUpdate": "notice", "severity": event.severity.value, "title": event.title,
+    }  # fmt: skip
+    return update if event.description is None else {**update, "description": event.description}
+
+
+def _context(event: ContextUsed) -> dict[str, object] | None:
+    """None where nobody knows how much the context holds: ACP has no form for a part of an unknown whole."""
+    if event.size_tokens is None:
+        return None
+    update: dict[str, object] = {
+        "sessionUpdate": "usage_update", "used": event.used_tokens, "size": event.size_tokens,
+    }  # fmt: skip
+    if event.cost_usd is not None:
+        update["cost"] = {"amount": event.cost_usd, "currency": "USD"}
+    return update
 
 
 def _chunk(kind: str, event: TextDelta | ThoughtDelta) -> dict[str, object]:
@@ -57,14 +105,24 @@ def _announced(event: ToolCallAnnounced) -> dict[str, object]:
         "rawInput": thaw(event.raw_input),
     }
     if event.locations:
-        update["locations"] = [{"path": path} for path in event.locations]
+        update["locations"] = _places(event.locations, event.line)
     return update
+
+
+def _places(paths: tuple[str, ...], line: int | None) -> list[dict[str, object]]:
+    """Where a client that follows the agent goes: the line is in the first file."""
+    places: list[dict[str, object]] = [{"path": path} for path in paths]
+    if places and line is not None:
+        places[0]["line"] = line
+    return places
 
 
 def _updated(event: ToolCallUpdated) -> dict[str, object]:
     update: dict[str, object] = {"sessionUpdate": "tool_call_update", "toolCallId": event.call_id}
     if event.status is not None:
         update["status"] = event.status.value
+    if event.locations is not None:
+        update["locations"] = _places(event.locations, event.line)
     if event.content is not None:
         update["content"] = [encode_result_content(item) for item in event.content]
     if event.raw_output is not None:
@@ -81,3 +139,20 @@ def _violated(event: SecurityViolation) -> dict[str, object]:
         "toolCallId": event.call_id,
         "_meta": {EXTENSION: {"violation": violation}},
     }
+
+
+_FORMS: Mapping[type, Callable[..., dict[str, object] | None]] = {
+    TextDelta: _said,
+    ThoughtDelta: _thought,
+    ToolCallAnnounced: _announced,
+    ToolCallUpdated: _updated,
+    ModeChanged: _moded,
+    SecurityViolation: _violated,
+    TitleChanged: _titled,
+    PlanChanged: _plan,
+    ContextUsed: _context,
+    CommandsChanged: _commands,
+    NoticeGiven: _notice,
+    CompactionDelta: compaction_piece,
+    CompactionChanged: compaction_update,
+}

@@ -21,6 +21,19 @@ class NewSessionParams(Params):
     additional_directories: list[str] | None = None
 
 
+class KeptSessionParams(NewSessionParams, kw_only=True):
+    """`session/load`, `session/resume` and `session/fork`."""
+
+    session_id: str
+
+
+class ListSessionsParams(Params):
+    """`session/list`."""
+
+    cwd: str | None = None
+    cursor: str | None = None
+
+
 class PromptParams(Params):
     """`session/prompt`."""
 
@@ -102,6 +115,8 @@ def decode_capabilities(raw: Raw) -> ClientCapabilities:
         discover_tools=_announces(extension, "discoverTools", DISCOVERY_VERSION),
         tool_events=_announces(extension, "toolEvents", TOOL_EVENTS_VERSION),
         elicitation_form=_is_object(_object(capabilities.get("elicitation")).get("form")),
+        notices=_is_object(_object(capabilities.get("session")).get("notices")),
+        compaction=_is_object(_object(capabilities.get("session")).get("compaction")),
     )
 
 

@@ -20,10 +20,12 @@ from punie.adapters.direct.commands import (
     parse_command,
 )
 from punie.domain.catalog import ToolCatalog
+from punie.domain.commands import CommandInfo
 from punie.domain.errors import EngineError
 from punie.domain.events import TextDelta
 from punie.domain.json_value import thaw
 from punie.domain.tool import ToolCall, ToolDescriptor, ToolResult
+from punie.domain.transcript import Transcript, prompts_in
 from punie.domain.turn import EngineErrorKind, StopReason, Turn
 from punie.ports.engine import Engine, EngineSession, ToolDoor
 from punie.ports.event_sink import EventSink
@@ -38,9 +40,15 @@ class DirectEngine(Engine):
     def __init__(self, notice: str) -> None:
         self._notice = notice
 
-    def open(self, session_id: str, snapshot: bytes | None = None) -> DirectSession:
-        """A session; one that goes on from a snapshot has shown its notice already. Raises `EngineError`."""
-        return DirectSession(self._notice, turns_done=0 if snapshot is None else _turns_in(snapshot))
+    @property
+    def name(self) -> str:
+        """Its own snapshots."""
+        return "direct"
+
+    def open(self, session_id: str, snapshot: bytes | None = None, since: Transcript = ()) -> DirectSession:
+        """A session; one that goes on has shown its notice already. Raises `EngineError`."""
+        turns_done = 0 if snapshot is None else _turns_in(snapshot)
+        return DirectSession(self._notice, turns_done=turns_done + prompts_in(since))
 
 
 class DirectSession(EngineSession):
@@ -67,6 +75,11 @@ class DirectSession(EngineSession):
             await events.emit(TextDelta(await self._answer(command, tools, first=first), message_id))
         return StopReason.END_TURN
 
+    @property
+    def commands(self) -> tuple[CommandInfo, ...]:
+        """All that it understands."""
+        return tuple(CommandInfo(name, does, _hint(form)) for name, (form, does) in USAGE.items())
+
     def snapshot(self) -> bytes:
         """How many turns there were."""
         return json.dumps({"turns": self._turns_done}).encode()
@@ -87,6 +100,11 @@ class DirectSession(EngineSession):
                 return f"{again}Without a model I cannot answer that; I can carry out commands:\n\n{_help()}"
             case ShowHelp() | UseTool():
                 return _help()
+
+
+def _hint(form: str) -> str | None:
+    """What follows the command's name in the form of its usage."""
+    return form.partition(" ")[2] or None
 
 
 def _turns_in(snapshot: bytes) -> int:

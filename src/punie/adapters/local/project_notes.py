@@ -1,36 +1,101 @@
-"""AGENTS.md from this machine's disk."""
+"""AGENTS.md from this machine's disk, the nearest one last."""
 
 from __future__ import annotations
 
 import os
 import stat
-from pathlib import PurePath
+from collections.abc import Iterator
+from pathlib import Path, PurePath
 
 import anyio.to_thread
 from attrs import frozen
 
+from punie.adapters.local.path_guard import resolve
+from punie.domain.paths import is_inside
 from punie.ports.path_guard import PathGuard
 from punie.ports.project_notes import ProjectNotes
 
 MAX_BYTES = 32_768
 NAME = "AGENTS.md"
+LEVELS = 40
+"""Folders above the session's that are looked at for a repository."""
+
+SEVERAL = "There are several. Where they disagree, the later one holds."
 
 
 @frozen
 class LocalProjectNotes(ProjectNotes):
-    """Reads the file in the session's directory; a link that leads out of the roots counts as none."""
+    """Reads the file in the session's directory, and what stands above it and beside it.
+
+    Above are the directories up to the repository's own; beside are the session's other directories. All of them
+    together have the limit of one, the nearest taking its part first. A link that leads out of the roots, or out of the
+    repository, counts as none.
+    """
 
     guard: PathGuard
     cwd: str
+    others: tuple[str, ...] = ()
 
     async def read(self) -> str | None:
-        where = await self.guard.locate(str(PurePath(self.cwd) / NAME))
-        if not where.inside:
-            return None
-        return await anyio.to_thread.run_sync(_read, where.path)
+        near = [await self._inside(directory) for directory in (*self.others, self.cwd)]
+        return await anyio.to_thread.run_sync(_told, self.cwd, near)
+
+    async def _inside(self, directory: str) -> str | None:
+        where = await self.guard.locate(str(PurePath(directory) / NAME))
+        return where.path if where.inside else None
 
 
-def _read(path: str) -> str | None:
+def _told(cwd: str, near: list[str | None]) -> str | None:
+    """The texts, the farthest first; the path stands above each where there are several."""
+    paths = [*_above(cwd), *(path for path in near if path is not None)]
+    found: list[tuple[str, str]] = []
+    left = MAX_BYTES
+    for path in dict.fromkeys(reversed(paths)):
+        text = _read(path, left)
+        if text:
+            found.append((path, text))
+            left -= len(text.encode())
+    if len(found) < 2:
+        return found[0][1] if found else None
+    return "\n\n".join((SEVERAL, *(f"From {path}:\n\n{text}" for path, text in reversed(found))))
+
+
+def _above(cwd: str) -> Iterator[str]:
+    """Where the notes of the directories above would be, the repository's own first.
+
+    Only where one of them is a repository of the same owner as the session's directory: in a place that others may
+    write to, anybody could have put one.
+    """
+    here = resolve(cwd)
+    if here is None or os.path.lexists(PurePath(here) / ".git"):
+        return
+    owner = _owner(here)
+    above: list[str] = []
+    for folder in list(Path(here).parents)[:LEVELS]:
+        if owner is None or _owner(str(folder)) != owner or folder == Path(folder.anchor):
+            return
+        above.append(str(folder))
+        if os.path.lexists(folder / ".git"):
+            break
+        if folder == Path.home():
+            return
+    else:
+        return
+    root = above[-1]
+    for directory in reversed(above):
+        found = resolve(str(PurePath(directory) / NAME))
+        if found is not None and is_inside(found, (root,)) and _owner(found) == owner:
+            yield found
+
+
+def _owner(path: str) -> int | None:
+    try:
+        return os.lstat(path).st_uid
+    except OSError:
+        return None
+
+
+def _read(path: str, limit: int) -> str | None:
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
     try:
         descriptor = os.open(path, flags)
@@ -40,4 +105,4 @@ def _read(path: str) -> str | None:
         os.close(descriptor)  # before fdopen, which refuses a folder with an error
         return None
     with os.fdopen(descriptor, "rb") as file:
-        return file.read(MAX_BYTES).decode("utf-8", "ignore").strip() or None
+        return file.read(limit).decode("utf-8", "ignore").strip() or None

@@ -10,11 +10,14 @@ import pydantic_ai
 from attrs import define, field
 from pydantic_ai import Agent, AgentRun
 from pydantic_ai.exceptions import AgentRunError, UsageLimitExceeded, UserError
-from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models import Model
+from pydantic_ai.settings import ModelSettings as RequestSettings
 from pydantic_ai.usage import UsageLimits
 
+from punie.adapters.pydantic_ai.compaction import Compactor
 from punie.adapters.pydantic_ai.failures import Reached, run_error
+from punie.adapters.pydantic_ai.fitting import FitsTheContext
 from punie.adapters.pydantic_ai.history import dump, lasting, mended, parse
 from punie.adapters.pydantic_ai.models import build_model, request_settings
 from punie.adapters.pydantic_ai.prompts import encodable, user_content
@@ -22,6 +25,9 @@ from punie.adapters.pydantic_ai.provider_search import ProviderSearch, Search, s
 from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.adapters.pydantic_ai.streaming import StreamedModel, TurnStopped
 from punie.adapters.pydantic_ai.toolset import Listed, OnlyTheDesk, TurnDeps
+from punie.adapters.pydantic_ai.transcripts import messages_of
+from punie.domain.compaction import CompactionOrder
+from punie.domain.transcript import Transcript
 from punie.domain.turn import StopReason, Turn
 from punie.ports.engine import ToolDoor
 from punie.ports.event_sink import EventSink
@@ -47,10 +53,17 @@ class Kit:
         model = build_model(name, settings) if build is None else build()
         return cls(model, _agent(settings), Reached.of(name, model, settings))
 
-    def converse(self, snapshot: bytes | None) -> Conversation:
+    def converse(self, snapshot: bytes | None, since: Transcript) -> Conversation:
         """A new conversation, or one that goes on. Raises `EngineError` for a snapshot that cannot be read."""
         history = [] if snapshot is None else parse(snapshot)
-        return Conversation(self, without_searches(history) if search_of(self.model) is Search.NONE else history)
+        history = without_searches(history) if search_of(self.model) is Search.NONE else history
+        return Conversation(self, [*history, *messages_of(since)])
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the model can be told how hard to think."""
+        profile = self.model.profile
+        return bool(profile.get("supports_thinking") or profile.get("thinking_always_enabled"))
 
     async def enter(self) -> None:
         """Take charge of the HTTP client, so that it stays open between turns and across sessions."""
@@ -70,7 +83,7 @@ def _agent(settings: ModelSettings) -> DeskAgent:
         name="punie",
         deps_type=TurnDeps,
         output_type=[str, type(None)],  # a model may have nothing more to say once its tools are done
-        capabilities=[OnlyTheDesk(), ProviderSearch()],
+        capabilities=[OnlyTheDesk(), ProviderSearch(), FitsTheContext()],
         model_settings=request_settings(settings),
     )
 
@@ -99,7 +112,8 @@ class Conversation:
         """Run one turn; see the port `EngineSession`."""
         await self._kit.enter()
         model = StreamedModel(self._kit.model, turn.id, events)
-        attempt = _Attempt(TurnDeps(turn.session_id, tools, self._listed, model))
+        compactor = Compactor(model, self._kit.reached, turn.limits.compact_above_tokens)
+        attempt = _Attempt(TurnDeps(turn.session_id, tools, self._listed, model, compactor))
         try:
             return await self._work(turn, attempt)
         except TurnStopped as stopped:
@@ -123,13 +137,14 @@ class Conversation:
             model=attempt.deps.model,
             instructions=encodable(turn.instructions) or None,
             deps=attempt.deps,
+            model_settings=None if turn.effort is None else RequestSettings(thinking=turn.effort.value),
             usage_limits=UsageLimits(request_limit=turn.limits.max_requests),
             infer_name=False,
         ) as run:
             attempt.run = run
             async for _ in run:
                 pass
-            self._history += lasting(run.new_messages())
+            self._history = lasting(self._messages(attempt))
         return StopReason.END_TURN
 
     def _keep(self, attempt: _Attempt, *, refused: bool = False) -> None:
@@ -138,8 +153,29 @@ class Conversation:
         A prompt that was refused before anything came of it is forgotten: it would be refused again with every prompt
         that follows. So is a refused answer.
         """
-        new = attempt.run.new_messages() if attempt.run is not None else []
-        left_over = attempt.deps.model.left_over
-        if refused and left_over is None and not any(isinstance(message, ModelResponse) for message in new):
+        messages, model = self._messages(attempt), attempt.deps.model
+        if refused and model.left_over is None and not model.answered:
+            if attempt.deps.compactor.shortened:
+                self._history = lasting(messages[:-1])
             return
-        self._history = mended([*self._history, *new], left_over, attempt.deps.finished)
+        self._history = mended(messages, model.left_over, attempt.deps.finished)
+
+    def _messages(self, attempt: _Attempt) -> list[ModelMessage]:
+        """The history with what the turn added to it, or what became of all that where it was made shorter."""
+        if attempt.run is None:
+            return list(self._history)
+        if attempt.deps.compactor.shortened:
+            return list(attempt.run.all_messages())
+        return [*self._history, *attempt.run.new_messages()]
+
+    async def compact(self, order: CompactionOrder, events: EventSink) -> bool:
+        """Make the history shorter; see the port `EngineSession`."""
+        await self._kit.enter()
+        compactor = Compactor(StreamedModel(self._kit.model, order.id, events), self._kit.reached, order.above_tokens)
+        shorter = await compactor.ordered(order, self._history)
+        self._history = self._history if shorter is None else shorter
+        return shorter is not None
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self._history = []

@@ -10,8 +10,11 @@ import anyio
 import anyio.to_thread
 
 from punie.adapters.pydantic_ai.settings import ModelSettings
+from punie.domain.compaction import CompactionOrder
+from punie.domain.model_choice import Effort
+from punie.domain.transcript import Transcript
 from punie.domain.turn import StopReason, Turn
-from punie.ports.engine import Engine, EngineSession, ToolDoor
+from punie.ports.engine import Engine, EngineSession, HistoryKeeper, ToolDoor
 from punie.ports.event_sink import EventSink
 
 if TYPE_CHECKING:
@@ -36,9 +39,14 @@ class PydanticAiEngine(Engine):
         self._lock = threading.Lock()
         self._kit: Kit | None = None
 
-    def open(self, session_id: str, snapshot: bytes | None = None) -> PydanticAiSession:
+    @property
+    def name(self) -> str:
+        """One history serves every model: the library sends each what it takes."""
+        return "pydantic-ai"
+
+    def open(self, session_id: str, snapshot: bytes | None = None, since: Transcript = ()) -> PydanticAiSession:
         """A session, at once: what is wrong with the set-up or the snapshot is raised by `load` and the first turn."""
-        return PydanticAiSession(self, snapshot)
+        return PydanticAiSession(self, snapshot, since)
 
     def load(self) -> Kit:
         """Import the library and build the model; a second or more the first time, so not on the event loop.
@@ -59,6 +67,25 @@ class PydanticAiEngine(Engine):
             return self._kit
         return await anyio.to_thread.run_sync(self.load, abandon_on_cancel=True)
 
+    @property
+    def efforts(self) -> tuple[Effort, ...]:
+        """How hard the model can be told to think; empty where it cannot, and before it is loaded."""
+        return tuple(Effort) if self._kit is not None and self._kit.thinks else ()
+
+    async def siblings(self) -> tuple[str, ...]:
+        """The models that its provider offers beside it, by their whole names; none where it cannot be asked.
+
+        Raises `EngineError`, also where the provider does not answer in time.
+        """
+        from punie.adapters.pydantic_ai.model_list import listed_models
+
+        kit = await self.ready()
+        prefix, colon, _ = self._name.partition(":")
+        if not colon:
+            return ()
+        await kit.enter()
+        return tuple(f"{prefix}:{name}" for name in await listed_models(kit.model))
+
     async def aclose(self) -> None:
         """Close the HTTP client, once the sessions are done. Idempotent."""
         kit, self._kit = self._kit, None
@@ -66,12 +93,13 @@ class PydanticAiEngine(Engine):
             await kit.aclose()
 
 
-class PydanticAiSession(EngineSession):
+class PydanticAiSession(EngineSession, HistoryKeeper):
     """One conversation; lives as long as its session, on asyncio only (the library is tied to it)."""
 
-    def __init__(self, engine: PydanticAiEngine, snapshot: bytes | None) -> None:
+    def __init__(self, engine: PydanticAiEngine, snapshot: bytes | None, since: Transcript) -> None:
         self._engine = engine
         self._snapshot = snapshot
+        self._since = since
         self._conversation: Conversation | None = None
 
     async def run(self, turn: Turn, *, tools: ToolDoor, events: EventSink) -> StopReason:
@@ -79,11 +107,22 @@ class PydanticAiSession(EngineSession):
         conversation = await self._ready()
         return await conversation.run(turn, tools=tools, events=events)
 
-    def snapshot(self) -> bytes:
+    def snapshot(self) -> bytes | None:
         """The messages so far, as Pydantic AI writes them in JSON."""
         if self._conversation is None:
-            return self._snapshot or b"[]"
+            return None if self._since else self._snapshot or b"[]"
         return self._conversation.snapshot()
+
+    async def compact(self, order: CompactionOrder, *, events: EventSink) -> bool:
+        """Have the model summarise what was said; see the port."""
+        conversation = await self._ready()
+        return await conversation.compact(order, events)
+
+    def forget(self) -> None:
+        """Begin anew; what it was opened with is forgotten as well."""
+        self._snapshot, self._since = None, ()
+        if self._conversation is not None:
+            self._conversation.forget()
 
     async def aclose(self) -> None:
         """Nothing is held: the HTTP client is the engine's."""
@@ -91,6 +130,6 @@ class PydanticAiSession(EngineSession):
     async def _ready(self) -> Conversation:
         if self._conversation is None:
             kit = await self._engine.ready()
-            self._conversation = kit.converse(self._snapshot)
-            self._snapshot = None
+            self._conversation = kit.converse(self._snapshot, self._since)
+            self._snapshot, self._since = None, ()
         return self._conversation

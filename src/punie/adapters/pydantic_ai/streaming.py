@@ -22,10 +22,11 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings as RequestSettings
+from pydantic_ai.usage import RequestUsage, RunUsage
 
 from punie.adapters.pydantic_ai.history import unfinished
 from punie.adapters.pydantic_ai.provider_search import search_of, settled
-from punie.domain.events import TextDelta, ThoughtDelta, UsageChanged
+from punie.domain.events import CompactionDelta, ContextUsed, TextDelta, ThoughtDelta, UsageChanged
 from punie.domain.turn import StopReason
 from punie.domain.usage import Usage
 from punie.ports.event_sink import EventSink
@@ -45,16 +46,17 @@ _STOPS = {"length": StopReason.MAX_TOKENS, "content_filter": StopReason.REFUSAL}
 class StreamedModel(WrapperModel):
     """Wraps the shared model for the length of one turn.
 
-    `left_over` is what an answer that was broken off had said, for the history; None where there is none. `search` is
-    how the model's provider finds tools itself.
+    `left_over` is what an answer that was broken off had said, for the history; None where there is none. `answered`
+    says that there was a whole answer that counts. `search` is how the model's provider finds tools itself.
     """
 
     def __init__(self, wrapped: Model, turn_id: str, events: EventSink) -> None:
         super().__init__(wrapped)
         self.left_over: ModelResponse | None = None
+        self.answered = False
         self.search = search_of(wrapped)
-        self._turn_id = turn_id
-        self._events = events
+        self.turn_id = turn_id
+        self.events = events
         self._requests = 0
         self._usage = Usage()
 
@@ -82,11 +84,12 @@ class StreamedModel(WrapperModel):
         if (reason := _STOPS.get(response.finish_reason or "")) is not None:
             self.left_over = unfinished(response) if reason is StopReason.MAX_TOKENS else None
             raise TurnStopped(reason)
+        self.answered = True
         _tell_apart(response)
 
     async def _pass_on(self, stream: StreamedResponse) -> None:
-        emit = self._events.emit
-        message_id = f"{self._turn_id}-{self._requests}"
+        emit = self.events.emit
+        message_id = f"{self.turn_id}-{self._requests}"
         async for event in stream:
             piece = _piece(event, message_id)
             if piece is not None:
@@ -94,6 +97,13 @@ class StreamedModel(WrapperModel):
 
     async def _count(self, response: ModelResponse) -> None:
         used = response.usage
+        await self.count(used)
+        taken = used.input_tokens + used.output_tokens  # the library counts what was cached among the input
+        if taken > 0:
+            await self.events.emit(ContextUsed(taken))
+
+    async def count(self, used: RequestUsage | RunUsage, requests: int = 1) -> None:
+        """Add to the turn's totals what its requests used, and say so."""
         before = self._usage
         self._usage = evolve(
             before,
@@ -101,10 +111,32 @@ class StreamedModel(WrapperModel):
             output_tokens=before.output_tokens + used.output_tokens,
             cached_read_tokens=before.cached_read_tokens + used.cache_read_tokens,
             cached_write_tokens=before.cached_write_tokens + used.cache_write_tokens,
-            requests=before.requests + 1,
+            requests=before.requests + requests,
             cost_usd=before.cost_usd if used.cost is None else (before.cost_usd or 0.0) + float(used.cost),
         )
-        await self._events.emit(UsageChanged(self._usage))
+        await self.events.emit(UsageChanged(self._usage))
+
+
+class SummaryModel(WrapperModel):
+    """Wraps the shared model for one summary: its text is the compaction's, and no part of the conversation."""
+
+    def __init__(self, wrapped: Model, compaction_id: str, events: EventSink) -> None:
+        super().__init__(wrapped)
+        self._id = compaction_id
+        self._events = events
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: RequestSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        """Make the request and pass on what it streams."""
+        async with self.wrapped.request_stream(messages, model_settings, model_request_parameters, None) as stream:
+            async for event in stream:
+                if isinstance(piece := _piece(event, self._id), TextDelta):
+                    await self._events.emit(CompactionDelta(self._id, piece.text))
+        return stream.get()
 
 
 def _piece(event: ModelResponseStreamEvent, message_id: str) -> TextDelta | ThoughtDelta | None:

@@ -15,6 +15,7 @@ from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
+from punie.adapters.pydantic_ai.compaction import Compactor
 from punie.adapters.pydantic_ai.prompts import encodable, picture
 from punie.adapters.pydantic_ai.provider_search import CORPUS, Lookups, Search
 from punie.adapters.pydantic_ai.streaming import StreamedModel
@@ -47,6 +48,7 @@ class TurnDeps:
     door: ToolDoor
     listed: Listed
     model: StreamedModel
+    compactor: Compactor
     finished: dict[str, ToolReturnPart] = field(factory=dict)
 
 

@@ -29,9 +29,10 @@ from punie.adapters.scripted.script import (
 from punie.domain.catalog import ToolCatalog
 from punie.domain.definition import encode_definition
 from punie.domain.errors import EngineError
-from punie.domain.events import TextDelta, ThoughtDelta, UsageChanged
+from punie.domain.events import ContextUsed, TextDelta, ThoughtDelta, UsageChanged
 from punie.domain.json_value import JsonValue, freeze, thaw
 from punie.domain.tool import ToolCall, ToolResult
+from punie.domain.transcript import Transcript, prompts_in
 from punie.domain.turn import EngineErrorKind, StopReason, Turn
 from punie.domain.usage import Usage
 from punie.ports.engine import Engine, EngineSession, ToolDoor
@@ -50,13 +51,19 @@ class ScriptedEngine(Engine):
     def __init__(self, path: str) -> None:
         self._path = path
 
-    def open(self, session_id: str, snapshot: bytes | None = None) -> ScriptedSession:
-        """Start at turn 0, or after the turns a snapshot has seen. Raises `EngineError` naming file and reason."""
+    @property
+    def name(self) -> str:
+        """Its own snapshots, whatever the script."""
+        return "script"
+
+    def open(self, session_id: str, snapshot: bytes | None = None, since: Transcript = ()) -> ScriptedSession:
+        """Start at turn 0, or after the turns that were played. Raises `EngineError` naming file and reason."""
         try:
             turns = load_script(Path(self._path).expanduser())
             session = ScriptedSession(Path(self._path).name, turns)
             if snapshot is not None:
                 session.restore(snapshot)
+            session.skip(prompts_in(since))
         except ScriptError as error:
             raise EngineError(
                 kind=EngineErrorKind.CONFIGURATION.value,
@@ -95,6 +102,10 @@ class ScriptedSession(EngineSession):
 
     async def aclose(self) -> None:
         """Nothing is held."""
+
+    def skip(self, turns: int) -> None:
+        """So many more turns were played: by a process that died, or in the time of another engine."""
+        self._position += turns
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot. Raises `ScriptError` for bytes that are none of ours."""
@@ -195,6 +206,7 @@ class _Player:
             requests=self.usage.requests + 1,
         )
         await self.events.emit(UsageChanged(self.usage))
+        await self.events.emit(ContextUsed(input_tokens + output_tokens))
 
 
 def _fail(item: Fail) -> StopReason:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import threading
 import time
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
@@ -22,6 +24,16 @@ OPEN_TRIES = 20
 
 OWNER_ONLY_FOLDER = 0o700
 OWNER_ONLY_FILE = 0o600
+
+SESSION_INDEX = """
+    CREATE TABLE IF NOT EXISTS sessions (
+        id TEXT PRIMARY KEY, cwd TEXT NOT NULL, additional_directories TEXT NOT NULL, title TEXT,
+        updated_at REAL NOT NULL, turns INTEGER NOT NULL, mode TEXT, last_sequence INTEGER NOT NULL
+    ) STRICT;
+    """
+"""The one table that is made again where it is lost: all in it comes from the logs. Part of a released version."""
+
+_making = threading.Lock()
 
 MIGRATIONS: tuple[str, ...] = (
     """
@@ -73,6 +85,21 @@ MIGRATIONS: tuple[str, ...] = (
     """
     ALTER TABLE server_listings ADD COLUMN legacy INTEGER NOT NULL DEFAULT 0;
     """,
+    SESSION_INDEX
+    + """
+    CREATE TABLE session_events (
+        session_id TEXT NOT NULL, sequence INTEGER NOT NULL, at REAL NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,
+        PRIMARY KEY (session_id, sequence)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX session_prompts ON session_events (session_id, sequence) WHERE kind = 'prompt_accepted';
+    CREATE TABLE session_snapshots (
+        session_id TEXT PRIMARY KEY, engine TEXT NOT NULL, sequence INTEGER NOT NULL, state BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE session_leases (
+        token INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL UNIQUE,
+        machine TEXT NOT NULL, pid INTEGER NOT NULL, started TEXT NOT NULL, renewed_at REAL NOT NULL
+    ) STRICT;
+    """,
 )
 """What each version adds to the one before; a version that was released is never changed again."""
 
@@ -103,6 +130,15 @@ class Database:
         """Run one statement; gives its rows. More than one statement may be run without values."""
         with _own_errors():
             return self._connection.execute(statement, values or None).fetchall()
+
+    def each(self, statement: str, values: Sequence[object]) -> Generator[Row]:
+        """As `run`, row by row: what nobody asks for any more is not read. Close it where it is not read to its end."""
+        cursor = self._connection.cursor()
+        try:
+            with _own_errors():
+                yield from cursor.execute(statement, values)
+        finally:
+            cursor.close()
 
     def run_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
         """Run one statement for each of the rows."""
@@ -159,9 +195,21 @@ def _own_errors() -> Generator[None]:
 
 
 def _make_private(path: Path) -> None:
+    """Make the file where it is missing; one that is there is not opened.
+
+    To close a file of any other descriptor takes away all the locks that this process has on it (POSIX), also those of
+    its other connections: another process would then take itself for the last one and clear the journal away.
+    """
     path.parent.mkdir(mode=OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
-    # SQLite gives its files beside the database the same rights, so that this one decides for all.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, OWNER_ONLY_FILE))
+    with _making:  # no other thread connects to the new file before its descriptor is closed
+        try:
+            # SQLite gives its files beside the database the same rights, so that this one decides for all.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNER_ONLY_FILE))
+        except FileExistsError:
+            if path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR)) from None
+            if not os.access(path, os.R_OK | os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None
     if path.stat().st_mode & 0o077:
         path.chmod(OWNER_ONLY_FILE)
 

@@ -10,6 +10,7 @@ import anyio
 from anyio.abc import TaskGroup
 from attrs import define, evolve, field, frozen
 
+from punie.application.session_notices import Warn, unheard
 from punie.domain.display import one_line
 from punie.domain.json_value import JsonObject
 from punie.domain.server_names import qualified_name
@@ -40,6 +41,7 @@ class Surroundings:
     cache: Cache[str, Tools]
     clock: Clock
     log: logging.Logger
+    warn: Warn = unheard
 
 
 @define(eq=False)
@@ -211,6 +213,7 @@ class KnownServer:
         if dropped:
             said = one_line("; ".join(dropped), 400)
             self.around.log.warning("server %s: %d tools are left out: %s", self.name, len(dropped), said)
+            self.around.warn(f"Some tools of the MCP server {self.name} cannot be used", said)
         return tuple(sorted(found.values(), key=lambda tool: tool.name))
 
     def _included(self, tool: str) -> bool:
@@ -221,4 +224,5 @@ class KnownServer:
         """It is down; what it listed before is served until it is back."""
         self.status, self.message = ServerStatus.ERROR, one_line(why, 2_000)
         self.around.log.info("server %s: %s", self.name, self.message)
+        self.around.warn(f"The MCP server {self.name} does not work", self.message)
         return RefreshDelta(errors={self.name: self.message})

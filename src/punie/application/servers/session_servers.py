@@ -14,7 +14,7 @@ from punie.application.tools.bridged import BridgedTool
 from punie.domain.display import display_safe, one_line
 from punie.domain.errors import ToolFailedError
 from punie.domain.json_value import JsonObject
-from punie.domain.servers import ToolInfo
+from punie.domain.servers import ServerStatus, ToolInfo
 from punie.domain.tool import ToolCall, ToolDescriptor, ToolResult, ToolSource
 from punie.domain.tool_arguments import declares, without
 from punie.ports.argument_validator import ArgumentValidator
@@ -48,10 +48,12 @@ class SessionServers(Elsewhere):
     validator: ArgumentValidator
     log: logging.Logger
     _unlisted: tuple[str, ...] = field(default=(), init=False)
+    _warned: bool = field(default=False, init=False)
 
     async def __call__(self) -> tuple[SessionTool, ...]:
         """The tools as they are known, by server and name; a schema that cannot be used leaves its tool out."""
         known = await self.registry.known()
+        await self._warn_of_idle()
         self._unlisted = known.unlisted
         tools: list[SessionTool] = []
         for info in known.tools:
@@ -62,7 +64,17 @@ class SessionServers(Elsewhere):
                 self.log.warning(
                     "%s is left out: its schema cannot be used: %s", info.qualified, one_line(problem, 400)
                 )
+                self.registry.around.warn(f"The tool {info.qualified} cannot be used", f"Its schema: {problem}")
         return tuple(tools)
+
+    async def _warn_of_idle(self) -> None:
+        """Say once which servers do nothing before a person does something."""
+        if self._warned:
+            return
+        self._warned = True
+        for server in await self.registry.list_servers():
+            if server.status in {ServerStatus.ERROR, ServerStatus.NEEDS_APPROVAL}:
+                self.registry.around.warn(f"The MCP server {server.name} is not used", server.message)
 
     def _tool(self, info: ToolInfo) -> BridgedTool:
         known = self.registry.sent_along(info.server)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from punie.application.session_tool import CallContext, text_argument, words_argument
+from punie.application.session_tool import CallContext, text_argument, whole_argument, words_argument
 from punie.domain.display import one_line
+from punie.domain.first_change import LINE_LIMIT
 from punie.domain.json_value import JsonObject
 from punie.domain.terminal import Command
 
@@ -81,6 +82,12 @@ def paths_of(name: str, arguments: JsonObject) -> tuple[str, ...]:
     key = _PATH_ARGUMENTS.get(name)
     value = text_argument(arguments, key) if key is not None else ""
     return (value,) if value else ()
+
+
+def line_of(name: str, arguments: JsonObject) -> int | None:
+    """The line, from 1, at which a call of a tool with a fixed name looks; total."""
+    line = whole_argument(arguments, "line") if name == "read_file" else None
+    return line if line is not None and 1 <= line <= LINE_LIMIT else None
 
 
 def command_of(arguments: JsonObject, context: CallContext) -> Command | None:

@@ -13,16 +13,25 @@ from attrs import define, evolve, field
 
 from punie.adapters.acp.agent import AcpAgent
 from punie.adapters.acp.client import AcpTerminals, AcpWorkspace
-from punie.adapters.acp.modes import config_options, mode_state
+from punie.adapters.acp.config_options import config_options
+from punie.adapters.acp.modes import mode_state
 from punie.adapters.acp.sessions import SessionMethods
 from punie.domain.availability import LeftOut
 from punie.domain.content import Prompt, ResourceLink, Text
 from punie.domain.discovery import ClientCapabilities, DroppedEntry, Tier
-from punie.domain.errors import EngineError, SessionBusyError, UnknownSessionError
+from punie.domain.errors import (
+    EngineError,
+    SessionBusyError,
+    UnknownEffortError,
+    UnknownModelError,
+    UnknownSessionError,
+)
 from punie.domain.execution import CallCounts, RunningCall, ToolStatistics
 from punie.domain.metadata import ToolMetadata
+from punie.domain.model_choice import Effort, ModelChoice, ModelMenu
 from punie.domain.modes import Mode
-from punie.domain.session import DiscoveryReport, OpenedSession, SessionSpec
+from punie.domain.session import DiscoveryReport, OpenedSession, SessionOptions, SessionSpec
+from punie.domain.session_log import LogEntry, LoggedEvent, SessionPage, SessionSummary
 from punie.domain.tool import ToolDescriptor, ToolSource
 from punie.domain.tool_listing import ListedTool, RegistryStatistics, ToolListing
 from punie.domain.turn import StopReason, TurnReport
@@ -69,6 +78,11 @@ class MadeUpAgent(Agent):
     report: DiscoveryReport = field(factory=lambda: DiscoveryReport(Tier.CATALOG, 2, (DroppedEntry("x", "bad"),), 7))
     asked: list[tuple[Any, ...]] = field(factory=list)
     peers: list[Peer] = field(factory=list)
+    logged: tuple[LoggedEvent, ...] = ()
+    mode: Mode = Mode.ASK
+    menu: ModelMenu = field(factory=ModelMenu)
+    explored: list[str] = field(factory=list)
+    greeted: list[str] = field(factory=list)
 
     async def open_session(self, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
         session_id = f"sess-{len(self.peers)}"
@@ -76,6 +90,39 @@ class MadeUpAgent(Agent):
         self.peers.append(connect(session_id))
         await anyio.lowlevel.checkpoint()
         return OpenedSession(session_id, self.report)
+
+    async def load_session(
+        self,
+        session_id: str,
+        spec: SessionSpec,
+        connect: Callable[[str], Peer],
+        tell: Callable[[LogEntry], Awaitable[None]] | None = None,
+    ) -> OpenedSession:
+        self.asked.append(("load", session_id, spec, tell is not None))
+        if session_id == "none":
+            raise UnknownSessionError(session_id)
+        self.peers.append(connect(session_id))
+        for sequence, event in enumerate(self.logged, start=1):
+            if tell is not None:
+                await tell(LogEntry(sequence, 0.0, event))
+        await anyio.lowlevel.checkpoint()
+        return OpenedSession(session_id, self.report)
+
+    async def fork_session(self, session_id: str, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
+        return await self.load_session(f"fork-of-{session_id}", spec, connect)
+
+    async def sessions(self, cwd: str | None, cursor: str | None) -> SessionPage:
+        self.asked.append(("list", cwd, cursor))
+        await anyio.lowlevel.checkpoint()
+        if cursor == "bad":
+            raise ValueError(cursor)
+        return SessionPage((SessionSummary("s-1", "/p", title="One", updated_at=0.5), SessionSummary("s-2", "/q")), "n")
+
+    async def delete_session(self, session_id: str) -> None:
+        await anyio.lowlevel.checkpoint()
+        if session_id == "none":
+            raise UnknownSessionError(session_id)
+        self.asked.append(("delete", session_id))
 
     def begin_turn(self, session_id: str, prompt: Prompt) -> RunningTurn:
         self.asked.append(("begin", session_id, prompt))
@@ -116,6 +163,34 @@ class MadeUpAgent(Agent):
         if session_id == "none":
             raise UnknownSessionError(session_id)
         self.asked.append(("set_mode", session_id, mode))
+        self.mode = mode
+
+    def options(self, session_id: str) -> SessionOptions:
+        return SessionOptions(self.mode, self.menu)
+
+    def set_model(self, session_id: str, model: str) -> Awaitable[None]:
+        if session_id == "none":
+            raise UnknownSessionError(session_id)
+        if session_id == "busy":
+            raise SessionBusyError(session_id)
+        if model not in self.menu.models:
+            raise UnknownModelError(model, self.menu.models)
+        self.asked.append(("set_model", session_id, model))
+        self.menu = evolve(self.menu, choice=ModelChoice(model))
+        return anyio.lowlevel.checkpoint()
+
+    async def set_effort(self, session_id: str, effort: Effort | None) -> None:
+        await anyio.lowlevel.checkpoint()
+        if effort is not None and effort not in self.menu.efforts:
+            raise UnknownEffortError(effort.value, self.menu.choice.model)
+        self.asked.append(("set_effort", session_id, effort))
+        self.menu = evolve(self.menu, choice=evolve(self.menu.choice, effort=effort))
+
+    def greet(self, session_id: str) -> None:
+        self.greeted.append(session_id)
+
+    def explore_models(self, session_id: str) -> None:
+        self.explored.append(session_id)
 
     def tools_changed(self, session_id: str) -> None:
         self.asked.append(("tools_changed", session_id))
@@ -186,7 +261,7 @@ async def test_nothing_is_answered_before_initialize() -> None:
 @pytest.mark.requirement("A-10", "A-12")
 @pytest.mark.parametrize(
     "method",
-    ["session/load", "session/list", "session/resume", "session/fork", "_punie.dev/nothing", "fs/read_text_file"],
+    ["session/set_title", "session/archive", "providers/list", "_punie.dev/nothing", "fs/read_text_file"],
 )
 async def test_a_method_that_is_not_advertised_is_not_found(method: str) -> None:
     async with served().running() as client:
@@ -213,7 +288,7 @@ async def test_a_new_session_answers_its_id_and_how_discovery_went() -> None:
     assert answer == {
         "sessionId": "sess-0",
         "modes": mode_state(Mode.ASK),
-        "configOptions": config_options(Mode.ASK),
+        "configOptions": config_options(SessionOptions()),
         "_meta": {"punie.dev": {"discovery": {
             "tier": "catalog", "tools": 2, "dropped": [{"name": "x", "reason": "bad"}], "elapsedMs": 7}}},
     }  # fmt: skip

@@ -102,7 +102,10 @@ def test_only_what_works_is_advertised() -> None:
     answer: Any = initialize_answer("1.2.3")
     agent = answer["agentCapabilities"]
     assert answer["protocolVersion"] == 1
-    assert agent["loadSession"] is False
+    assert agent["loadSession"] is True
+    assert agent["sessionCapabilities"] == {
+        name: {} for name in ("close", "list", "resume", "delete", "fork", "additionalDirectories")
+    }, "markers are objects, not booleans"
     assert agent["promptCapabilities"] == {"image": True, "audio": False, "embeddedContext": True}
     unstable = {"punie.dev": {"unstable": ["acp"]}}
     assert agent["mcpCapabilities"] == {"http": True, "sse": True, "acp": True, "_meta": unstable}

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from punie.adapters.acp.modes import config_options, config_update, mode_state, mode_update
+from punie.adapters.acp.config_options import config_options, config_update
+from punie.adapters.acp.modes import mode_state, mode_update
 from punie.domain.modes import Mode
+from punie.domain.session import SessionOptions
 from tests.unit.adapters.acp.test_acp_agent import MadeUpAgent, served
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-5")]
@@ -15,7 +17,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-5")]
 
 @pytest.mark.parametrize("mode", Mode)
 def test_mode_and_option_list_the_same_modes_in_the_same_order_with_words_for_people(mode: Mode) -> None:
-    state, (option,) = mode_state(mode), config_options(mode)
+    state, option = mode_state(mode), config_options(SessionOptions(mode))[0]
     listed, values = state["availableModes"], option["options"]
     assert isinstance(listed, list)
     assert isinstance(values, list)
@@ -30,7 +32,8 @@ def test_mode_and_option_list_the_same_modes_in_the_same_order_with_words_for_pe
 @pytest.mark.parametrize("mode", Mode)
 def test_both_updates_say_the_new_mode(mode: Mode) -> None:
     assert mode_update(mode) == {"sessionUpdate": "current_mode_update", "currentModeId": mode.value}
-    assert config_update(mode) == {"sessionUpdate": "config_option_update", "configOptions": config_options(mode)}
+    options = SessionOptions(mode)
+    assert config_update(options) == {"sessionUpdate": "config_option_update", "configOptions": config_options(options)}
 
 
 async def test_both_methods_switch_the_session_and_answer_as_acp_wants_it() -> None:
@@ -39,7 +42,7 @@ async def test_both_methods_switch_the_session_and_answer_as_acp_wants_it() -> N
         session = (await client.ask("session/new", cwd="/p", mcpServers=[]))["sessionId"]
         assert await client.ask("session/set_mode", sessionId=session, modeId="auto") == {}
         answer = await client.ask("session/set_config_option", sessionId=session, configId="mode", value="read-only")
-        assert answer == {"configOptions": config_options(Mode.READ_ONLY)}
+        assert answer == {"configOptions": config_options(SessionOptions(Mode.READ_ONLY))}
     switched = [asked[1:] for asked in agent.asked if asked[0] == "set_mode"]
     assert switched == [(session, Mode.AUTO), (session, Mode.READ_ONLY)]
 
@@ -55,7 +58,7 @@ async def test_what_is_no_mode_of_ours_switches_nothing(mode: Any) -> None:
     assert not [asked for asked in agent.asked if asked[0] == "set_mode"]
 
 
-@pytest.mark.parametrize("config", ["model", "Mode", "", None, 1])
+@pytest.mark.parametrize("config", ["models", "Mode", "", None, 1])
 async def test_there_is_no_other_option(config: Any) -> None:
     agent = MadeUpAgent()
     async with served(agent).running() as client:

@@ -63,3 +63,93 @@ async def test_a_link_is_followed_inside_the_project_and_nowhere_else(tmp_path: 
     (project / "AGENTS.md").unlink()
     (project / "AGENTS.md").symlink_to(tmp_path / "secret")
     assert await notes_of(project) is None
+
+
+async def several(cwd: Path, *others: Path) -> str | None:
+    roots = tuple(str(folder) for folder in (cwd, *others))
+    return await LocalProjectNotes(LocalPathGuard(roots, str(cwd)), str(cwd), roots[1:]).read()
+
+
+def repository(tmp_path: Path) -> Path:
+    """A repository with notes at its top, whose folder `a/b` is where a session works."""
+    folder = tmp_path / "repo" / "a" / "b"
+    folder.mkdir(parents=True)
+    (tmp_path / "repo/.git").mkdir()
+    (tmp_path / "repo/AGENTS.md").write_text("top")
+    return folder
+
+
+async def test_notes_up_to_the_repositorys_top_are_told_the_nearest_last(tmp_path: Path) -> None:
+    cwd = repository(tmp_path)
+    (tmp_path / "AGENTS.md").write_text("beyond")
+    (tmp_path / "repo/a/AGENTS.md").write_text("between")
+    (cwd / "AGENTS.md").write_text("near")
+    text = await several(cwd) or ""
+    assert "beyond" not in text
+    assert "the later one holds" in text
+    assert text.index("top") < text.index("between") < text.index("near")
+    assert f"From {tmp_path}/repo/a/AGENTS.md:" in text
+
+
+async def test_a_single_one_above_is_told_as_it_is(tmp_path: Path) -> None:
+    assert await several(repository(tmp_path)) == "top"
+
+
+async def test_a_repository_of_its_own_is_where_looking_up_ends(tmp_path: Path) -> None:
+    cwd = repository(tmp_path)
+    (cwd / ".git").write_text("gitdir: ../../.git/worktrees/b")
+    assert await several(cwd) is None
+
+
+async def test_without_a_repository_nothing_above_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cwd = repository(tmp_path)
+    (tmp_path / "repo/.git").rmdir()
+    assert await several(cwd) is None
+    (tmp_path / ".git").mkdir()
+    assert await several(cwd) == "top"
+    monkeypatch.setenv("HOME", str(tmp_path / "repo"))
+    assert await several(cwd) is None, "what lies above the home directory is nobody's project"
+
+
+async def test_a_link_above_is_followed_inside_the_repository_and_nowhere_else(tmp_path: Path) -> None:
+    cwd = repository(tmp_path)
+    (tmp_path / "secret").write_text("outside")
+    (tmp_path / "repo/a/AGENTS.md").symlink_to(tmp_path / "secret")
+    assert await several(cwd) == "top"
+    (tmp_path / "repo/a/AGENTS.md").unlink()
+    (tmp_path / "repo/a/notes").write_text("linked")
+    (tmp_path / "repo/a/AGENTS.md").symlink_to("notes")
+    assert "linked" in (await several(cwd) or "")
+
+
+async def test_what_belongs_to_somebody_else_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cwd = repository(tmp_path)
+    real = os.lstat
+
+    def somebody_elses(path: str) -> os.stat_result:
+        found = real(path)
+        if not str(path).endswith("AGENTS.md"):
+            return found
+        return os.stat_result((*found[:4], found.st_uid + 1, *found[5:10]))
+
+    assert await several(cwd) == "top"
+    monkeypatch.setattr("punie.adapters.local.project_notes.os.lstat", somebody_elses)
+    assert await several(cwd) is None
+
+
+async def test_the_sessions_other_directories_count_and_come_before_its_own(tmp_path: Path) -> None:
+    for name in ("cwd", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "AGENTS.md").write_text(f"of {name}")
+    text = await several(tmp_path / "cwd", tmp_path / "other") or ""
+    assert text.index("of other") < text.index("of cwd")
+
+
+async def test_all_together_have_one_bound_and_the_nearest_has_its_part_first(tmp_path: Path) -> None:
+    cwd = repository(tmp_path)
+    (cwd / "AGENTS.md").write_text("n" * (MAX_BYTES - 10))
+    (tmp_path / "repo/AGENTS.md").write_text("t" * 100)
+    text = await several(cwd) or ""
+    assert text.count("n" * (MAX_BYTES - 10)) == 1
+    assert "t" * 10 in text
+    assert "t" * 11 not in text

@@ -19,7 +19,9 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset
 
+from punie.adapters.pydantic_ai.compaction import Compactor
 from punie.adapters.pydantic_ai.models import request_settings, verbatim
+from punie.adapters.pydantic_ai.reached import Reached
 from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.adapters.pydantic_ai.streaming import StreamedModel
 from punie.adapters.pydantic_ai.toolset import DeskToolset, Listed, TurnDeps
@@ -92,8 +94,10 @@ def test_the_settings_go_with_every_request_and_the_key_is_never_shown() -> None
 @pytest.mark.requirement("S3-17", "S3-22", "S3-31")
 def test_what_a_turn_hands_to_its_tools_is_frozen_and_holds_the_session_and_ports_only() -> None:
     model = StreamedModel(TestModel(), "turn", FakeEventSink())
-    deps = TurnDeps("session", FakeToolDoor(), Listed(), model)
-    assert [field.name for field in attrs.fields(TurnDeps)] == ["session_id", "door", "listed", "model", "finished"]
+    fits = Compactor(model, Reached.of("test", model, ModelSettings()), None)
+    deps = TurnDeps("session", FakeToolDoor(), Listed(), model, fits)
+    names = [field.name for field in attrs.fields(TurnDeps)]
+    assert names == ["session_id", "door", "listed", "model", "compactor", "finished"]
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         deps.session_id = "another"  # pyright: ignore[reportAttributeAccessIssue]
 

@@ -1,0 +1,142 @@
+"""What a person sets of a session, as ACP's config options: its mode, its model, how hard that one thinks.
+
+`session/set_model` is of no schema any more, and some clients still send it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable
+
+from msgspec import Raw
+
+from punie.adapters.acp.handshake import Params, decode_params
+from punie.adapters.acp.modes import MODE_WORDS, mode_of
+from punie.adapters.acp.rpc_errors import INVALID_PARAMS, RpcError
+from punie.domain.display import one_line
+from punie.domain.model_choice import DIRECT, Effort, ModelMenu
+from punie.domain.modes import Mode
+from punie.domain.session import SessionOptions
+from punie.ports.agent import Agent
+
+MODE_OPTION = "mode"
+MODEL_OPTION = "model"
+EFFORT_OPTION = "effort"
+DEFAULT_EFFORT = "default"
+NAME_LIMIT = 200
+
+Option = dict[str, object]
+
+
+class SetConfigOptionParams(Params):
+    """The parameters of `session/set_config_option`; all of our options take a text."""
+
+    session_id: str
+    config_id: str
+    value: str | bool
+
+
+class SetModelParams(Params):
+    """The parameters of the old `session/set_model`."""
+
+    session_id: str
+    model_id: str
+
+
+def config_options(options: SessionOptions) -> list[Option]:
+    """Every config option of a session with what it is set to."""
+    told = [_mode(options.mode), _model(options.models)]
+    return [*told, _effort(options.models)] if options.models.efforts else told
+
+
+def config_update(options: SessionOptions) -> Option:
+    """The update that tells a client of any change of them."""
+    return {"sessionUpdate": "config_option_update", "configOptions": config_options(options)}
+
+
+def set_config_option(agent: Agent, raw: Raw) -> Awaitable[object]:
+    """`session/set_config_option`: answers with every option, as ACP wants it.
+
+    It takes its place before the next line is read, so that a prompt right behind it goes by it.
+    """
+    params = decode_params(raw, SetConfigOptionParams)
+    return _set(agent, params.session_id, _setting(agent, params))
+
+
+def set_model(agent: Agent, raw: Raw) -> Awaitable[object]:
+    """`session/set_model`, which takes its place as the option does."""
+    params = decode_params(raw, SetModelParams)
+    return _set_model(agent, params.session_id, agent.set_model(params.session_id, params.model_id))
+
+
+def _setting(agent: Agent, params: SetConfigOptionParams) -> Awaitable[object]:
+    session_id, value = params.session_id, params.value
+    if params.config_id == MODE_OPTION:
+        return agent.set_mode(session_id, mode_of(value))
+    if params.config_id == EFFORT_OPTION:
+        return agent.set_effort(session_id, _effort_of(value))
+    if params.config_id != MODEL_OPTION:
+        known = f"{MODE_OPTION!r}, {MODEL_OPTION!r} and, where its model thinks, {EFFORT_OPTION!r}"
+        raise RpcError(INVALID_PARAMS, f"Unknown configId; a session of this agent has {known}.")
+    if not isinstance(value, str):
+        raise RpcError(INVALID_PARAMS, "The value of the option 'model' is the name of a model.")
+    return _set_model(agent, session_id, agent.set_model(session_id, value))
+
+
+async def _set(agent: Agent, session_id: str, setting: Awaitable[object]) -> object:
+    await setting
+    return {"configOptions": config_options(agent.options(session_id))}
+
+
+async def _set_model(agent: Agent, session_id: str, switch: Awaitable[None]) -> object:
+    await switch
+    agent.explore_models(session_id)
+    return {}
+
+
+def _effort_of(value: str | bool) -> Effort | None:
+    if value == DEFAULT_EFFORT:
+        return None
+    try:
+        return Effort(value)
+    except ValueError:
+        known = ", ".join((DEFAULT_EFFORT, *Effort))
+        raise RpcError(INVALID_PARAMS, f"Unknown effort; this agent knows {known}.") from None
+
+
+def _mode(mode: Mode) -> Option:
+    values = [(one.value, name, text) for one, (name, text) in MODE_WORDS.items()]
+    return _select(MODE_OPTION, "mode", "Mode", "How much the agent may do without asking", mode.value, values)
+
+
+def _model(menu: ModelMenu) -> Option:
+    values = [(name, _label(name), None) for name in menu.models]
+    return _select(MODEL_OPTION, "model", "Model", "Who answers", menu.choice.model, values)
+
+
+def _label(model: str) -> str:
+    return "No model (commands)" if model == DIRECT else one_line(model, NAME_LIMIT)
+
+
+def _effort(menu: ModelMenu) -> Option:
+    words = "How hard the model thinks before it answers"
+    chosen = DEFAULT_EFFORT if menu.choice.effort is None else menu.choice.effort.value
+    values = [(DEFAULT_EFFORT, "The model's default", None)]
+    values += [(effort.value, effort.value.capitalize(), None) for effort in menu.efforts]
+    return _select(EFFORT_OPTION, "thought_level", "Thinking", words, chosen, values)
+
+
+def _select(
+    option: str, category: str, name: str, text: str, chosen: str, values: Iterable[tuple[str, str, str | None]]
+) -> Option:
+    return {
+        "id": option,
+        "name": name,
+        "description": text,
+        "category": category,
+        "type": "select",
+        "currentValue": chosen,
+        "options": [
+            {"value": value, "name": label} if words is None else {"value": value, "name": label, "description": words}
+            for value, label, words in values
+        ],
+    }

@@ -1,0 +1,1 @@
+"""Slash commands that Punie carries out itself, without asking the model."""

@@ -1,0 +1,59 @@
+"""How full the model's context is and what a session has cost, as its client is told (ACP, `usage_update`)."""
+
+from __future__ import annotations
+
+from attrs import define, evolve, field
+
+from punie.domain.events import ContextUsed, UsageChanged
+from punie.domain.usage import Usage
+
+
+@define
+class ContextGauge:
+    """Lives as long as its session. `size_tokens` is the model's context, where the settings or its name tell it.
+
+    `counts_cost` is False for a session that goes on from another process: what it cost there is not known here, and a
+    sum without it would be wrong.
+    """
+
+    size_tokens: int | None = None
+    counts_cost: bool = True
+    latest: ContextUsed | None = field(default=None, init=False)
+    _settled: Usage = field(factory=Usage, init=False)
+    _turn: Usage = field(factory=Usage, init=False)
+
+    @property
+    def spent(self) -> Usage:
+        """What the session has used since it was opened here."""
+        return _sum(self._settled, self._turn)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What the session has cost so far; None where that is not known."""
+        return self.spent.cost_usd if self.counts_cost else None
+
+    def count(self, event: UsageChanged) -> None:
+        """The turn's totals so far."""
+        self._turn = event.usage
+
+    def end_turn(self) -> None:
+        """The next totals are another turn's."""
+        self._settled, self._turn = self.spent, Usage()
+
+    def read(self, event: ContextUsed) -> ContextUsed:
+        """The event with what the engine does not know: the size, where it said none, and the session's cost."""
+        size = self.size_tokens if event.size_tokens is None else event.size_tokens
+        self.latest = evolve(event, size_tokens=size, cost_usd=self.cost_usd)
+        return self.latest
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    costs = [usage.cost_usd for usage in (one, other) if usage.cost_usd is not None]
+    return Usage(
+        one.input_tokens + other.input_tokens,
+        one.output_tokens + other.output_tokens,
+        one.cached_read_tokens + other.cached_read_tokens,
+        one.cached_write_tokens + other.cached_write_tokens,
+        one.requests + other.requests,
+        sum(costs) if costs else None,
+    )

@@ -1,0 +1,77 @@
+"""ask_user: the agent's own question to the person, where the client can show one (issue 6, deliver 4)."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from punie.application.session_tool import CallContext, PreparedCall, text_argument, words_argument
+from punie.application.tools.built_in import STRING, BuiltInTool, optional, schema
+from punie.domain.display import one_line
+from punie.domain.elicitation import Elicitation, ElicitationAction, ElicitationAnswer
+from punie.domain.elicitation_form import UnusableFormError, form_of, shown_text
+from punie.domain.errors import ToolFailedError
+from punie.domain.json_value import JsonObject
+from punie.domain.policy import ASK_USER
+from punie.domain.tool import ToolDescriptor, ToolKind, ToolResult
+from punie.ports.elicitor import Elicitor
+from punie.ports.tool_executor import CallProgress
+
+CHOICES_LIMIT = 20
+ASKER = "The agent"
+
+_NO_ANSWER = {
+    ElicitationAction.DECLINE: "The user does not want to answer. Go on without it, and say what you took for granted.",
+    ElicitationAction.CANCEL: "The user gave no answer. Go on without it, and say what you took for granted.",
+}
+
+
+@frozen
+class AskUser(BuiltInTool):
+    """Asks one thing and waits as long as the person thinks; to be asked is no effect, so leave is not needed."""
+
+    elicitor: Elicitor
+    DESCRIPTOR = ToolDescriptor(
+        ASK_USER,
+        ToolKind.OTHER,
+        "Ask the user one thing that you cannot find out yourself; never for a secret.",
+        schema({"question": STRING}, {"choices": optional("array", items=STRING, maxItems=CHOICES_LIMIT)}),
+        categories=("session",),
+    )
+
+    def title(self, arguments: JsonObject) -> str:
+        return one_line(f"Asking: {text_argument(arguments, 'question')}")
+
+    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
+        question = shown_text(text_argument(arguments, "question"))
+        if not question:
+            raise ToolFailedError("The question is empty.")
+        choices = tuple(dict.fromkeys(words_argument(arguments, "choices") or ()))
+        elicitation = Elicitation(question, _form(choices), ASKER, context.call_id)
+
+        async def effect(_progress: CallProgress) -> ToolResult:
+            return _told(await self.elicitor.ask(elicitation), choices)
+
+        return PreparedCall(effect, waits_for_person=True)
+
+
+def _form(choices: tuple[str, ...]) -> JsonObject:
+    """One field for the answer; beside choices one more, for those whom none fits."""
+    answer: dict[str, object] = {"type": "string", "title": "Answer"}
+    fields: dict[str, object] = {"answer": answer}
+    if choices:
+        answer["enum"] = list(choices)
+        fields["remark"] = {"type": "string", "title": "Remark"}
+    try:
+        return form_of({"type": "object", "properties": fields, "required": ["answer"]})
+    except UnusableFormError as error:
+        raise ToolFailedError(f"The question cannot be shown: {error}.") from error
+
+
+def _told(answer: ElicitationAnswer, choices: tuple[str, ...]) -> ToolResult:
+    said = text_argument(answer.content, "answer").strip()
+    if answer.action is ElicitationAction.ACCEPT and (said in choices if choices else said):
+        remark = text_argument(answer.content, "remark").strip()
+        text = f"The user answers: {said}" + (f"\nand remarks: {remark}" if remark else "")
+        return ToolResult.success(text, structured={"answer": said, **({"remark": remark} if remark else {})})
+    action = ElicitationAction.CANCEL if answer.action is ElicitationAction.ACCEPT else answer.action
+    return ToolResult.success(_NO_ANSWER[action], structured={"answer": None})

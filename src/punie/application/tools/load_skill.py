@@ -1,0 +1,53 @@
+"""load_skill: what a skill says, once the model needs it (issue 6, deliver 6)."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from punie.application.session_tool import CallContext, PreparedCall, text_argument
+from punie.application.tools.built_in import STRING, BuiltInTool, schema
+from punie.domain.display import one_line
+from punie.domain.errors import ToolFailedError
+from punie.domain.json_value import JsonObject
+from punie.domain.policy import LOAD_SKILL
+from punie.domain.skills import SkillText
+from punie.domain.tool import ToolDescriptor, ToolKind, ToolResult
+from punie.ports.skill_shelf import SkillShelf
+from punie.ports.tool_executor import CallProgress
+
+
+@frozen
+class LoadSkill(BuiltInTool):
+    """Tells a skill's text and the files beside it; it changes nothing and asks nobody."""
+
+    shelf: SkillShelf
+    DESCRIPTOR = ToolDescriptor(
+        LOAD_SKILL,
+        ToolKind.READ,
+        "Read one of the skills that your instructions list, before you do what it is for.",
+        schema({"name": STRING}),
+        categories=("session",),
+    )
+
+    def title(self, arguments: JsonObject) -> str:
+        return f"Loading the skill {one_line(text_argument(arguments, 'name'), 64)}".rstrip()
+
+    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
+        name = text_argument(arguments, "name")
+        skills = {skill.name: skill for skill in await self.shelf.skills()}
+        if name not in skills:
+            known = ", ".join(skills) or "none"
+            raise ToolFailedError(f"There is no skill named {one_line(name, 80)!r}. The skills are: {known}.")
+
+        async def effect(_progress: CallProgress) -> ToolResult:
+            return ToolResult.success(_told(await self.shelf.load(skills[name])))
+
+        return PreparedCall(effect)
+
+
+def _told(text: SkillText) -> str:
+    parts = [f"The skill {text.skill.name}, in {text.skill.folder}:", text.body]
+    if text.files:
+        more = "\n- and more" if text.more_files else ""
+        parts.append("Its files:\n" + "\n".join(f"- {path}" for path in text.files) + more)
+    return "\n\n".join(part for part in parts if part)

@@ -1,0 +1,74 @@
+"""update_plan: the agent shows what it is going to do and how far it is (issue 6, deliver 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import TypeVar
+
+from attrs import frozen
+
+from punie.application.session_tool import CallContext, PreparedCall, text_argument
+from punie.application.tools.built_in import STRING, BuiltInTool, schema
+from punie.domain.display import one_line
+from punie.domain.events import PlanChanged
+from punie.domain.json_value import JsonObject
+from punie.domain.plan import Plan, PlanStep, StepPriority, StepStatus
+from punie.domain.policy import UPDATE_PLAN
+from punie.domain.tool import ToolDescriptor, ToolKind, ToolResult
+from punie.ports.event_sink import EventSink
+from punie.ports.tool_executor import CallProgress
+
+E = TypeVar("E", bound=StrEnum)
+
+STEPS_LIMIT = 50
+STEP_CHARS = 300
+
+_STEP = schema(
+    {"content": STRING, "status": {"type": "string", "enum": [status.value for status in StepStatus]}},
+    {"priority": {"type": "string", "enum": [priority.value for priority in StepPriority]}},
+)
+
+
+@frozen
+class UpdatePlan(BuiltInTool):
+    """Puts a plan in place of the last one; it has no effect but to be seen, and asks nobody."""
+
+    events: EventSink
+    DESCRIPTOR = ToolDescriptor(
+        UPDATE_PLAN,
+        ToolKind.THINK,
+        "Show the user your plan for a task of several steps: always all steps, again when one begins or ends.",
+        schema({"entries": {"type": "array", "maxItems": STEPS_LIMIT, "items": _STEP}}),
+        categories=("session",),
+    )
+
+    def title(self, arguments: JsonObject) -> str:
+        steps = tuple(_steps(arguments))
+        done = sum(step.status is StepStatus.COMPLETED for step in steps)
+        return f"Plan: {done} of {len(steps)} done" if steps else "Plan"
+
+    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
+        plan: Plan = tuple(_steps(arguments))
+
+        async def effect(_progress: CallProgress) -> ToolResult:
+            await self.events.emit(PlanChanged(plan))
+            return ToolResult.success("The user sees the plan.")
+
+        return PreparedCall(effect)
+
+
+def _steps(arguments: JsonObject) -> Iterator[PlanStep]:
+    """The steps as far as the arguments have their form; they need not be validated yet."""
+    entries = arguments.get("entries")
+    for entry in (entries if isinstance(entries, tuple) else ())[:STEPS_LIMIT]:
+        if isinstance(entry, Mapping):
+            content = one_line(text_argument(entry, "content").strip(), STEP_CHARS)
+            status = _value(StepStatus, text_argument(entry, "status"), StepStatus.PENDING)
+            priority = _value(StepPriority, text_argument(entry, "priority"), StepPriority.MEDIUM)
+            if content:
+                yield PlanStep(content, status, priority)
+
+
+def _value(kind: type[E], word: str, default: E) -> E:
+    return kind(word) if word in frozenset(one.value for one in kind) else default

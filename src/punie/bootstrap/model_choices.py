@@ -1,0 +1,122 @@
+"""The models that a session may use: those of its settings, and what their providers say they offer."""
+
+from __future__ import annotations
+
+import logging
+
+import anyio
+import anyio.to_thread
+from attrs import define, evolve, field, frozen
+
+from punie.adapters.pydantic_ai.engine import PydanticAiEngine
+from punie.application.model_shelf import ModelShelf, ReadyModel
+from punie.bootstrap.engines import Engines
+from punie.bootstrap.model_context import context_tokens, known_context_tokens
+from punie.bootstrap.settings import Settings
+from punie.domain.disclosure import DisclosureForm, DisclosurePolicy
+from punie.domain.display import one_line
+from punie.domain.errors import EngineError, PunieError
+from punie.domain.model_choice import DIRECT, Effort, ModelChoice
+from punie.domain.server_names import qualified_name
+from punie.domain.servers import ServerConfig
+
+FRESH_S = 300.0
+"""How long what a provider said is not asked again."""
+
+
+def disclosure_of(settings: Settings, servers: tuple[ServerConfig, ...]) -> DisclosurePolicy:
+    """Where there is no model nobody pays for schemas, and a person wants to see every tool."""
+    pinned = tuple(qualified_name(server.name, tool) for server in servers for tool in server.always)
+    policy = evolve(settings.disclosure, always=(*settings.disclosure.always, *pinned))
+    unread = settings.model in {None, DIRECT} and policy.form is DisclosureForm.AUTO
+    return evolve(policy, form=DisclosureForm.FULL) if unread else policy
+
+
+@define
+class ProviderLists:
+    """What providers offer, by the part of a name before the colon; lives as long as the process.
+
+    A failure is not kept: the next session asks again.
+    """
+
+    _names: dict[str, tuple[str, ...]] = field(factory=dict[str, tuple[str, ...]], init=False)
+    _asked_at: dict[str, float] = field(factory=dict[str, float], init=False)
+    _asking: dict[str, anyio.Lock] = field(factory=dict[str, anyio.Lock], init=False)
+
+    def of(self, model: str) -> tuple[str, ...]:
+        """What that model's provider said it offers; nothing where nobody asked."""
+        return self._names.get(_provider(model), ())
+
+    async def ask(self, model: str, engine: PydanticAiEngine) -> None:
+        """Ask, unless that was done lately. Raises `EngineError`."""
+        provider = _provider(model)
+        async with self._asking.setdefault(provider, anyio.Lock()):
+            now = anyio.current_time()
+            if now - self._asked_at.get(provider, -FRESH_S) < FRESH_S:
+                return
+            self._names[provider] = await engine.siblings()
+            self._asked_at[provider] = now
+
+
+def with_model(settings: Settings, model: str) -> Settings:
+    """The settings with another model in place of theirs; `context_tokens` in a file speaks of the one beside it."""
+    if model == (settings.model or DIRECT):
+        return settings
+    disclosure = evolve(settings.disclosure, context_tokens=context_tokens(model))
+    return evolve(settings, model=model, disclosure=disclosure, context_tokens=known_context_tokens(model))
+
+
+def _provider(model: str) -> str:
+    return model.partition(":")[0]
+
+
+@frozen
+class EngineShelf(ModelShelf):
+    """The engines' side of a session's models. `settings` are those without what the session chose for itself."""
+
+    engines: Engines
+    lists: ProviderLists
+    settings: Settings
+    servers: tuple[ServerConfig, ...]
+    log: logging.Logger
+
+    def names(self) -> tuple[str, ...]:
+        said = (self.settings.model or DIRECT, *self.settings.models, DIRECT)
+        listed = (name for provider in dict.fromkeys(map(_provider, said)) for name in self.lists.of(provider))
+        return tuple(dict.fromkeys((*said, *listed)))
+
+    def efforts(self, model: str) -> tuple[Effort, ...]:
+        engine = self.engines.made(model)
+        return engine.efforts if isinstance(engine, PydanticAiEngine) else ()
+
+    async def take(self, model: str) -> ReadyModel:
+        engine = self.engines.get(model)
+        await anyio.to_thread.run_sync(self.engines.load, model, abandon_on_cancel=True)
+        settings = with_model(self.settings, model)
+        return ReadyModel(engine, disclosure_of(settings, self.servers), settings.context_tokens)
+
+    async def explore(self, model: str) -> None:
+        try:
+            engine = self.engines.get(model)
+            if isinstance(engine, PydanticAiEngine):
+                await engine.ready()
+                await self.lists.ask(model, engine)
+        except PunieError as error:
+            self.log.info("models: %s", one_line(str(error), 300))
+
+    async def still(self, choice: ModelChoice) -> bool:
+        """Whether a session may go on with what it was left with: it is configured, or of a provider that is."""
+        try:
+            if choice.model not in self.names() and _provider(choice.model) not in map(_provider, self._asked()):
+                return False
+            ready = await self.take(choice.model)
+            await ready.engine.open("").aclose()
+        except EngineError as error:
+            self.log.warning("models: %s is not used again: %s", choice.model, one_line(str(error), 300))
+            return False
+        return True
+
+    def _asked(self) -> tuple[str, ...]:
+        """The models whose provider may be asked what else it offers."""
+        said = (self.settings.model or DIRECT, *self.settings.models)
+        return tuple(name for name in said if isinstance(self.engines.get(name), PydanticAiEngine))

@@ -1,0 +1,412 @@
+"""What every store of sessions promises, whatever it keeps them in."""
+
+from __future__ import annotations
+
+import gc
+import time
+import tracemalloc
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from punie.domain.content import Prompt
+from punie.domain.errors import LeaseLostError, SessionHeldError, SessionStoreError
+from punie.domain.events import TextDelta, TitleChanged, TurnEnded
+from punie.domain.modes import Mode
+from punie.domain.session_log import EngineSnapshot, LogEntry, PromptAccepted, SessionBegun, SessionSummary
+from punie.domain.turn import StopReason
+from punie.ports.session_store import SessionLease, SessionStore
+from tests.contract.session_benches import SESSION_STORES, StoreBench
+from tests.fakes.sessions import BEGIN, a_conversation, entries
+
+pytestmark = pytest.mark.anyio
+
+ODD = "sess '; DROP TABLE sessions \u202e \ud83d \x00 é語 \\ \""
+
+
+@pytest.fixture(params=SESSION_STORES.values(), ids=[kind.__name__ for kind in SESSION_STORES])
+async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[StoreBench]:
+    async with request.param(tmp_path) as made:
+        yield made
+
+
+async def begun(store: SessionStore, session_id: str = "sess_a", *events: Any, at: float = BEGIN) -> SessionLease:
+    """A session that this store's process holds, with those events or a short conversation in it."""
+    lease = await store.acquire(session_id)
+    await store.append(lease, entries(*(events or a_conversation()), at=at), lasting=True)
+    return lease
+
+
+async def whole(store: SessionStore, session_id: str, limit: int = 500) -> list[LogEntry]:
+    found: list[LogEntry] = []
+    while page := await store.read(session_id, found[-1].sequence if found else 0, limit):
+        assert len(page) <= limit
+        found += page
+    return found
+
+
+async def listed(store: SessionStore, cwd: str | None = None, limit: int = 50) -> list[SessionSummary]:
+    found: list[SessionSummary] = []
+    cursor = None
+    while True:
+        page = await store.sessions(cwd, cursor, limit)
+        assert len(page.sessions) <= limit
+        found += page.sessions
+        if (cursor := page.next_cursor) is None:
+            return found
+
+
+# ---------------------------------------------------------------------------------------------- the log
+
+
+async def test_at_first_there_is_nothing(bench: StoreBench):
+    assert await bench.here.read("sess_a") == ()
+    assert await bench.here.last_prompt("sess_a") == 0
+    assert await bench.here.summary("sess_a") is None
+    assert await bench.here.snapshot("sess_a") is None
+    assert await listed(bench.here) == []
+    assert await bench.here.delete("sess_a") is False
+
+
+@pytest.mark.parametrize("session_id", ["sess_a", ODD], ids=["plain", "odd"])
+async def test_what_was_added_is_read_by_every_process_in_its_order(bench: StoreBench, session_id: str):
+    await begun(bench.here, session_id)
+    for store in (bench.here, bench.beside, bench.far):
+        assert await whole(store, session_id) == entries(*a_conversation())
+        assert await store.last_prompt(session_id) == 2
+
+
+async def test_it_is_read_by_pages_of_any_size(bench: StoreBench):
+    await begun(bench.here)
+    for limit in (1, 3, 10, 11):
+        assert await whole(bench.here, "sess_a", limit) == entries(*a_conversation())
+    assert [entry.sequence for entry in await bench.here.read("sess_a", after=7, limit=2)] == [8, 9]
+
+
+async def test_an_entry_that_is_there_is_not_changed_and_counts_once(bench: StoreBench):
+    lease = await begun(bench.here)
+    before = await bench.here.summary("sess_a")
+    await bench.here.append(lease, entries(*a_conversation()))
+    await bench.here.append(lease, entries(SessionBegun("/other"), PromptAccepted("t", Prompt.of_text("again"))))
+    assert await whole(bench.beside, "sess_a") == entries(*a_conversation())
+    assert await bench.here.summary("sess_a") == before
+
+
+async def test_of_entries_that_overlap_only_the_new_ones_are_added(bench: StoreBench):
+    lease = await begun(bench.here)
+    more = [TextDelta("lost?"), PromptAccepted("turn_2", Prompt.of_text("more")), TurnEnded(None)]
+    await bench.here.append(lease, entries(*more, first=10, at=BEGIN + 9))
+    found = await whole(bench.here, "sess_a")
+    assert [entry.event for entry in found[9:]] == [TurnEnded(StopReason.END_TURN), *more[1:]]
+    summary = await bench.here.summary("sess_a")
+    assert summary is not None
+    assert (summary.turns, summary.last_sequence, summary.updated_at) == (2, 12, BEGIN + 11)
+
+
+async def test_entries_that_are_missing_between_others_are_added_there(bench: StoreBench):
+    lease = await begun(bench.here)
+    gap = [LogEntry(20, BEGIN, TextDelta("x")), LogEntry(30, BEGIN, TextDelta("y"))]
+    await bench.here.append(lease, gap)
+    around = [LogEntry(15, BEGIN, TextDelta("a")), LogEntry(40, BEGIN, TextDelta("b"))]
+    await bench.here.append(lease, around)
+    assert (await whole(bench.here, "sess_a"))[10:] == [around[0], *gap, around[1]]
+
+
+async def test_a_sequence_given_twice_in_one_go_is_the_first_of_both(bench: StoreBench):
+    lease = await begun(bench.here, "sess_a", SessionBegun("/project"))
+    twice = [LogEntry(2, BEGIN, TextDelta("first")), LogEntry(2, BEGIN, TextDelta("second"))]
+    await bench.here.append(lease, twice)
+    assert (await whole(bench.here, "sess_a"))[1:] == twice[:1]
+
+
+async def test_entries_that_come_out_of_order_are_read_in_order(bench: StoreBench):
+    lease = await begun(bench.here, "sess_a", SessionBegun("/project"))
+    first, second = entries(TitleChanged("early"), TitleChanged("late"), first=2)
+    await bench.here.append(lease, [second])
+    await bench.here.append(lease, [first])
+    assert (await whole(bench.here, "sess_a"))[1:] == [first, second]
+    summary = await bench.here.summary("sess_a")
+    assert summary is not None
+    assert (summary.title, summary.last_sequence) == ("late", 3)
+
+
+async def test_sessions_do_not_see_each_other(bench: StoreBench):
+    await begun(bench.here, "sess_a")
+    await begun(bench.here, "sess_a2", SessionBegun("/elsewhere"))
+    assert await whole(bench.here, "sess_a") == entries(*a_conversation())
+    assert await whole(bench.here, "sess_a2") == entries(SessionBegun("/elsewhere"))
+
+
+async def test_nothing_added_is_nothing_lost(bench: StoreBench):
+    lease = await begun(bench.here)
+    await bench.here.append(lease, [], lasting=True)
+    assert await whole(bench.here, "sess_a") == entries(*a_conversation())
+
+
+# ---------------------------------------------------------------------------------------------- leases
+
+
+async def test_a_session_has_one_writer_at_a_time(bench: StoreBench):
+    lease = await begun(bench.here)
+    for store, said in ((bench.here, "this process"), (bench.beside, "process 7 of this machine"), (bench.far, "(m)")):
+        with pytest.raises(SessionHeldError) as refused:
+            await store.acquire("sess_a")
+        assert said in refused.value.holder
+    assert (await bench.beside.acquire("sess_b")).session_id == "sess_b", "another session is free"
+    await bench.here.release(lease)
+    assert (await bench.far.acquire("sess_a")).token > lease.token
+
+
+async def test_what_a_dead_process_of_this_machine_held_is_free_at_once(bench: StoreBench):
+    lease = await begun(bench.here)
+    bench.killed()
+    taken = await bench.beside.acquire("sess_a")
+    assert taken.token > lease.token
+
+
+async def test_another_machine_waits_a_minute_after_the_last_sign_of_life(bench: StoreBench):
+    lease = await begun(bench.here)
+    bench.killed()
+    bench.clock.advance(40)
+    await bench.here.renew(lease)
+    bench.clock.advance(59)
+    with pytest.raises(SessionHeldError):
+        await bench.far.acquire("sess_a")
+    bench.clock.advance(1)
+    assert (await bench.far.acquire("sess_a")).token > lease.token
+
+
+async def test_to_add_something_is_a_sign_of_life(bench: StoreBench):
+    lease = await begun(bench.here)
+    bench.clock.advance(59)
+    await bench.here.append(lease, entries(TextDelta("x"), first=11))
+    bench.clock.advance(59)
+    with pytest.raises(SessionHeldError):
+        await bench.far.acquire("sess_a")
+
+
+async def test_a_living_process_of_this_machine_keeps_its_session_however_long_it_is_silent(bench: StoreBench):
+    await begun(bench.here)
+    bench.clock.advance(100_000)
+    with pytest.raises(SessionHeldError):
+        await bench.beside.acquire("sess_a")
+
+
+async def test_nothing_of_a_writer_whose_session_was_taken_over_is_written(bench: StoreBench):
+    late = await begun(bench.here)
+    bench.killed()
+    taken = await bench.beside.acquire("sess_a")
+    for lasting in (False, True):
+        with pytest.raises(LeaseLostError):
+            await bench.here.append(late, entries(TextDelta("late"), first=11), lasting=lasting)
+    with pytest.raises(LeaseLostError):
+        await bench.here.append(late, [])
+    with pytest.raises(LeaseLostError):
+        await bench.here.renew(late)
+    with pytest.raises(LeaseLostError):
+        await bench.here.keep_snapshot(late, EngineSnapshot("e", 1, b""))
+    with pytest.raises(LeaseLostError):
+        await bench.here.fork("sess_a", late)
+    await bench.here.release(late)
+    await bench.beside.append(taken, entries(TextDelta("mine"), first=11))
+    assert (await whole(bench.far, "sess_a"))[10:] == entries(TextDelta("mine"), first=11)
+
+
+async def test_a_session_that_was_let_go_is_not_written_either(bench: StoreBench):
+    lease = await begun(bench.here)
+    await bench.here.release(lease)
+    await bench.here.release(lease)
+    with pytest.raises(LeaseLostError):
+        await bench.here.append(lease, entries(TextDelta("late"), first=11))
+
+
+async def test_tokens_grow_also_over_a_deletion(bench: StoreBench):
+    lease = await begun(bench.here)
+    assert await bench.here.delete("sess_a")
+    again = await begun(bench.here, "sess_a", SessionBegun("/new"))
+    assert again.token > lease.token
+    with pytest.raises(LeaseLostError):
+        await bench.here.append(lease, entries(TextDelta("late"), first=11))
+
+
+# ---------------------------------------------------------------------------------------------- the index
+
+
+async def test_a_summary_says_where_and_what_and_how_much(bench: StoreBench):
+    await begun(bench.here)
+    expected = SessionSummary(
+        "sess_a", "/project", ("/more",), "Fix the parser", BEGIN + 9, turns=1, mode=Mode.AUTO, last_sequence=10
+    )
+    assert await bench.beside.summary("sess_a") == expected
+    assert await listed(bench.beside) == [expected]
+
+
+async def test_text_of_any_kind_comes_back_as_it_was(bench: StoreBench):
+    await begun(bench.here, ODD, SessionBegun(f"/{ODD}", (ODD,)), TitleChanged(ODD))
+    (found,) = await listed(bench.beside, f"/{ODD}")
+    assert (found.id, found.cwd, found.additional_directories, found.title) == (ODD, f"/{ODD}", (ODD,), ODD)
+
+
+async def test_a_session_that_never_began_is_not_listed(bench: StoreBench):
+    await bench.here.acquire("sess_a")
+    assert await listed(bench.here) == []
+    assert await bench.here.summary("sess_a") is None
+
+
+async def test_the_latest_change_is_first_and_one_directory_can_be_asked_for(bench: StoreBench):
+    for number, cwd in enumerate(["/one", "/two", "/one", "/two"]):
+        await begun(bench.here, f"sess_{number}", SessionBegun(cwd), at=BEGIN + number % 3)
+    assert [found.id for found in await listed(bench.here)] == ["sess_2", "sess_1", "sess_0", "sess_3"]
+    assert [found.id for found in await listed(bench.here, "/two", 1)] == ["sess_1", "sess_3"]
+    assert await listed(bench.here, "/") == []
+
+
+async def seven(bench: StoreBench) -> dict[int, SessionLease]:
+    """Seven sessions, the newest being the last; two of them are of the same moment."""
+    return {
+        number: await begun(bench.here, f"sess_{number}", SessionBegun("/one"), at=BEGIN + max(number, 1))
+        for number in range(7)
+    }
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 50])
+async def test_every_session_is_on_exactly_one_page(bench: StoreBench, limit: int):
+    await seven(bench)
+    ids = [found.id for found in await listed(bench.beside, None, limit)]
+    assert ids == ["sess_6", "sess_5", "sess_4", "sess_3", "sess_2", "sess_0", "sess_1"]
+
+
+async def test_pages_stay_whole_while_sessions_change_begin_and_go(bench: StoreBench):
+    leases = await seven(bench)
+    page = await bench.here.sessions(limit=2)
+    seen = [found.id for found in page.sessions]
+    for number, later in ((6, 100), (3, 101), (0, 102)):  # one on the page that was read, two on pages to come
+        await bench.here.append(leases[number], [LogEntry(2, BEGIN + later, TextDelta("x"))])
+    await begun(bench.here, "sess_new", SessionBegun("/one"), at=BEGIN + 103)
+    await bench.here.delete("sess_2")
+    while page.next_cursor is not None:
+        page = await bench.here.sessions(cursor=page.next_cursor, limit=2)
+        seen += [found.id for found in page.sessions]
+    assert seen == ["sess_6", "sess_5", "sess_4", "sess_3", "sess_0", "sess_1"]
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "WzEsMl0=", "W251bGwsMSwiYSJd", "bnVsbA==", "é\ud83d", "[" * 5000])
+async def test_a_cursor_that_is_none_of_its_own_is_refused(bench: StoreBench, cursor: str):
+    await begun(bench.here)
+    with pytest.raises(ValueError, match="cursor"):
+        await bench.here.sessions(cursor=cursor)
+
+
+# ---------------------------------------------------------------------------------------------- snapshots
+
+
+async def test_the_last_snapshot_stands_in_place_of_the_one_before(bench: StoreBench):
+    lease = await begun(bench.here)
+    await bench.here.keep_snapshot(lease, EngineSnapshot("old", 3, b"1"))
+    latest = EngineSnapshot("pydantic-ai", 10, bytes(range(256)) * 1000)
+    await bench.here.keep_snapshot(lease, latest)
+    assert await bench.far.snapshot("sess_a") == latest
+    await bench.here.keep_snapshot(lease, EngineSnapshot("x", 10, b""))
+    assert await bench.far.snapshot("sess_a") == EngineSnapshot("x", 10, b"")
+
+
+# ---------------------------------------------------------------------------------------------- forks
+
+
+async def test_a_fork_begins_as_its_source_and_then_both_go_their_ways(bench: StoreBench):
+    source = await begun(bench.here)
+    await bench.here.keep_snapshot(source, EngineSnapshot("e", 10, b"s"))
+    fork = await bench.beside.acquire("sess_f")
+    await bench.beside.fork("sess_a", fork)
+    before = await bench.here.summary("sess_a")
+    assert before is not None
+    assert await bench.here.summary("sess_f") == evolve(before, id="sess_f")
+    assert await whole(bench.here, "sess_f") == entries(*a_conversation())
+    assert await bench.here.snapshot("sess_f") == EngineSnapshot("e", 10, b"s")
+    await bench.beside.append(fork, entries(TextDelta("fork"), first=11, at=BEGIN + 20))
+    await bench.here.append(source, entries(TextDelta("source"), first=11, at=BEGIN + 30))
+    assert (await whole(bench.here, "sess_a"))[-1].event == TextDelta("source")
+    assert (await whole(bench.here, "sess_f"))[-1].event == TextDelta("fork")
+    assert await bench.here.delete("sess_a")
+    assert len(await whole(bench.here, "sess_f")) == 11
+
+
+async def test_a_session_that_has_begun_is_no_place_for_a_fork(bench: StoreBench):
+    await begun(bench.here)
+    lease = await begun(bench.here, "sess_b", SessionBegun("/mine"))
+    with pytest.raises(SessionStoreError):
+        await bench.here.fork("sess_a", lease)
+    assert await whole(bench.here, "sess_b") == entries(SessionBegun("/mine"))
+    assert await bench.here.snapshot("sess_b") is None
+
+
+async def test_a_fork_of_nothing_is_empty(bench: StoreBench):
+    lease = await bench.here.acquire("sess_f")
+    await bench.here.fork("sess_unknown", lease)
+    assert await whole(bench.here, "sess_f") == []
+    assert await listed(bench.here) == []
+
+
+# ---------------------------------------------------------------------------------------------- the end
+
+
+async def test_of_a_deleted_session_nothing_stays(bench: StoreBench):
+    lease = await begun(bench.here)
+    await begun(bench.here, "sess_b")
+    await bench.here.keep_snapshot(lease, EngineSnapshot("e", 1, b"x"))
+    await bench.here.release(lease)
+    assert await bench.beside.delete("sess_a") is True
+    assert await whole(bench.here, "sess_a") == []
+    assert await bench.here.snapshot("sess_a") is None
+    assert [found.id for found in await listed(bench.here)] == ["sess_b"]
+    assert await bench.beside.delete("sess_a") is False
+
+
+async def test_a_session_that_is_open_elsewhere_is_not_deleted(bench: StoreBench):
+    lease = await begun(bench.here)
+    for store in (bench.beside, bench.far):
+        with pytest.raises(SessionHeldError):
+            await store.delete("sess_a")
+    assert await whole(bench.here, "sess_a") == entries(*a_conversation())
+    await bench.here.append(lease, entries(TextDelta("still mine"), first=11))
+    bench.killed()
+    assert await bench.beside.delete("sess_a") is True
+
+
+# ---------------------------------------------------------------------------------------------- how it grows
+
+
+async def filled(bench: StoreBench, session_id: str, count: int) -> None:
+    lease = await bench.here.acquire(session_id)
+    first: Sequence[Any] = (SessionBegun("/project"), PromptAccepted("t", Prompt.of_text("go")))
+    await bench.here.append(lease, entries(*first))
+    for begin in range(3, count + 1, 2_000):
+        batch = [LogEntry(place, BEGIN, TextDelta("x" * 100)) for place in range(begin, min(begin + 2_000, count + 1))]
+        await bench.here.append(lease, batch)
+
+
+async def test_a_long_log_is_read_by_pages_and_its_length_costs_neither_memory_nor_the_first_page(bench: StoreBench):
+    await filled(bench, "sess_short", 2_000)
+    await filled(bench, "sess_long", 100_000)
+    took = {name: min([await timed(bench.beside, name) for _ in range(5)]) for name in ("sess_short", "sess_long")}
+    assert took["sess_long"] < 10 * took["sess_short"], "the first page does not wait for the rest"
+    peaks: dict[str, int] = {}
+    for name, expected in (("sess_short", 2_000), ("sess_long", 100_000)):
+        gc.collect()
+        tracemalloc.start()
+        count, after = 0, 0
+        while page := await bench.beside.read(name, after, 500):
+            count, after = count + len(page), page[-1].sequence
+        peaks[name] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert count == expected
+    assert peaks["sess_long"] < 2 * peaks["sess_short"]
+
+
+async def timed(store: SessionStore, session_id: str) -> float:
+    begin = time.perf_counter()
+    assert len(await store.read(session_id, 0, 500)) == 500
+    return time.perf_counter() - begin

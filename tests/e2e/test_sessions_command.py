@@ -1,0 +1,258 @@
+"""`punie sessions list`, `show`, `export`, `import` and `delete`, as the command that a person types."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punie.adapters.local.clock import LocalClock
+from punie.adapters.local.process_table import LocalProcessTable
+from punie.adapters.storage.sessions import SqliteSessionStore
+from punie.domain.content import Prompt
+from punie.domain.events import CallFinished, TextDelta, TitleChanged, ToolCallAnnounced, TurnEnded
+from punie.domain.session_log import LoggedEvent, PromptAccepted, SessionBegun
+from punie.domain.tool import ToolKind, ToolOutcome
+from punie.domain.turn import StopReason
+from tests.e2e.raw_client import clean_environment, run_cli
+from tests.fakes.sessions import BEGIN, a_conversation, entries
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-1")]
+
+A, B = "sess_aaaa1111", "sess_aaaa2222"
+
+
+def sessions(tmp_path: Path, *words: str, home: str = "home") -> subprocess.CompletedProcess[str]:
+    return run_cli("sessions", *words, env=clean_environment(tmp_path / home), cwd=tmp_path)
+
+
+def answered(tmp_path: Path, *words: str, home: str = "home") -> Any:
+    done = sessions(tmp_path, *words, "--json", home=home)
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+def a_store(tmp_path: Path) -> SqliteSessionStore:
+    file = tmp_path / "home/punie/state/punie.db"
+    return SqliteSessionStore(file, logging.getLogger("test"), LocalProcessTable(), LocalClock())
+
+
+async def stored(tmp_path: Path, session_id: str = A, *events: LoggedEvent, at: float = BEGIN) -> None:
+    store = a_store(tmp_path)
+    lease = await store.acquire(session_id)
+    await store.append(lease, entries(*(events or a_conversation()), at=at), lasting=True)
+    await store.release(lease)
+    store.close()
+
+
+async def test_where_no_session_was_there_is_none_and_no_file_is_made(tmp_path: Path):
+    assert answered(tmp_path, "list") == []
+    assert sessions(tmp_path, "list").stdout == "No session is stored yet.\n"
+    for action in ("show", "export", "delete"):
+        done = sessions(tmp_path, action, "sess_unknown")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "there is no session sess_unknown" in done.stderr
+    assert not (tmp_path / "home/punie/state/punie.db").exists()
+
+
+async def test_sessions_are_listed_in_the_shape_that_programs_expect(tmp_path: Path):
+    await stored(tmp_path)
+    await stored(tmp_path, B, SessionBegun("/other"), at=BEGIN + 0.5)
+    assert answered(tmp_path, "list") == [
+        {
+            "sessionId": A,
+            "cwd": "/project",
+            "title": "Fix the parser",
+            "updatedAt": "2027-01-15T08:00:09Z",
+            "turns": 1,
+            "additionalDirectories": ["/more"],
+        },
+        {
+            "sessionId": B,
+            "cwd": "/other",
+            "title": None,
+            "updatedAt": "2027-01-15T08:00:00Z",
+            "turns": 0,
+            "additionalDirectories": [],
+        },
+    ]
+    assert [row["sessionId"] for row in answered(tmp_path, "list", "--cwd", "/other")] == [B]
+    assert answered(tmp_path, "list", "--cwd", "/nowhere") == []
+    shown = sessions(tmp_path, "list").stdout
+    assert shown.splitlines()[0].split() == ["ID", "CHANGED", "TURNS", "DIRECTORY", "TITLE"]
+    assert f"{A}  2027-01-15 08:00      1  /project   Fix the parser" in shown
+
+
+async def test_a_directory_may_be_named_by_a_link_or_from_here(tmp_path: Path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    real, link = (str((tmp_path / "real").resolve()), str(tmp_path / "link"))
+    await stored(tmp_path, A, SessionBegun(real))
+    await stored(tmp_path, B, SessionBegun(link), at=BEGIN + 1)
+    assert [row["sessionId"] for row in answered(tmp_path, "list", "--cwd", link)] == [B, A]
+    assert [row["sessionId"] for row in answered(tmp_path, "list", "--cwd", "real")] == [A]
+
+
+async def test_a_person_sees_the_latest_and_is_told_of_the_rest(tmp_path: Path):
+    store = a_store(tmp_path)
+    for number in range(53):
+        lease = await store.acquire(f"sess_{number:08}")
+        await store.append(lease, entries(SessionBegun("/project"), at=BEGIN + number))
+        await store.release(lease)
+    store.close()
+    shown = sessions(tmp_path, "list").stdout
+    assert shown.count("/project") == 50
+    assert "3 older ones are not shown" in shown
+    assert "sess_00000002" not in shown
+    assert sessions(tmp_path, "list", "--all").stdout.count("/project") == 53
+    assert len(answered(tmp_path, "list")) == 53
+
+
+async def test_a_conversation_is_shown_as_a_person_reads_it(tmp_path: Path):
+    more = [
+        PromptAccepted("turn_2", Prompt.of_text("Now\nthe \x1b[31mrest")),
+        ToolCallAnnounced("call_2", "run_command", "Run make", ToolKind.EXECUTE),
+        CallFinished("call_2", "run_command", ToolOutcome.DENIED, "You may not.\nAsk first."),
+        ToolCallAnnounced("call_3", "run_command", "Run \u202e tests", ToolKind.EXECUTE),
+        TurnEnded(StopReason.CANCELLED),
+        PromptAccepted("turn_3", Prompt.of_text("still there?")),
+        TextDelta("Yes"),
+    ]
+    await stored(tmp_path, A, *a_conversation(), *more)
+    done = sessions(tmp_path, "show", A)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "Fix the parser",
+        f"{A}, 3 turns, /project, last changed 2027-01-15T08:00:16Z",
+        "",
+        "> Fix the parser",
+        "",
+        "(the mode is auto from here)",
+        "I look at it. ",
+        "- done: Read a.py",
+        "It is fine.",
+        "",
+        "> Now",
+        "> the rest",
+        "",
+        "- denied: Run make (You may not. Ask first.)",
+        "- not finished: Run <U+202E> tests",
+        "(this turn was cancelled)",
+        "",
+        "> still there?",
+        "",
+        "Yes",
+        "(this turn has not ended)",
+    ]
+    shown = answered(tmp_path, "show", A)
+    assert (shown["sessionId"], shown["turns"], len(shown["entries"])) == (A, 3, 17)
+    assert shown["entries"][1]["kind"] == "prompt_accepted"
+
+
+async def test_an_id_may_be_cut_as_long_as_one_session_alone_begins_so(tmp_path: Path):
+    await stored(tmp_path, A)
+    await stored(tmp_path, B)
+    assert answered(tmp_path, "show", "sess_aaaa1")["sessionId"] == A
+    assert answered(tmp_path, "show", "aaaa22")["sessionId"] == B
+    for given, said in (("sess_aaaa", "2 sessions begin with"), ("sess_", "6 characters"), ("sess_b", "no session")):
+        done = sessions(tmp_path, "show", given)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert said in done.stderr
+    done = sessions(tmp_path, "delete", "sess_aaaa")
+    assert done.returncode == 1
+    assert len(answered(tmp_path, "list")) == 2, "nothing was deleted"
+
+
+async def test_a_deleted_session_is_gone(tmp_path: Path):
+    await stored(tmp_path, A)
+    await stored(tmp_path, B)
+    assert answered(tmp_path, "delete", "sess_aaaa1") == {"deleted": A}
+    assert "is deleted" in sessions(tmp_path, "delete", B).stdout
+    assert answered(tmp_path, "list") == []
+    assert sessions(tmp_path, "delete", B).returncode == 1
+
+
+async def test_a_session_that_is_open_somewhere_is_not_deleted(tmp_path: Path):
+    store = a_store(tmp_path)
+    lease = await store.acquire(A)
+    await store.append(lease, entries(*a_conversation()))
+    done = sessions(tmp_path, "delete", A)
+    assert done.returncode == 1
+    assert f"open in process {os.getpid()} of this machine" in done.stderr
+    assert len(answered(tmp_path, "list")) == 1
+    store.close()
+
+
+async def test_what_was_exported_can_be_imported_elsewhere_and_is_the_same(tmp_path: Path):
+    await stored(tmp_path)
+    done = sessions(tmp_path, "export", A)
+    assert (done.returncode, done.stderr) == (0, "")
+    header, *lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (header["format"], header["version"], header["sessionId"]) == ("punie-session", 1, A)
+    assert [line["sequence"] for line in lines] == list(range(1, 11))
+    file = tmp_path / "session.jsonl"
+    file.write_text(done.stdout)
+    told = answered(tmp_path, "import", str(file), home="elsewhere")
+    assert told == {"imported": A, "entries": 10, "unknown": 0}
+    assert answered(tmp_path, "list", home="elsewhere") == answered(tmp_path, "list")
+    assert sessions(tmp_path, "export", A, home="elsewhere").stdout == done.stdout
+
+
+async def test_a_session_that_is_there_is_not_written_over_but_may_be_stored_beside(tmp_path: Path):
+    await stored(tmp_path)
+    file = tmp_path / "session.jsonl"
+    file.write_text(sessions(tmp_path, "export", A).stdout)
+    before = answered(tmp_path, "show", A)
+    done = sessions(tmp_path, "import", str(file))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "already" in done.stderr
+    assert "--new-id" in done.stderr
+    assert answered(tmp_path, "show", A) == before
+    new = answered(tmp_path, "import", str(file), "--new-id")["imported"]
+    assert new != A
+    assert answered(tmp_path, "show", new)["entries"] == before["entries"]
+
+
+async def test_a_file_that_is_damaged_leaves_nothing(tmp_path: Path):
+    await stored(tmp_path)
+    text = sessions(tmp_path, "export", A).stdout
+    file = tmp_path / "session.jsonl"
+    file.write_text(text[:-30])
+    done = sessions(tmp_path, "import", str(file), home="elsewhere")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "line 11: it is no JSON, or was cut off. Nothing was stored." in done.stderr
+    assert answered(tmp_path, "list", home="elsewhere") == []
+
+
+async def test_a_file_that_cannot_be_read_is_wrong_usage(tmp_path: Path):
+    for name, said in (("missing", "no such file"), (".", "is a directory")):
+        done = sessions(tmp_path, "import", name)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert said in done.stderr
+    assert sessions(tmp_path).returncode == 2
+    assert sessions(tmp_path, "show").returncode == 2
+
+
+async def test_a_state_file_that_is_no_database_is_said(tmp_path: Path):
+    file = tmp_path / "home/punie/state/punie.db"
+    file.parent.mkdir(parents=True)
+    file.write_text("no database at all, but long enough to look like something " * 20)
+    for words in (("list",), ("show", A), ("export", A), ("delete", A)):
+        done = sessions(tmp_path, *words)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "not a database" in done.stderr
+        assert "punie.db" in done.stderr
+
+
+async def test_a_title_is_shown_safely(tmp_path: Path):
+    await stored(tmp_path, A, SessionBegun("/\x1b[2J\ud83d"), TitleChanged("a\x1b[31m\u202eb"))
+    for words in (("list",), ("show", A), ("list", "--json"), ("export", A)):
+        shown = sessions(tmp_path, *words).stdout
+        assert shown
+        assert "\x1b" not in shown
+        assert "\u202e" not in shown

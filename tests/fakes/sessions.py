@@ -1,0 +1,46 @@
+"""Logs of sessions for tests of where they are kept."""
+
+from __future__ import annotations
+
+from punie.domain.content import Prompt, Text
+from punie.domain.events import (
+    CallFinished,
+    ModeChanged,
+    TextDelta,
+    ToolCallAnnounced,
+    ToolCallUpdated,
+    TurnEnded,
+    UsageChanged,
+)
+from punie.domain.execution import CallStatus
+from punie.domain.json_value import freeze_object
+from punie.domain.modes import Mode
+from punie.domain.session_log import LogEntry, LoggedEvent, PromptAccepted, SessionBegun
+from punie.domain.tool import ToolKind, ToolOutcome
+from punie.domain.turn import StopReason
+from punie.domain.usage import Usage
+
+BEGIN = 1_800_000_000.0
+
+
+def entries(*events: LoggedEvent, first: int = 1, at: float = BEGIN) -> list[LogEntry]:
+    """Those events one after the other, a second apart."""
+    return [LogEntry(first + place, at + place, event) for place, event in enumerate(events)]
+
+
+def a_conversation(cwd: str = "/project", said: str = "Fix the parser") -> list[LoggedEvent]:
+    """A turn with one call, whole."""
+    return [
+        SessionBegun(cwd, ("/more",)),
+        PromptAccepted("turn_1", Prompt.of_text(said)),
+        ModeChanged(Mode.AUTO),
+        TextDelta("I look at it. \ud83d", "m1"),
+        ToolCallAnnounced(
+            "call_1", "read_file", "Read a.py", ToolKind.READ, ("/project/a.py",), freeze_object({"n": 1})
+        ),
+        ToolCallUpdated("call_1", CallStatus.COMPLETED, (Text("one\ntwo"),)),
+        CallFinished("call_1", "read_file", ToolOutcome.SUCCEEDED, "one\ntwo"),
+        TextDelta("It is fine.", "m2"),
+        UsageChanged(Usage(10, 20, requests=1, cost_usd=0.5)),
+        TurnEnded(StopReason.END_TURN),
+    ]

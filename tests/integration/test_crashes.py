@@ -1,0 +1,76 @@
+"""A short form of `make crashes`, and a proof that it would see what it looks for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.crashes import requests
+from tests.crashes.run import CrashRun
+from tests.crashes.story import SeenTurn, lost, malformed
+
+KILLS = 12
+
+
+@pytest.mark.requirement("M-09")
+@pytest.mark.timeout(240)
+def test_after_a_dozen_kills_nothing_that_was_confirmed_is_missing(tmp_path: Path) -> None:
+    found = CrashRun(tmp_path.resolve(), 17, dict(os.environ)).kill(KILLS)
+    assert found.faults == []
+    assert found.kills == KILLS
+    assert found.turns > 0
+
+
+def seen(prompt: str, *updates: tuple[str, str, str], answered: bool = True) -> SeenTurn:
+    turn = SeenTurn(prompt, answered)
+    for kind, what, status in updates:
+        if kind == "text":
+            turn.take({"sessionUpdate": "agent_message_chunk", "content": {"text": what}})
+        else:
+            card = {"toolCallId": what, "title": "Write", "kind": "edit", "status": status}
+            turn.take({"sessionUpdate": kind, **card})
+    return turn
+
+
+CALL = (("tool_call", "c", "pending"), ("tool_call_update", "c", "in_progress"))
+WHOLE = (("text", "a", ""), *CALL, ("tool_call_update", "c", "completed"), ("text", "b", ""))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "losses"),
+    [
+        ([seen("p", *WHOLE)], [seen("p", *WHOLE)], 0),
+        ([seen("p", *WHOLE)], [], 1),
+        ([seen("p", *WHOLE)], [seen("p", *WHOLE[:-1])], 1),
+        ([seen("p", *WHOLE)], [seen("p", *WHOLE), seen("q")], 1),
+        ([seen("p", *CALL, answered=False)], [seen("p", *CALL, ("tool_call_update", "c", "failed"))], 0),
+        ([seen("p", *CALL, answered=False)], [seen("p")], 1),
+        ([seen("p", *CALL, answered=False)], [], 1),
+        ([seen("p", answered=False)], [], 0),
+        ([seen("p", ("text", "abc", ""), answered=False)], [seen("p", ("text", "ab", ""))], 0),
+        ([seen("p", ("text", "abc", ""), answered=False)], [seen("p", ("text", "x", ""))], 1),
+    ],
+)
+def test_what_is_lost_is_seen(before: list[SeenTurn], after: list[SeenTurn], losses: int) -> None:
+    assert len(lost(before, after)) == losses
+
+
+def test_a_replay_that_is_not_as_it_should_be_is_seen() -> None:
+    assert malformed([seen("p", *WHOLE)]) == []
+    assert len(malformed([seen("p", *CALL)])) == 1
+    assert len(malformed([seen("p", *WHOLE, ("tool_call_update", "c", "failed"))])) == 1
+    assert len(malformed([seen("p", ("tool_call_update", "c", "failed"))])) == 1
+
+
+def test_a_request_that_a_provider_would_refuse_is_seen() -> None:
+    user, said = {"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}
+    calls = {"role": "assistant", "content": "", "tool_calls": [{"id": "1"}, {"id": "2"}]}
+    results = [{"role": "tool", "tool_call_id": number, "content": "r"} for number in ("1", "2")]
+    assert requests.invalid([{"role": "system"}, user, calls, *results, said, user]) == []
+    for wrong in (
+        [], [said, user], [user, said], [user, calls, user], [user, calls, results[0], user], [user, calls],
+        [user, results[0]], [user, calls, *results, results[0]], [user, said, said, user],
+    ):  # fmt: skip
+        assert requests.invalid(wrong), wrong

@@ -1,0 +1,251 @@
+"""A history that outgrows its model's context is summarised by the model, and the next request stands on that."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import anyio
+import pytest
+from anyio import to_thread
+
+from punie.adapters.pydantic_ai.shortening import OPENING
+from punie.domain.compaction import CompactionOrder, CompactionStatus
+from punie.domain.errors import EngineError
+from punie.domain.events import CompactionChanged, CompactionDelta, UsageChanged
+from punie.domain.tool import ToolCall, ToolResult
+from punie.domain.turn import StopReason, TurnLimits
+from tests.fakes.engine_side import FakeEventSink, FakeToolDoor, catalog_of
+from tests.integration.pydantic_ai_bench import Talk, dangling, talking
+from tests.stub_openai import Call, Failure, Recorded, Reply
+
+pytestmark = pytest.mark.anyio
+
+LIMITS = TurnLimits(compact_above_tokens=1_000)
+LONG = "many words " * 150
+"""About 470 tokens by its length: two such turns fit, three do not."""
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def is_summary(request: Recorded) -> bool:
+    return "tools" not in request.body and "<record>" in str(request.messages[-1]["content"])
+
+
+def said(messages: list[dict[str, Any]]) -> str:
+    return "\n".join(str(message.get("content")) for message in messages)
+
+
+def compactions(sink: FakeEventSink) -> list[CompactionStatus]:
+    return [event.status for event in sink.events if isinstance(event, CompactionChanged)]
+
+
+def reads(size: int = 400) -> FakeToolDoor:
+    """A door with one tool, whose results are long and all different."""
+
+    def answer(call: ToolCall) -> ToolResult:
+        return ToolResult.success(f"result of {call.id}: " + "x" * size)
+
+    return FakeToolDoor(catalog_of("read_file"), {"read_file": answer})
+
+
+async def test_a_conversation_near_the_contexts_end_is_summarised_before_the_next_request() -> None:
+    steps = [
+        Reply(text=["first answer"], usage=(400, 10)),
+        Reply(text=["second answer"], usage=(1_100, 10)),
+        Reply(text=["The user likes ", "tabs."], usage=(900, 20)),
+        Reply(text=["third answer"], usage=(300, 5)),
+        Reply(text=["fourth answer"]),
+    ]
+    async with talking(steps) as talk:
+        await talk.say(f"I like tabs. {LONG}", limits=LIMITS)
+        await talk.say(f"second {LONG}", limits=LIMITS)
+        assert compactions(talk.sink) == []
+        assert await talk.say("third", limits=LIMITS) is StopReason.END_TURN
+        summary, after = talk.stub.requests[2:]
+        assert is_summary(summary)
+        assert "I like tabs." in said(summary.messages)
+        assert summary.body["max_completion_tokens" if "max_completion_tokens" in summary.body else "max_tokens"] > 0
+        assert len(after.raw) < len(talk.stub.requests[1].raw)
+        assert "The user likes tabs." in said(after.messages)
+        assert "I like tabs." not in said(after.messages)
+        assert after.messages[-1]["content"] == "third"
+        roles = [message["role"] for message in after.messages if message["role"] != "system"]
+        assert roles == ["user", "assistant", "user"]
+        assert compactions(talk.sink) == [CompactionStatus.IN_PROGRESS, CompactionStatus.COMPLETED]
+        pieces = [event.text for event in talk.sink.events if isinstance(event, CompactionDelta)]
+        assert "".join(pieces) == "The user likes tabs."
+        assert talk.sink.text == "third answer", "the summary is no part of the answer"
+        totals = [event.usage for event in talk.sink.events if isinstance(event, UsageChanged)][-1]
+        assert (totals.input_tokens, totals.output_tokens, totals.requests) == (1_200, 25, 2)
+        await talk.say("fourth", limits=LIMITS)
+        assert "The user likes tabs." in said(talk.messages())
+        assert "third answer" in said(talk.messages())
+        assert compactions(talk.sink) == [], "what is kept says nothing of how long it once was"
+
+
+async def test_a_turn_that_outgrows_the_context_by_itself_keeps_its_prompt_and_whole_pairs() -> None:
+    def step(request: Recorded) -> Reply:
+        if is_summary(request):
+            return Reply(text=["Some files were read."], usage=(5, 5))
+        done = sum(1 for other in talk.stub.requests if not is_summary(other))
+        if done > 12:
+            return Reply(text=["done"], usage=None)
+        calls = [Call("read_file", {"path": "a"}, f"c{done}-1"), Call("read_file", {}, f"c{done}-2")]
+        return Reply(calls=calls, usage=None)
+
+    async with talking([step] * 40, door=reads()) as talk:
+        assert await talk.say("read everything", limits=LIMITS) is StopReason.END_TURN
+        assert talk.sink.text == "done"
+        summaries = [request for request in talk.stub.requests if is_summary(request)]
+        assert len(summaries) >= 2, "it is made shorter as often as that is needed"
+        assert any(OPENING[:40] not in said(request.messages) for request in summaries)
+        for request in talk.stub.requests:
+            assert not dangling(request.messages)
+            assert len(request.raw) < 12_000
+            if not is_summary(request):
+                assert "read everything" in said(request.messages)
+        await talk.say("and?")
+        assert not dangling(talk.messages())
+        assert talk.messages()[-1]["content"] == "and?"
+
+
+async def test_a_request_that_is_too_long_for_the_provider_is_made_again_once_it_is_shorter() -> None:
+    steps = [
+        Reply(text=["first answer"]),
+        Failure.context_length(),
+        Reply(text=["It began with words."]),
+        Reply(text=["second answer"]),
+    ]
+    async with talking(steps) as talk:
+        await talk.say(LONG)
+        assert await talk.say("second") is StopReason.END_TURN
+        assert talk.sink.text == "second answer"
+        assert "It began with words." in said(talk.messages())
+        assert compactions(talk.sink) == [CompactionStatus.IN_PROGRESS, CompactionStatus.COMPLETED]
+
+
+async def test_it_is_made_shorter_only_once_and_then_the_person_hears_why() -> None:
+    steps = [
+        Reply(text=["first"]),
+        Failure.context_length(),
+        Reply(text=["short"]),
+        Failure.context_length(),
+        Reply(text=["third answer"]),
+    ]
+    async with talking(steps) as talk:
+        await talk.say(LONG)
+        with pytest.raises(EngineError) as raised:
+            await talk.say("second")
+        assert raised.value.kind == "context"
+        await talk.say("third")
+        assert "second" not in said(talk.messages()), "a prompt that was refused is not sent again"
+        assert "short" in said(talk.messages())
+        assert [m["role"] for m in talk.messages()] == ["user", "assistant", "user"]
+
+
+async def test_a_first_prompt_that_is_too_long_is_refused_without_a_summary() -> None:
+    async with talking([Failure.context_length()]) as talk:
+        with pytest.raises(EngineError):
+            await talk.say(LONG, limits=LIMITS)
+        assert len(talk.stub.requests) == 1
+        assert compactions(talk.sink) == []
+
+
+async def test_a_summary_that_fails_leaves_the_history_as_it_was_and_says_so() -> None:
+    steps = [Reply(text=["first"], usage=(2_000, 10)), Failure(401), Reply(text=["second"], usage=(2_100, 5))]
+    async with talking(steps) as talk:
+        await talk.say(f"I like tabs. {LONG}", limits=LIMITS)
+        await talk.say("second", limits=LIMITS)
+        assert "I like tabs." in said(talk.messages())
+        changes = [event for event in talk.sink.events if isinstance(event, CompactionChanged)]
+        assert [change.status for change in changes] == [CompactionStatus.IN_PROGRESS, CompactionStatus.FAILED]
+        assert "refused the credentials" in (changes[1].error or "")
+
+
+async def test_on_demand_all_but_the_last_turn_is_summarised_with_the_wish() -> None:
+    steps = [Reply(text=["one"]), Reply(text=["two"]), Reply(text=["All is well."]), Reply(text=["three"])]
+    async with talking(steps) as talk:
+        await talk.say("first")
+        await talk.say("second")
+        sink = FakeEventSink()
+        assert await talk.session.compact(CompactionOrder("c-1", "the colour blue"), events=sink)
+        assert "the colour blue" in said(talk.messages())
+        assert "first" in said(talk.messages())
+        assert "second" not in said(talk.messages())
+        assert compactions(sink) == [CompactionStatus.IN_PROGRESS, CompactionStatus.COMPLETED]
+        assert any(isinstance(event, UsageChanged) for event in sink.events)
+        await talk.say("third")
+        assert "first" not in said(talk.messages())
+        assert all(words in said(talk.messages()) for words in ("All is well.", "second", "two", "third"))
+
+
+async def test_a_single_turn_is_summarised_whole_and_a_bare_summary_is_not_summarised_again() -> None:
+    async with talking([Reply(text=["one"]), Reply(text=["All is well."])]) as talk:
+        assert not await talk.session.compact(CompactionOrder("c-0"), events=FakeEventSink()), "nothing was said yet"
+        await talk.say("first")
+        assert await talk.session.compact(CompactionOrder("c-1"), events=FakeEventSink())
+        assert not await talk.session.compact(CompactionOrder("c-2"), events=FakeEventSink())
+        assert len(talk.stub.requests) == 2
+
+
+@pytest.mark.parametrize("failing", [Failure(500), Reply(text=["half"], then="cut"), Reply(text=[])])
+async def test_an_order_that_fails_raises_and_changes_nothing(failing: Any) -> None:
+    async with talking([Reply(text=["one"]), failing, failing, failing, failing]) as talk:
+        await talk.say("first")
+        before = talk.session.snapshot()
+        sink = FakeEventSink()
+        with anyio.fail_after(30), pytest.raises(EngineError):
+            await talk.session.compact(CompactionOrder("c-1"), events=sink)
+        assert talk.session.snapshot() == before
+        assert compactions(sink)[-1] is CompactionStatus.FAILED
+
+
+async def test_a_cancelled_order_says_so_and_changes_nothing() -> None:
+    async with talking([Reply(text=["one"]), Reply(text=["half "], then="hang")]) as talk:
+        await talk.say("first")
+        before = talk.session.snapshot()
+        sink = FakeEventSink()
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(partial(talk.session.compact, CompactionOrder("c-1"), events=sink))
+                await to_thread.run_sync(talk.stub.wait_for_requests, 2)
+                tasks.cancel_scope.cancel()
+        assert talk.session.snapshot() == before
+        assert compactions(sink) == [CompactionStatus.IN_PROGRESS, CompactionStatus.CANCELLED]
+
+
+async def test_a_record_that_is_too_long_itself_is_cut_until_the_model_takes_it() -> None:
+    steps = [Reply(text=["one"]), Failure.context_length(), Failure.context_length(), Reply(text=["Words."])]
+    async with talking(steps) as talk:
+        await talk.say(LONG)
+        order = CompactionOrder("c-1", above_tokens=400)
+        assert await talk.session.compact(order, events=FakeEventSink())
+        sizes = [len(request.raw) for request in talk.stub.requests[1:]]
+        assert sizes[0] > sizes[1] > sizes[2]
+
+
+async def test_a_session_that_forgot_begins_anew_and_so_does_the_one_that_goes_on_from_it() -> None:
+    async with talking([Reply(text=["one"]), Reply(text=["two"]), Reply(text=["three"])]) as talk:
+        await talk.say("first")
+        talk.session.forget()
+        await talk.say("second")
+        assert [message["content"] for message in talk.messages()] == ["second"]
+        again = Talk(talk.stub, talk.engine, talk.engine.open("session", talk.session.snapshot()))
+        again.session.forget()
+        await again.say("third")
+        assert [message["content"] for message in talk.messages()] == ["third"]
+
+
+async def test_a_snapshot_after_a_compaction_goes_on_from_the_summary() -> None:
+    steps = [Reply(text=["one"]), Reply(text=["All is well."]), Reply(text=["two"])]
+    async with talking(steps) as talk:
+        await talk.say("first")
+        await talk.session.compact(CompactionOrder("c-1"), events=FakeEventSink())
+        again = Talk(talk.stub, talk.engine, talk.engine.open("session", talk.session.snapshot()))
+        await again.say("second")
+        assert "All is well." in said(talk.messages())
+        assert "first" not in said(talk.messages())

@@ -1,0 +1,109 @@
+"""Whether a process still lives: the one that is meant, not a later one of its number."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from punie.adapters.local.process_table import LocalProcessTable
+from punie.domain.session_lease import Holder, ProcessIdentity, held_by
+
+LINUX = sys.platform == "linux"
+TABLES = [LocalProcessTable(), LocalProcessTable(Path("/nonexistent"))]
+"""With what Linux tells, and as on macOS without it."""
+
+tables = pytest.mark.parametrize("table", TABLES, ids=["proc", "no proc"])
+
+
+@tables
+def test_the_process_that_asks_lives_and_is_always_the_same(table: LocalProcessTable) -> None:
+    assert table.own() == table.own()
+    assert table.own().pid == os.getpid()
+    assert table.lives(table.own()) is True
+
+
+@tables
+def test_an_earlier_process_with_our_number_is_gone(table: LocalProcessTable) -> None:
+    assert table.lives(evolve(table.own(), started="earlier")) is False
+
+
+@tables
+def test_a_process_lives_until_it_is_gone(table: LocalProcessTable) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        state = table._state(child.pid)
+        process = ProcessIdentity(table.own().machine, child.pid, state[1] if state else "")
+        assert table.lives(process) is True
+        child.kill()
+    assert table.lives(process) is False
+
+
+@tables
+@pytest.mark.parametrize("pid", [2**22 + 1, 2**40])
+def test_a_number_that_no_process_has_is_dead(table: LocalProcessTable, pid: int) -> None:
+    assert table.lives(evolve(table.own(), pid=pid)) is False
+
+
+def test_somebody_elses_process_lives() -> None:
+    table = TABLES[1]
+    assert table.lives(ProcessIdentity(table.own().machine, 1)) is True
+
+
+@pytest.mark.skipif(not LINUX, reason="only Linux tells when a process began")
+def test_a_later_process_of_that_number_is_another() -> None:
+    table = LocalProcessTable()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        assert table.lives(ProcessIdentity(table.own().machine, child.pid, "boot/1")) is False
+        child.kill()
+
+
+@pytest.mark.skipif(not LINUX, reason="only Linux tells so")
+def test_a_process_that_nobody_waited_for_is_gone() -> None:
+    table = LocalProcessTable()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        state = table._state(child.pid)
+        assert state is not None
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it ended, and stays for its parent to hear so
+        assert table.lives(ProcessIdentity(table.own().machine, child.pid, state[1])) is False
+
+
+def test_a_name_with_brackets_and_spaces_hides_nothing(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7/stat").write_text(f"7 (a) Z (b c) S {' '.join(str(n) for n in range(4, 40))}\n")
+    (tmp_path / "sys/kernel/random").mkdir(parents=True)
+    (tmp_path / "sys/kernel/random/boot_id").write_text("boot\n")
+    table = LocalProcessTable(tmp_path)
+    machine = table.own().machine
+    assert table.lives(ProcessIdentity(machine, 7, "boot/22")) is True
+    assert table.lives(ProcessIdentity(machine, 7, "boot/23")) is False
+    assert table.lives(ProcessIdentity(machine, 7, "later/22")) is False
+
+
+@tables
+def test_nothing_is_known_of_another_machine(table: LocalProcessTable) -> None:
+    assert table.lives(evolve(table.own(), machine="elsewhere")) is None
+
+
+ME = ProcessIdentity("m", 7, "a")
+
+
+@pytest.mark.parametrize(
+    ("holder", "lives", "age", "said"),
+    [
+        (ME, True, 0.0, "this process"),
+        (ProcessIdentity("m", 8, "b"), True, 1e6, "process 8 of this machine"),
+        (ProcessIdentity("m", 8, "b"), False, 0.0, None),
+        (ProcessIdentity("m", 8, "b"), None, 59.9, "process 8 of this machine"),
+        (ProcessIdentity("m", 8, "b"), None, 60.0, None),
+        (ProcessIdentity("n", 7, "a"), None, 59.9, "a process of another machine (n)"),
+        (ProcessIdentity("n", 7, "a"), None, 60.0, None),
+        (ProcessIdentity("n", 7, "a"), None, -500.0, "a process of another machine (n)"),
+    ],
+)
+def test_who_holds_a_session(holder: ProcessIdentity, lives: bool | None, age: float, said: str | None) -> None:
+    assert held_by(Holder(holder, 1000.0), ME, lives=lives, now=1000.0 + age) == said

@@ -1,0 +1,151 @@
+"""An agent whose sessions are kept: closed here and taken up there, by their ids (issue 6)."""
+
+from __future__ import annotations
+
+import logging
+
+import anyio
+import pytest
+
+from punie.adapters.storage.memory_sessions import MemorySessions, MemorySessionStore
+from punie.application.agent import PunieAgent
+from punie.application.stored_sessions import StoredSessions
+from punie.domain.content import Prompt
+from punie.domain.errors import SessionBusyError, SessionHeldError, SettingsError, UnknownSessionError
+from punie.domain.events import TextDelta, TurnEnded
+from punie.domain.session import SessionSpec
+from punie.domain.session_lease import ProcessIdentity
+from punie.domain.session_log import LogEntry, LoggedEvent, PromptAccepted, SessionBegun
+from punie.domain.turn import StopReason, Turn
+from punie.ports.engine import ToolDoor
+from punie.ports.event_sink import EventSink
+from tests.contract.session_benches import Table
+from tests.fakes.clock import FakeClock
+from tests.unit.application.desk_bench import CWD
+from tests.unit.application.session_bench import PlayedEngine, SessionBench, just_end
+
+pytestmark = pytest.mark.anyio
+
+PROMPT = Prompt.of_text("do it")
+SPEC = SessionSpec(CWD)
+
+
+async def say(_turn: Turn, _tools: ToolDoor, events: EventSink) -> StopReason:
+    await events.emit(TextDelta("done"))
+    return StopReason.END_TURN
+
+
+def benches(count: int = 1) -> list[SessionBench]:
+    """So many processes over one store."""
+    kept, clock = MemorySessions(), FakeClock()
+    stores = [MemorySessionStore(Table(ProcessIdentity("m", pid), set()), clock, kept) for pid in range(count)]
+    log = logging.getLogger("test.sessions")
+    return [SessionBench(engine=PlayedEngine(say), stored=StoredSessions(store, clock, log)) for store in stores]
+
+
+async def events_of(bench: SessionBench, session_id: str) -> list[LoggedEvent]:
+    assert bench.stored is not None
+    return [entry.event for entry in await bench.stored.store.read(session_id)]
+
+
+async def loaded(agent: PunieAgent, bench: SessionBench, session_id: str) -> list[LoggedEvent]:
+    told: list[LoggedEvent] = []
+
+    async def tell(entry: LogEntry) -> None:
+        assert len(bench.sessions) == 0 or not agent._places, "the history comes before the session is there"
+        told.append(entry.event)
+
+    await agent.load_session(session_id, SPEC, bench.peer, tell)
+    return told
+
+
+async def test_a_turn_that_was_cancelled_before_it_did_anything_is_in_the_log() -> None:
+    (bench,) = benches()
+    bench.engine.play = just_end
+    async with bench.agent() as agent:
+        opened = await bench.opened(agent)
+        turn = agent.begin_turn(opened.id, PROMPT)
+        agent.cancel(opened.id)
+        assert (await turn.run()).stop_reason is StopReason.CANCELLED
+        begun, accepted, ended = await events_of(bench, opened.id)
+        assert (begun, ended) == (SessionBegun(CWD), TurnEnded(StopReason.CANCELLED))
+        assert isinstance(accepted, PromptAccepted)
+        assert accepted.prompt == PROMPT
+
+
+async def test_a_session_that_ended_with_its_process_is_told_and_goes_on_in_another() -> None:
+    first, second = benches(2)
+    async with first.agent() as agent:
+        opened = await first.opened(agent)
+        await agent.begin_turn(opened.id, PROMPT).run()
+    async with second.agent() as agent:
+        assert TextDelta("done") in await loaded(agent, second, opened.id)
+        assert (await agent.begin_turn(opened.id, PROMPT).run()).stop_reason is StopReason.END_TURN
+    assert sum(isinstance(event, PromptAccepted) for event in await events_of(second, opened.id)) == 2
+
+
+async def test_of_two_loads_at_once_one_has_the_session() -> None:
+    first, second = benches(2)
+    async with first.agent() as agent:
+        opened = await first.opened(agent)
+    refused: list[Exception] = []
+
+    async with second.agent() as agent:
+
+        async def load() -> None:
+            try:
+                await agent.load_session(opened.id, SPEC, second.peer)
+            except SessionHeldError as error:
+                refused.append(error)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(load)
+            tasks.start_soon(load)
+        assert len(refused) == 1
+        await agent.begin_turn(opened.id, PROMPT).run()
+
+
+async def test_a_session_that_cannot_be_built_is_held_by_nobody() -> None:
+    first, second = benches(2)
+    async with first.agent() as agent:
+        opened = await first.opened(agent)
+    second.refuses = SettingsError("no", "f")
+    async with second.agent() as agent, first.agent() as again:
+        with pytest.raises(SettingsError):
+            await agent.load_session(opened.id, SPEC, second.peer)
+        await again.load_session(opened.id, SPEC, first.peer)
+
+
+async def test_while_its_turn_runs_a_session_is_neither_loaded_nor_copied_and_can_be_deleted() -> None:
+    started = anyio.Event()
+
+    async def wait(_turn: Turn, _tools: ToolDoor, _events: EventSink) -> StopReason:
+        started.set()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    (bench,) = benches()
+    bench.engine.play = wait
+    async with bench.agent() as agent, anyio.create_task_group() as tasks:
+        opened = await bench.opened(agent)
+        tasks.start_soon(agent.begin_turn(opened.id, PROMPT).run)
+        await started.wait()
+        for work in (agent.load_session, agent.fork_session):
+            with pytest.raises(SessionBusyError):
+                await work(opened.id, SPEC, bench.peer)
+        await agent.delete_session(opened.id)
+        assert await events_of(bench, opened.id) == []
+        with pytest.raises(UnknownSessionError):
+            await agent.load_session(opened.id, SPEC, bench.peer)
+
+
+async def test_a_copy_of_an_open_session_has_all_that_was_said_in_it() -> None:
+    (bench,) = benches()
+    async with bench.agent() as agent:
+        opened = await bench.opened(agent)
+        await agent.begin_turn(opened.id, PROMPT).run()
+        copy = await agent.fork_session(opened.id, SPEC, bench.peer)
+        assert copy.id != opened.id
+        assert await events_of(bench, copy.id) == await events_of(bench, opened.id)
+        await agent.begin_turn(copy.id, PROMPT).run()
+        assert len(await events_of(bench, copy.id)) == len(await events_of(bench, opened.id)) + 3

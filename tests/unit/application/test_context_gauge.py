@@ -1,0 +1,36 @@
+"""What a session's gauge adds to what its engine says."""
+
+from __future__ import annotations
+
+from punie.application.context_gauge import ContextGauge
+from punie.domain.events import ContextUsed, UsageChanged
+from punie.domain.usage import Usage
+
+
+def test_the_engines_size_wins_over_the_settings():
+    gauge = ContextGauge(1000)
+    assert gauge.read(ContextUsed(5)) == ContextUsed(5, 1000)
+    assert gauge.read(ContextUsed(5, 2000)) == ContextUsed(5, 2000)
+
+
+def test_the_cost_is_the_sessions_and_not_the_turns():
+    gauge = ContextGauge(1000)
+    gauge.count(UsageChanged(Usage(cost_usd=0.25)))
+    gauge.count(UsageChanged(Usage(cost_usd=0.5)))
+    assert gauge.read(ContextUsed(5)).cost_usd == 0.5
+    gauge.end_turn()
+    gauge.end_turn()
+    gauge.count(UsageChanged(Usage(cost_usd=1.0)))
+    assert gauge.read(ContextUsed(5)).cost_usd == 1.5
+
+
+def test_without_a_price_there_is_no_cost():
+    gauge = ContextGauge(1000)
+    gauge.count(UsageChanged(Usage(input_tokens=3)))
+    assert gauge.read(ContextUsed(5)).cost_usd is None
+
+
+def test_a_session_that_goes_on_elsewhere_claims_no_sum():
+    gauge = ContextGauge(1000, counts_cost=False)
+    gauge.count(UsageChanged(Usage(cost_usd=0.25)))
+    assert gauge.read(ContextUsed(5)).cost_usd is None

@@ -1,0 +1,277 @@
+"""Another model in the same conversation: what it is told, and what happens where it cannot be had."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+import pytest
+from attrs import define, field
+
+from punie.application.agent import PunieAgent
+from punie.application.live_session import LiveSession
+from punie.application.model_shelf import ModelShelf, NoShelf, ReadyModel
+from punie.application.model_switch import switch_model
+from punie.domain.content import Prompt
+from punie.domain.disclosure import DisclosurePolicy
+from punie.domain.errors import (
+    EngineError,
+    SessionBusyError,
+    UnknownEffortError,
+    UnknownModelError,
+    UnknownSessionError,
+)
+from punie.domain.events import ModelChanged, ModelMenuChanged, TextDelta
+from punie.domain.model_choice import Effort, ModelChoice
+from punie.domain.transcript import AgentSaid, PersonSaid, Transcript, before_last_prompt
+from punie.domain.turn import StopReason, Turn
+from punie.ports.engine import Engine, EngineSession, ToolDoor
+from punie.ports.event_sink import EventSink
+from tests.unit.application.session_bench import SessionBench
+
+pytestmark = pytest.mark.anyio
+
+
+@define(eq=False)
+class Talk(EngineSession):
+    """Says its model's name."""
+
+    model: str
+    given: tuple[bytes | None, Transcript]
+    turns: list[Turn] = field(factory=list)
+    closed: int = 0
+    on_close: Callable[[], Awaitable[None]] | None = None
+
+    async def run(self, turn: Turn, *, tools: ToolDoor, events: EventSink) -> StopReason:
+        del tools
+        self.turns.append(turn)
+        await events.emit(TextDelta(self.model, f"{turn.id}-1"))
+        return StopReason.END_TURN
+
+    def snapshot(self) -> bytes | None:
+        return None if self.given[1] and not self.turns else f"{self.model}:{len(self.turns)}".encode()
+
+    async def aclose(self) -> None:
+        self.closed += 1
+        if self.on_close is not None:
+            await self.on_close()
+
+
+@define(eq=False)
+class Kind(Engine):
+    """An engine of a kind; all it opened."""
+
+    kind: str
+    model: str
+    opened: list[Talk] = field(factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.kind
+
+    def open(self, session_id: str, snapshot: bytes | None = None, since: Transcript = ()) -> Talk:
+        del session_id
+        self.opened.append(Talk(self.model, (snapshot, since)))
+        return self.opened[-1]
+
+
+@define(eq=False)
+class Shelf(ModelShelf):
+    """Models by name; `gates` hold up the taking of one, `broken` cannot be taken."""
+
+    kinds: dict[str, Kind]
+    thinking: dict[str, tuple[Effort, ...]] = field(factory=dict)
+    gates: dict[str, anyio.Event] = field(factory=dict)
+    broken: tuple[str, ...] = ()
+    found: tuple[str, ...] = ()
+    explored: list[str] = field(factory=list)
+
+    def names(self) -> tuple[str, ...]:
+        return (*self.kinds, *self.broken, *self.found)
+
+    def efforts(self, model: str) -> tuple[Effort, ...]:
+        return self.thinking.get(model, ())
+
+    async def take(self, model: str) -> ReadyModel:
+        if model in self.gates:
+            await self.gates[model].wait()
+        await anyio.lowlevel.checkpoint()
+        if model in self.broken:
+            raise EngineError("auth", f"No key for {model}.")
+        return ReadyModel(self.kinds[model], DisclosurePolicy(context_tokens=77), 1_234)
+
+    async def explore(self, model: str) -> None:
+        await anyio.lowlevel.checkpoint()
+        if self.explored:
+            self.found = ("new",)
+        self.explored.append(model)
+
+
+def shelf() -> Shelf:
+    return Shelf({"a1": Kind("a", "a1"), "a2": Kind("a", "a2"), "b": Kind("b", "b")}, {"b": tuple(Effort)})
+
+
+@define(eq=False)
+class Bench:
+    inner: SessionBench
+    agent: PunieAgent
+    shelf: Shelf
+    id: str
+
+    @property
+    def session(self) -> LiveSession:
+        return self.inner.sessions[0]
+
+    async def ask(self, words: str = "hi") -> None:
+        await self.agent.begin_turn(self.id, Prompt.of_text(words)).run()
+
+    def talk(self, model: str) -> Talk:
+        return self.shelf.kinds[model].opened[-1]
+
+    def told(self) -> list[ModelChanged]:
+        return [event for event in self.inner.client.notifications if isinstance(event, ModelChanged)]
+
+
+@pytest.fixture
+async def bench():
+    inner = SessionBench()
+    async with inner.agent() as agent:
+        opened = await inner.opened(agent)
+        inner.sessions[0].shelf = made = shelf()
+        inner.sessions[0].model = "none-yet"
+        yield Bench(inner, agent, made, opened.id)
+
+
+async def test_the_same_kind_gets_the_history_and_another_the_transcript(bench: Bench):
+    await bench.agent.set_model(bench.id, "a1")
+    assert bench.talk("a1").given == (None, ()), "nothing was said yet"
+    await bench.ask("one")
+    await bench.agent.set_model(bench.id, "a2")
+    assert bench.talk("a2").given == (b"a1:1", ())
+    await bench.ask("two")
+    await bench.agent.set_model(bench.id, "b")
+    said = (PersonSaid(Prompt.of_text("one")), AgentSaid("a1"), PersonSaid(Prompt.of_text("two")), AgentSaid("a2"))
+    assert bench.talk("b").given == (None, said)
+    await bench.agent.set_model(bench.id, "a1")
+    assert bench.talk("a1").given == (None, said), "b took part in nothing, and has no history that counts"
+
+
+async def test_engine_name_model_context_and_disclosure_change_together_and_the_old_session_is_closed(bench: Bench):
+    await bench.agent.set_model(bench.id, "a1")
+    old = bench.talk("a1")
+    await bench.agent.set_model(bench.id, "b")
+    session = bench.session
+    assert (session.engine, session.engine_name, session.model) == (bench.talk("b"), "b", "b")
+    assert (session.gauge.size_tokens, session.desk.offered.policy.context_tokens) == (1_234, 77)
+    assert old.closed == 1
+    assert bench.told() == [ModelChanged("a1"), ModelChanged("b")]
+    assert bench.agent.options(bench.id).models.choice == ModelChoice("b")
+    await bench.agent.set_model(bench.id, "b")
+    assert len(bench.told()) == 2, "it is the model already"
+
+
+async def test_what_is_not_offered_or_cannot_be_used_changes_nothing(bench: Bench):
+    await bench.agent.set_model(bench.id, "a1")
+    bench.shelf.broken = ("broken",)
+    for model, error in (("c", UnknownModelError), ("", UnknownModelError), ("broken", EngineError)):
+        with pytest.raises(error):
+            await bench.agent.set_model(bench.id, model)
+    assert (bench.session.model, bench.session.engine, bench.talk("a1").closed) == ("a1", bench.talk("a1"), 0)
+    await bench.ask()
+    assert len(bench.talk("a1").turns) == 1
+    with pytest.raises(UnknownSessionError):
+        await bench.agent.set_model("none", "b")
+
+
+async def test_an_old_one_that_does_not_close_cleanly_undoes_nothing(bench: Bench):
+    async def broken() -> None:
+        await anyio.lowlevel.checkpoint()
+        raise ValueError("no")
+
+    await bench.agent.set_model(bench.id, "a1")
+    bench.talk("a1").on_close = broken
+    await bench.agent.set_model(bench.id, "b")
+    await bench.ask()
+    assert len(bench.talk("b").turns) == 1
+
+
+async def test_a_prompt_waits_for_a_switch_that_was_begun_before_it_and_switches_for_each_other(bench: Bench):
+    bench.shelf.gates = {"a1": anyio.Event()}
+    async with anyio.create_task_group() as tasks:
+
+        async def awaited(switch: Awaitable[None]) -> None:
+            await switch
+
+        tasks.start_soon(awaited, bench.agent.set_model(bench.id, "a1"))
+        tasks.start_soon(awaited, bench.agent.set_model(bench.id, "b"))
+        turn = bench.agent.begin_turn(bench.id, Prompt.of_text("hi"))
+        tasks.start_soon(turn.run)
+        with pytest.raises(SessionBusyError):
+            bench.agent.set_model(bench.id, "a2")
+        await anyio.wait_all_tasks_blocked()
+        assert bench.session.model == "none-yet"
+        bench.shelf.gates["a1"].set()
+    assert [event.model for event in bench.told()] == ["a1", "b"]
+    assert [turn.prompt.text for turn in bench.talk("b").turns] == ["hi"]
+
+
+async def test_a_switch_that_is_cancelled_leaves_the_old_one_and_the_way_free(bench: Bench):
+    bench.shelf.gates = {"a1": anyio.Event()}
+    with anyio.move_on_after(0.01):
+        await bench.agent.set_model(bench.id, "a1")
+    assert bench.session.model == "none-yet"
+    await bench.agent.set_model(bench.id, "b")
+    assert bench.session.model == "b"
+
+
+async def test_the_effort_goes_with_each_turn_and_ends_with_a_model_that_has_none(bench: Bench):
+    await bench.agent.set_model(bench.id, "b")
+    await bench.agent.set_effort(bench.id, Effort.HIGH)
+    await bench.agent.set_effort(bench.id, Effort.HIGH)
+    await bench.ask()
+    assert bench.talk("b").turns[0].effort is Effort.HIGH
+    assert bench.told()[1:] == [ModelChanged("b", Effort.HIGH)]
+    await bench.agent.set_model(bench.id, "a1")
+    with pytest.raises(UnknownEffortError):
+        await bench.agent.set_effort(bench.id, Effort.LOW)
+    await bench.agent.set_effort(bench.id, None)
+    await bench.ask()
+    assert bench.talk("a1").turns[0].effort is None
+
+
+async def test_what_is_found_is_told_once_and_only_where_it_is_news(bench: Bench):
+    def news() -> int:
+        return sum(isinstance(event, ModelMenuChanged) for event in bench.inner.client.notifications)
+
+    for expected in (0, 1, 1):
+        bench.agent.explore_models(bench.id)
+        await anyio.wait_all_tasks_blocked()
+        assert news() == expected
+    assert "new" in bench.agent.options(bench.id).models.models
+    bench.agent.explore_models("none")
+
+
+async def test_a_command_that_switches_is_not_part_of_what_the_new_one_is_told(bench: Bench):
+    await bench.agent.set_model(bench.id, "a1")
+    await bench.ask("one")
+    recorder = bench.session.recorder
+    await recorder.prompt("t", Prompt.of_text("/model b"))
+    await switch_model(bench.session, "b", in_turn=True)
+    assert bench.talk("b").given[1] == (PersonSaid(Prompt.of_text("one")), AgentSaid("a1"))
+
+
+async def test_a_session_without_a_shelf_keeps_its_engine():
+    inner = SessionBench()
+    async with inner.agent() as agent:
+        opened = await inner.opened(agent)
+        assert isinstance(inner.sessions[0].shelf, NoShelf)
+        assert opened.models.models == ("none",)
+        with pytest.raises(UnknownModelError, match="no model named 'b'"):
+            await agent.set_model(opened.id, "b")
+
+
+def test_the_last_turn_is_cut_off_whole_and_nothing_is_cut_of_nothing() -> None:
+    one, two = PersonSaid(Prompt.of_text("1")), PersonSaid(Prompt.of_text("2"))
+    assert before_last_prompt((one, AgentSaid("x"), two, AgentSaid("y"))) == (one, AgentSaid("x"))
+    assert before_last_prompt((one,)) == ()
+    assert before_last_prompt(()) == ()

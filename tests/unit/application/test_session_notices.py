@@ -1,0 +1,67 @@
+"""Notices are said once, in order, safe to show, and not before the client knows the session."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from punie.application.session_notices import DESCRIPTION_CHARS, WAITING_LIMIT, SessionNotices
+from punie.domain.events import NoticeGiven, NoticeSeverity, SessionEvent
+from punie.ports.event_sink import EventSink
+
+pytestmark = pytest.mark.anyio
+
+
+class Heard(EventSink):
+    """Remembers what was said, and says when there is something."""
+
+    def __init__(self) -> None:
+        self.events: list[SessionEvent] = []
+
+    async def emit(self, event: SessionEvent) -> None:
+        await anyio.lowlevel.checkpoint()
+        self.events.append(event)
+
+
+async def said(notices: SessionNotices, *, greeted: bool) -> None:
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(notices.keep)
+            if greeted:
+                notices.greet()
+            await anyio.wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel()
+
+
+async def test_nothing_is_said_before_the_client_knows_the_session() -> None:
+    heard = Heard()
+    notices = SessionNotices(heard)
+    notices.warn("a")
+    await said(notices, greeted=False)
+    assert heard.events == []
+    await said(notices, greeted=True)
+    assert heard.events == [NoticeGiven(NoticeSeverity.WARNING, "a")]
+
+
+async def test_each_is_said_once_safe_and_cut() -> None:
+    heard = Heard()
+    notices = SessionNotices(heard)
+    for _ in range(3):
+        notices.warn("a\u202eb\nc", "x" * 5_000)
+    await said(notices, greeted=True)
+    notices.warn("a\u202eb\nc", "x" * 5_000)
+    await said(notices, greeted=True)
+    (notice,) = heard.events
+    assert isinstance(notice, NoticeGiven)
+    assert "\u202e" not in notice.title
+    assert "\n" not in notice.title
+    assert len(notice.description or "") <= DESCRIPTION_CHARS
+
+
+async def test_a_flood_is_bounded() -> None:
+    heard = Heard()
+    notices = SessionNotices(heard)
+    for number in range(500):
+        notices.warn(f"notice {number}")
+    await said(notices, greeted=True)
+    assert len(heard.events) == WAITING_LIMIT

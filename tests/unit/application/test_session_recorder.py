@@ -1,0 +1,414 @@
+"""What is written down of a session, when, and what becomes of it where the disk does not take it (issue 6)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import anyio
+import anyio.lowlevel
+import pytest
+from attrs import define, field
+
+from punie.adapters.storage.memory_sessions import MemorySessionStore
+from punie.application import session_recorder
+from punie.application.session_recorder import PIECES_CHARS, WAITING_LIMIT, KeptSession, SessionRecorder
+from punie.domain.compaction import CompactionStatus
+from punie.domain.content import Prompt, Text
+from punie.domain.errors import LeaseLostError, SessionStoreError
+from punie.domain.events import (
+    CallFinished,
+    CompactionChanged,
+    CompactionDelta,
+    HistoryForgotten,
+    ModeChanged,
+    TextDelta,
+    ThoughtDelta,
+    TitleChanged,
+    ToolCallAnnounced,
+    ToolCallUpdated,
+    TurnEnded,
+    UsageChanged,
+)
+from punie.domain.execution import CallStatus
+from punie.domain.modes import Mode
+from punie.domain.session_lease import ProcessIdentity
+from punie.domain.session_log import EngineSnapshot, LogEntry, LoggedEvent, PromptAccepted, SessionBegun
+from punie.domain.tool import ToolKind, ToolOutcome
+from punie.domain.turn import StopReason
+from punie.domain.usage import Usage
+from punie.ports.session_store import SessionLease
+from tests.contract.session_benches import Table
+from tests.fakes.clock import FakeClock
+from tests.fakes.engine_side import FakeEventSink
+from tests.fakes.gate import Gate
+
+pytestmark = pytest.mark.anyio
+
+LOG = logging.getLogger("test.recorder")
+PROMPT = Prompt.of_text("fix it\nplease")
+WRITE = ToolCallAnnounced("c-1", "write_file", "Write a", ToolKind.EDIT)
+READ = ToolCallAnnounced("c-2", "read_file", "Read a", ToolKind.READ)
+
+
+def begins(call_id: str) -> ToolCallUpdated:
+    return ToolCallUpdated(call_id, CallStatus.IN_PROGRESS)
+
+
+def ends(call_id: str) -> tuple[CallFinished, ToolCallUpdated]:
+    return (
+        CallFinished(call_id, "write_file", ToolOutcome.SUCCEEDED, "done"),
+        ToolCallUpdated(call_id, CallStatus.COMPLETED, (Text("done"),)),
+    )
+
+
+@define(eq=False)
+class Disk(MemorySessionStore):
+    """A store whose appends fail, or wait, when a test says so; `lasting` are the last sequences that were to last."""
+
+    fails: Exception | None = field(default=None, kw_only=True)
+    gate: Gate | None = field(default=None, kw_only=True)
+    tried: int = field(default=0, init=False)
+    lasting: list[int] = field(factory=list, init=False)
+
+    async def append(self, lease: SessionLease, entries: Sequence[LogEntry], *, lasting: bool = False) -> None:
+        self.tried += 1
+        if self.gate is not None:
+            await self.gate.pass_through()
+        if self.fails is not None:
+            raise self.fails
+        await MemorySessionStore.append(self, lease, entries, lasting=lasting)
+        if lasting:
+            self.lasting.append(entries[-1].sequence)
+
+
+@define(eq=False)
+class Recording:
+    disk: Disk
+    lane: FakeEventSink
+    recorder: SessionRecorder
+
+    async def logged(self) -> list[LoggedEvent]:
+        """The events on the disk, but for the session's beginning; their sequences have no gap."""
+        entries = await self.disk.read("s", 0, 100_000)
+        assert [entry.sequence for entry in entries] == list(range(1, len(entries) + 1))
+        return [entry.event for entry in entries[1:]]
+
+
+@asynccontextmanager
+async def recording(*, lane: FakeEventSink | None = None) -> AsyncIterator[Recording]:
+    """A recorder over a disk that works, for at most ten seconds."""
+    disk, lane = Disk(Table(ProcessIdentity("m", 1), set()), FakeClock()), lane or FakeEventSink()
+    lease = await disk.acquire("s")
+    await disk.append(lease, (LogEntry(1, 0.0, SessionBegun("/p")),))
+    with anyio.fail_after(10):
+        async with SessionRecorder(lane, FakeClock(), LOG, KeptSession(disk, lease, next_sequence=2)) as recorder:
+            yield Recording(disk, lane, recorder)
+
+
+async def test_without_a_place_in_the_store_everything_is_only_handed_on() -> None:
+    lane = FakeEventSink()
+    async with SessionRecorder(lane, FakeClock(), LOG) as recorder:
+        await recorder.prompt("t", PROMPT)
+        await recorder.emit(TextDelta("hi", "m"))
+        await recorder.end_turn(StopReason.END_TURN, "e", b"state")
+        await recorder.keep()
+    assert lane.events == [TextDelta("hi", "m")]
+
+
+async def test_a_turn_is_written_in_order_with_the_pieces_of_a_message_put_together() -> None:
+    async with recording() as on:
+        emit = on.recorder.emit
+        await on.recorder.prompt("t", PROMPT)
+        told = [
+            ThoughtDelta("h", "m-0"), ThoughtDelta("m", "m-0"), TextDelta("I ", "m-1"), TextDelta("look", "m-1"),
+            TextDelta("next", "m-2"), WRITE, begins("c-1"), ToolCallUpdated("c-1", content=(Text("so far"),)),
+            *ends("c-1"), UsageChanged(Usage(1, 1)), TextDelta("done", "m-3"), UsageChanged(Usage(2, 2)),
+        ]  # fmt: skip
+        for event in told:
+            await emit(event)
+        await on.recorder.end_turn(StopReason.END_TURN, "e", b"state")
+        assert await on.logged() == [
+            PromptAccepted("t", PROMPT), ThoughtDelta("hm", "m-0"), TextDelta("I look", "m-1"),
+            TextDelta("next", "m-2"), WRITE, begins("c-1"), *ends("c-1"), TextDelta("done", "m-3"),
+            UsageChanged(Usage(2, 2)), TurnEnded(StopReason.END_TURN),
+        ]  # fmt: skip
+        assert on.lane.events == [*told, TitleChanged("fix it")], "the client has every piece as it came"
+        assert await on.disk.snapshot("s") == EngineSnapshot("e", 12, b"state")
+
+
+async def test_three_moments_are_lasting_and_no_others() -> None:
+    async with recording() as on:
+        await on.recorder.prompt("t", PROMPT)
+        await on.recorder.emit(TextDelta("a", "m"))
+        await on.recorder.emit(READ)
+        await on.recorder.emit(begins("c-2"))
+        assert on.disk.lasting == [2], "the prompt"
+        await on.recorder.emit(WRITE)
+        assert on.disk.lasting == [2]
+        await on.recorder.emit(begins("c-1"))
+        assert on.disk.lasting == [2, 7], "a call that may have an effect, before it begins"
+        await on.recorder.end_turn(StopReason.END_TURN, "e", None)
+        assert len(on.disk.lasting) == 3, "the end"
+        assert await on.disk.snapshot("s") is None
+
+
+async def test_a_call_with_an_effect_is_on_the_disk_before_the_client_hears_that_it_begins() -> None:
+    async with recording() as on:
+        await on.recorder.prompt("t", PROMPT)
+        await on.recorder.emit(WRITE)
+        on.disk.gate = Gate()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(on.recorder.emit, begins("c-1"))
+            await on.disk.gate.arrived.wait()
+            assert begins("c-1") not in on.lane.events
+            on.disk.gate.opened.set()
+        assert on.lane.events[-1] == begins("c-1")
+        assert (await on.logged())[-1] == begins("c-1")
+
+
+async def test_calls_at_once_are_each_in_their_order() -> None:
+    async with recording() as on:
+        await on.recorder.prompt("t", PROMPT)
+
+        async def one(number: int) -> None:
+            call_id = f"p-{number}"
+            await on.recorder.emit(ToolCallAnnounced(call_id, "write_file", "W", ToolKind.EDIT))
+            await anyio.lowlevel.checkpoint()
+            await on.recorder.emit(begins(call_id))
+            for event in ends(call_id):
+                await on.recorder.emit(event)
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(20):
+                tasks.start_soon(one, number)
+        await on.recorder.end_turn(StopReason.END_TURN, "e", b"")
+        logged = await on.logged()
+        for number in range(20):
+            mine = [type(event) for event in logged if getattr(event, "call_id", "") == f"p-{number}"]
+            assert mine == [ToolCallAnnounced, ToolCallUpdated, CallFinished, ToolCallUpdated]
+
+
+async def test_what_passes_is_written_a_moment_later_by_itself_and_many_events_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(session_recorder, "GATHER_S", 0.01)
+    async with recording() as on, anyio.create_task_group() as tasks:
+        await on.recorder.prompt("t", PROMPT)
+        tried = on.disk.tried
+        tasks.start_soon(on.recorder.keep)
+        for number in range(50):
+            await on.recorder.emit(TextDelta(f"{number} ", "m"))
+        while len(await on.logged()) < 2:  # noqa: ASYNC110 - the recorder tells nobody
+            await anyio.sleep(0.005)
+        said = "".join(event.text for event in await on.logged() if isinstance(event, TextDelta))
+        assert "".join(f"{number} " for number in range(50)).startswith(said)
+        assert on.disk.tried - tried <= 3
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_session_that_ends_in_mid_sentence_has_written_it() -> None:
+    async with recording() as on:
+        await on.recorder.prompt("t", PROMPT)
+        await on.recorder.emit(TextDelta("half a sen", "m"))
+    assert (await on.logged())[-1] == TextDelta("half a sen", "m")
+
+
+async def test_a_change_of_mode_between_two_turns_is_lasting_at_once() -> None:
+    async with recording() as on:
+        await on.recorder.emit(ModeChanged(Mode.READ_ONLY))
+        assert await on.logged() == [ModeChanged(Mode.READ_ONLY)]
+        assert on.disk.lasting == [2]
+        on.disk.fails = SessionStoreError("full")
+        await on.recorder.emit(ModeChanged(Mode.ASK))
+        assert on.lane.events[-1] == ModeChanged(Mode.ASK), "the mode is switched whatever the disk does"
+
+
+async def test_a_long_message_is_several_entries_of_bounded_size() -> None:
+    async with recording() as on:
+        await on.recorder.prompt("t", PROMPT)
+        for _ in range(100):
+            await on.recorder.emit(TextDelta("x" * 1000, "m"))
+        await on.recorder.end_turn(StopReason.END_TURN, "e", b"")
+        texts = [event.text for event in await on.logged() if isinstance(event, TextDelta)]
+        assert "".join(texts) == "x" * 100_000
+        assert max(map(len, texts)) <= PIECES_CHARS + 1000
+
+
+# ---------------------------------------------------------------- a disk that does not
+
+
+@pytest.mark.parametrize("error", [SessionStoreError("the disk is full"), LeaseLostError("s")], ids=lambda e: e.code)
+async def test_a_prompt_that_cannot_be_written_is_not_accepted(error: Exception) -> None:
+    async with recording() as on:
+        on.disk.fails = error
+        with pytest.raises(type(error)):
+            await on.recorder.prompt("t", PROMPT)
+        await on.recorder.end_turn(None, "e", b"")
+
+
+async def test_an_effect_whose_beginning_cannot_be_written_does_not_begin() -> None:
+    async with recording() as on:
+        await on.recorder.prompt("t", PROMPT)
+        on.disk.fails = SessionStoreError("the disk is full")
+        await on.recorder.emit(WRITE)
+        with pytest.raises(SessionStoreError):
+            await on.recorder.emit(begins("c-1"))
+        assert begins("c-1") not in on.lane.events
+
+
+async def test_nothing_is_lost_of_a_turn_once_the_disk_works_again() -> None:
+    async with recording() as on:
+        await on.recorder.prompt("t-1", PROMPT)
+        on.disk.fails = SessionStoreError("the disk is full")
+        await on.recorder.emit(TextDelta("one", "m-1"))
+        await on.recorder.emit(READ)
+        for event in ends("c-2"):
+            await on.recorder.emit(event)
+        await on.recorder.end_turn(StopReason.END_TURN, "e", b"first")
+        assert len(await on.logged()) == 1
+        on.disk.fails = None
+        await on.recorder.prompt("t-2", PROMPT)
+        assert await on.logged() == [
+            PromptAccepted("t-1", PROMPT), TextDelta("one", "m-1"), READ, *ends("c-2"),
+            TurnEnded(StopReason.END_TURN), PromptAccepted("t-2", PROMPT),
+        ]  # fmt: skip
+        assert on.disk.lasting[-1] == 8
+
+
+async def test_a_snapshot_whose_log_was_not_written_is_not_kept() -> None:
+    async with recording() as on:
+        await on.recorder.prompt("t-1", PROMPT)
+        on.disk.fails = SessionStoreError("the disk is full")
+        await on.recorder.end_turn(StopReason.END_TURN, "e", b"first")
+        on.disk.fails = None
+        assert await on.disk.snapshot("s") is None
+
+
+async def test_a_client_that_goes_on_prompting_a_full_disk_costs_no_memory() -> None:
+    async with recording() as on:
+        on.disk.fails = SessionStoreError("the disk is full")
+        for number in range(50):
+            with pytest.raises(SessionStoreError):
+                await on.recorder.prompt(f"t-{number}", Prompt.of_text("x" * 10_000))
+            await on.recorder.end_turn(None, "e", b"")
+        assert len(on.recorder._waiting) <= 2
+        on.disk.fails = None
+        await on.recorder.prompt("good", PROMPT)
+        assert (await on.logged())[-1] == PromptAccepted("good", PROMPT)
+
+
+async def test_a_turn_that_goes_on_and_on_while_the_disk_fails_ends_with_what_is_wrong() -> None:
+    async with recording() as on:
+        await on.recorder.prompt("t", PROMPT)
+        on.disk.fails = SessionStoreError("the disk is full")
+        for number in range(WAITING_LIMIT):
+            await on.recorder.emit(TextDelta("x", f"m-{number}"))
+        with pytest.raises(SessionStoreError):
+            await on.recorder.emit(WRITE)
+        assert len(on.recorder._waiting) <= WAITING_LIMIT + 3
+        for event in ends("c-9"):
+            await on.recorder.emit(event)  # the end of a call is taken, whatever the disk does
+        await on.recorder.end_turn(None, "e", b"")
+        on.disk.fails = None
+    assert (await on.logged())[-1] == TurnEnded(None)
+
+
+async def test_a_turn_that_never_began_does_not_end() -> None:
+    async with recording() as on:
+        await on.recorder.end_turn(StopReason.CANCELLED, "e", b"")
+        assert await on.logged() == []
+
+
+async def test_a_call_whose_end_a_slow_client_held_up_ends_with_its_turn() -> None:
+    async with recording() as on:
+        await on.recorder.prompt("t", PROMPT)
+        finished, _ = ends("c-1")
+        for event in (WRITE, begins("c-1"), finished):
+            await on.recorder.emit(event)
+        await on.recorder.end_turn(StopReason.CANCELLED, "e", b"")
+        assert (await on.logged())[-3:] == [
+            finished,
+            ToolCallUpdated("c-1", CallStatus.COMPLETED, (Text("done"),)),
+            TurnEnded(StopReason.CANCELLED),
+        ]
+
+
+async def test_a_disk_that_hangs_is_given_up_and_what_it_took_late_is_there_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(session_recorder, "WRITE_LIMIT_S", 0.02)
+    async with recording() as on:
+        on.disk.gate = Gate()
+        with pytest.raises(SessionStoreError, match="did not take it within"):
+            await on.recorder.prompt("t-1", PROMPT)
+        await on.recorder.end_turn(None, "e", b"")
+        on.disk.gate = None
+        await MemorySessionStore.append(
+            on.disk, SessionLease("s", 1), [LogEntry(2, 1_800_000_000.0, PromptAccepted("t-1", PROMPT))]
+        )
+        await on.recorder.prompt("t-2", PROMPT)
+        assert await on.logged() == [
+            PromptAccepted("t-1", PROMPT),
+            TurnEnded(None),
+            PromptAccepted("t-2", PROMPT),
+        ]
+
+
+async def test_a_write_under_way_is_not_torn_by_a_cancel() -> None:
+    async with recording() as on:
+        on.disk.gate = Gate()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(on.recorder.prompt, "t-1", PROMPT)
+            await on.disk.gate.arrived.wait()
+            tasks.cancel_scope.cancel()
+            on.disk.gate.opened.set()
+        assert await on.logged() == [PromptAccepted("t-1", PROMPT)]
+
+
+async def test_trouble_is_said_once_and_again_after_it_had_gone(caplog: pytest.LogCaptureFixture) -> None:
+    async with recording() as on:
+        for _ in range(2):
+            await on.recorder.prompt("t", PROMPT)
+            on.disk.fails = SessionStoreError("the disk is full")
+            await on.recorder.end_turn(StopReason.END_TURN, "e", b"")
+            await on.recorder.flush()
+            on.disk.fails = None
+            await on.recorder.flush()
+        assert sum("the disk is full" in record.getMessage() for record in caplog.records) == 2
+
+
+async def test_the_keeper_renews_the_lease_and_ends_where_it_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_recorder, "RENEW_S", 0.01)
+    async with recording() as on:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(on.recorder.keep)
+            await anyio.sleep(0.03)
+            assert on.recorder.kept is not None
+            await on.disk.release(on.recorder.kept.lease)
+        with pytest.raises(LeaseLostError):
+            await on.recorder.prompt("t", PROMPT)
+
+
+@pytest.mark.parametrize("titled", [True, False])
+async def test_the_first_prompt_that_says_something_names_the_session(titled: bool) -> None:
+    async with recording() as on:
+        on.recorder._titled = titled
+        for number, said in enumerate(("  \n", "fix it", "and this")):
+            await on.recorder.prompt(f"t-{number}", Prompt.of_text(said))
+            await on.recorder.end_turn(StopReason.END_TURN, "e", b"")
+        titles = [event.title for event in on.lane.events if isinstance(event, TitleChanged)]
+        assert titles == ([] if titled else ["fix it"])
+
+
+async def test_of_a_compaction_only_that_it_was_done_is_kept_and_all_of_it_is_handed_on() -> None:
+    tried = [CompactionChanged("c", status) for status in CompactionStatus if status is not CompactionStatus.COMPLETED]
+    done = CompactionChanged("c", CompactionStatus.COMPLETED, "All is well.")
+    events = [*tried, CompactionDelta("c", "All"), done, HistoryForgotten()]
+    async with recording() as on:
+        for event in events:
+            await on.recorder.emit(event)
+        await on.recorder.flush()
+        assert on.lane.events == events
+        assert await on.logged() == [done, HistoryForgotten()]

@@ -1,0 +1,241 @@
+"""Sessions beyond their process: begun, taken up by another one, told again, copied (issue 6)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import anyio
+import anyio.lowlevel
+import pytest
+from attrs import define, field
+
+from punie.adapters.storage.memory_sessions import MemorySessions, MemorySessionStore
+from punie.application.stored_sessions import PAGE, EngineMemory, StoredSessions
+from punie.domain.content import Prompt
+from punie.domain.errors import SessionHeldError, SessionStoreError, UnknownSessionError
+from punie.domain.events import CallFinished, HistoryForgotten, TextDelta, ToolCallAnnounced, ToolCallUpdated, TurnEnded
+from punie.domain.execution import CallStatus
+from punie.domain.session import SessionSpec
+from punie.domain.session_lease import ProcessIdentity
+from punie.domain.session_log import EngineSnapshot, LogEntry, LoggedEvent, PromptAccepted, SessionBegun
+from punie.domain.session_recovery import NEVER_BEGAN
+from punie.domain.tool import ToolKind, ToolOutcome
+from punie.domain.transcript import INTERRUPTED, AgentSaid, PersonSaid, ToolUsed, TurnStoppedShort
+from punie.domain.turn import StopReason
+from punie.ports.session_store import SessionLease
+from tests.contract.session_benches import Table
+from tests.fakes.clock import FakeClock
+from tests.fakes.gate import Gate
+from tests.fakes.sessions import a_conversation, entries
+
+pytestmark = pytest.mark.anyio
+
+LOG = logging.getLogger("test.stored")
+GO = Prompt.of_text("go")
+WRITE = ToolCallAnnounced("c-1", "write_file", "Write a", ToolKind.EDIT)
+
+
+@define(eq=False)
+class Disk(MemorySessionStore):
+    """A store that a test can hold or break; entries of `hidden` sequences are a newer version's."""
+
+    gate: Gate | None = field(default=None, kw_only=True)
+    fails: bool = field(default=False, kw_only=True)
+    hidden: set[int] = field(factory=set, kw_only=True)
+
+    async def append(self, lease: SessionLease, entries: Sequence[LogEntry], *, lasting: bool = False) -> None:
+        if self.fails:
+            raise SessionStoreError("the disk is full")
+        await MemorySessionStore.append(self, lease, entries, lasting=lasting)
+
+    async def release(self, lease: SessionLease) -> None:
+        await anyio.lowlevel.checkpoint()  # as one that goes to a disk
+        await MemorySessionStore.release(self, lease)
+
+    async def read(self, session_id: str, after: int = 0, limit: int = 500) -> Sequence[LogEntry]:
+        if self.gate is not None:
+            await self.gate.pass_through()
+        page = await MemorySessionStore.read(self, session_id, after, limit)
+        return tuple(entry for entry in page if entry.sequence not in self.hidden)
+
+
+@define(eq=False)
+class Machine:
+    """Two processes over one store; `killed` ends the first."""
+
+    dead: set[ProcessIdentity] = field(factory=set)
+    kept: MemorySessions = field(factory=MemorySessions)
+
+    def process(self, pid: int) -> StoredSessions:
+        table, clock = Table(ProcessIdentity("m", pid), self.dead), FakeClock()
+        return StoredSessions(Disk(table, clock, self.kept), clock, LOG)
+
+    def killed(self, pid: int) -> None:
+        self.dead.add(ProcessIdentity("m", pid))
+
+
+async def a_log(sessions: StoredSessions, *events: LoggedEvent, session_id: str = "s") -> None:
+    """That log, held by nobody."""
+    lease = await sessions.store.acquire(session_id)
+    await sessions.store.append(lease, entries(SessionBegun("/p"), *events))
+    await sessions.store.release(lease)
+
+
+async def log_of(sessions: StoredSessions, session_id: str = "s") -> list[LoggedEvent]:
+    told: list[LoggedEvent] = []
+
+    async def tell(entry: LogEntry) -> None:
+        told.append(entry.event)
+
+    await sessions.replay(session_id, tell)
+    return told
+
+
+async def test_a_new_session_is_there_for_others_at_once_and_nobody_else_may_write_it() -> None:
+    machine = Machine()
+    first, second = machine.process(1), machine.process(2)
+    taken = await first.begin("s", SessionSpec("/p", ("/q",)))
+    assert taken is not None
+    assert taken.kept.next_sequence == 2
+    assert await log_of(second) == [SessionBegun("/p", ("/q",))]
+    with pytest.raises(SessionHeldError):
+        await second.take_up("s")
+    machine.killed(1)
+    assert (await second.take_up("s")).kept.next_sequence == 2
+
+
+async def test_where_nothing_can_be_kept_a_session_begins_all_the_same_and_the_log_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    sessions = Machine().process(1)
+    assert isinstance(sessions.store, Disk)
+    sessions.store.fails = True
+    assert await sessions.begin("s", SessionSpec("/p")) is None
+    assert "this one is not kept" in caplog.text
+    assert "the disk is full" in caplog.text
+
+
+async def test_an_unknown_session_is_neither_taken_up_nor_copied() -> None:
+    sessions = Machine().process(1)
+    with pytest.raises(UnknownSessionError):
+        await sessions.take_up("none")
+    with pytest.raises(UnknownSessionError):
+        await sessions.fork("none", "new")
+
+
+async def test_a_session_that_ended_well_is_taken_up_as_it_is() -> None:
+    sessions = Machine().process(1)
+    await a_log(sessions, *a_conversation()[1:])
+    before = await log_of(sessions)
+    taken = await sessions.take_up("s")
+    assert taken.summary is not None
+    assert (taken.summary.title, taken.summary.turns, taken.kept.titled) == ("Fix the parser", 1, True)
+    assert taken.kept.next_sequence == len(before) + 1
+    assert await log_of(sessions) == before
+
+
+@pytest.mark.requirement("M-09")
+async def test_the_open_turn_of_a_dead_process_is_closed_on_the_disk_once() -> None:
+    machine = Machine()
+    first, second = machine.process(1), machine.process(2)
+    await a_log(
+        first, PromptAccepted("t", GO), WRITE, ToolCallUpdated("c-1", CallStatus.IN_PROGRESS),
+        ToolCallAnnounced("c-2", "write_file", "Write b", ToolKind.EDIT),
+    )  # fmt: skip
+    await first.store.acquire("s")
+    machine.killed(1)
+    taken = await second.take_up("s")
+    closed = await log_of(second)
+    assert closed[5:] == [
+        CallFinished("c-1", "write_file", ToolOutcome.CANCELLED, INTERRUPTED),
+        closed[6],
+        CallFinished("c-2", "write_file", ToolOutcome.CANCELLED, NEVER_BEGAN),
+        closed[8],
+        TurnEnded(None),
+    ]
+    assert [event.status for event in closed[6:9:2] if isinstance(event, ToolCallUpdated)] == [CallStatus.FAILED] * 2
+    assert taken.kept.next_sequence == 11
+    await taken.kept.let_go()
+    await second.take_up("s")
+    assert await log_of(second) == closed
+
+
+async def test_the_end_of_an_open_turn_comes_after_what_a_newer_version_wrote() -> None:
+    sessions = Machine().process(1)
+    await a_log(sessions, PromptAccepted("t", GO), TextDelta("old"), TextDelta("new"), TextDelta("newer"))
+    assert isinstance(sessions.store, Disk)
+    sessions.store.hidden = {4, 5}
+    taken = await sessions.take_up("s")
+    assert (await log_of(sessions))[-1] == TurnEnded(None)
+    assert taken.kept.next_sequence == 7
+
+
+@pytest.mark.parametrize("break_it", ["cancel", "error"])
+async def test_a_session_that_could_not_be_taken_up_is_held_by_nobody(break_it: str) -> None:
+    machine = Machine()
+    first, second = machine.process(1), machine.process(2)
+    await a_log(first, PromptAccepted("t", GO))
+    assert isinstance(first.store, Disk)
+    if break_it == "error":
+        first.store.fails = True
+        with pytest.raises(SessionStoreError):
+            await first.take_up("s")
+    else:
+        gate = first.store.gate = Gate()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(first.take_up, "s")
+            await gate.arrived.wait()
+            tasks.cancel_scope.cancel()
+    await second.take_up("s")
+
+
+async def test_a_long_log_is_told_whole_and_in_order() -> None:
+    sessions = Machine().process(1)
+    said = [TextDelta(str(number)) for number in range(3 * PAGE + 1)]
+    await a_log(sessions, PromptAccepted("t", GO), *said)
+    assert await log_of(sessions) == [SessionBegun("/p"), PromptAccepted("t", GO), *said]
+
+
+async def test_an_engine_goes_on_with_its_snapshot_and_what_came_after_it() -> None:
+    sessions = Machine().process(1)
+    await a_log(
+        sessions, PromptAccepted("t-1", GO), TextDelta("one"), TurnEnded(StopReason.END_TURN),
+        PromptAccepted("t-2", GO), TextDelta("two"), TurnEnded(None),
+    )  # fmt: skip
+    taken = await sessions.take_up("s")
+    await sessions.store.keep_snapshot(taken.kept.lease, EngineSnapshot("mine", 4, b"so far"))
+    since = (PersonSaid(GO), AgentSaid("two"), TurnStoppedShort("ended with an error"))
+    assert await sessions.memory("s", "mine") == EngineMemory(b"so far", since)
+    assert await sessions.memory("s", "another") == EngineMemory(None, (PersonSaid(GO), AgentSaid("one"), *since))
+
+
+async def test_a_snapshot_from_before_the_person_had_it_forgotten_is_not_gone_on_with() -> None:
+    sessions = Machine().process(1)
+    await a_log(
+        sessions, PromptAccepted("t-1", GO), TextDelta("one"), TurnEnded(StopReason.END_TURN),
+        PromptAccepted("t-2", GO), HistoryForgotten(), TextDelta("forgotten"), TurnEnded(StopReason.END_TURN),
+    )  # fmt: skip
+    taken = await sessions.take_up("s")
+    await sessions.store.keep_snapshot(taken.kept.lease, EngineSnapshot("mine", 4, b"so far"))
+    assert await sessions.memory("s", "mine") == EngineMemory()
+    assert await sessions.memory("s", "another") == EngineMemory()
+    await sessions.store.keep_snapshot(taken.kept.lease, EngineSnapshot("mine", 8, b"nothing"))
+    assert await sessions.memory("s", "mine") == EngineMemory(b"nothing")
+
+
+async def test_a_copy_has_log_and_snapshot_and_goes_its_own_way() -> None:
+    machine = Machine()
+    first, second = machine.process(1), machine.process(2)
+    await a_log(first, PromptAccepted("t-1", GO), WRITE, ToolCallUpdated("c-1", CallStatus.IN_PROGRESS))
+    working = await first.store.acquire("s")
+    await first.store.keep_snapshot(working, EngineSnapshot("mine", 1, b"state"))
+    await second.fork("s", "copy")
+    taken = await second.take_up("copy")
+    assert (await second.memory("copy", "mine")).since == (
+        PersonSaid(GO), ToolUsed("c-1", "write_file", None, ToolOutcome.CANCELLED, INTERRUPTED),
+        TurnStoppedShort("ended with an error"),
+    )  # fmt: skip
+    assert (await second.memory("copy", "mine")).snapshot == b"state"
+    assert len(await log_of(first)) == 4, "the original's turn still runs"
+    assert taken.kept.next_sequence == 8

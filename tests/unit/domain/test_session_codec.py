@@ -1,0 +1,255 @@
+"""Events of a session as JSON: every one comes back as it was, and what is strange is refused or left out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_args
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from punie.domain.compaction import CompactionStatus
+from punie.domain.content import (
+    Block,
+    Diff,
+    EmbeddedResource,
+    Image,
+    Prompt,
+    ResourceLink,
+    ResultContent,
+    TerminalView,
+    Text,
+)
+from punie.domain.events import (
+    CallFinished,
+    CompactionChanged,
+    HistoryForgotten,
+    ModeChanged,
+    ModelChanged,
+    TextDelta,
+    ThoughtDelta,
+    TitleChanged,
+    ToolCallAnnounced,
+    ToolCallUpdated,
+    TurnEnded,
+    UsageChanged,
+)
+from punie.domain.execution import CallStatus
+from punie.domain.json_value import freeze
+from punie.domain.model_choice import Effort
+from punie.domain.modes import Mode
+from punie.domain.session_codec import (
+    BODY_LIMIT,
+    UnreadableEventError,
+    decoded,
+    encoded,
+    is_known,
+    kind_name,
+)
+from punie.domain.session_log import LoggedEvent, PromptAccepted, SessionBegun
+from punie.domain.tool import ToolKind, ToolOutcome
+from punie.domain.turn import StopReason
+from punie.domain.usage import Usage
+
+TEXT = st.text(st.characters(exclude_categories=()), max_size=20)
+OPTIONAL = st.none() | TEXT
+TREES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=8,
+).map(freeze)
+COUNTS = st.integers(min_value=0)
+BLOCKS: st.SearchStrategy[Block] = st.one_of(
+    st.builds(Text, TEXT),
+    st.builds(Image, TEXT, TEXT, OPTIONAL),
+    st.builds(ResourceLink, TEXT, TEXT, OPTIONAL, OPTIONAL, OPTIONAL),
+    st.builds(EmbeddedResource, TEXT, OPTIONAL, OPTIONAL, OPTIONAL),
+)
+CONTENT: st.SearchStrategy[ResultContent] = st.one_of(
+    BLOCKS, st.builds(Diff, TEXT, OPTIONAL, TEXT), st.builds(TerminalView, TEXT)
+)
+
+
+def tuples(of: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.lists(of, max_size=3).map(tuple)
+
+
+EFFORTS = st.none() | st.sampled_from(Effort)
+EVENTS: st.SearchStrategy[LoggedEvent] = st.one_of(
+    st.builds(SessionBegun, TEXT, tuples(TEXT), OPTIONAL),
+    st.builds(PromptAccepted, TEXT, st.builds(Prompt, tuples(BLOCKS)), OPTIONAL, EFFORTS),
+    st.builds(TextDelta, TEXT, OPTIONAL),
+    st.builds(ThoughtDelta, TEXT, OPTIONAL),
+    st.builds(ToolCallAnnounced, TEXT, TEXT, TEXT, st.sampled_from(ToolKind), tuples(TEXT), TREES),
+    st.builds(ToolCallUpdated, TEXT, st.none() | st.sampled_from(CallStatus), st.none() | tuples(CONTENT), TREES),
+    st.builds(CallFinished, TEXT, TEXT, st.sampled_from(ToolOutcome), TEXT),
+    st.builds(
+        UsageChanged,
+        st.builds(Usage, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, st.none() | st.floats(0, 1e9) | st.integers(0, 9)),
+    ),
+    st.builds(ModeChanged, st.sampled_from(Mode)),
+    st.builds(ModelChanged, TEXT, EFFORTS),
+    st.builds(TitleChanged, TEXT),
+    st.builds(CompactionChanged, TEXT, st.sampled_from(CompactionStatus), OPTIONAL, OPTIONAL),
+    st.builds(HistoryForgotten),
+    st.builds(TurnEnded, st.none() | st.sampled_from(StopReason)),
+)
+
+SURROGATE = "\ud83d half a pair"
+
+
+@given(EVENTS)
+def test_every_event_comes_back_equal(event: LoggedEvent) -> None:
+    kind, body = encoded(event)
+    assert body.isascii()
+    assert "\n" not in body
+    assert decoded(kind, body) == event
+
+
+def test_an_effort_of_a_later_version_does_not_take_its_event_along() -> None:
+    assert decoded("model", '{"model": "a:b", "effort": "colossal"}') == ModelChanged("a:b")
+    prompt = decoded("prompt_accepted", '{"turn_id": "t", "prompt": {"blocks": []}, "model": "m", "effort": 3}')
+    assert prompt == PromptAccepted("t", Prompt(()), "m")
+
+
+def test_every_kind_of_event_and_of_content_can_be_written_with_every_field() -> None:
+    for kind in get_args(LoggedEvent):
+        assert is_known(kind_name(kind)), kind
+    names = {kind_name(kind) for kind in get_args(LoggedEvent)}
+    assert len(names) == len(get_args(LoggedEvent)), "each has a name of its own"
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        SessionBegun("/p", ("/q",), "sess_1"),
+        PromptAccepted(
+            "t", Prompt((Text(SURROGATE), Image("QUJD", "image/png", "u"), ResourceLink("u", "n", "d", "m", "t")))
+        ),
+        ToolCallAnnounced("c", "t", "T", ToolKind.EDIT, ("/a",), freeze({"b": [1, 2.5, {"x": None}], "a": "z"})),
+        ToolCallUpdated("c", CallStatus.FAILED, (Diff("/a", None, "new"), TerminalView("term-1")), freeze([1, "x"])),
+        ToolCallUpdated("c", None, (), freeze({})),
+        UsageChanged(Usage(1, 2, 3, 4, 5, 0.25)),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_no_field_is_forgotten(event: LoggedEvent) -> None:
+    kind, body = encoded(event)
+    back = decoded(kind, body)
+    assert back == event
+    fields: tuple[Any, ...] = attrs.fields(type(event))
+    assert [getattr(back, field.name) for field in fields] == [getattr(event, field.name) for field in fields]
+
+
+def test_the_order_of_keys_in_arguments_stays() -> None:
+    kind, body = encoded(ToolCallAnnounced("c", "t", "T", ToolKind.READ, (), freeze({"z": 1, "a": 2})))
+    back = decoded(kind, body)
+    assert isinstance(back, ToolCallAnnounced)
+    assert list(back.raw_input) == ["z", "a"]  # type: ignore[arg-type]  # an object, as the line above made it
+
+
+def test_what_a_later_version_adds_is_left_out() -> None:
+    assert decoded("hologram", '{"x": 1}') is None
+    assert decoded("text", '{"text": "a", "colour": "red"}') == TextDelta("a")
+    content = '[{"type": "hologram", "x": 1}, {"type": "text", "text": "a", "colour": "red"}]'
+    assert decoded("call_updated", f'{{"call_id": "c", "content": {content}}}') == ToolCallUpdated(
+        "c", content=(Text("a"),)
+    )
+    assert decoded("usage", '{"usage": {"input_tokens": 1, "warp": 9}}') == UsageChanged(Usage(1))
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "why"),
+    [
+        ("text", "", "no JSON"),
+        ("text", "[" * 100_000, "no JSON"),
+        ("text", "[]", "expected an object"),
+        ("text", "{}", "has no text"),
+        ("text", '{"text": 5}', "text: expected a string"),
+        ("usage", '{"usage": {"requests": true}}', "requests: expected a whole number"),
+        ("mode", '{"mode": "turbo"}', "mode: 'turbo' is not one"),
+        ("prompt_accepted", '{"turn_id": "t", "prompt": {"blocks": [{"type": "text"}]}}', "prompt: blocks: it has no"),
+        ("prompt_accepted", '{"turn_id": "t", "prompt": {"blocks": "x"}}', "expected a list"),
+        ("prompt_accepted", '{"turn_id": "t", "prompt": {"blocks": [5]}}', "expected a content block"),
+        ("prompt_accepted", '{"turn_id": "t", "prompt": {"blocks": [{}]}}', "expected a content block"),
+        (
+            "call_announced",
+            '{"call_id":"c","tool":"t","title":"T","kind":"read","raw_input":' + "[" * 300 + "]" * 300 + "}",
+            "nests deeper",
+        ),
+        ("turn_ended", '{"stop_reason": {}}', "not one of its values"),
+    ],
+)
+def test_what_has_not_the_form_of_its_kind_is_refused_with_the_place(kind: str, body: str, why: str) -> None:
+    with pytest.raises(UnreadableEventError, match=why):
+        decoded(kind, body)
+
+
+# ------------------------------------------------------------ sizes
+
+
+def test_a_long_result_keeps_head_and_tail_and_says_what_is_missing() -> None:
+    text = "head " + "é" * 10_000_000 + " tail"
+    kind, body = encoded(CallFinished("c", "t", ToolOutcome.SUCCEEDED, text))
+    assert len(body) <= BODY_LIMIT
+    back = decoded(kind, body)
+    assert isinstance(back, CallFinished)
+    assert len(back.for_model) > 1_000_000
+    assert "head " in back.for_model[:200]
+    assert back.for_model.endswith(" tail")
+    assert back.for_model.startswith("[truncated: ")
+    assert (back.call_id, back.tool, back.outcome) == ("c", "t", ToolOutcome.SUCCEEDED)
+
+
+def test_only_what_is_too_long_is_cut() -> None:
+    event = ToolCallUpdated("c", CallStatus.COMPLETED, (Text("short"), Text("x" * 5_000)))
+    kind, body = encoded(event, 2_000)
+    assert len(body) <= 2_000
+    back = decoded(kind, body)
+    assert isinstance(back, ToolCallUpdated)
+    assert back.content is not None
+    assert back.content[0] == Text("short")
+
+
+def test_half_a_picture_is_none() -> None:
+    prompt = Prompt((Text("look"), Image("A" * 9_000, "image/png"), EmbeddedResource("u", blob="B" * 9_000)))
+    kind, body = encoded(PromptAccepted("t", prompt), 4_000)
+    back = decoded(kind, body)
+    assert isinstance(back, PromptAccepted)
+    assert back.prompt.blocks[0] == Text("look")
+    assert all(isinstance(block, Text) and "left out" in block.text for block in back.prompt.blocks[1:])
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        SessionBegun("/p", tuple(f"/{n}" for n in range(5_000))),
+        PromptAccepted("t", Prompt(tuple(Text(str(n)) for n in range(5_000)))),
+        ToolCallAnnounced("c", "t", "T", ToolKind.READ, (), freeze(list(range(5_000)))),
+        ToolCallUpdated(
+            "c", CallStatus.FAILED, tuple(Text(str(n)) for n in range(5_000)), freeze({str(n): n for n in range(5_000)})
+        ),
+        TextDelta("\x00" * 50_000),
+        TextDelta("\U0001f600" * 50_000, "\ud83d" * 9_000),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_too_much_of_anything_fits_and_can_be_read(event: LoggedEvent) -> None:
+    kind, body = encoded(event, 4_000)
+    assert len(body) <= 4_000
+    assert type(decoded(kind, body)) is type(event)
+
+
+@given(EVENTS, st.integers(1_000, 3_000))
+def test_an_event_within_its_bounds_is_not_touched(event: LoggedEvent, limit: int) -> None:
+    kind, body = encoded(event)
+    if len(body) <= limit:
+        assert encoded(event, limit) == (kind, body)
+    else:
+        assert len(encoded(event, limit)[1]) <= limit
+
+
+def test_bodies_are_compact() -> None:
+    assert encoded(TextDelta("hi")) == ("text", json.dumps({"text": "hi"}, separators=(",", ":")))

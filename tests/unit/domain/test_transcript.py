@@ -1,0 +1,113 @@
+"""What another engine, or the next process, is told of a conversation (issue 6)."""
+
+from __future__ import annotations
+
+import pytest
+
+from punie.domain.content import Prompt
+from punie.domain.events import (
+    CallFinished,
+    HistoryForgotten,
+    TextDelta,
+    ThoughtDelta,
+    ToolCallAnnounced,
+    ToolCallUpdated,
+    TurnEnded,
+)
+from punie.domain.execution import CallStatus
+from punie.domain.json_value import freeze_object
+from punie.domain.session_log import LoggedEvent, PromptAccepted, SessionBegun
+from punie.domain.tool import ToolKind, ToolOutcome
+from punie.domain.transcript import (
+    INTERRUPTED,
+    AgentSaid,
+    PersonSaid,
+    ToolUsed,
+    TurnStoppedShort,
+    prompts_in,
+    transcript_of,
+)
+from punie.domain.turn import StopReason
+
+END = TurnEnded(StopReason.END_TURN)
+
+
+def asks(text: str = "go") -> PromptAccepted:
+    return PromptAccepted("t", Prompt.of_text(text))
+
+
+def person(text: str = "go") -> PersonSaid:
+    return PersonSaid(Prompt.of_text(text))
+
+
+def card(call_id: str) -> ToolCallAnnounced:
+    return ToolCallAnnounced(call_id, "look", "Look", ToolKind.READ, (), freeze_object({"at": call_id}))
+
+
+def done(call_id: str, text: str = "seen") -> CallFinished:
+    return CallFinished(call_id, "look", ToolOutcome.SUCCEEDED, text)
+
+
+def used(call_id: str, text: str = "seen", outcome: ToolOutcome = ToolOutcome.SUCCEEDED) -> ToolUsed:
+    return ToolUsed(call_id, "look", freeze_object({"at": call_id}), outcome, text)
+
+
+def test_what_was_said_and_done_in_its_order_and_no_thoughts() -> None:
+    log = [
+        SessionBegun("/p"), asks(), ThoughtDelta("hm"), TextDelta("I ", "m"), TextDelta("look.", "m"), card("a"),
+        ToolCallUpdated("a", CallStatus.IN_PROGRESS), done("a"), ToolCallUpdated("a", CallStatus.COMPLETED),
+        TextDelta("Fine."), END, asks("and now"), TextDelta("Bye."), END,
+    ]  # fmt: skip
+    first = (person(), AgentSaid("I look."), used("a"), AgentSaid("Fine."))
+    assert transcript_of(log) == (*first, person("and now"), AgentSaid("Bye."))
+
+
+def test_calls_at_once_have_each_their_arguments_in_the_order_of_their_ends() -> None:
+    events = [asks(), card("a"), card("b"), card("c"), done("b", "B"), done("c", "C"), done("a", "A"), END]
+    assert transcript_of(events) == (person(), used("b", "B"), used("c", "C"), used("a", "A"))
+
+
+def test_calls_that_never_ended_were_interrupted() -> None:
+    (_, first, second) = transcript_of([asks(), card("a"), card("b")])
+    assert first == used("a", INTERRUPTED, ToolOutcome.CANCELLED)
+    assert second == used("b", INTERRUPTED, ToolOutcome.CANCELLED)
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        (None, (TurnStoppedShort("ended with an error"),)),
+        (StopReason.CANCELLED, (TurnStoppedShort("was cancelled"),)),
+        (StopReason.END_TURN, ()),
+        (StopReason.MAX_TOKENS, ()),
+        (StopReason.REFUSAL, ()),
+    ],
+)
+def test_a_turn_that_stopped_short_says_so(reason: StopReason | None, told: tuple[TurnStoppedShort, ...]) -> None:
+    assert transcript_of([asks(), TextDelta("half"), TurnEnded(reason)]) == (person(), AgentSaid("half"), *told)
+
+
+def test_beyond_the_limit_the_oldest_whole_turns_are_let_go() -> None:
+    log: list[LoggedEvent] = []
+    for number in range(10):
+        log += [asks(f"ask {number}"), card(f"c-{number}"), done(f"c-{number}", "x" * 100), TextDelta("y" * 100), END]
+    told = transcript_of(log, limit_chars=1000)
+    assert told[0] == person(f"ask {10 - prompts_in(told)}"), "a turn is whole or not there"
+    assert 2 <= prompts_in(told) <= 5
+    assert told[-1] == AgentSaid("y" * 100)
+    assert len(told) == 3 * prompts_in(told)
+
+
+def test_a_last_turn_larger_than_the_limit_is_whole_all_the_same() -> None:
+    told = transcript_of(
+        [asks("old"), TextDelta("x" * 50), END, asks("new"), TextDelta("z" * 500), END], limit_chars=100
+    )
+    assert told[-2:] == (person("new"), AgentSaid("z" * 500))
+
+
+def test_what_was_forgotten_is_no_part_of_it_nor_is_the_turn_that_had_it_forgotten() -> None:
+    before = (asks("one"), TextDelta("1"), card("c-1"), done("c-1"), END, asks("/clear"))
+    forgotten = (*before, TextDelta("half"), HistoryForgotten(), TextDelta("It is forgotten."), END)
+    assert transcript_of(forgotten) == ()
+    assert transcript_of((*before, HistoryForgotten(), TurnEnded(StopReason.CANCELLED))) == ()
+    assert transcript_of((*forgotten, asks("two"), TextDelta("2"), END)) == (person("two"), AgentSaid("2"))
