@@ -170,3 +170,17 @@ def test_a_call_of_a_tool_that_is_there_starts_no_server(project: Path, tmp_path
     assert not notes.exists()
     run_cli("tools", "call", ECHO, '{"text": "x"}', env=env, cwd=project)
     assert notes.exists()
+
+
+@pytest.mark.requirement("R-10", "S4-12")
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_a_change_of_tools_that_are_told_in_full_is_in_the_next_request(
+    spawn: Spawn, project: Path, tmp_path: Path, era: str
+) -> None:
+    """Nobody searches any more where everything is offered: a list that holds no longer is asked for anew."""
+    notes = tmp_path / "notes"
+    async with spawn([call("search_tools", query="grow"), call(f"{NAME}__grow"), RESULT], [TOOLS]) as ide:
+        ide.person.always("allow_once")
+        session = await session_with(ide, project, entry(notes, "--also", "grow", "--era", era))
+        assert (await ide.prompt(session, timeout_s=30)).cards[-1].status == "completed"
+        assert f"{NAME}__grown" in offered((await ide.prompt(session, timeout_s=30)).text)

@@ -37,6 +37,10 @@ class FakeToolServer(ToolServer):
     def config(self) -> ServerConfig:
         return self.own_config
 
+    @property
+    def connected(self) -> bool:
+        return self.down is None and bool(self.listings or self.calls)
+
     async def list_tools(self) -> ServerListing:
         self._require()
         self.listings += 1

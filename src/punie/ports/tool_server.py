@@ -26,6 +26,12 @@ class ToolServer(Protocol):
         """How it is configured."""
         ...
 
+    @property
+    @abstractmethod
+    def connected(self) -> bool:
+        """Whether a connection stands at this moment, so that asking it starts nothing."""
+        ...
+
     @abstractmethod
     async def list_tools(self) -> ServerListing:
         """Ask the server anew for all of its tools, connecting first where needed. Raises `ServerUnavailableError`."""

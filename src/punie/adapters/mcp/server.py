@@ -83,6 +83,11 @@ class McpServer(ToolServer):
         """How it is configured."""
         return self._config
 
+    @property
+    def connected(self) -> bool:
+        """Whether a connection stands at this moment."""
+        return self._attempt is not None and self._attempt.link is not None and not self._attempt.over
+
     def on_change(self, hear: Callable[[], None]) -> None:
         """Call `hear` on every change: one the server tells of, a lost connection, a tool it says it does not know."""
         self._listeners.append(hear)

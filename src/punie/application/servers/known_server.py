@@ -94,6 +94,12 @@ class KnownServer:
         """Whether what it listed last still holds."""
         return self.around.cache.get(self.name) is not None
 
+    @property
+    def outdated(self) -> bool:
+        """Whether it listed tools in this process that hold no longer, and can be asked again without a start."""
+        listed = self._tools is not None and not self.fresh
+        return listed and self._server is not None and self._server.connected
+
     async def call(self, tool: str, arguments: JsonObject, progress: CallProgress) -> ToolResult:
         """Call its tool of that name of its own. Raises `ServerUnavailableError` where it was not sent."""
         server = await self._opened()

@@ -24,6 +24,9 @@ from punie.ports.tool_server import ServerUnavailableError
 LATE_S = 0.3
 """How long whoever does not want to wait waits for a server that kept somebody waiting in vain before."""
 
+RENEW_S = 1.0
+"""How long a model request waits for the new list of a server that said it changed; later it is in the next one."""
+
 _STRENGTH = {ServerOrigin.CLIENT: 0, ServerOrigin.PROJECT: 1, ServerOrigin.USER: 2}
 
 
@@ -106,12 +109,16 @@ class ServerRegistry(OwnTaskGroup):
     async def known(self) -> KnownTools:
         """What the usable servers listed last, in this process or an earlier one; starts nothing.
 
-        What an earlier one heard counts only where the server is still reached in the same way.
+        What an earlier one heard counts only where the server is still reached in the same way. A connected server
+        whose list holds no longer is asked again, and waited for as long as `RENEW_S`.
         """
+        usable = await self._usable(None)
+        with anyio.move_on_after(RENEW_S):
+            await _all_done([known.ask(self.tasks) for known in usable if known.outdated])
         kept = await self.around.listings.last(self.around.directory)
         found: list[ToolInfo] = []
         unlisted: list[str] = []
-        for known in await self._usable(None):
+        for known in usable:
             tools, before = known.tools, kept.get(known.name)
             if tools is None and before is not None and before.fingerprint == known.config.fingerprint:
                 tools = before.tools
