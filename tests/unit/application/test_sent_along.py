@@ -22,7 +22,7 @@ def bridged(mocker: MockerFixture, **along: str) -> BridgedTool:
 @pytest.mark.parametrize(
     ("given", "sent"),
     [
-        ({"command": "x"}, {"command": "x", "projectPath": "/work"}),
+        ({"command": "x"}, {"command": "x", "projectPath": "/srv"}),
         ({"projectPath": "/else"}, {"projectPath": "/else"}),
         ({"projectPath": None}, {"projectPath": None}),
     ],
@@ -30,7 +30,7 @@ def bridged(mocker: MockerFixture, **along: str) -> BridgedTool:
 def test_what_is_missing_is_sent_along_and_what_is_given_is_not_touched(
     mocker: MockerFixture, given: dict[str, Any], sent: dict[str, Any]
 ) -> None:
-    assert bridged(mocker, projectPath="/work").sent(freeze_object(given)) == sent
+    assert bridged(mocker, projectPath="/srv").sent(freeze_object(given)) == sent
 
 
 def test_a_tool_without_such_arguments_sends_what_it_was_given(mocker: MockerFixture) -> None:

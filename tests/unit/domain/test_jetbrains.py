@@ -7,7 +7,7 @@ import pytest
 from punie.domain.jetbrains import with_ide_ways
 from punie.domain.servers import HttpTransport, ServerConfig, ServerOrigin, StdioTransport
 
-CWD = "/work/app"
+CWD = "/srv/app"
 
 
 def passed(origin: ServerOrigin = ServerOrigin.CLIENT, **env: str) -> ServerConfig:
@@ -44,8 +44,8 @@ def test_a_program_without_the_port_and_an_address_are_what_they_are() -> None:
 @pytest.mark.parametrize(
     ("named", "sent"),
     [
-        ("/work/app", CWD), ("/work", "/work"), ("/work/app/part", "/work/app/part"),
-        ("/work/other", CWD), ("/work/app-2", CWD), ("relative", CWD), ("/work/app/../other", CWD), ("", CWD),
+        ("/srv/app", CWD), ("/srv", "/srv"), ("/srv/app/part", "/srv/app/part"),
+        ("/srv/other", CWD), ("/srv/app-2", CWD), ("relative", CWD), ("/srv/app/../other", CWD), ("", CWD),
     ],
 )  # fmt: skip
 def test_the_project_is_the_ides_where_the_session_is_about_it(named: str, sent: str) -> None:

@@ -47,7 +47,7 @@ def test_a_schema_that_speaks_of_it_elsewhere_stays_as_it_is(more: dict[str, Any
 
 
 def grant(tool: ToolDescriptor, **arguments: Any) -> Any:
-    return grant_scope(tool, freeze_object(arguments), Facts(), "/work")
+    return grant_scope(tool, freeze_object(arguments), Facts(), "/srv")
 
 
 def test_a_grant_for_a_servers_command_covers_exactly_that_command() -> None:
