@@ -217,6 +217,21 @@ class Person:
         return answer(params)
 
 
+class Forms:
+    """The person before a form (`elicitation/create`): gives the answers in their order, and remembers the forms."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.shown: list[Json] = []
+
+    async def __call__(self, params: Json) -> Any:
+        self.shown.append(params)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
 @define
 class Catalogue:
     """`_punie.dev/*`: the IDE's own tools. `pages` are whole results of discover_tools, in cursor order."""

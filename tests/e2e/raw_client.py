@@ -47,6 +47,7 @@ def capabilities(*, read: bool = False, write: bool = False, terminal: bool = Fa
 
 
 EVERYTHING = capabilities(read=True, write=True, terminal=True)
+WITH_FORMS = EVERYTHING | {"elicitation": {"form": {}}}
 
 
 class RpcError(Exception):

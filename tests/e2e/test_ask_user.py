@@ -8,30 +8,14 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import Spawn
-from tests.e2e.ide_parts import RefusalError
-from tests.e2e.raw_client import EVERYTHING, RawClient, capabilities
+from tests.e2e.ide_parts import Forms, RefusalError
+from tests.e2e.raw_client import EVERYTHING, WITH_FORMS, RawClient, capabilities
 from tests.e2e.scripts import RESULT, TOOLS, call, raw_call, text
 from tests.e2e.turns import Turn
 
 pytestmark = pytest.mark.anyio
 
-WITH_FORMS = EVERYTHING | {"elicitation": {"form": {}}}
 WHICH = call("ask_user", question="Which port?", choices=["80", "8080"])
-
-
-class Forms:
-    """The person at the client: gives the answers in their order, and remembers the forms."""
-
-    def __init__(self, *answers: Any) -> None:
-        self.answers = list(answers)
-        self.shown: list[dict[str, Any]] = []
-
-    async def __call__(self, params: dict[str, Any]) -> Any:
-        self.shown.append(params)
-        answer = self.answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
 
 
 async def asked(ide: RawClient, project: Path, *answers: Any) -> tuple[Turn, Forms]:

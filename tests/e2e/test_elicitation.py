@@ -13,8 +13,8 @@ import pytest
 
 from tests.architecture.source_tree import ROOT
 from tests.e2e.conftest import Spawn
-from tests.e2e.ide_parts import RefusalError
-from tests.e2e.raw_client import EVERYTHING, RawClient
+from tests.e2e.ide_parts import Forms, RefusalError
+from tests.e2e.raw_client import EVERYTHING, WITH_FORMS, RawClient
 from tests.e2e.scripts import RESULT, Item, call, parallel, text
 from tests.e2e.turns import Turn
 
@@ -22,7 +22,6 @@ pytestmark = pytest.mark.anyio
 
 SERVER = ROOT / "tests" / "fakes" / "mcp_servers" / "asking_server.py"
 ERAS = ["legacy", "modern"]
-WITH_FORMS = EVERYTHING | {"elicitation": {"form": {}}}
 
 CITY: dict[str, Any] = {
     "type": "object",
@@ -33,21 +32,6 @@ CITY: dict[str, Any] = {
     },
     "required": ["city"],
 }
-
-
-class Forms:
-    """The person at the client: gives the answers in their order, and remembers the forms."""
-
-    def __init__(self, *answers: Any) -> None:
-        self.answers = list(answers)
-        self.shown: list[dict[str, Any]] = []
-
-    async def __call__(self, params: dict[str, Any]) -> Any:
-        self.shown.append(params)
-        answer = self.answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
 
 
 def accept(**content: Any) -> dict[str, Any]:

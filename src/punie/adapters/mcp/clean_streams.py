@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Final, Self, cast
+from typing import Any, Final, Generic, Self, TypeVar, cast
 
 import mcp_types as types
 from mcp.client._transport import ReadStream, WriteStream
@@ -26,7 +26,28 @@ _CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
 _MODERN_MARK: Final = "io.modelcontextprotocol/protocolVersion"
 
 
-class NotedWrites(WriteStream[SessionMessage]):
+S = TypeVar("S", bound="ReadStream[SessionMessage | Exception] | WriteStream[SessionMessage]")
+
+
+class _AroundStream(Generic[S]):
+    """A stream around another one, which is closed with it; lives as long as the connection."""
+
+    def __init__(self, inner: S) -> None:
+        self._inner = inner
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class NotedWrites(_AroundStream[WriteStream[SessionMessage]], WriteStream[SessionMessage]):
     """Hands messages on, and notes which requests will be answered with tools or with a result.
 
     Of asking people it tells the server what is true: forms where `forms` says so, and never pages to open.
@@ -34,7 +55,7 @@ class NotedWrites(WriteStream[SessionMessage]):
 
     def __init__(self, inner: WriteStream[SessionMessage], *, forms: bool, deaf: Callable[[], None]) -> None:
         """`deaf` is called for a server that is greeted as an old one because it left the first question unanswered."""
-        self._inner = inner
+        super().__init__(inner)
         self._forms = forms
         self._deaf = deaf
         self.asked: dict[types.RequestId, tuple[str, bool]] = {}
@@ -53,25 +74,14 @@ class NotedWrites(WriteStream[SessionMessage]):
             item = SessionMessage(message.model_copy(update={"params": params}), item.metadata)
         await self._inner.send(item)
 
-    async def aclose(self) -> None:
-        await self._inner.aclose()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-
-class CleanReads(ReadStream[SessionMessage | Exception]):
+class CleanReads(_AroundStream[ReadStream[SessionMessage | Exception]], ReadStream[SessionMessage | Exception]):
     """Hands messages on, answers to `tools/list` and `tools/call` as skeletons; says when the stream ended."""
 
     def __init__(
         self, inner: ReadStream[SessionMessage | Exception], writes: NotedWrites, ended: Callable[[], None]
     ) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._writes = writes
         self._ended = ended
 
@@ -94,17 +104,6 @@ class CleanReads(ReadStream[SessionMessage | Exception]):
             self._ended()
             raise
         return item if isinstance(item, Exception) else self._cleaned(item)
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     def _cleaned(self, item: SessionMessage) -> SessionMessage:
         message = item.message
