@@ -17,7 +17,18 @@ LITERAL_TABLES: dict[str, str] = {}
 
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "managers", "base", "misc"}
 
-ROOMS = {"domain", "ports", "application", "adapters", "bootstrap", "__init__.py", "__main__.py", "cli.py", "py.typed"}
+ROOMS = {
+    "domain",
+    "ports",
+    "application",
+    "adapters",
+    "bootstrap",
+    "commands",
+    "__init__.py",
+    "__main__.py",
+    "cli.py",
+    "py.typed",
+}
 
 
 def foreign_names(tree: ast.Module, package: str) -> list[str]:

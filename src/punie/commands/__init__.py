@@ -1,0 +1,1 @@
+"""The commands of `punie`, a module each: its flags, and what to run. None imports anything heavy before it runs."""

@@ -1,0 +1,25 @@
+"""`punie acp`: the agent, for an IDE."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from punie.commands.flags import add_mode, add_model, new_command
+
+if TYPE_CHECKING:
+    from punie.commands.flags import Commands
+
+
+def add(commands: Commands) -> None:
+    """Declare the command with its flags."""
+    acp = new_command(commands, "acp", "serve an IDE over ACP on stdin and stdout", _run)
+    add_model(acp)
+    add_mode(acp)
+    acp.add_argument("--log-file", metavar="F", help="write the log there, rotated, instead of to stderr")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from punie.bootstrap.acp_mode import run_acp
+
+    return run_acp(model=arguments.model, mode=arguments.mode, log_file=arguments.log_file)
