@@ -9,6 +9,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PY := $(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Every test process would compile the product and rewrite the tests anew; containers often set this.
+unexport PYTHONDONTWRITEBYTECODE
 
 # A stamp carries the checksum of what it was made from: while it stands, no target touches the network.
 sum = $(shell cat $(1) 2>/dev/null | cksum | tr ' ' '-')

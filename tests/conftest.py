@@ -13,7 +13,6 @@ gives the same examples.
 from __future__ import annotations
 
 import os
-import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +20,11 @@ import coverage
 import hypothesis
 import pytest
 
+from tests.measuring import Measuring
+from tests.postgres_server import remove_server
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-ROOT = Path(__file__).resolve().parent.parent
 
 for _name, _examples in {"nightly": 800, "ci": 75, "dev": 50}.items():
     hypothesis.settings.register_profile(_name, derandomize=True, deadline=None, database=None, max_examples=_examples)
@@ -33,23 +33,20 @@ hypothesis.settings.load_profile(os.environ.get("PUNIE_TEST_PROFILE") or ("ci" i
 # Variables that would let the developer's own set-up leak into a test: settings, keys, addresses of models and proxies.
 _LEAKS = ("PUNIE_", "OPENAI_", "ANTHROPIC_", "GOOGLE_", "GEMINI_", "OLLAMA_", "OPENROUTER_", "OTEL_")
 _KEPT = "PUNIE_TEST_"
-_MEASURED = 5
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Under `make check` the processes of one test in `_MEASURED` count too, the same ones in every run.
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Under `make check` pytest-cov has started its tracer by now; what directs the other processes runs no test."""
+    tracer = coverage.Coverage.current()
+    if tracer is not None and not session.config.pluginmanager.hasplugin("dsession"):
+        session.config.pluginmanager.register(Measuring(tracer))
 
-    A process that is measured takes twice as much of the processor, and most run the same lines. Which tests count
-    follows from their names, so a figure that falls is a test or a line that went, and no accident.
-    """
-    if coverage.Coverage.current() is None:
-        return
-    if zlib.crc32(item.nodeid.encode()) % _MEASURED == 0:
-        os.environ["COVERAGE_PROCESS_START"] = str(ROOT / "pyproject.toml")
-    else:
-        os.environ.pop("COVERAGE_PROCESS_START", None)
+
+def pytest_unconfigure() -> None:
+    """What outlives every test ends with pytest."""
+    remove_server()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -61,8 +58,6 @@ def punie_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             leaks = name.startswith(_LEAKS) and not name.startswith(_KEPT)
             if leaks or name.lower() in _PROXIES:
                 patch.delenv(name)
-        if coverage.Coverage.current() is not None:
-            patch.setenv("COVERAGE_FILE", str(ROOT / ".coverage"))
         patch.setenv("PUNIE_HOME", str(home))
         patch.setenv("NO_COLOR", "1")
         yield home

@@ -9,15 +9,28 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+import tomllib
 import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / "requirements"
 OPTIONS = ("--generate-hashes", "--universal", "--no-header", "--no-annotate", "--python-version", "3.11", "--quiet")
+FORWARDED = "pydantic-ai-slim["
+"""An extra that only asks for one of Pydantic AI's own: a provider's package, which nothing here imports by itself."""
+
+
+def tested_extras() -> list[str]:
+    """The options for the extras that the tests need: all but the providers', which together are a cloud's worth of SDKs."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras: dict[str, list[str]] = project["optional-dependencies"]
+    return [f"--extra={name}" for name, needs in extras.items() if not all(need.startswith(FORWARDED) for need in needs)]
+
+
 TARGETS = {
     "requirements/runtime.txt": ("pyproject.toml",),
-    "requirements/dev.txt": ("pyproject.toml", "--group", "dev"),
+    "requirements/dev.txt": ("pyproject.toml", *tested_extras(), "--group", "dev"),
+    "requirements/release.txt": ("requirements/release.in", "--constraint", "requirements/dev.txt"),
     "requirements/lock.txt": ("requirements/lock.in",),
     "tests/servers/requirements.txt": ("tests/servers/requirements.in",),
 }

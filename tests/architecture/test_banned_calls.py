@@ -29,6 +29,7 @@ STARTS_PROCESS = {"anyio.run_process", "anyio.open_process", "run_process", "ope
 CATCHES_ALL: dict[str, str] = {
     "adapters/acp/incoming.py": "the wire: every request is answered, whatever its handler raises",
     "bootstrap/warm_up.py": "a thread hands what broke to the task that awaits it, unchanged",
+    "adapters/acp/v2/foreground.py": "the turn: its prompt was answered long ago, so its failure is told as a state",
     "adapters/acp/pending.py": "the wire: a late answer's clean-up must not end the connection",
     "application/command_review.py": "a stranger's text: where working it out breaks, a person is asked",
     "application/agent.py": "the turn's owner: closing one session must not take the others along",
@@ -40,6 +41,8 @@ CATCHES_ALL: dict[str, str] = {
     "adapters/mcp/link.py": "the owner of a connection: what a stranger's server breaks, it breaks there only",
     "application/model_switch.py": "a stranger's engine: closing the one before must not undo the change of model",
     "adapters/pydantic_ai/model_list.py": "a provider's client: whatever keeps a list from being read is one error",
+    "application/remote/carried_turn.py": "the turn: what breaks it is told to whoever waits, not to the server",
+    "adapters/websocket/server.py": "the wire: the fault of one client's connection ends that connection alone",
     "application/tool_lifetimes.py": "the session's end: somebody else's tool must not keep it from closing (S2-06)",
 }
 

@@ -77,6 +77,7 @@ PLANTED: list[tuple[str, dict[str, str], tuple[str, ...]]] = [
     ("pathspec", {"bootstrap/planted.py": "import pathspec\n"}, ("pathspec",)),
     ("platformdirs", {"adapters/planted.py": "import platformdirs\n"}, ("platformdirs",)),
     ("apsw", {"bootstrap/planted.py": "def late():\n    import apsw\n"}, ("apsw",)),
+    ("psycopg", {"adapters/storage/planted.py": "def late():\n    import psycopg.rows\n"}, ("psycopg",)),
     ("tomlkit", {"adapters/planted.py": "import tomlkit\n"}, ("tomlkit",)),
     (
         "tree-sitter",
@@ -89,6 +90,7 @@ PLANTED: list[tuple[str, dict[str, str], tuple[str, ...]]] = [
         {"bootstrap/planted.py": "def late():\n    import mcp.client\n    import mcp_types\n"},
         ("mcp", "mcp_types"),
     ),
+    ("websockets", {"bootstrap/planted.py": "def late():\n    import websockets.server\n"}, ("websockets",)),
 ]  # fmt: skip
 
 

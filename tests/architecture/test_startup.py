@@ -19,7 +19,7 @@ from tests.e2e.plug_in_site import install, python_path
 HEAVY = {
     "pydantic", "pydantic_core", "pydantic_ai", "mcp", "acp", "dependency_injector", "jsonschema_rs", "jsonschema",
     "openai", "httpx", "httpx2", "dulwich", "apsw", "tomlkit", "platformdirs", "pathspec", "trio", "importlib.metadata",
-    "multiprocessing",
+    "multiprocessing", "websockets", "psycopg",
 }  # fmt: skip
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -36,7 +36,7 @@ DISCOVERING = {
 }
 FOR_CALLS = {
     "jsonschema_rs", "dulwich", "pathspec", "tree_sitter", "tree_sitter_bash", "punie.adapters.checks.junit",
-    "punie.adapters.scripted.engine",
+    "punie.adapters.scripted.engine", "psycopg",
 }  # fmt: skip
 """What is loaded by the first call that needs it (or, the validator, by a catalogue): idle sessions go without."""
 
@@ -94,6 +94,7 @@ def test_a_session_without_calls_loads_nothing_that_only_calls_need(tmp_path: Pa
     modules = imported_for_a_session(INITIALIZE, '"sessionId"', tmp_path)
     assert "punie.bootstrap.container" in modules, "the session was built"
     assert FOR_CALLS & modules == set()
+    assert not any(name.startswith("punie.adapters.acp.v2") for name in modules), "nobody asked for the draft"
 
 
 def test_the_validator_is_loaded_before_an_ide_is_asked_for_its_tools(tmp_path: Path) -> None:

@@ -11,11 +11,15 @@ from attrs import define, field
 
 from punie.adapters.acp.elicitation import AcpElicitor
 from punie.adapters.acp.jsonrpc import Connection
+from punie.adapters.acp.v2.activity import Activity
+from punie.adapters.acp.v2.client import DraftElicitor
+from punie.application.remote.seated import SeatedElicitor
 from punie.domain.elicitation import CANCELLED, DECLINED, ElicitationAction, ElicitationAnswer
 from punie.domain.json_value import freeze_object
 from punie.ports.elicitor import Elicitor
 from tests.contract.acp_benches import SESSION, over_the_wire
 from tests.contract.peer_benches import Maker, simply
+from tests.contract.seated_benches import through_the_seat
 from tests.fakes.elicitor import FakeElicitor
 from tests.fakes.router import FakeRouter
 
@@ -74,7 +78,7 @@ class AcpElicitorBench(ElicitorBench):
         self._put = anyio.Event()
 
     def connect(self, near: Connection, far: Connection) -> None:
-        self.elicitor = AcpElicitor(near, SESSION)
+        self.elicitor: Elicitor = AcpElicitor(near, SESSION)
         self.client = far
 
     def will_accept(self, content: dict[str, Any]) -> None:
@@ -108,8 +112,16 @@ class AcpElicitorBench(ElicitorBench):
         return answer
 
 
+class DraftElicitorBench(AcpElicitorBench):
+    def connect(self, near: Connection, far: Connection) -> None:
+        super().connect(near, far)
+        self.elicitor = DraftElicitor(AcpElicitor(near, SESSION), Activity(lambda _update: None))
+
+
 ELICITORS: dict[type, Maker] = {
     FakeElicitor: simply(FakeElicitorBench),
     AcpElicitor: over_the_wire(AcpElicitorBench),
+    DraftElicitor: over_the_wire(DraftElicitorBench),
+    SeatedElicitor: through_the_seat(FakeElicitorBench, "elicitor"),
 }
 """Every implementation of the port and how to put it on a bench."""

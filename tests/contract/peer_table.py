@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from punie.adapters.acp.client import AcpEventSink, AcpPermissionBroker
 from punie.adapters.acp.discovery import AcpToolBridge, AcpToolCatalog
+from punie.adapters.acp.v2.client import DraftEventSink, DraftPermissionBroker
 from punie.adapters.console.broker import ConsoleBroker
 from punie.adapters.console.events import JsonLinesSink, TextSink
 from punie.adapters.scripted.broker import RecordedBroker
+from punie.application.remote.held_sink import HeldSink
+from punie.application.remote.seated import SeatedBridge, SeatedBroker, SeatedCatalog
 from punie.application.run_turn import TurnEvents
 from punie.application.servers.session_servers import ServerCalls
 from punie.application.session_recorder import SessionRecorder
@@ -18,6 +21,7 @@ from tests.contract.acp_benches import (
     over_the_wire,
 )
 from tests.contract.console_benches import JsonLinesSinkBench, TextSinkBench, console_broker
+from tests.contract.draft_benches import DraftBrokerBench, DraftSinkBench
 from tests.contract.peer_benches import (
     EngineSideSinkBench,
     FakeBrokerBench,
@@ -30,6 +34,7 @@ from tests.contract.peer_benches import (
     simply,
 )
 from tests.contract.recorder_bench import recorder
+from tests.contract.seated_benches import held_back, through_the_seat
 from tests.contract.server_calls_bench import server_calls
 from tests.fakes.client import FakeClient
 from tests.fakes.engine_side import FakeEventSink
@@ -39,6 +44,8 @@ BROKERS: dict[type, Maker] = {
     RecordedBroker: simply(RecordedBrokerBench),
     ConsoleBroker: console_broker,
     AcpPermissionBroker: over_the_wire(AcpBrokerBench),
+    DraftPermissionBroker: over_the_wire(DraftBrokerBench),
+    SeatedBroker: through_the_seat(FakeBrokerBench, "broker"),
 }
 SINKS: dict[type, Maker] = {
     FakeClient: simply(FakeSinkBench),
@@ -48,13 +55,17 @@ SINKS: dict[type, Maker] = {
     TextSink: simply(TextSinkBench),
     JsonLinesSink: simply(JsonLinesSinkBench),
     AcpEventSink: over_the_wire(AcpSinkBench),
+    DraftEventSink: over_the_wire(DraftSinkBench),
+    HeldSink: held_back(FakeSinkBench),
 }
 PROVIDERS: dict[type, Maker] = {
     FakeClient: simply(FakeProviderBench),
     AcpToolCatalog: over_the_wire(AcpProviderBench),
+    SeatedCatalog: through_the_seat(FakeProviderBench, "provider", "catalog"),
 }
 EXECUTORS: dict[type, Maker] = {
     FakeClient: simply(FakeExecutorBench),
     AcpToolBridge: over_the_wire(AcpExecutorBench),
+    SeatedBridge: through_the_seat(FakeExecutorBench, "executor", "bridge"),
     ServerCalls: server_calls,
 }

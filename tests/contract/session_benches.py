@@ -6,19 +6,24 @@ A new implementation (one on a server, say) adds a maker to `SESSION_STORES` tha
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from attrs import define, field
 
 from punie.adapters.storage.memory_sessions import MemorySessions, MemorySessionStore
+from punie.adapters.storage.postgres_sessions import PostgresSessionStore
 from punie.adapters.storage.sessions import SqliteSessionStore
+from punie.domain.session_codec import encoded
 from punie.domain.session_lease import ProcessIdentity
+from punie.domain.session_log import LogEntry
 from punie.ports.process_table import ProcessTable
 from punie.ports.session_store import SessionStore
 from tests.contract.tables import Maker
 from tests.fakes.clock import FakeClock
+from tests.postgres_server import PostgresServer, postgres_server
 
 LOG = logging.getLogger("test.sessions")
 
@@ -43,6 +48,9 @@ class StoreBench:
 
     clock: FakeClock = field(factory=FakeClock)
     dead: set[ProcessIdentity] = field(factory=set)
+    grow: Callable[[str, Sequence[LogEntry]], None] | None = None
+    """Makes a log longer, behind the store's back and faster than it could."""
+
     here: SessionStore = field(init=False)
     beside: SessionStore = field(init=False)
     far: SessionStore = field(init=False)
@@ -74,5 +82,41 @@ async def sqlite_sessions(folder: Path) -> AsyncIterator[StoreBench]:
         store.close()
 
 
-SESSION_STORES: dict[type, Maker] = {MemorySessionStore: memory_sessions, SqliteSessionStore: sqlite_sessions}
+class ServerClock(FakeClock):
+    """The server has a clock of its own: instead of its going on, what was renewed was renewed longer ago."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        super().__init__()
+        self._server = server
+
+    def advance(self, seconds: float) -> None:
+        if self._server.execute("SELECT to_regclass('punie.session_leases') IS NOT NULL") == [(True,)]:
+            self._server.execute(f"UPDATE punie.session_leases SET renewed_at = renewed_at - {seconds}")  # noqa: S608 - our own words
+
+
+def _grown(server: PostgresServer, session_id: str, more: Sequence[LogEntry]) -> None:
+    """All of them like the first one."""
+    kind, body = encoded(more[0].event)
+    row = f"'{session_id}', number, {more[0].at}, '{kind}', '{body}'"
+    numbers = f"generate_series({more[0].sequence}, {more[-1].sequence}) AS number"
+    server.execute(f"INSERT INTO punie.session_events SELECT {row} FROM {numbers}")  # noqa: S608 - our own words
+
+
+@asynccontextmanager
+async def postgres_sessions(_folder: Path) -> AsyncIterator[StoreBench]:
+    server = postgres_server()
+    server.execute("DROP SCHEMA IF EXISTS punie CASCADE")
+    bench = StoreBench(ServerClock(server), grow=partial(_grown, server))
+    stores = [PostgresSessionStore(server.url(), LOG, table) for table in bench.tables()]
+    bench.here, bench.beside, bench.far = stores
+    yield bench
+    for store in stores:
+        store.close()
+
+
+SESSION_STORES: dict[type, Maker] = {
+    MemorySessionStore: memory_sessions,
+    SqliteSessionStore: sqlite_sessions,
+    PostgresSessionStore: postgres_sessions,
+}
 """Every implementation of the port and how to put it on a bench."""

@@ -18,7 +18,7 @@ from punie.domain.content import Prompt
 from punie.domain.errors import EngineError
 from punie.domain.events import TextDelta, TurnEnded
 from punie.domain.tool import ToolCall, ToolOutcome, ToolResult
-from punie.domain.transcript import AgentSaid, PersonSaid, ToolUsed, TurnStoppedShort
+from punie.domain.transcript import AgentSaid, PersonSaid, ToolUsed, TurnsLeftOut, TurnStoppedShort
 from punie.domain.turn import StopReason, Turn
 from punie.ports.engine import Engine, EngineSession
 from tests.contract.engine_benches import (
@@ -341,6 +341,17 @@ async def test_a_session_goes_on_from_the_transcript_of_another_engine(
     sink = FakeEventSink()
     assert await run(engine.open("s", None, A_TURN), prompts[1], sink=sink) is StopReason.END_TURN
     assert_taken_up(bench, place[0], sink, "two")
+
+
+@pytest.mark.requirement("M-09")
+async def test_turns_that_are_left_out_of_a_long_transcript_were_taken_all_the_same(
+    bench: EngineBench, place: tuple[str, str]
+) -> None:
+    engine, prompts = bench.arrange([Says(("one",)), Says(("two",)), Says(("three",)), Says(("four",))])
+    sink = FakeEventSink()
+    session = engine.open("s", None, (TurnsLeftOut(2), *A_TURN))
+    assert await run(session, prompts[3], sink=sink) is StopReason.END_TURN
+    assert_taken_up(bench, place[0], sink, "four")
 
 
 @pytest.mark.requirement("M-09")

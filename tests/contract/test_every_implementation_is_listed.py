@@ -53,6 +53,9 @@ SUITES: dict[str, set[str]] = {
 
 ONE_SIDED = {
     "CallProgress": "the desk's card is the one implementation; beside it stands a recorder for tests of tools",
+    "Agent": "what one connection of a server sees hands everything on to the agent itself, but for whose a session is",
+    "RunningTurn": "a turn that the server carries on is the same turn, awaited by whoever asked for it",
+    "ServerChannel": "the seat's hands every request on to the channel of the client that sits there",
     "ToolDoor": "the desk of a turn is the one implementation; engines' tests stand in for it",
 }
 """Ports that one class of the application keeps and that only its own tests can hold it to, and why."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import time
 import tracemalloc
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +158,15 @@ async def test_a_session_has_one_writer_at_a_time(bench: StoreBench):
     assert (await bench.beside.acquire("sess_b")).session_id == "sess_b", "another session is free"
     await bench.here.release(lease)
     assert (await bench.far.acquire("sess_a")).token > lease.token
+
+
+async def test_who_begins_a_session_has_it_and_who_cannot_leaves_it_as_it_is(bench: StoreBench):
+    lease = await bench.here.begin("sess_a", entries(SessionBegun("/mine")))
+    assert await whole(bench.beside, "sess_a") == entries(SessionBegun("/mine"))
+    with pytest.raises(SessionHeldError):
+        await bench.beside.begin("sess_a", entries(SessionBegun("/yours"), first=2))
+    await bench.here.append(lease, entries(TextDelta("on"), first=2))
+    assert len(await whole(bench.beside, "sess_a")) == 2
 
 
 async def test_what_a_dead_process_of_this_machine_held_is_free_at_once(bench: StoreBench):
@@ -343,6 +352,48 @@ async def test_a_session_that_has_begun_is_no_place_for_a_fork(bench: StoreBench
     assert await bench.here.snapshot("sess_b") is None
 
 
+async def test_a_whole_log_is_taken_in_or_nothing_of_it_and_nobody_waits_meanwhile(bench: StoreBench):
+    log = entries(*a_conversation(), *(TextDelta(str(number)) for number in range(2_000)))
+    other = await begun(bench.beside, "sess_b")
+    lease = await bench.here.acquire("sess_a")
+
+    def broken() -> Iterator[Sequence[LogEntry]]:
+        yield log[:900]
+        raise ValueError("cut off")
+
+    with pytest.raises(ValueError, match="cut off"):
+        await bench.here.take_in(lease, broken())
+    assert await whole(bench.beside, "sess_a") == []
+    assert await bench.beside.summary("sess_a") is None
+
+    def batches() -> Iterator[Sequence[LogEntry]]:
+        yield log[:900]
+        yield ()
+        yield log[900:]
+
+    await bench.here.take_in(lease, batches())
+    assert await whole(bench.beside, "sess_a") == log
+    summary = await bench.beside.summary("sess_a")
+    assert summary is not None
+    assert (summary.title, summary.turns, summary.last_sequence) == ("Fix the parser", 1, len(log))
+    assert {found.id for found in await listed(bench.beside)} == {"sess_a", "sess_b"}
+    await bench.here.append(lease, entries(TextDelta("on"), first=len(log) + 1))
+    await bench.beside.append(other, entries(TextDelta("too"), first=11))
+
+
+async def test_a_session_that_has_begun_takes_in_no_log_and_neither_does_who_lost_it(bench: StoreBench):
+    lease = await begun(bench.here)
+    with pytest.raises(SessionStoreError):
+        await bench.here.take_in(lease, [entries(SessionBegun("/other"), first=100)])
+    assert len(await whole(bench.here, "sess_a")) == 10
+    late = await bench.here.acquire("sess_b")
+    bench.killed()
+    await bench.beside.acquire("sess_b")
+    with pytest.raises(LeaseLostError):
+        await bench.here.take_in(late, [entries(SessionBegun("/late"))])
+    assert await whole(bench.beside, "sess_b") == []
+
+
 async def test_a_fork_of_nothing_is_empty(bench: StoreBench):
     lease = await bench.here.acquire("sess_f")
     await bench.here.fork("sess_unknown", lease)
@@ -383,11 +434,15 @@ async def filled(bench: StoreBench, session_id: str, count: int) -> None:
     lease = await bench.here.acquire(session_id)
     first: Sequence[Any] = (SessionBegun("/project"), PromptAccepted("t", Prompt.of_text("go")))
     await bench.here.append(lease, entries(*first))
-    for begin in range(3, count + 1, 2_000):
-        batch = [LogEntry(place, BEGIN, TextDelta("x" * 100)) for place in range(begin, min(begin + 2_000, count + 1))]
-        await bench.here.append(lease, batch)
+    more = [LogEntry(place, BEGIN, TextDelta("x" * 100)) for place in range(3, count + 1)]
+    if bench.grow is not None:
+        bench.grow(session_id, more)
+        return
+    for begin in range(0, len(more), 2_000):
+        await bench.here.append(lease, more[begin : begin + 2_000])
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # once is long enough, and the loop has no part in it
 async def test_a_long_log_is_read_by_pages_and_its_length_costs_neither_memory_nor_the_first_page(bench: StoreBench):
     await filled(bench, "sess_short", 2_000)
     await filled(bench, "sess_long", 100_000)

@@ -11,12 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 
 from punie.adapters.acp.client import AcpTerminals, AcpWorkspace
 from punie.adapters.acp.ide.observed import ObservedTerminals, ObservedWorkspace
+from punie.adapters.acp.v2.activity import Update
+from punie.adapters.acp.v2.terminals import ShownTerminals
+from punie.application.remote.seated import SeatedTerminals, SeatedWorkspace
 from punie.domain.terminal import Command
 from punie.ports.terminals import Terminals
 from punie.ports.workspace import Workspace
+from tests.contract.seated_benches import through_the_seat
 from tests.contract.tables import (
     TERMINALS,
     WORKSPACES,
@@ -92,12 +97,28 @@ async def observed_terminals(_folder: Path) -> AsyncIterator[BehindTerminalsBenc
         tasks.cancel_scope.cancel()
 
 
+@asynccontextmanager
+async def shown_terminals(_folder: Path) -> AsyncIterator[BehindTerminalsBench]:
+    behind, told = FakeTerminalsBench(), list[Update]()
+
+    async def say(update: Update) -> None:
+        await anyio.lowlevel.checkpoint()
+        told.append(update)
+
+    async with anyio.create_task_group() as tasks:
+        yield BehindTerminalsBench(ShownTerminals(behind.terminals, told.append, say, tasks, "m"), behind)
+        tasks.cancel_scope.cancel()
+
+
 ALL_WORKSPACES: dict[type, Maker] = WORKSPACES | {
     AcpWorkspace: acp_workspace,
     ObservedWorkspace: observed_workspace,
+    SeatedWorkspace: through_the_seat(FakeWorkspaceBench, "workspace"),
 }
 ALL_TERMINALS: dict[type, Maker] = TERMINALS | {
     AcpTerminals: acp_terminals,
     ObservedTerminals: observed_terminals,
+    ShownTerminals: shown_terminals,
+    SeatedTerminals: through_the_seat(FakeTerminalsBench, "terminals"),
 }
 """The tables of `tables`, and what stands on a wire or in front of something else."""

@@ -1,6 +1,7 @@
 """Kill the agent at random moments of random turns; afterwards nothing that was confirmed may be missing.
 
 `python -m tests.crashes [--kills N] [--seed S]`. Exit code 1 where anything was lost.
+`PUNIE_SESSIONS_STORE` says where the sessions are kept, as it does for the product.
 """
 
 from __future__ import annotations

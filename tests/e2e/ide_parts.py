@@ -213,7 +213,7 @@ class Person:
     async def ask(self, params: Json) -> Any:
         self.questions.append(params)
         answer = self.queue.popleft() if self.queue else self.otherwise
-        assert answer is not None, f"the agent asked a question that this test does not expect: {params['toolCall']}"
+        assert answer is not None, f"the agent asked a question that this test does not expect: {params}"
         return answer(params)
 
 

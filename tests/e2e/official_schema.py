@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +61,16 @@ class _Sealer:
     """Rewrites schema nodes so that unknown properties are refused wherever an object type is used."""
 
     defs: dict[str, Any]
+    parts: frozenset[str] = frozenset()
+    """Unions that add to an object with properties of its own: their branches are no whole values either."""
 
     def is_object(self, node: dict[str, Any]) -> bool:
         """True for a node that describes the properties of an object, itself or through a reference."""
         if "properties" in node:
             return True
         if "$ref" in node:
-            return self.is_object(self.defs[node["$ref"].rsplit("/", 1)[-1]])
+            name = _name(node)
+            return self.is_object(self.defs[name]) or name in self.parts
         return any(self.is_object(part) for part in node.get("allOf", ()))
 
     def visit(self, node: Any, *, used: bool) -> Any:
@@ -90,6 +94,18 @@ class _Sealer:
         return value
 
 
+def _name(node: dict[str, Any]) -> str:
+    return str(node["$ref"]).rsplit("/", 1)[-1]
+
+
+def _parts(node: Any) -> Iterator[str]:
+    """Definitions without properties that stand in the `allOf` of an object with some."""
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from _parts(child)
+    if isinstance(node, dict) and "properties" in node:
+        yield from (_name(part) for part in node.get("allOf", ()) if isinstance(part, dict) and "$ref" in part)
+
+
 def _with_discriminators(branches: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The branches of a union; the default branch of a tagged union may carry the tag as well (`"type": "agent"`)."""
     tags = {name for part in branches for name, child in part.get("properties", {}).items() if "const" in child}
@@ -101,9 +117,12 @@ def _with_discriminators(branches: list[dict[str, Any]]) -> list[dict[str, Any]]
 
 def closed(schema: dict[str, Any]) -> dict[str, Any]:
     """The same schema, with unknown properties refused wherever an object type is used."""
-    sealer = _Sealer(schema["$defs"])
+    sealer = _Sealer(schema["$defs"], frozenset(_parts(schema["$defs"])))
     # A definition is a part: each use of it is sealed at the place of use. A union's branches are uses of their own.
-    sealed = {name: sealer.visit(body, used="properties" not in body) for name, body in sealer.defs.items()}
+    sealed = {
+        name: sealer.visit(body, used="properties" not in body and name not in sealer.parts)
+        for name, body in sealer.defs.items()
+    }
     return {"$schema": schema["$schema"], "$defs": sealed}
 
 
@@ -140,11 +159,12 @@ class OfficialSchema:
                 self._by_method[body["x-method"], body["x-side"], form] = name
 
     @classmethod
-    def load(cls) -> OfficialSchema | None:
-        """The installed schema, or None where `missing_reason` says why."""
+    def load(cls, version: int = 1) -> OfficialSchema | None:
+        """The installed schema of that version of ACP, or None where `missing_reason` says why."""
         path = schema_path()
         if not path.is_file():
             return None
+        path = path.parent.with_name(f"v{version}") / path.name
         unstable = cls(json.loads(path.with_name("schema.unstable.json").read_text("utf-8")))
         return cls(json.loads(path.read_text("utf-8")), unstable)
 

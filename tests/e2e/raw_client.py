@@ -28,7 +28,7 @@ from tests.e2e.wire_log import NOT_JSON, Frame, WireLog
 from tests.e2e.wire_rules import Conversation, key_of, violations
 
 #: Variables of the parent that a child may see: enough to find programs and (in a source checkout) the package.
-_KEPT_VARIABLES = ("PATH", "PYTHONPATH", "LANG", "TMPDIR", "COVERAGE_PROCESS_START", "COVERAGE_FILE", "SYSTEMROOT")
+_KEPT_VARIABLES = ("PATH", "PYTHONPATH", "LANG", "TMPDIR", "SYSTEMROOT")
 
 
 def clean_environment(home: Path, **extra: str) -> dict[str, str]:
@@ -94,17 +94,16 @@ class Pending:
         return message["result"]
 
     async def turn(self, timeout_s: float = 10.0) -> Turn:
-        """For a prompt: its result together with what was told meanwhile."""
-        result = await self.result(timeout_s)
-        assert self.answer is not None
-        session_id = self.sent.params["sessionId"]
-        told = self.client.log.updates(session_id, after=self.sent.index, before=self.answer.index)
-        return Turn(result["stopReason"], told, result, self.sent.index, self.answer.index)
+        """For a prompt: how it ended together with what was told meanwhile."""
+        return await self.client.turn_of(self, timeout_s)
 
 
 @define
 class RawClient:
-    """One agent process and the IDE around it, as ``async with``. `capabilities` is what `initialize` advertises."""
+    """One agent process and the IDE around it, as ``async with``. `capabilities` is what `initialize` advertises.
+
+    It speaks ACP v1; `draft_client.py` has the one that speaks v2.
+    """
 
     command: list[str]
     env: dict[str, str]
@@ -188,10 +187,14 @@ class RawClient:
     def judge(self) -> None:
         """Fail with every rule that this conversation broke."""
         talk = Conversation(self.log, self.capabilities, self.schema, self.ended_early, frozenset(self.loose_ids))
-        complaints = self.problems + violations(talk)
+        complaints = self.problems + self.violations(talk)
         if b"Traceback" in self.stderr:
             complaints.append(f"a traceback on stderr:\n{self.errors()}")
         assert not complaints, "\n".join(complaints[:8])
+
+    def violations(self, talk: Conversation) -> list[str]:
+        """What of the conversation broke the rules."""
+        return violations(talk)
 
     def errors(self) -> str:
         """stderr so far."""
@@ -359,6 +362,13 @@ class RawClient:
     async def prompt(self, session_id: str, *blocks: str | Json, timeout_s: float = 10.0) -> Turn:
         """One whole turn."""
         return await (await self.start_prompt(session_id, *blocks)).turn(timeout_s)
+
+    async def turn_of(self, prompt: Pending, timeout_s: float) -> Turn:
+        """The turn of a prompt that was sent: it ends with the answer."""
+        result = await prompt.result(timeout_s)
+        assert prompt.answer is not None
+        told = self.log.updates(prompt.sent.params["sessionId"], after=prompt.sent.index, before=prompt.answer.index)
+        return Turn(result["stopReason"], told, result, prompt.sent.index, prompt.answer.index)
 
     async def cancel(self, session_id: str) -> None:
         """session/cancel; as ACP demands of clients, open permission questions are answered `cancelled`."""

@@ -63,10 +63,9 @@ OUTSIDE: dict[str, Callable[[Path], str]] = {
 
 
 @pytest.mark.requirement("R-16")
-@pytest.mark.parametrize("way", OUTSIDE)
 @SIDES
 async def test_no_spelling_of_a_path_leads_out_of_the_roots(
-    spawn: Spawn, project: Path, caps: dict[str, Any], way: str
+    spawn: Spawn, project: Path, caps: dict[str, Any], subtests: pytest.Subtests
 ):
     outside, evil = project.parent / "outside", project.parent / "project-evil"
     for folder in (outside, evil):
@@ -75,12 +74,16 @@ async def test_no_spelling_of_a_path_leads_out_of_the_roots(
     (project / "linked").symlink_to(outside)
     (project / "twice").symlink_to(project / "linked")
     (project / "linked.txt").symlink_to(outside / "secret.txt")
-    async with spawn(every_file_tool(OUTSIDE[way](project)), caps=caps) as ide:
+    async with spawn(*(every_file_tool(spelling(project)) for spelling in OUTSIDE.values()), caps=caps) as ide:
         ide.person.always("allow_once")  # a client that approves everything is no way out either
-        turn = await one_turn(ide, project)
-        assert outcomes(turn) == {"failed"}
+        session = await ide.open(project)
+        for way in OUTSIDE:
+            with subtests.test(way):
+                turn = await ide.prompt(session)
+                assert turn.stop == "end_turn"
+                assert outcomes(turn) == {"failed"}
+                assert "private" not in turn.text
         assert ide.log.requests() == []
-        assert "private" not in turn.text
     assert {(folder / "secret.txt").read_text("utf-8") for folder in (outside, evil)} == {"private"}
 
 

@@ -15,7 +15,7 @@ import pytest
 from tests.e2e.conftest import Spawn
 from tests.e2e.ide_parts import choose
 from tests.e2e.raw_client import EVERYTHING, RawClient, RpcError
-from tests.e2e.scripts import RESULT, TOOLS, call, text
+from tests.e2e.scripts import RESULT, TOOLS, Item, call, text
 from tests.e2e.turns import Card, Turn
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-5")]
@@ -139,41 +139,53 @@ def surfaces(card: Card, question: Any) -> list[str]:
     return [*titles, *texts, *(option["name"] for option in question["options"])]
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-async def test_nothing_that_a_terminal_obeys_is_in_a_title_a_question_or_the_log(
-    spawn: Spawn, project: Path, tmp_path: Path, name: str
-):
-    hostile, log = HOSTILE[name], tmp_path / "punie.log"
-    script = [
+def hostile_calls(hostile: str) -> list[Item]:
+    return [
         call("run_command", command=f"git status {hostile}; rm -rf src"),
         call("run_command", command="git", args=["status", f"{hostile}visible"]),
         call("write_file", path=f"notes{hostile}visible.txt", content="x"),
     ]
-    async with spawn(script, args=("--log-file", str(log))) as ide:
+
+
+async def test_nothing_that_a_terminal_obeys_is_in_a_title_a_question_or_the_log(
+    spawn: Spawn, project: Path, tmp_path: Path, subtests: pytest.Subtests
+):
+    log = tmp_path / "punie.log"
+    async with spawn(*map(hostile_calls, HOSTILE.values()), args=("--log-file", str(log))) as ide:
         ide.person.always("reject_once")
-        turn = await one_turn(ide, project)
-        by_id = {question["toolCall"]["toolCallId"]: question for question in ide.person.questions}
-        assert len(by_id) >= 2
-        for card in turn.cards:
-            if question := by_id.get(card.call_id):
-                assert [words for words in surfaces(card, question) if unsafe(words)] == []
-            assert unsafe(card.shown["title"]) == []
-        assert any("rm -rf src" in words for words in surfaces(turn.cards[0], by_id[turn.cards[0].call_id]))
-        assert unsafe(ide.errors()) == []
+        session = await ide.open(project)
+        for name in HOSTILE:
+            with subtests.test(name):
+                ide.person.questions.clear()
+                turn = await ide.prompt(session)
+                assert turn.stop == "end_turn"
+                by_id = {question["toolCall"]["toolCallId"]: question for question in ide.person.questions}
+                assert len(by_id) >= 2
+                for card in turn.cards:
+                    if question := by_id.get(card.call_id):
+                        assert [words for words in surfaces(card, question) if unsafe(words)] == []
+                    assert unsafe(card.shown["title"]) == []
+                assert any("rm -rf src" in words for words in surfaces(turn.cards[0], by_id[turn.cards[0].call_id]))
+                assert unsafe(ide.errors()) == []
     assert unsafe(log.read_text("utf-8")) == []
     assert (project / "src/app.py").exists()
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-async def test_a_tool_of_the_ide_cannot_dress_up_its_question(spawn_ide: Spawn, project: Path, name: str):
-    hostile = HOSTILE[name]
-    tool = {"name": "rename", "kind": "edit", "title": f"Rename{hostile} it", "description": f"Safe{hostile}ly."}
+async def test_a_tool_of_the_ide_cannot_dress_up_its_question(
+    spawn_ide: Spawn, project: Path, subtests: pytest.Subtests
+):
     async with spawn_ide([call("rename"), TOOLS]) as ide:
-        ide.catalogue.offer(tool)
-        ide.person.will("reject_once")
-        turn = await one_turn(ide, project)
-        (question,) = ide.person.questions
-        assert [words for words in surfaces(turn.card, question) if unsafe(words)] == []
+        await ide.initialize()
+        for name, hostile in HOSTILE.items():
+            with subtests.test(name):
+                title, description = f"Rename{hostile} it", f"Safe{hostile}ly."
+                ide.catalogue.offer({"name": "rename", "kind": "edit", "title": title, "description": description})
+                ide.person.questions.clear()
+                ide.person.will("reject_once")
+                turn = await ide.prompt(await ide.new_session(project))
+                assert turn.stop == "end_turn"
+                (question,) = ide.person.questions
+                assert [words for words in surfaces(turn.card, question) if unsafe(words)] == []
         assert ide.catalogue.calls == []
 
 

@@ -65,40 +65,43 @@ async def test_every_bridged_call_leaves_a_log_line_with_tool_and_session(spawn_
             )
 
 
+#: Tools of the IDE, and whether a call of one is asked about.
+ASKING: list[tuple[dict[str, Any], bool]] = [
+    (entry("t", "read"), False),
+    (entry("t", "search"), False),
+    (entry("t", "think"), False),
+    (entry("t", "read", annotations={"readOnlyHint": True}), False),
+    (entry("t", "read", annotations={"destructiveHint": False}), False),
+    (entry("t", "edit"), True),
+    (entry("t", "delete"), True),
+    (entry("t", "move"), True),
+    (entry("t", "execute"), True),
+    (entry("t", "fetch"), True),
+    (entry("t", "other"), True),
+    (entry("t", "hologram"), True),
+    ({"name": "t"}, True),
+    ({"name": "t", "annotations": {"readOnlyHint": True}}, True),
+    (entry("t", "read", requiresPermission=True), True),
+    (entry("t", "read", requires_permission=True), True),
+    (entry("t", "search", annotations={"destructiveHint": True}), True),
+    (entry("t", "edit", requiresPermission=False), True),
+]
+
+
 @pytest.mark.requirement("R-16", "S2-48")
-@pytest.mark.parametrize(
-    ("tool", "asks"),
-    [
-        (entry("t", "read"), False),
-        (entry("t", "search"), False),
-        (entry("t", "think"), False),
-        (entry("t", "read", annotations={"readOnlyHint": True}), False),
-        (entry("t", "read", annotations={"destructiveHint": False}), False),
-        (entry("t", "edit"), True),
-        (entry("t", "delete"), True),
-        (entry("t", "move"), True),
-        (entry("t", "execute"), True),
-        (entry("t", "fetch"), True),
-        (entry("t", "other"), True),
-        (entry("t", "hologram"), True),
-        ({"name": "t"}, True),
-        ({"name": "t", "annotations": {"readOnlyHint": True}}, True),
-        (entry("t", "read", requiresPermission=True), True),
-        (entry("t", "read", requires_permission=True), True),
-        (entry("t", "search", annotations={"destructiveHint": True}), True),
-        (entry("t", "edit", requiresPermission=False), True),
-    ],
-)
-async def test_which_catalogue_tools_ask(spawn_ide: Spawn, project: Path, tool: dict[str, Any], asks: bool):
-    async with spawn_ide([call("t"), RESULT]) as ide:
-        ide.catalogue.offer(tool)
+async def test_which_catalogue_tools_ask(spawn_ide: Spawn, project: Path, subtests: pytest.Subtests):
+    async with spawn_ide(*([call(f"t{number}"), RESULT] for number, _case in enumerate(ASKING))) as ide:
         ide.person.always("reject_once")
+        ide.catalogue.offer(*({**tool, "name": f"t{number}"} for number, (tool, _asks) in enumerate(ASKING)))
         session = await ide.open(project)
-        turn = await ide.prompt(session)
-        assert len(ide.person.questions) == int(asks)
-        assert len(ide.catalogue.calls) == int(not asks)
-        assert turn.card.status == ("failed" if asks else "completed")
-        assert not asks or "denied" in turn.text.lower()
+        for tool, asks in ASKING:
+            with subtests.test(tool=tool):
+                asked, called = len(ide.person.questions), len(ide.catalogue.calls)
+                turn = await ide.prompt(session)
+                assert len(ide.person.questions) - asked == int(asks)
+                assert len(ide.catalogue.calls) - called == int(not asks)
+                assert turn.card.status == ("failed" if asks else "completed")
+                assert not asks or "denied" in turn.text.lower()
 
 
 @pytest.mark.requirement("S0-57", "S2-08", "S0-33")
@@ -146,24 +149,27 @@ RESULTS: dict[str, tuple[Any, str, str]] = {
 
 
 @pytest.mark.requirement("S0-58", "S2-80", "R-14")
-@pytest.mark.parametrize("name", RESULTS)
-async def test_whatever_the_ide_answers_becomes_a_result_the_model_can_read(spawn_ide: Spawn, project: Path, name: str):
-    answer, status, words = RESULTS[name]
+async def test_whatever_the_ide_answers_becomes_a_result_the_model_can_read(
+    spawn_ide: Spawn, project: Path, subtests: pytest.Subtests
+):
+    answers = iter([answer for answer, _status, _words in RESULTS.values()])
 
     async def serve(_params: Any) -> Any:
-        if isinstance(answer, Exception):
+        if isinstance(answer := next(answers), Exception):
             raise answer
         return answer
 
-    async with spawn_ide([call("lint_file"), RESULT, text(" | went on")]) as ide:
+    async with spawn_ide(*[[call("lint_file"), RESULT, text(" | went on")]] * len(RESULTS)) as ide:
         ide.catalogue.offer(MINIMAL)
         ide.catalogue.tools["lint_file"] = serve
         session = await ide.open(project)
-        turn = await ide.prompt(session)
-        assert turn.card.statuses[-1] == status
-        assert words in turn.text
-        assert turn.text.endswith(" | went on")
-        assert status == "completed" or turn.text != " | went on", "a failure must say something to the model"
+        for name, (_answer, status, words) in RESULTS.items():
+            with subtests.test(name):
+                turn = await ide.prompt(session)
+                assert turn.card.statuses[-1] == status
+                assert words in turn.text
+                assert turn.text.endswith(" | went on")
+                assert status == "completed" or turn.text != " | went on", "a failure must say something to the model"
 
 
 @pytest.mark.requirement("S0-33")

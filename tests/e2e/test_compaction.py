@@ -11,6 +11,7 @@ import pytest
 
 from tests.e2e.conftest import Spawn
 from tests.e2e.raw_client import EVERYTHING, RawClient
+from tests.e2e.scripts import text
 from tests.integration.pydantic_ai_bench import dangling
 from tests.stub_openai import Call, Failure, Recorded, Reply, StubOpenAI
 
@@ -174,12 +175,17 @@ async def test_what_was_cleared_is_forgotten_also_after_a_kill_and_by_another_en
             assert [message["role"] for message in stub.requests[1].messages] == ["system", "user"]
             await ide.signal(signal.SIGKILL)
             await ide.exit()
-        async with spawn(model=MODEL, env=stub.environment()) as ide:
+        async with spawn(*[[]] * 3, [text("Of the script.")]) as ide:
             await load(ide, session, project)
             assert "My name is Ada." in json.dumps(ide.log.updates(session)), "the log keeps everything"
+            turn = await ide.prompt(session, "Go on.")
+            assert turn.text == "Of the script.", "its place is after all the turns there were"
+        async with spawn(model=MODEL, env=stub.environment()) as ide:
+            await load(ide, session, project)
             await ide.prompt(session, "And now?", timeout_s=START_S)
         assert "Ada" not in told(stub.requests[-1])
-        assert "I do not know." in told(stub.requests[-1])
+        for words in ("Who am I?", "I do not know.", "Go on.", "Of the script.", "And now?"):
+            assert words in told(stub.requests[-1])
 
 
 async def test_a_session_that_was_cleared_last_of_all_begins_anew_after_a_load(spawn: Spawn, project: Path) -> None:

@@ -31,6 +31,20 @@ async def test_each_request_says_what_it_alone_took_and_not_the_turns_sum(spawn:
         assert gauges(ide, session)[2:] == [{**told[0], "used": 1320}]
 
 
+@pytest.mark.requirement("ACP session/load", "ACP session/resume")
+async def test_a_session_that_is_taken_up_says_once_how_full_it_was(spawn: Spawn, project: Path):
+    async with spawn([usage(1000, 50)], [usage(1300, 20)], [usage(1, 1)], env=SIZE) as ide:
+        session = await ide.open(project)
+        await ide.prompt(session)
+        await ide.prompt(session)
+        for method in ("session/load", "session/resume"):
+            await ide.request("session/close", {"sessionId": session})
+            before = len(gauges(ide, session))
+            await ide.request(method, {"sessionId": session, "cwd": str(project), "mcpServers": []})
+            await ide.until(lambda known=before: len(gauges(ide, session)) > known, "the gauge")
+            assert gauges(ide, session)[before:] == [{"sessionUpdate": "usage_update", "used": 1320, "size": 64000}]
+
+
 async def test_nothing_is_told_where_nobody_knows_how_much_the_context_holds(spawn: Spawn, project: Path):
     async with spawn([usage(1000, 50), text("a")]) as ide:
         session = await ide.open(project)

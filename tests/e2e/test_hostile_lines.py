@@ -83,10 +83,8 @@ def known_id(line: bytes) -> Any:
 
 
 @pytest.mark.requirement("A-14", "M-15")
-@pytest.mark.parametrize("name", LINES)
-async def test_a_strange_line_does_no_harm(spawn: Spawn, project: Path, name: str):
-    line, codes, must_answer = LINES[name]
-    async with spawn([text("still here")]) as ide:
+async def test_a_strange_line_does_no_harm(spawn: Spawn, project: Path, subtests: pytest.Subtests):
+    async with spawn(*[[text("still here")]] * len(LINES)) as ide:
         session = await ide.open(project)
         ide.loose_ids |= {str(number) for number in range(901, 922)} | {
             "1" * 30,
@@ -96,17 +94,19 @@ async def test_a_strange_line_does_no_harm(spawn: Spawn, project: Path, name: st
             "[1]",
             "1e+30",
         }
-        mark = len(ide.log.frames) - 1
-        await ide.send_bytes(line + b"\n")
-        assert (await ide.prompt(session)).text == "still here"
-        answers = [f for f in ide.log.from_agent(after=mark) if f.is_answer and "error" in f.message]
-        assert len(answers) <= 1, answers
-        assert not must_answer or answers, f"no answer to {name}"
-        for answer in answers:
-            assert answer.message["error"]["code"] in codes, answer
-            assert answer.message["id"] in (None, known_id(line)), answer
-        if must_answer:
-            assert answers[0].message["id"] == known_id(line)
+        for name, (line, codes, must_answer) in LINES.items():
+            with subtests.test(name):
+                mark = len(ide.log.frames) - 1
+                await ide.send_bytes(line + b"\n")
+                assert (await ide.prompt(session)).text == "still here"
+                answers = [f for f in ide.log.from_agent(after=mark) if f.is_answer and "error" in f.message]
+                assert len(answers) <= 1, answers
+                assert not must_answer or answers, f"no answer to {name}"
+                for answer in answers:
+                    assert answer.message["error"]["code"] in codes, answer
+                    assert answer.message["id"] in (None, known_id(line)), answer
+                if must_answer:
+                    assert answers[0].message["id"] == known_id(line)
 
 
 async def test_frames_may_be_cut_and_glued_anywhere(spawn: Spawn, project: Path):

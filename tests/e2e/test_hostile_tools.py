@@ -30,9 +30,13 @@ def peak_mb(pid: int) -> float:
 
 
 async def turn_of(ide: Any, project: Path, timeout_s: float = 30.0) -> Any:
+    """As `turn_in`, in a new session."""
+    return await turn_in(ide, await ide.open(project), timeout_s)
+
+
+async def turn_in(ide: Any, session: str, timeout_s: float = 30.0) -> Any:
     """The turn's one card has one end, and the turn went on behind it."""
     ide.person.always("allow_once")
-    session = await ide.open(project)
     turn = await ide.prompt(session, timeout_s=timeout_s)
     assert turn.stop == "end_turn"
     assert turn.text.endswith("went on")
@@ -93,23 +97,29 @@ async def test_a_grandchild_that_left_its_group_is_gone_with_the_session(spawn: 
     await gone(pid)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        None, 5, "text", [], {}, {"content": None}, {"content": 5}, {"content": [5]}, {"content": [{"type": "text"}]},
-        {"content": [{"type": "banana"}]}, {"content": [], "isError": "yes"},
-    ],
-)  # fmt: skip
-async def test_a_tool_of_the_ide_that_answers_garbage_fails_clearly(spawn_ide: Spawn, project: Path, answer: Any):
-    async def garbage(_params: Any) -> Any:
-        return answer
+GARBAGE: list[Any] = [
+    None, 5, "text", [], {}, {"content": None}, {"content": 5}, {"content": [5]}, {"content": [{"type": "text"}]},
+    {"content": [{"type": "banana"}]}, {"content": [], "isError": "yes"},
+]  # fmt: skip
 
-    async with spawn_ide([call("odd"), RESULT, text("went on")]) as ide:
+
+async def test_a_tool_of_the_ide_that_answers_garbage_fails_clearly(
+    spawn_ide: Spawn, project: Path, subtests: pytest.Subtests
+):
+    answers = iter(GARBAGE)
+
+    async def garbage(_params: Any) -> Any:
+        return next(answers)
+
+    async with spawn_ide(*[[call("odd"), RESULT, text("went on")]] * len(GARBAGE)) as ide:
         ide.catalogue.offer({"name": "odd", "kind": "read"})
         ide.catalogue.tools["odd"] = garbage
-        turn = await turn_of(ide, project)
-        assert turn.card.text.strip()
-        assert "Traceback" not in turn.text
+        session = await ide.open(project)
+        for answer in GARBAGE:
+            with subtests.test(answer=answer):
+                turn = await turn_in(ide, session)
+                assert turn.card.text.strip()
+                assert "Traceback" not in turn.text
 
 
 async def test_a_tool_of_the_ide_that_raises_is_a_failed_call_with_its_reason(spawn_ide: Spawn, project: Path):

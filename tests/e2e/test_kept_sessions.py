@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import resource
 import signal
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -373,6 +375,25 @@ async def test_a_model_goes_on_where_a_script_was_and_a_script_where_the_model_w
         shown = (await load(ide, session, project)).turns
         assert [turn.prompt for turn in shown] == ["first", "second", "third"]
         assert (await ide.prompt(session)).text == "4th"
+
+
+async def test_a_memory_that_cannot_be_read_any_more_keeps_no_session_closed(
+    spawn: Spawn, project: Path, tmp_path: Path
+):
+    async with spawn([text("one")], exits=None) as ide:
+        session = await ide.open(project)
+        await ide.prompt(session, "Count the stars.")
+        await kill(ide)
+    with closing(sqlite3.connect(tmp_path / "home/punie/state/punie.db")) as state, state:
+        assert state.execute("UPDATE session_snapshots SET engine = 'pydantic-ai', state = x'7b'").rowcount == 1
+    with StubOpenAI([Reply(text=["I know."])]) as stub:
+        async with spawn(model=MODEL, env=stub.environment()) as ide:
+            await ide.initialize()
+            await load(ide, session, project)
+            await ide.prompt(session, "Go on.", timeout_s=SLOW_START_S)
+            assert "it goes on from its log" in ide.errors()
+        told = what_the_model_was_told(stub)
+        assert all(words in told for words in ("Count the stars.", "one", "Go on."))
 
 
 # ---------------------------------------------------------------- where nothing can be kept

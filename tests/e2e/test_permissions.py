@@ -57,8 +57,9 @@ DENIALS: dict[str, Any] = {
 
 
 @pytest.mark.requirement("R-02", "R-08", "S1-16", "S1-19", "S1-20", "S1-21", "S1-22", "S1-37", "A-04", "M-01", "M-04")
-@pytest.mark.parametrize("name", DENIALS)
-async def test_anything_but_an_offered_yes_leaves_the_disk_untouched(spawn: Spawn, project: Path, name: str):
+async def test_anything_but_an_offered_yes_leaves_the_disk_untouched(
+    spawn: Spawn, project: Path, subtests: pytest.Subtests
+):
     target = project / "notes.txt"
     made = project / "made.txt"
     script = [
@@ -69,17 +70,21 @@ async def test_anything_but_an_offered_yes_leaves_the_disk_untouched(spawn: Spaw
         text(" and went on"),
     ]
     async with spawn(script) as ide:
-        ide.person.will(DENIALS[name], DENIALS[name])
-        session = await ide.open(project)
-        turn = await ide.prompt(session)
-        assert [card.status for card in turn.cards] == ["failed", "failed"]
-        assert turn.stop == "end_turn"
-        assert turn.text.endswith(" and went on")
-        assert turn.text.lower().count("denied") >= 2
-        assert all("denied" in card.text.lower() for card in turn.cards)
+        await ide.initialize()
+        for name, denial in DENIALS.items():
+            with subtests.test(name):
+                ide.person.will(denial, denial)
+                asked = len(ide.person.questions)
+                turn = await ide.prompt(await ide.new_session(project))
+                assert [card.status for card in turn.cards] == ["failed", "failed"]
+                assert turn.stop == "end_turn"
+                assert turn.text.endswith(" and went on")
+                assert turn.text.lower().count("denied") >= 2
+                assert all("denied" in card.text.lower() for card in turn.cards)
+                assert len(ide.person.questions) - asked == 2
+                assert target.read_text("utf-8") == "one\ntwo\nthree\n"
+                assert not made.exists()
         assert {frame.method for frame in ide.log.requests()} <= {ASK, "fs/read_text_file"}
-    assert target.read_text("utf-8") == "one\ntwo\nthree\n"
-    assert not made.exists()
 
 
 @pytest.mark.requirement("R-02", "S1-22")

@@ -130,62 +130,72 @@ async def test_a_cancelled_turn_takes_its_request_back_and_the_server_goes_on(sp
         assert served.wrong == []
 
 
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
-        (-32602, "the client does not accept the request (for a reason)"),
-        (-32601, "does not understand mcp/message"),
-        (-32800, "was told by the client to stop"),
-        (-33000, "has as many requests as the client lets it have"),
-        (-33001, "the client does not have it any more"),
-        (-33002, "broke down at the client (for a reason). Whether the tool did its work is not known"),
-        (-32000, "the client answers with an error: for a reason (code -32000)"),
-        (-32603, "the client answers with an error: for a reason (code -32603)"),
-    ],
-)
+ERRORS_OF_THE_WAY = [
+    (-32602, "the client does not accept the request (for a reason)"),
+    (-32601, "does not understand mcp/message"),
+    (-32800, "was told by the client to stop"),
+    (-33000, "has as many requests as the client lets it have"),
+    (-33001, "the client does not have it any more"),
+    (-33002, "broke down at the client (for a reason). Whether the tool did its work is not known"),
+    (-32000, "the client answers with an error: for a reason (code -32000)"),
+    (-32603, "the client answers with an error: for a reason (code -32603)"),
+]
+
+
 async def test_an_error_of_the_way_there_is_a_failed_call_that_says_so(
-    spawn: Spawn, project: Path, code: int, words: str
+    spawn: Spawn, project: Path, subtests: pytest.Subtests
 ) -> None:
-    async with spawn(
-        [SEARCH, call("helper__outer", code=code), RESULT, call("helper__echo", text="still here"), RESULT]
-    ) as ide:
-        served = serve(ide, "outer")
-        turn = await ide.prompt(await session_with(ide, project, served), timeout_s=TURN_S)
-        assert words in turn.text
-        assert turn.text.endswith("still here")
-        assert [card.status for card in turn.cards] == ["completed", "failed", "completed"]
+    calls = [[call("helper__outer", code=code), RESULT] for code, _words in ERRORS_OF_THE_WAY]
+    still_here = [call("helper__echo", text="still here"), RESULT]
+    async with spawn([SEARCH], *([*each, *still_here] for each in calls)) as ide:
+        session = await session_with(ide, project, serve(ide, "outer"))
+        assert (await ide.prompt(session, timeout_s=TURN_S)).card.status == "completed"
+        for code, words in ERRORS_OF_THE_WAY:
+            with subtests.test(code=code):
+                turn = await ide.prompt(session, timeout_s=TURN_S)
+                assert words in turn.text
+                assert turn.text.endswith("still here")
+                assert [card.status for card in turn.cards] == ["failed", "completed"]
 
 
-@pytest.mark.parametrize("code", [-32000, -32602, -32603, -33001, 7])
 async def test_an_error_of_the_server_is_one_of_its_own_whatever_its_code(
-    spawn: Spawn, project: Path, code: int
+    spawn: Spawn, project: Path, subtests: pytest.Subtests
+) -> None:
+    codes = [-32000, -32602, -32603, -33001, 7]
+    still_here = [call("helper__echo", text="still here"), RESULT]
+    async with spawn([SEARCH], *([call("helper__inner", code=code), RESULT, *still_here] for code in codes)) as ide:
+        session = await session_with(ide, project, serve(ide, "inner"))
+        assert (await ide.prompt(session, timeout_s=TURN_S)).card.status == "completed"
+        for code in codes:
+            with subtests.test(code=code):
+                turn = await ide.prompt(session, timeout_s=TURN_S)
+                assert f"answered with an error: for a reason of its own (code {code})" in turn.text
+                assert turn.text.endswith("still here")
+
+
+NO_ANSWERS: list[object] = [
+    None, [], 7, "text", {}, {"error": None}, {"error": {"code": "x", "message": "y"}},
+    {"error": {"code": 2**40, "message": "y"}}, {"result": None}, {"result": [1]}, {"error": {"code": 1}},
+]  # fmt: skip
+
+
+async def test_what_is_no_answer_is_a_failed_call_and_costs_nobody_else(
+    spawn: Spawn, project: Path, subtests: pytest.Subtests
 ) -> None:
     async with spawn(
-        [SEARCH, call("helper__inner", code=code), RESULT, call("helper__echo", text="still here"), RESULT]
+        [SEARCH],
+        *[[call("helper__raw"), RESULT, call("helper__echo", text="still here"), RESULT]] * len(NO_ANSWERS),
     ) as ide:
-        served = serve(ide, "inner")
-        turn = await ide.prompt(await session_with(ide, project, served), timeout_s=TURN_S)
-        assert f"answered with an error: for a reason of its own (code {code})" in turn.text
-        assert turn.text.endswith("still here")
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        None, [], 7, "text", {}, {"error": None}, {"error": {"code": "x", "message": "y"}},
-        {"error": {"code": 2**40, "message": "y"}}, {"result": None}, {"result": [1]}, {"error": {"code": 1}},
-    ],
-)  # fmt: skip
-async def test_what_is_no_answer_is_a_failed_call_and_costs_nobody_else(
-    spawn: Spawn, project: Path, raw: object
-) -> None:
-    async with spawn([SEARCH, call("helper__raw"), RESULT, call("helper__echo", text="still here"), RESULT]) as ide:
         served = serve(ide, "raw")
-        served.raw = raw
-        turn = await ide.prompt(await session_with(ide, project, served), timeout_s=TURN_S)
-        assert "The tool raw failed: the server helper" in turn.text
-        assert turn.text.endswith("still here")
-        assert [card.status for card in turn.cards] == ["completed", "failed", "completed"]
+        session = await session_with(ide, project, served)
+        assert (await ide.prompt(session, timeout_s=TURN_S)).card.status == "completed"
+        for raw in NO_ANSWERS:
+            with subtests.test(raw=raw):
+                served.raw = raw
+                turn = await ide.prompt(session, timeout_s=TURN_S)
+                assert "The tool raw failed: the server helper" in turn.text
+                assert turn.text.endswith("still here")
+                assert [card.status for card in turn.cards] == ["failed", "completed"]
 
 
 async def test_of_a_result_and_an_error_the_result_counts(spawn: Spawn, project: Path) -> None:

@@ -255,10 +255,13 @@ RULES: tuple[Callable[[Conversation], Iterator[str]], ...] = (
 )
 
 
-def violations(talk: Conversation) -> list[str]:
+Rule = Callable[[Conversation], Iterator[str]]
+
+
+def violations(talk: Conversation, rules: tuple[Rule, ...] = RULES) -> list[str]:
     """Every complaint of every rule. A rule may stumble over a message that an earlier rule has complained of."""
     told: list[str] = []
-    for rule in RULES:
+    for rule in rules:
         try:
             told.extend(rule(talk))
         except (AttributeError, KeyError, TypeError):

@@ -10,8 +10,10 @@ import pytest
 from tests.crashes import requests
 from tests.crashes.run import CrashRun
 from tests.crashes.story import SeenTurn, lost, malformed
+from tests.postgres_server import postgres_server
 
 KILLS = 12
+KILLS_OF_SHARED = 4
 
 
 @pytest.mark.requirement("M-09")
@@ -21,6 +23,19 @@ def test_after_a_dozen_kills_nothing_that_was_confirmed_is_missing(tmp_path: Pat
     assert found.faults == []
     assert found.kills == KILLS
     assert found.turns > 0
+
+
+@pytest.mark.requirement("M-09")
+@pytest.mark.timeout(240)
+def test_nor_where_the_sessions_are_on_a_server_that_machines_share(tmp_path: Path) -> None:
+    url = postgres_server().new_database()
+    environment = {**os.environ, "PUNIE_SESSIONS_STORE": url}
+    found = CrashRun(tmp_path.resolve(), 23, environment).kill(KILLS_OF_SHARED)
+    assert found.faults == []
+    assert found.kills == KILLS_OF_SHARED
+    database = url.partition("?")[0].rpartition("/")[2]
+    ((events,),) = postgres_server().execute("SELECT count(*) FROM punie.session_events", database)
+    assert events > KILLS_OF_SHARED
 
 
 def seen(prompt: str, *updates: tuple[str, str, str], answered: bool = True) -> SeenTurn:

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
 from anyio import to_thread
+from attrs import define, field
 
+from punie.adapters.pydantic_ai.engine import PydanticAiSession
 from punie.adapters.pydantic_ai.shortening import OPENING
 from punie.domain.compaction import CompactionOrder, CompactionStatus
+from punie.domain.content import Prompt
 from punie.domain.errors import EngineError
-from punie.domain.events import CompactionChanged, CompactionDelta, UsageChanged
-from punie.domain.tool import ToolCall, ToolResult
-from punie.domain.turn import StopReason, TurnLimits
+from punie.domain.events import (
+    CallFinished,
+    CompactionChanged,
+    CompactionDelta,
+    SessionEvent,
+    TextDelta,
+    ToolCallAnnounced,
+    TurnEnded,
+    UsageChanged,
+)
+from punie.domain.session_log import LoggedEvent
+from punie.domain.tool import ToolCall, ToolKind, ToolOutcome, ToolResult
+from punie.domain.transcript import transcript_of
+from punie.domain.turn import StopReason, Turn, TurnLimits
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor, catalog_of
 from tests.integration.pydantic_ai_bench import Talk, dangling, talking
 from tests.stub_openai import Call, Failure, Recorded, Reply
@@ -249,3 +263,65 @@ async def test_a_snapshot_after_a_compaction_goes_on_from_the_summary() -> None:
         await again.say("second")
         assert "All is well." in said(talk.messages())
         assert "first" not in said(talk.messages())
+
+
+@define(eq=False)
+class Heard(FakeEventSink):
+    """Keeps what the session remembers when it was made shorter, and what came after; knows when "half" was said."""
+
+    session: PydanticAiSession | None = None
+    state: bytes | None = None
+    half: anyio.Event = field(factory=anyio.Event)
+
+    async def emit(self, event: SessionEvent) -> None:
+        await super().emit(event)
+        if isinstance(event, CompactionChanged) and event.status is CompactionStatus.COMPLETED:
+            assert self.session is not None
+            self.state = self.session.snapshot()
+            self.log.clear()
+        elif isinstance(event, TextDelta) and event.text == "half":
+            self.half.set()
+
+
+async def test_a_process_that_is_killed_in_mid_turn_goes_on_from_the_last_summary_and_what_came_after_it() -> None:
+    def step(request: Recorded) -> Reply:
+        if is_summary(request):
+            return Reply(text=[f"Some files were read, {len(summaries())} times."], usage=(5, 5))
+        if sink.half.is_set():
+            return Reply(text=["I know."], usage=None)
+        if len(summaries()) > 2 and len(sink.log) > 4:
+            return Reply(text=["half"], then="hang")
+        return Reply(calls=[Call("read_file", {"path": "a"}, f"c-{len(talk.stub.requests)}")], usage=None)
+
+    def answer(call: ToolCall) -> ToolResult:
+        result = ToolResult.success(f"result of {call.id}: " + "x" * 400)
+        sink.log.append(ToolCallAnnounced(call.id, call.name, "Read", ToolKind.READ, (), call.arguments))
+        sink.log.append(CallFinished(call.id, call.name, ToolOutcome.SUCCEEDED, result.text))
+        return result
+
+    def summaries() -> list[Recorded]:
+        return [request for request in talk.stub.requests if is_summary(request)]
+
+    sink, prompt = Heard(), Prompt.of_text("read everything")
+    door = FakeToolDoor(catalog_of("read_file"), {"read_file": answer})
+    async with talking([Reply(text=["an answer"]), *[step] * 40], door=door) as talk:
+        await talk.say("remember the tabs", limits=LIMITS)
+        sink.session = talk.session
+        turn = Turn("turn-2", "session", prompt, "", LIMITS)
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(partial(talk.session.run, turn, tools=door, events=sink))
+                await sink.half.wait()
+                tasks.cancel_scope.cancel()
+        before, asked = len(summaries()), len(talk.stub.requests)
+        since = transcript_of(cast("list[LoggedEvent]", [*sink.log, TurnEnded(None)]))
+        assert len(since) > 2
+        again = Talk(talk.stub, talk.engine, talk.engine.open("session", sink.state, since), door)
+        assert await again.say("go on", limits=LIMITS) is StopReason.END_TURN
+        known = said(talk.messages())
+        assert len(summaries()) == before
+        assert len(talk.stub.requests) == asked + 1, "nothing is summarised again"
+        results = [event.for_model[:15] for event in sink.log if isinstance(event, CallFinished)]
+        for words in (f"Some files were read, {before} times.", "read everything", "half", "go on", *results):
+            assert words in known
+        assert not dangling(talk.messages())

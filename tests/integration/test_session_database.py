@@ -46,6 +46,13 @@ from punie.domain.errors import SessionHeldError
 from punie.domain.events import TextDelta
 from punie.domain.session_log import LogEntry, SessionBegun
 
+def batches():
+    yield [LogEntry(1, 1.0, SessionBegun("/project"))]
+    for last in range(1, 2000, 100):
+        yield [LogEntry(last + n, 1.0, TextDelta("x" * 3000)) for n in range(1, 101)]
+        print(last, flush=True)
+    sys.stdin.readline()
+
 async def write():
     store = SqliteSessionStore(Path(sys.argv[1]), logging.getLogger("writer"), LocalProcessTable(), LocalClock())
     try:
@@ -56,6 +63,8 @@ async def write():
     print("mine", flush=True)
     if sys.argv[2] == "hold":
         await anyio.sleep(1000)
+    if sys.argv[2] == "import":
+        await store.take_in(lease, batches())
     summary = await store.summary("sess_a")
     last = summary.last_sequence if summary else 0
     while True:
@@ -141,6 +150,27 @@ async def test_a_writer_killed_at_any_moment_loses_nothing_it_confirmed_and_leav
         writer = successor
     writer.kill()
     writer.communicate()
+
+
+async def test_of_a_log_whose_taking_in_was_killed_nothing_is_there_and_it_can_be_taken_in_again(
+    file: Path, store: SqliteSessionStore
+):
+    killed = start(file, "import")
+    go(killed)
+    while said(killed) != "1901":
+        pass
+    with anyio.fail_after(2):
+        lease = await store.acquire("sess_b")
+        await store.append(lease, entries(*a_conversation()), lasting=True)  # it keeps nobody waiting
+    killed.kill()
+    killed.communicate()
+    assert await store.read("sess_a") == ()
+    assert await store.summary("sess_a") is None
+    assert [found.id for found in (await store.sessions()).sessions] == ["sess_b"]
+    assert not await store.delete("sess_a")
+    await store.take_in(await store.acquire("sess_a"), [entries(*a_conversation())])
+    assert len(await store.read("sess_a")) == 10
+    assert [path.name for path in file.parent.iterdir() if not path.name.startswith("punie.db")] == []
 
 
 async def test_of_processes_that_want_one_session_exactly_one_has_it(file: Path):

@@ -6,11 +6,9 @@ import logging
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import partial
 from typing import Protocol, TypeAlias
 
 import anyio
-import anyio.lowlevel
 from anyio.abc import TaskGroup, TaskStatus
 from attrs import define, field
 
@@ -50,10 +48,6 @@ Keeping: TypeAlias = Callable[[Peer | None], Awaitable[StoredSessions]]
 """Where sessions are kept; told for which client, where it is for one, so that what that needs is made ready too."""
 
 
-async def _nothing() -> None:
-    await anyio.lowlevel.checkpoint()
-
-
 @define
 class _Place:
     """A session's entry in the register: the session, the turn that runs, and the word to go."""
@@ -67,7 +61,7 @@ class _Place:
 
 @define
 class PunieAgent(OwnTaskGroup, Agent):
-    """The sessions of one connection; an async context manager that lives as long as the connection.
+    """Sessions, of one connection or of a whole server; an async context manager that lives as long as that.
 
     Each session is owned by one task, which enters everything it needs and leaves it in reverse.
     """
@@ -98,8 +92,9 @@ class PunieAgent(OwnTaskGroup, Agent):
             await self.close_session(session_id)
         peer = connect(session_id)
         stored = await self._stored(session_id, peer)
-        taken = await stored.take_up(session_id)
-        return await self._open(session_id, spec, peer, taken, before=_replaying(stored, session_id, tell))
+        # The history is shown before anything is built: the engine is not yet told of it, and memory is still free.
+        taken = await stored.take_up(session_id, tell)
+        return await self._open(session_id, spec, peer, taken)
 
     async def fork_session(self, session_id: str, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
         stored = await self._stored(session_id)
@@ -141,6 +136,16 @@ class PunieAgent(OwnTaskGroup, Agent):
         place = self._places.get(session_id)
         if place is not None and place.turn is not None:
             place.turn.cancel()
+
+    def live(self, session_id: str) -> LiveSession | None:
+        """The open session of that id."""
+        place = self._places.get(session_id)
+        return None if place is None else place.session
+
+    def busy(self, session_id: str) -> bool:
+        """Whether a turn of it runs."""
+        place = self._places.get(session_id)
+        return place is not None and place.turn is not None
 
     def running_calls(self, session_id: str) -> tuple[RunningCall, ...]:
         return self._place(session_id).session.desk.running.all()
@@ -203,15 +208,8 @@ class PunieAgent(OwnTaskGroup, Agent):
             raise UnknownSessionError(session_id)
         return await self.keeping(peer)
 
-    async def _open(
-        self,
-        session_id: str,
-        spec: SessionSpec,
-        peer: Peer,
-        taken: TakenUp | None,
-        before: Callable[[], Awaitable[None]] = _nothing,
-    ) -> OpenedSession:
-        opened: OpenedSession = await self.tasks.start(self._host, session_id, spec, peer, taken, before)
+    async def _open(self, session_id: str, spec: SessionSpec, peer: Peer, taken: TakenUp | None) -> OpenedSession:
+        opened: OpenedSession = await self.tasks.start(self._host, session_id, spec, peer, taken)
         return opened
 
     def _registry(self, session_id: str) -> ToolRegistry:
@@ -229,27 +227,21 @@ class PunieAgent(OwnTaskGroup, Agent):
         spec: SessionSpec,
         peer: Peer,
         taken: TakenUp | None,
-        before: Callable[[], Awaitable[None]],
         *,
         task_status: TaskStatus[OpenedSession],
     ) -> None:
-        """Own one session from its first resource to its last.
-
-        `before` is done before anything is built: a long history is shown while the engine is not yet told of it.
-        """
+        """Own one session from its first resource to its last."""
         place: _Place | None = None
         try:
-            async with _held(taken):
-                await before()
-                async with self.scope(session_id, spec, peer, taken=taken) as session:
-                    self._opening[session_id] = session
-                    opened = await session.open()
-                    place = self._places[session_id] = _Place(self._opening.pop(session_id))
-                    task_status.started(opened)
-                    await place.closing.wait()
-                    if place.turn is not None:
-                        with anyio.move_on_after(TURN_END_LIMIT_S):
-                            await place.turn.done.wait()
+            async with _held(taken), self.scope(session_id, spec, peer, taken=taken) as session:
+                self._opening[session_id] = session
+                opened = await session.open()
+                place = self._places[session_id] = _Place(self._opening.pop(session_id))
+                task_status.started(opened)
+                await place.closing.wait()
+                if place.turn is not None:
+                    with anyio.move_on_after(TURN_END_LIMIT_S):
+                        await place.turn.done.wait()
         except Exception:
             if place is None:
                 raise
@@ -270,10 +262,6 @@ async def _held(taken: TakenUp | None) -> AsyncGenerator[None]:
     finally:
         if taken is not None:
             await taken.kept.let_go()
-
-
-def _replaying(stored: StoredSessions, session_id: str, tell: Tell | None) -> Callable[[], Awaitable[None]]:
-    return _nothing if tell is None else partial(stored.replay, session_id, tell)
 
 
 def _dismiss(place: _Place) -> None:

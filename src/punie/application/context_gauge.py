@@ -12,15 +12,21 @@ from punie.domain.usage import Usage
 class ContextGauge:
     """Lives as long as its session. `size_tokens` is the model's context, where the settings or its name tell it.
 
-    `counts_cost` is False for a session that goes on from another process: what it cost there is not known here, and a
-    sum without it would be wrong.
+    `continued` says that the session goes on from another process, and `before` what its log said last. Where that
+    says no cost, a sum without what it cost there would be wrong, and there is none.
     """
 
     size_tokens: int | None = None
-    counts_cost: bool = True
+    continued: bool = False
+    before: ContextUsed | None = None
     latest: ContextUsed | None = field(default=None, init=False)
     _settled: Usage = field(factory=Usage, init=False)
     _turn: Usage = field(factory=Usage, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        before = self.before
+        if before is not None:
+            self.latest = before if self.size_tokens is None else evolve(before, size_tokens=self.size_tokens)
 
     @property
     def spent(self) -> Usage:
@@ -30,7 +36,11 @@ class ContextGauge:
     @property
     def cost_usd(self) -> float | None:
         """What the session has cost so far; None where that is not known."""
-        return self.spent.cost_usd if self.counts_cost else None
+        here = self.spent.cost_usd
+        if not self.continued:
+            return here
+        before = None if self.before is None else self.before.cost_usd
+        return None if before is None else before + (here or 0.0)
 
     def count(self, event: UsageChanged) -> None:
         """The turn's totals so far."""

@@ -12,11 +12,11 @@ from punie.application.call_request import CallRequest
 from punie.application.command_review import CommandReview
 from punie.application.open_questions import OpenQuestions
 from punie.application.session_tool import PreparedCall
-from punie.domain.audit import AnsweredBy, DecisionRecord
+from punie.domain.audit import DecisionRecord
 from punie.domain.decisions import Decision, Facts, PermissionRequest, Policy
 from punie.domain.display import display_exact, one_line
 from punie.domain.grants import GrantScope, StoredGrant, ToolPin, definition_hash, digest, text_digest
-from punie.domain.modes import Mode, Verdict
+from punie.domain.modes import AnsweredBy, Mode, Verdict
 from punie.domain.permission import (
     Allowed,
     Asking,
@@ -49,11 +49,15 @@ class Approvals:
 
 @frozen
 class Leave:
-    """What came of asking for leave: `flow` says whether the call may run, `answered_by` who said so."""
+    """What came of asking for leave: `flow` says whether the call may run, `answered_by` who said so.
+
+    `choice` is the option that a person picked, in the question's words.
+    """
 
     flow: Allowed | Denied
     answered_by: AnsweredBy
     decision: Decision
+    choice: str | None = None
 
 
 @define
@@ -110,17 +114,18 @@ class LeaveToAct:
         """Put the question, and take the answer for what it is worth in the mode that holds by then."""
         question = self._question(request, decision, asking, prepared)
         outcome = await self._answer(request, decision, question)
+        choice = _words_of(outcome, question)
         answered_by = AnsweredBy.PERSON if isinstance(outcome, Selected) else AnsweredBy.NOBODY
         settled = asking.settle(outcome)
         if isinstance(settled, Allowed):
             now = self.decide(request, facts)
             if now.verdict is Verdict.DENY:
-                return Leave(Denied(now.reason), AnsweredBy.POLICY, now)
+                return Leave(Denied(now.reason), AnsweredBy.POLICY, now, choice)
             moved = await self._moved(request, facts)
             if moved is not None:
                 reason = f"{moved} leads elsewhere since the question was put; look again"
-                return Leave(Denied(reason), AnsweredBy.POLICY, decision)
-        return Leave(settled, answered_by, decision)
+                return Leave(Denied(reason), AnsweredBy.POLICY, decision, choice)
+        return Leave(settled, answered_by, decision, choice)
 
     def _question(
         self, request: CallRequest, decision: Decision, asking: Asking, prepared: PreparedCall
@@ -251,6 +256,13 @@ class LeaveToAct:
 
 def _name(tool: ToolDescriptor) -> PinName:
     return (tool.source.value, "", tool.name)
+
+
+def _words_of(outcome: PermissionOutcome, question: PermissionQuestion) -> str | None:
+    """The option that was picked, in the question's words; None where none was."""
+    if not isinstance(outcome, Selected):
+        return None
+    return next((option.name for option in question.options if option.id == outcome.option_id), None)
 
 
 def _same(decision: Decision, question: PermissionQuestion) -> str:

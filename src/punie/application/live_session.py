@@ -172,6 +172,8 @@ class LiveSession(OwnTaskGroup):
         """What a client is told between turns; until cancelled."""
         await self._greeted.wait()
         await self.commands.announce(self)
+        if self.gauge.latest is not None:  # of a session that goes on; the log has it already
+            await self.recorder.lane.emit(self.gauge.latest)
         self.notices.greet()
         while True:
             await self._turn_over.wait()

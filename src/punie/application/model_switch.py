@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import anyio
 from attrs import evolve
 
+from punie.application.engine_memory import EngineMemory, StoredMemory
 from punie.application.live_session import CLOSE_LIMIT_S, LiveSession
-from punie.application.stored_sessions import EngineMemory, memory_of
 from punie.application.switch_line import Place
-from punie.domain.errors import SessionStoreError, UnknownEffortError, UnknownModelError
+from punie.domain.errors import SessionStoreError, UnknownEffortError, UnknownModelError, UnreadableSnapshotError
 from punie.domain.events import ModelChanged, ModelMenuChanged
 from punie.domain.model_choice import Effort
 from punie.domain.transcript import before_last_prompt
-from punie.ports.engine import EngineSession
+from punie.ports.engine import Engine, EngineSession
+
+T = TypeVar("T")
 
 
 def switch_model(session: LiveSession, model: str, *, in_turn: bool = False) -> Awaitable[None]:
@@ -34,7 +37,7 @@ async def _switch(session: LiveSession, place: Place, model: str, *, in_turn: bo
         if model not in session.menu.models:
             raise UnknownModelError(model, session.menu.models)
         ready = await session.shelf.take(model)
-        memory = await _memory(session, ready.engine.name, in_turn=in_turn)
+        memory = await _memory(session, ready.engine, in_turn=in_turn)
         old, session.engine = session.engine, memory.opened(ready.engine, session.id)
         session.engine_name, session.model = ready.engine.name, model
         if session.effort not in session.shelf.efforts(model):
@@ -56,6 +59,24 @@ async def set_effort(session: LiveSession, effort: Effort | None) -> None:
         await session.desk.events.emit(ModelChanged(session.model, effort))
 
 
+async def with_engine(session: LiveSession, use: Callable[[EngineSession], Awaitable[T]]) -> T:
+    """What the engine gives, within a turn; where it cannot read its memory of the session, one takes its place first.
+
+    That one goes on from the session's log. Raises what `use` raises, and `SessionStoreError`.
+    """
+    try:
+        return await use(session.engine)
+    except UnreadableSnapshotError as error:
+        session.log.warning("session %s: it goes on from its log: %s", session.id, error.cause)
+    stored = await _stored(session)
+    memory = _said_here(session) if stored is None else await stored.whole()
+    ready = await session.shelf.take(session.model)
+    memory = evolve(memory, since=before_last_prompt(memory.since))
+    old, session.engine = session.engine, memory.opened(ready.engine, session.id)
+    await _let_go(session, old)
+    return await use(session.engine)
+
+
 async def explore(session: LiveSession) -> None:
     """Find out what else there is to choose, and tell the client where that is more than it knows."""
     told = session.menu
@@ -64,23 +85,32 @@ async def explore(session: LiveSession) -> None:
         await session.desk.events.emit(ModelMenuChanged())
 
 
-async def _memory(session: LiveSession, engine: str, *, in_turn: bool) -> EngineMemory:
-    """What an engine of that name goes on with: the same kind with its own history, another with the transcript.
+async def _memory(session: LiveSession, engine: Engine, *, in_turn: bool) -> EngineMemory:
+    """What that engine goes on with: the same kind with its own history, another with the transcript.
 
     A turn of ours that runs is nothing that an engine was asked.
     """
-    state = session.engine.snapshot() if engine == session.engine_name else None
+    state = session.engine.snapshot() if engine.name == session.engine_name else None
     if state is not None:
         return EngineMemory(state)
+    stored = await _stored(session)
+    memory = _said_here(session) if stored is None else await stored.of(engine)
+    return evolve(memory, since=before_last_prompt(memory.since)) if in_turn else memory
+
+
+async def _stored(session: LiveSession) -> StoredMemory | None:
+    """Where the session's memory is read, with all that was said written down; None where it is not kept."""
     kept = session.recorder.kept
     if kept is None:
-        memory = EngineMemory(None, session.recorder.so_far.build())
-    else:
-        await session.recorder.flush()
-        if session.recorder.unwritten:
-            raise SessionStoreError("what was said last is not written yet, and the other model would not know of it")
-        memory = await memory_of(kept.store, session.id, engine)
-    return evolve(memory, since=before_last_prompt(memory.since)) if in_turn else memory
+        return None
+    await session.recorder.flush()
+    if session.recorder.unwritten:
+        raise SessionStoreError("what was said last is not written yet, and the other model would not know of it")
+    return StoredMemory(kept.store, session.id, session.log)
+
+
+def _said_here(session: LiveSession) -> EngineMemory:
+    return EngineMemory(None, session.recorder.so_far.build())
 
 
 async def _let_go(session: LiveSession, old: EngineSession) -> None:

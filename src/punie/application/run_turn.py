@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import anyio
+import anyio.lowlevel
 from attrs import define, field
 
 from punie.application.command_outcome import Answered
 from punie.application.context_gauge import ContextGauge
 from punie.application.live_session import LiveSession
+from punie.application.model_switch import with_engine
+from punie.application.request_watch import RequestWatch
 from punie.application.tool_desk import TurnDesk
 from punie.domain.catalog import ToolCatalog
+from punie.domain.compaction import CompactionStatus
 from punie.domain.content import Prompt
 from punie.domain.discovery import Tier
-from punie.domain.events import ContextUsed, SessionEvent, TextDelta, TurnEnded, UsageChanged
+from punie.domain.display import one_line
+from punie.domain.errors import PunieError
+from punie.domain.events import (
+    CompactionChanged,
+    ContextUsed,
+    RequestEnding,
+    SessionEvent,
+    TextDelta,
+    ThoughtDelta,
+    TurnEnded,
+    UsageChanged,
+)
 from punie.domain.policy import ASK_USER, LOAD_SKILL, PLAN_TOOL, UPDATE_PLAN
 from punie.domain.records import TurnRecord
 from punie.domain.tool import ToolSource
@@ -29,6 +44,8 @@ NO_TOOLS_NOTICE = (
     "anything. Set tools.local to 'auto' to let me use this machine.\n\n"
 )
 
+BROKE = "Something broke inside Punie; its log says more."
+FAILURE_CHARS = 1_000
 
 _TALK = frozenset({UPDATE_PLAN, ASK_USER, PLAN_TOOL, LOAD_SKILL})
 
@@ -44,24 +61,41 @@ class TurnEvents(EventSink):
 
     lane: EventSink
     gauge: ContextGauge = field(factory=ContextGauge)
+    compacted: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
+    requests: RequestWatch | None = None
     usage: Usage = Usage()
     _over: bool = field(default=False, init=False)
 
     async def emit(self, event: SessionEvent) -> None:
         if self._over:
             return
-        if isinstance(event, UsageChanged):
+        requests, ended = self.requests, None
+        if isinstance(event, TextDelta | ThoughtDelta):
+            if requests is not None:
+                requests.piece()
+        elif isinstance(event, UsageChanged):
             self.usage = event.usage
             self.gauge.count(event)
+            ended = None if requests is None else requests.counted(event.usage)
         elif isinstance(event, ContextUsed):
             event = self.gauge.read(event)
+        elif isinstance(event, CompactionChanged) and event.status is CompactionStatus.COMPLETED:
+            await self.compacted()  # first, for a client may take longer to hear of it than it is waited for
         await self.lane.emit(event)
+        if ended is not None:
+            await self.lane.emit(ended)
 
-    async def end(self, reason: StopReason | None) -> None:
+    async def stop(self, ending: RequestEnding) -> None:
+        """The work stopped short: so did the request that was under way."""
+        unfinished = None if self.requests is None else self.requests.stopped(ending)
+        if unfinished is not None:
+            await self.lane.emit(unfinished)
+
+    async def end(self, reason: StopReason | None, failure: str | None = None) -> None:
         """The last event of the turn; without a reason where it failed."""
         self._over = True
         self.gauge.end_turn()
-        await self.lane.emit(TurnEnded(reason))
+        await self.lane.emit(TurnEnded(reason, failure))
 
 
 @define
@@ -76,6 +110,7 @@ class PromptTurn(RunningTurn):
     _scope: anyio.CancelScope = field(factory=anyio.CancelScope, init=False)
     _desk: TurnDesk = field(init=False)
     _cancelled: bool = field(default=False, init=False)
+    _failure: str | None = field(default=None, init=False)
     _started: tuple[float, float] = field(default=(0.0, 0.0), init=False)
     done: anyio.Event = field(factory=anyio.Event, init=False)
 
@@ -91,14 +126,17 @@ class PromptTurn(RunningTurn):
     async def run(self) -> TurnReport:
         clock = self.session.desk.clock
         self._started = clock.epoch_s(), clock.monotonic_s()
-        events = TurnEvents(self.session.desk.events, self.session.gauge)
+        requests = self._desk.requests
+        requests.model = self.session.model
+        events = TurnEvents(self.session.desk.events, self.session.gauge, self._compacted, requests)
         reason: StopReason | None = StopReason.CANCELLED
         try:
             report = TurnReport(await self._work(events), events.usage)
             reason = report.stop_reason
             return report
-        except Exception:
+        except Exception as error:
             reason = None  # it failed, which is neither an end nor a cancel
+            self._failure = one_line(str(error), FAILURE_CHARS) if isinstance(error, PunieError) else BROKE
             raise
         finally:
             await self._close(events, reason)
@@ -124,27 +162,37 @@ class PromptTurn(RunningTurn):
         if isinstance(outcome, Answered):
             await events.emit(TextDelta(outcome.text, f"{self.id}-1"))
             return outcome.stop_reason
+        if outcome.prompt != self.prompt:
+            session.recorder.filled(outcome.prompt)
         instructions = await session.instructions.text()
         self.session.desk.offered.begin_turn()
         if self.first and self.session.tier is Tier.DEFAULT and only_talks(await self._desk.offered()):
             await events.emit(TextDelta(NO_TOOLS_NOTICE))
         turn = Turn(self.id, session.id, outcome.prompt, instructions, session.limits, session.effort)
-        return await self.session.engine.run(turn, tools=self._desk, events=events)
+        return await with_engine(session, lambda engine: engine.run(turn, tools=self._desk, events=events))
+
+    async def _compacted(self) -> None:
+        """What the model summarised is on the disk at once: what a turn goes on to do from there may take hours."""
+        await self.session.recorder.remember(self.session.engine_name, self.session.engine.snapshot())
 
     async def _close(self, events: TurnEvents, reason: StopReason | None) -> None:
         """Leave nothing behind: calls ended, a cancelled turn's programs released, the last event sent."""
         with anyio.CancelScope(shield=True):
             await self._desk.close()
+            if reason is None or reason is StopReason.CANCELLED:
+                with anyio.move_on_after(1.0):
+                    await events.stop(RequestEnding.FAILED if reason is None else RequestEnding.CANCELLED)
             if self._cancelled or reason is StopReason.CANCELLED:
                 for ledger in self.session.ledgers:
                     await ledger.release_turn(self.id)
             try:
-                await self.session.recorder.end_turn(reason, self.session.engine_name, self.session.engine.snapshot())
+                snapshot = self.session.engine.snapshot()
+                await self.session.recorder.end_turn(reason, self.session.engine_name, snapshot, self._failure)
             finally:
                 self._record(events.usage, reason)
                 self.leave()
         with anyio.move_on_after(1.0, shield=True):
-            await events.end(reason)
+            await events.end(reason, self._failure)
         self.done.set()
 
     def _record(self, usage: Usage, reason: StopReason | None) -> None:

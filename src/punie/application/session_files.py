@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from typing import cast
 
 import anyio
@@ -11,7 +11,7 @@ from attrs import frozen
 
 from punie.domain.session_codec import BODY_LIMIT, UnreadableEventError, encoded, event_of, is_moment
 from punie.domain.session_log import LogEntry, SessionBegun, SessionSummary
-from punie.ports.session_store import SessionLease, SessionStore
+from punie.ports.session_store import SessionStore
 
 FORMAT = "punie-session"
 VERSION = 1
@@ -81,18 +81,13 @@ async def imported(store: SessionStore, read_line: ReadLine, session_id: str) ->
     try:
         if await store.summary(session_id) is not None:
             raise SessionFileError(f"there is a session {session_id} already")
-        try:
-            await _add_all(store, lease, read_line)
-        except BaseException:
-            with anyio.CancelScope(shield=True):
-                await store.delete(session_id)
-            raise
+        await store.take_in(lease, _batches(read_line))
     finally:
         with anyio.CancelScope(shield=True):
             await store.release(lease)
 
 
-async def _add_all(store: SessionStore, lease: SessionLease, read_line: ReadLine) -> None:
+def _batches(read_line: ReadLine) -> Iterator[Sequence[LogEntry]]:
     _session_id(_object(1, read_line(LINE_LIMIT + 1)))
     batch: list[LogEntry] = []
     size = 0
@@ -102,9 +97,9 @@ async def _add_all(store: SessionStore, lease: SessionLease, read_line: ReadLine
         batch.append(entry)
         size += length
         if len(batch) >= BATCH_ENTRIES or size >= BATCH_BYTES:
-            await store.append(lease, batch)
+            yield batch
             batch, size = [], 0
-    await store.append(lease, batch, lasting=True)
+    yield batch
 
 
 def _session_id(header: dict[str, object]) -> str:

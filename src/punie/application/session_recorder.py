@@ -19,10 +19,14 @@ from punie.domain.errors import LeaseLostError, SessionStoreError
 from punie.domain.events import (
     CallFinished,
     CompactionChanged,
+    ContextUsed,
     HistoryForgotten,
     ModeChanged,
     ModelChanged,
+    PermissionAnswered,
+    PermissionAsked,
     PlanChanged,
+    RequestEnded,
     SessionEvent,
     TextDelta,
     ThoughtDelta,
@@ -34,7 +38,7 @@ from punie.domain.events import (
 )
 from punie.domain.execution import CallStatus
 from punie.domain.model_choice import Effort
-from punie.domain.session_log import EngineSnapshot, LogEntry, LoggedEvent, PromptAccepted, title_of
+from punie.domain.session_log import EngineSnapshot, LogEntry, LoggedEvent, PromptAccepted, PromptFilled, title_of
 from punie.domain.session_recovery import LastTurn
 from punie.domain.tool import ToolKind
 from punie.domain.transcript import TranscriptBuilder
@@ -68,6 +72,9 @@ AS_IT_IS = (
     ToolCallAnnounced,
     ToolCallUpdated,
     CallFinished,
+    PermissionAsked,
+    PermissionAnswered,
+    RequestEnded,
     ModeChanged,
     ModelChanged,
     TitleChanged,
@@ -80,17 +87,26 @@ AS_IT_IS = (
 
 @frozen
 class KeptSession:
-    """A session's place in the store, and the sequence its next entry has."""
+    """A session's place in the store, the sequence its next entry has, and how full its model's context was."""
 
     store: SessionStore
     lease: SessionLease
     next_sequence: int = 1
     titled: bool = False
+    context: ContextUsed | None = None
 
     async def let_go(self) -> None:
         """Let others have the session, in bounded time; where that fails its lease runs out by itself."""
         with anyio.move_on_after(WRITE_LIMIT_S, shield=True), contextlib.suppress(SessionStoreError):
             await self.store.release(self.lease)
+
+
+@frozen
+class Cut:
+    """A moment in a session: what passed before it is stored below `stored_before`, and the rest is in `waiting`."""
+
+    stored_before: int
+    waiting: tuple[LogEntry, ...]
 
 
 @define(eq=False)
@@ -113,6 +129,8 @@ class SessionRecorder(EventSink):
     _pieces: list[str] = field(factory=list[str], init=False)
     _size: int = field(default=0, init=False)
     _usage: UsageChanged | None = field(default=None, init=False)
+    _context: ContextUsed | None = field(default=None, init=False)
+    _says_context: bool = field(default=False, init=False)
     _harmless: set[str] = field(factory=set[str], init=False)
     _turn: LastTurn = field(factory=LastTurn, init=False)
     _trouble: str = field(default="", init=False)
@@ -124,6 +142,7 @@ class SessionRecorder(EventSink):
     def __attrs_post_init__(self) -> None:
         if self.kept is not None:
             self._sequence, self._titled = self.kept.next_sequence, self.kept.titled
+            self._context = self.kept.context
 
     async def __aenter__(self) -> Self:
         return self
@@ -162,7 +181,24 @@ class SessionRecorder(EventSink):
         if not self._titled:
             self._title = title_of(prompt)
 
-    async def end_turn(self, reason: StopReason | None, engine: str, state: bytes | None) -> None:
+    def filled(self, prompt: Prompt) -> None:
+        """The model gets that in place of what was typed; it is on the disk before anything has an effect."""
+        event = PromptFilled(prompt)
+        if self.kept is None:
+            self.so_far.take(event)
+        else:
+            self._put(event)
+
+    async def remember(self, engine: str, state: bytes | None) -> None:
+        """In mid-turn, `state` is the engine's memory of all that came until now. Never raises, as `end_turn`."""
+        if self.kept is not None and state is not None and self._turn.running:
+            self._close_message()
+            snapshot = EngineSnapshot(engine, self._sequence - 1, state)
+            await self._try_to_write("a summary", lasting=True, snapshot=snapshot)
+
+    async def end_turn(
+        self, reason: StopReason | None, engine: str, state: bytes | None, failure: str | None = None
+    ) -> None:
         """The turn is over, and `state` is the engine's memory of it. Never raises: the next turn tries again.
 
         A call whose end a slow client held up ends here, and a turn that never began does not end.
@@ -176,7 +212,10 @@ class SessionRecorder(EventSink):
         if self._usage is not None:
             self._put(self._usage)
             self._usage = None
-        self._put(TurnEnded(reason))
+        if self._context is not None and not self._says_context:
+            self._put(self._context)
+        self._says_context = False
+        self._put(TurnEnded(reason, failure))
         self._harmless.clear()
         snapshot = None if state is None else EngineSnapshot(engine, self._sequence - 1, state)
         with anyio.CancelScope(shield=True):
@@ -187,14 +226,21 @@ class SessionRecorder(EventSink):
             with anyio.move_on_after(TELL_LIMIT_S, shield=True):
                 await self.lane.emit(TitleChanged(title))
 
+    def cut(self, lane: EventSink) -> Cut:
+        """Let events go to another listener: each one either passed before this moment or goes there, never both."""
+        self._close_message()
+        self.lane = lane
+        return Cut(self._waiting[0].sequence if self._waiting else self._sequence, tuple(self._waiting))
+
     async def emit(self, event: SessionEvent) -> None:
+        lane = self.lane  # whoever listens when it is written down is who hears of it
         if self.kept is None:
             self.so_far.take(event)
-            await self.lane.emit(event)
+            await lane.emit(event)
             return
         self._take(event)
         await self._hand_over(event)
-        await self.lane.emit(event)
+        await lane.emit(event)
 
     async def keep(self) -> None:
         """Write what waits a moment after it came, and say now and then that this process lives; until cancelled."""
@@ -217,6 +263,9 @@ class SessionRecorder(EventSink):
                 self._add_piece(event)
             case UsageChanged():
                 self._usage = event
+            case ContextUsed():
+                self._context, self._says_context = event, True
+                self._put(event)
             case ToolCallUpdated(status=None):
                 pass  # what a running call shows so far: its end shows the whole
             case _ if isinstance(event, AS_IT_IS) and not _was_only_tried(event):

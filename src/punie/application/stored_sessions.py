@@ -7,19 +7,16 @@ from collections.abc import Awaitable, Callable
 
 from attrs import define, frozen
 
-from punie.application.session_recorder import KeptSession
+from punie.application.engine_memory import PAGE, EngineMemory, StoredMemory
+from punie.application.session_recorder import RENEW_S, KeptSession
 from punie.domain.errors import LeaseLostError, SessionStoreError, UnknownSessionError
 from punie.domain.model_choice import ModelChoice
 from punie.domain.session import SessionSpec
-from punie.domain.session_log import LogEntry, SessionBegun, SessionSummary, chosen
-from punie.domain.session_recovery import LastTurn
-from punie.domain.transcript import Transcript, TranscriptBuilder
+from punie.domain.session_log import LogEntry, SessionBegun, SessionSummary
+from punie.domain.session_recovery import LogEnd
 from punie.ports.clock import Clock
-from punie.ports.engine import Engine, EngineSession
+from punie.ports.engine import Engine
 from punie.ports.session_store import SessionLease, SessionStore
-
-PAGE = 500
-"""Entries that are read at once: what a long log costs in memory."""
 
 Tell = Callable[[LogEntry], Awaitable[None]]
 
@@ -34,20 +31,6 @@ class TakenUp:
     kept: KeptSession
     summary: SessionSummary | None = None
     choice: ModelChoice | None = None
-
-
-@frozen
-class EngineMemory:
-    """What an engine goes on with: its own snapshot, where there is one, and what happened since."""
-
-    snapshot: bytes | None = None
-    since: Transcript = ()
-
-    def opened(self, engine: Engine, session_id: str) -> EngineSession:
-        """The conversation. A new one is opened by its id alone: not every engine can go on with something."""
-        if self.snapshot is None and not self.since:
-            return engine.open(session_id)
-        return engine.open(session_id, self.snapshot, self.since)
 
 
 @define
@@ -65,37 +48,33 @@ class StoredSessions:
             return None
         begun = SessionBegun(spec.cwd, spec.additional_directories)
         try:
-            kept = KeptSession(self.store, await self.store.acquire(session_id), next_sequence=2)
-            try:
-                await self.store.append(kept.lease, (LogEntry(1, self.clock.epoch_s(), begun),))
-            except BaseException:
-                await kept.let_go()
-                raise
+            lease = await self.store.begin(session_id, (LogEntry(1, self.clock.epoch_s(), begun),))
         except (SessionStoreError, LeaseLostError) as error:
             self.log.warning("sessions: this one is not kept: %s", error)
             return None
-        return TakenUp(kept)
+        return TakenUp(KeptSession(self.store, lease, next_sequence=2))
 
-    async def take_up(self, session_id: str) -> TakenUp:
+    async def take_up(self, session_id: str, tell: Tell | None = None) -> TakenUp:
         """Become a stored session's writer, and close what a dead process left open.
 
+        `tell` hears the whole log in order, what closes it as well, while it is read: a page at a time is in memory.
         Raises `UnknownSessionError`, `SessionHeldError` and `SessionStoreError`.
         """
         if await self.store.summary(session_id) is None:
             raise UnknownSessionError(session_id)
         lease = await self.store.acquire(session_id)
         try:
-            choice = await self._close_open_turn(lease)
+            end = await self._closed(lease, tell)
             summary = await self.store.summary(session_id) or SessionSummary(session_id, "")
         except BaseException:
             await KeptSession(self.store, lease).let_go()
             raise
-        kept = KeptSession(self.store, lease, summary.last_sequence + 1, titled=summary.title is not None)
-        return TakenUp(kept, summary, choice)
+        kept = KeptSession(self.store, lease, summary.last_sequence + 1, summary.title is not None, end.context)
+        return TakenUp(kept, summary, end.choice)
 
-    async def memory(self, session_id: str, engine: str) -> EngineMemory:
-        """What the engine of that name goes on with. Raises `SessionStoreError`."""
-        return await memory_of(self.store, session_id, engine)
+    async def memory(self, session_id: str, engine: Engine) -> EngineMemory:
+        """What that engine goes on with. Raises `SessionStoreError`."""
+        return await StoredMemory(self.store, session_id, self.log).of(engine)
 
     async def fork(self, session_id: str, new_id: str) -> None:
         """Copy a session as it stands, also while somebody works in it. Raises as `take_up`."""
@@ -115,41 +94,27 @@ class StoredSessions:
                 await tell(entry)
             after = page[-1].sequence
 
-    async def _close_open_turn(self, lease: SessionLease) -> ModelChoice | None:
-        """Write down the end of a turn whose process died, so that every reader of the log sees the same.
-
-        Gives the model that the session was left with, which its last turns tell as well.
-        """
-        session_id = lease.session_id
-        after = max(0, await self.store.last_prompt(session_id) - 1)
-        turn, choice = LastTurn(), None
+    async def _closed(self, lease: SessionLease, tell: Tell | None) -> LogEnd:
+        """Write down the end of a turn whose process died, so that every reader of the log sees the same."""
+        session_id, end = lease.session_id, LogEnd()
+        after = 0 if tell is not None else max(0, await self.store.last_prompt(session_id) - LogEnd.LOOKS_BACK)
+        alive_s = self.clock.monotonic_s()
         while page := await self.store.read(session_id, after, PAGE):
             for entry in page:
-                turn.take(entry.event)
-            choice = chosen((entry.event for entry in page), choice)
+                end.take(entry.event)
+                if tell is not None:
+                    await tell(entry)
             after = page[-1].sequence
-        closing, now = turn.owed(), self.clock.epoch_s()
+            if self.clock.monotonic_s() - alive_s > RENEW_S:  # a client may take long to be told
+                await self.store.renew(lease)
+                alive_s = self.clock.monotonic_s()
+        closing, now = end.owed(), self.clock.epoch_s()
         if closing:
             summary = await self.store.summary(session_id)  # it counts what a newer version wrote as well
             last = after if summary is None else max(after, summary.last_sequence)
             entries = tuple(LogEntry(last + place, now, event) for place, event in enumerate(closing, start=1))
             await self.store.append(lease, entries, lasting=True)
-        return choice
-
-
-async def memory_of(store: SessionStore, session_id: str, engine: str) -> EngineMemory:
-    """As `StoredSessions.memory`."""
-    snapshot = await store.snapshot(session_id)
-    if snapshot is not None and snapshot.engine == engine:
-        since = await _transcript(store, session_id, snapshot.sequence)
-        return EngineMemory(None if since.forgotten else snapshot.state, since.build())
-    return EngineMemory(None, (await _transcript(store, session_id, 0)).build())
-
-
-async def _transcript(store: SessionStore, session_id: str, after: int) -> TranscriptBuilder:
-    builder = TranscriptBuilder()
-    while page := await store.read(session_id, after, PAGE):
-        for entry in page:
-            builder.take(entry.event)
-        after = page[-1].sequence
-    return builder
+            if tell is not None:
+                for entry in entries:
+                    await tell(entry)
+        return end

@@ -17,11 +17,11 @@ from punie.application.call_request import CallRequest
 from punie.application.leave_to_act import Leave
 from punie.application.loop_guard import LoopGuard
 from punie.application.output_limits import OutputLimits
+from punie.application.request_watch import RequestWatch
 from punie.application.running_calls import CallUnderWay
 from punie.application.session_desk import ToolDesk
 from punie.application.session_tool import PreparedCall
 from punie.application.tools.wording import line_of
-from punie.domain.audit import AnsweredBy
 from punie.domain.catalog import ToolCatalog
 from punie.domain.decisions import Decision, Facts
 from punie.domain.display import display_exact, one_line
@@ -34,11 +34,11 @@ from punie.domain.errors import (
     ToldToModel,
     ToolDisabledError,
 )
-from punie.domain.events import PermissionSettled, SecurityViolation
+from punie.domain.events import PermissionAnswered, PermissionAsked, PermissionSettled, SecurityViolation
 from punie.domain.execution import Severity
 from punie.domain.first_change import first_changed_line
 from punie.domain.json_value import json_text
-from punie.domain.modes import Verdict
+from punie.domain.modes import AnsweredBy, Verdict
 from punie.domain.path_findings import ROOTS_RULE
 from punie.domain.permission import Asking, Denied
 from punie.domain.tool import ToolCall, ToolKind, ToolResult
@@ -65,11 +65,16 @@ class TurnDesk(ToolDoor):
     desk: ToolDesk
     turn_id: str
     _closed: bool = field(default=False, init=False)
+    requests: RequestWatch = field(init=False)
     _loops: LoopGuard = field(factory=LoopGuard, init=False)
     _under_way: dict[str, CallCard] = field(factory=dict[str, CallCard], init=False)
     _idle: anyio.Event = field(factory=anyio.Event, init=False)
 
+    def __attrs_post_init__(self) -> None:
+        self.requests = RequestWatch(self.desk.clock)
+
     async def offered(self) -> ToolCatalog:
+        self.requests.begin()
         return await self.desk.offered.current()
 
     async def call(self, call: ToolCall) -> ToolResult:
@@ -108,6 +113,7 @@ class TurnDesk(ToolDoor):
             call, self.turn_id, card, arguments_json, desk.clock.epoch_s(), desk.clock.monotonic_s()
         )
         desk.running.enter(under_way)
+        self.requests.interrupt()
         self._under_way[card.call_id] = card
         return under_way
 
@@ -116,6 +122,7 @@ class TurnDesk(ToolDoor):
         self._loops.note(under_way.call.name, kind, under_way.arguments_json, result)
         self.desk.running.leave(under_way)
         self.desk.count(under_way, result)
+        self.requests.interrupt()
         del self._under_way[under_way.card.call_id]
         if not self._under_way:
             self._idle.set()
@@ -214,6 +221,7 @@ class TurnDesk(ToolDoor):
         flow = await desk.leave.flow(request, facts, decision)
         if isinstance(flow, Asking):
             asked_s = desk.clock.monotonic_s()
+            await self._asked(request, flow)
             try:
                 leave = await desk.leave.ask(request, facts, decision, flow, prepared)
             finally:
@@ -221,6 +229,8 @@ class TurnDesk(ToolDoor):
         else:
             answered_by = AnsweredBy.GRANT if decision.verdict is Verdict.ASK else AnsweredBy.POLICY
             leave = Leave(flow, answered_by, decision)
+        if isinstance(flow, Asking):
+            await self._answered(request, leave)
         if decision.verdict is not Verdict.ALLOW:
             await self._settled(request, leave)
         if leave.decision.verdict is Verdict.DENY:
@@ -240,10 +250,17 @@ class TurnDesk(ToolDoor):
         await self.desk.leave.close(request, facts, leave)
         return _denial(request, denied)
 
+    async def _asked(self, request: CallRequest, asking: Asking) -> None:
+        options = tuple(option.name for option in asking.options)
+        await self.desk.events.emit(PermissionAsked(request.context.call_id, display_exact(asking.reason), options))
+
+    async def _answered(self, request: CallRequest, leave: Leave) -> None:
+        verdict, reason = _settlement(leave)
+        answered = PermissionAnswered(request.context.call_id, verdict, reason, leave.answered_by, leave.choice)
+        await self.desk.events.emit(answered)
+
     async def _settled(self, request: CallRequest, leave: Leave) -> None:
-        verdict, reason = Verdict.ALLOW, leave.decision.reason
-        if isinstance(leave.flow, Denied):
-            verdict, reason = Verdict.DENY, leave.flow.reason
+        verdict, reason = _settlement(leave)
         await self.desk.events.emit(PermissionSettled(request.context.call_id, request.call.name, verdict, reason))
 
     async def _violated(self, under_way: CallUnderWay, rule: str, severity: Severity, detail: str) -> None:
@@ -276,6 +293,13 @@ def _edited(request: CallRequest, prepared: PreparedCall) -> tuple[tuple[str, ..
     first = prepared.diffs[0].path
     others = (where.path for where in request.context.locations if where.path != first)
     return (first, *others), line
+
+
+def _settlement(leave: Leave) -> tuple[Verdict, str]:
+    """What it came to, and why."""
+    if isinstance(leave.flow, Denied):
+        return Verdict.DENY, leave.flow.reason
+    return Verdict.ALLOW, leave.decision.reason
 
 
 def _denial(request: CallRequest, denied: Denied) -> ToolResult:

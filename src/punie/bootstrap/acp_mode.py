@@ -16,6 +16,7 @@ import anyio
 import anyio.lowlevel
 
 from punie.adapters.acp.agent import AcpAgent
+from punie.adapters.acp.handshake import PROTOCOL_VERSION
 from punie.adapters.acp.jsonrpc import Connection
 from punie.adapters.acp.stdio import MAX_LINE_BYTES, FdTransport, claim_stdin, claim_stdout
 from punie.bootstrap.logs import start_logging
@@ -35,9 +36,15 @@ EXIT_USAGE = 2
 
 
 class AcpMode:
-    """One client's connection; lives from the first line to the exit, inside one event loop."""
+    """One client's connection; lives from the first line to the exit, inside one event loop.
 
-    def __init__(self, environ: Mapping[str, str], flags: Mapping[str, str | None], log: logging.Logger) -> None:
+    With `draft` a client that asks for ACP v2 gets it.
+    """
+
+    def __init__(
+        self, environ: Mapping[str, str], flags: Mapping[str, str | None], log: logging.Logger, *, draft: bool = False
+    ) -> None:
+        self._draft = draft
         self._environ = environ
         self._flags = flags
         self._log = log
@@ -51,7 +58,7 @@ class AcpMode:
         watching, loading = anyio.CancelScope(), anyio.CancelScope()
         with FdTransport(read_fd, write_fd, _max_line_bytes(self._environ)) as transport:
             connection = Connection(transport, log=self._log.getChild("wire"))
-            router = AcpAgent(self._session_methods, self._log)
+            router = AcpAgent(self._session_methods, self._log, draft=self._draft)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._watch_signals, connection, watching)
                 tasks.start_soon(self._serve_sessions, router, connection, loading)
@@ -72,7 +79,8 @@ class AcpMode:
             await router.initialized.wait()
             await anyio.lowlevel.checkpoint()
             await connection.flushed()
-            serve = await WarmUp({"sessions": _load_sessions}).result("sessions")
+            load = _load_sessions if router.version == PROTOCOL_VERSION else _load_draft_sessions
+            serve = await WarmUp({"sessions": load}).result("sessions")
         if serve is not None:
             await cast("ServeSessions", serve)(connection, self._environ, self._flags, self._log, self._offer)
 
@@ -91,10 +99,15 @@ class AcpMode:
 
 
 async def serve(
-    environ: Mapping[str, str], flags: Mapping[str, str | None], log: logging.Logger, read_fd: int, write_fd: int
+    environ: Mapping[str, str],
+    flags: Mapping[str, str | None],
+    log: logging.Logger,
+    read_fd: int,
+    write_fd: int,
+    draft: bool = False,
 ) -> int:
     """Serve one client on these file descriptors; gives the exit code."""
-    return await AcpMode(environ, flags, log).run(read_fd, write_fd)
+    return await AcpMode(environ, flags, log, draft=draft).run(read_fd, write_fd)
 
 
 def _load_sessions() -> ServeSessions:
@@ -103,8 +116,17 @@ def _load_sessions() -> ServeSessions:
     return serve_sessions
 
 
-def run_acp(*, model: str | None, mode: str | None, log_file: str | None) -> int:
-    """Serve one ACP client on this process's stdin and stdout; gives the exit code, or leaves with it."""
+def _load_draft_sessions() -> ServeSessions:
+    from punie.bootstrap.acp_draft_sessions import serve_draft_sessions
+
+    return serve_draft_sessions
+
+
+def run_acp(*, model: str | None, mode: str | None, log_file: str | None, draft: bool = False) -> int:
+    """Serve one ACP client on this process's stdin and stdout; gives the exit code, or leaves with it.
+
+    With `draft` a client that asks for ACP v2 gets it.
+    """
     write_fd = claim_stdout()
     read_fd = claim_stdin()
     try:
@@ -112,7 +134,7 @@ def run_acp(*, model: str | None, mode: str | None, log_file: str | None) -> int
     except OSError as error:
         sys.stderr.write(f"punie: --log-file {log_file} cannot be written: {error.strerror}. Name another file.\n")
         return EXIT_USAGE
-    code = anyio.run(serve, os.environ, {"model": model, "permissions.mode": mode}, log, read_fd, write_fd)
+    code = anyio.run(serve, os.environ, {"model": model, "permissions.mode": mode}, log, read_fd, write_fd, draft)
     logging.shutdown()
     sys.stderr.flush()
     # Threads that still import a library must not hold up the exit, nor be torn down while inside it.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 
 from punie.adapters.acp.jsonrpc import Connection
 from punie.adapters.acp.sessions import SessionMethods
@@ -19,8 +20,17 @@ async def serve_sessions(
     offer: Callable[[SessionMethods], Awaitable[None]],
 ) -> None:
     """Own the connection's sessions for as long as `offer` lasts; leaving closes them all."""
+    async with own_agent(environ, flags, log) as agent:
+        await offer(SessionMethods(agent, connection, log))
+
+
+@asynccontextmanager
+async def own_agent(
+    environ: Mapping[str, str], flags: Mapping[str, str | None], log: logging.Logger
+) -> AsyncGenerator[PunieAgent]:
+    """The sessions of one connection, with a process's lifetime around them."""
     process = Process(environ, flags, log)
     process.warm_up.start()
     async with PunieAgent(process.session_scope, log, process.stored) as agent:
-        await offer(SessionMethods(agent, connection, log))
+        yield agent
     await process.aclose()

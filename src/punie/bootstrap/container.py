@@ -13,7 +13,6 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import field, frozen
 from dependency_injector import containers, providers
 
 from punie.adapters.checks.python_checks import ProjectChecks
@@ -34,7 +33,6 @@ from punie.application.assemble_tools import AssembleTools, KeptOutputs, LocalSe
 from punie.application.command_review import CommandReview
 from punie.application.commands.offered import OWN_COMMANDS
 from punie.application.commands.session_commands import SessionCommands
-from punie.application.context_gauge import ContextGauge
 from punie.application.discover_tools import DiscoverTools
 from punie.application.instructions import Instructions
 from punie.application.leave_to_act import Approvals, LeaveToAct
@@ -44,9 +42,9 @@ from punie.application.open_questions import OpenQuestions
 from punie.application.plug_in_tools import PlugInTools
 from punie.application.session_desk import ToolDesk
 from punie.application.session_notices import SessionNotices
-from punie.application.session_recorder import KeptSession, SessionRecorder
+from punie.application.session_recorder import SessionRecorder
 from punie.application.session_tool import SessionTool
-from punie.application.stored_sessions import EngineMemory, StoredSessions
+from punie.application.stored_sessions import StoredSessions
 from punie.application.terminal_ledger import TerminalLedger
 from punie.application.tool_registry import ToolRegistry
 from punie.application.toolbox import Toolbox
@@ -54,6 +52,7 @@ from punie.application.tools.ask_user import AskUser
 from punie.application.tools.load_skill import LoadSkill
 from punie.application.tools.shell_info import ShellInfo
 from punie.application.tools.update_plan import UpdatePlan
+from punie.bootstrap.continued import Continued
 from punie.bootstrap.model_choices import EngineShelf, disclosure_of
 from punie.bootstrap.plugins import PlugIns
 from punie.bootstrap.session_servers import (
@@ -84,11 +83,16 @@ def _guard(spec: SessionSpec) -> LocalPathGuard:
 
 
 def _local(
-    spec: SessionSpec, guard: LocalPathGuard, terminals: LocalTerminals, shell: ShellInfo, log: logging.Logger
+    spec: SessionSpec,
+    peer: Peer,
+    guard: LocalPathGuard,
+    terminals: LocalTerminals,
+    shell: ShellInfo,
+    log: logging.Logger,
 ) -> LocalServices:
     return LocalServices(
         workspace=LocalWorkspace(guard),
-        ledger=TerminalLedger(terminals, log),
+        ledger=TerminalLedger(terminals if peer.shown is None else peer.shown(terminals), log),
         tree=LocalFileTree(guard, spec.roots),
         repository=DulwichRepository(spec.cwd, spec.roots),
         shell=shell,
@@ -192,14 +196,6 @@ def _leave(
     )
 
 
-@frozen
-class Continued:
-    """Where a session stands that outlives its process: its place in the store, and what its engine goes on with."""
-
-    kept: KeptSession | None = None
-    memory: EngineMemory = field(factory=EngineMemory)
-
-
 def _recorder(peer: Peer, continued: Continued, clock: LocalClock, log: logging.Logger) -> SessionRecorder:
     return SessionRecorder(peer.events, clock, log, continued.kept)
 
@@ -257,12 +253,13 @@ def _session(  # noqa: PLR0913, PLR0917 - one argument a dependency
 ) -> LiveSession:
     if settings.keep_sessions and continued.kept is None:
         notices.warn("This session will not be kept", "Its log cannot be written; Punie's own log says why.")
+    notes = LocalProjectNotes(guard, spec.cwd, spec.additional_directories, notices.warn)
     return LiveSession(
         id=session_id,
         desk=desk,
         engine=continued.memory.opened(engine, session_id),
         recorder=recorder,
-        instructions=Instructions(spec.cwd, LocalProjectNotes(guard, spec.cwd, spec.additional_directories), skills),
+        instructions=Instructions(spec.cwd, notes, skills),
         ledgers=(local.ledger,) if client_ledger is None else (client_ledger, local.ledger),
         turn_limits=settings.turn_limits,
         log=log,
@@ -272,7 +269,7 @@ def _session(  # noqa: PLR0913, PLR0917 - one argument a dependency
         effort=settings.effort,
         notices=notices,
         commands=SessionCommands(OWN_COMMANDS, LocalPromptFiles(spec.cwd)),
-        gauge=ContextGauge(settings.context_tokens, counts_cost=continued.memory == EngineMemory()),
+        gauge=continued.gauge(settings.context_tokens),
     )
 
 
@@ -304,7 +301,7 @@ class SessionContainer(containers.DeclarativeContainer):
     guard = providers.Singleton(_guard, spec)
     outputs = providers.Singleton(_outputs)
     terminals = providers.Singleton(_terminals, spec, settings, outputs)
-    local = providers.Singleton(_local, spec, guard, terminals, shell, log)
+    local = providers.Singleton(_local, spec, peer, guard, terminals, shell, log)
     client_ledger = providers.Singleton(_client_ledger, peer, log)
     recorder = providers.Singleton(_recorder, peer, continued, clock, log)
     notices = providers.Singleton(SessionNotices, recorder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import logging
 import os
@@ -11,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from typing import TYPE_CHECKING, cast
 
 import anyio
+import anyio.to_thread
 from attrs import define, evolve, field
 
 from punie.application.live_session import LiveSession
@@ -20,7 +22,7 @@ from punie.bootstrap.plugins import PlugIns, scan
 from punie.bootstrap.server_files import configured_servers
 from punie.bootstrap.settings import Settings, load_settings
 from punie.bootstrap.warm_up import WarmUp
-from punie.domain.errors import PunieError
+from punie.domain.errors import PunieError, SettingsError
 from punie.domain.json_value import EMPTY_OBJECT
 from punie.domain.model_choice import DIRECT
 from punie.domain.servers import ServerConfig
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
     from punie.adapters.storage.audit import SqliteAuditTrail
     from punie.adapters.storage.sqlite import SqliteUsageLedger
     from punie.application.stored_sessions import StoredSessions, TakenUp
-    from punie.bootstrap.container import Continued, ProcessContainer
+    from punie.bootstrap.container import ProcessContainer
+    from punie.bootstrap.session_store import KeptStore
 
 CLOSE_LIMIT_S = 1.0
 """How long shared connections may take to close when the process ends."""
@@ -56,6 +59,8 @@ class Process:
     _catalog_expected: bool = field(default=False, init=False)
     _usage: SqliteUsageLedger | None = field(default=None, init=False)
     _audit: SqliteAuditTrail | None = field(default=None, init=False)
+    _store: KeptStore | None = field(default=None, init=False)
+    _just_read: dict[str, Settings] = field(factory=dict[str, Settings], init=False)
 
     def __attrs_post_init__(self) -> None:
         self.warm_up = WarmUp(
@@ -101,11 +106,16 @@ class Process:
 
         `taken` is its place among those that are kept; without one it ends with this process.
         """
+        from punie.bootstrap.continued import Continued
+
         self._expect(peer)
         container = await self._container()
         plug_ins = cast("PlugIns", await self.warm_up.result("plug-ins"))
         servers = self._servers(spec)
-        shelf = EngineShelf(self.engines, self._lists, self.settings(spec.cwd), servers, self.log)
+        just_read = self._just_read.pop(spec.cwd, None)
+        is_new = taken is None or taken.summary is None
+        read = just_read if is_new and just_read is not None else self.settings(spec.cwd)
+        shelf = EngineShelf(self.engines, self._lists, read, servers, self.log)
         settings = await self._as_it_was(shelf, taken)
         engine = self.engines.get(settings.model)
         if peer.catalog is not None:
@@ -116,7 +126,7 @@ class Process:
             peer=peer,
             settings=settings,
             engine=engine,
-            continued=await _continued(container.stored(), engine.name, taken),
+            continued=await Continued.of(container.stored(), engine, taken),
             plug_ins=plug_ins,
             server_configs=servers,
             shelf=shelf,
@@ -142,22 +152,23 @@ class Process:
             if shared is not None:
                 with anyio.move_on_after(CLOSE_LIMIT_S, shield=True):
                     await shared.aclose()
+        if self._store is not None:
+            with anyio.move_on_after(CLOSE_LIMIT_S, shield=True):
+                await anyio.to_thread.run_sync(self._store.close, abandon_on_cancel=True)
 
     async def _container(self) -> ProcessContainer:
         return cast("ProcessContainer", await self.warm_up.result("container"))
 
     def _build_container(self) -> ProcessContainer:
-        from punie.adapters.local.clock import LocalClock
-        from punie.adapters.local.process_table import LocalProcessTable
+        from dependency_injector import providers
+
         from punie.adapters.shell.tree_sitter_bash import TreeSitterBashParser
         from punie.adapters.storage.audit import SqliteAuditTrail
         from punie.adapters.storage.grants import SqliteGrantStore, SqliteToolPins
         from punie.adapters.storage.servers import SqliteServerApprovals, SqliteServerListings
-        from punie.adapters.storage.sessions import SqliteSessionStore
         from punie.adapters.storage.sqlite import SqliteUsageLedger
         from punie.adapters.storage.state_file import StateFile
         from punie.application.leave_to_act import Approvals
-        from punie.application.stored_sessions import StoredSessions
         from punie.bootstrap.container import ProcessContainer
         from punie.bootstrap.session_servers import ServerState
         from punie.bootstrap.state import database_file
@@ -169,21 +180,31 @@ class Process:
         self._usage = SqliteUsageLedger(database, self.log)
         state = StateFile(database, self.log)
         self._audit = SqliteAuditTrail(state)
-        clock = LocalClock()
-        return ProcessContainer(
+        container = ProcessContainer(
             shell=_shell_info(self.environ),
             log=self.log,
             usage_ledger=self._usage,
             approvals=Approvals(SqliteGrantStore(state), SqliteToolPins(state), self._audit),
             parser=TreeSitterBashParser(),
             server_state=ServerState(SqliteServerListings(state), SqliteServerApprovals(state)),
-            stored=StoredSessions(
-                SqliteSessionStore(database, self.log, LocalProcessTable(), clock),
-                clock,
-                self.log,
-                keeps=lambda cwd: self.settings(cwd).keep_sessions,
-            ),
+            stored=providers.Singleton(self._stored_sessions),
         )
+        with contextlib.suppress(SettingsError):  # whoever asks for them hears of it, until it is mended
+            container.stored()
+        return container
+
+    def _stored_sessions(self) -> StoredSessions:
+        from punie.adapters.local.clock import LocalClock
+        from punie.application.stored_sessions import StoredSessions
+        from punie.bootstrap.session_store import session_store, user_settings
+
+        self._store = session_store(self.environ, user_settings(self.environ, self.flags), self.log)
+        return StoredSessions(self._store, LocalClock(), self.log, keeps=self._keeps)
+
+    def _keeps(self, cwd: str) -> bool:
+        """Whether a new session is kept; what was read to know that is not read again for the session itself."""
+        settings = self._just_read[cwd] = self.settings(cwd)
+        return settings.keep_sessions
 
     def _scan_plug_ins(self) -> PlugIns:
         self.engines.plug_ins = scan(self.log) if self.plug_ins is None else self.plug_ins
@@ -206,16 +227,6 @@ class Process:
             self.engines.load(model)
         except PunieError as error:
             self.log.info("the engine is not ready: %s", error)
-
-
-async def _continued(stored: StoredSessions, engine: str, taken: TakenUp | None) -> Continued:
-    from punie.bootstrap.container import Continued
-
-    if taken is None:
-        return Continued()
-    if taken.summary is None:
-        return Continued(taken.kept)
-    return Continued(taken.kept, await stored.memory(taken.summary.id, engine))
 
 
 def _in_its_mode(settings: Settings, taken: TakenUp) -> Settings:

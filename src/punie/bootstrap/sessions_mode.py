@@ -16,14 +16,11 @@ from attrs import define, field
 
 from punie.adapters.console.pipe import Pipe
 from punie.adapters.console.sessions import ConversationText, heading_text, sessions_text, summary_object
-from punie.adapters.local.clock import LocalClock
-from punie.adapters.local.process_table import LocalProcessTable
-from punie.adapters.storage.sessions import SqliteSessionStore
 from punie.application.session_files import SessionFileError, entry_line, exported, imported, looked_through
 from punie.bootstrap.logs import start_logging
-from punie.bootstrap.state import database_file
+from punie.bootstrap.session_store import session_store, user_settings
 from punie.domain.display import display_safe, one_line
-from punie.domain.errors import PunieError
+from punie.domain.errors import PunieError, SettingsError
 from punie.domain.session_log import LogEntry, SessionSummary
 from punie.ports.session_store import SessionStore
 
@@ -174,8 +171,18 @@ def run_sessions(
     """Run one of them; gives the exit code. `given` is a session's id, or the file to import."""
     environ: Mapping[str, str] = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
     log = start_logging(environ, None)
-    store = SqliteSessionStore(database_file(environ), log, LocalProcessTable(), LocalClock())
-    mode = SessionsMode(store, as_json)
+    try:
+        store = session_store(environ, user_settings(environ, {}), log)
+    except SettingsError as error:
+        sys.stderr.write(f"punie: {display_safe(str(error))}\n")
+        return EXIT_USAGE
+    try:
+        return _run_action(SessionsMode(store, as_json), action, given, cwd, everything=everything, new_id=new_id)
+    finally:
+        store.close()
+
+
+def _run_action(mode: SessionsMode, action: str, given: str, cwd: str | None, *, everything: bool, new_id: bool) -> int:
     if action == "import":
         return _run_import(mode, given, new_id=new_id)
     runs: Mapping[str, Callable[[], Awaitable[int]]] = {

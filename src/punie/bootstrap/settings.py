@@ -10,10 +10,11 @@ import json
 import logging
 import os
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from attrs import evolve, field, fields, frozen
+from attrs import evolve, field, frozen
 
 from punie.bootstrap.model_context import context_tokens, known_context_tokens
 from punie.bootstrap.own_files import own_files
@@ -32,6 +33,18 @@ from punie.bootstrap.settings_files import (
     skills_folder,
     user_settings_file,
 )
+from punie.bootstrap.settings_keys import (
+    ADDS,
+    CALL_BOUNDS,
+    DEFAULTS,
+    KEYS,
+    NEVER,
+    RULES,
+    Key,
+    key_of,
+    tool_and_bound,
+    variable_of,
+)
 from punie.bootstrap.settings_values import (
     Sandbox,
     parse_disclosure,
@@ -43,17 +56,17 @@ from punie.bootstrap.settings_values import (
     parse_registry,
     parse_sandbox,
     parse_share,
-    parse_text,
+    parse_store,
     parse_whole,
     parse_yes,
 )
 from punie.domain.decisions import Policy
-from punie.domain.disclosure import DEFAULT_SHARE, DisclosureForm, DisclosurePolicy
+from punie.domain.disclosure import DisclosurePolicy
 from punie.domain.discovery import LocalTools
 from punie.domain.errors import SettingsError
 from punie.domain.limits import CallLimits, Limits
 from punie.domain.model_choice import Effort
-from punie.domain.modes import Mode, Verdict
+from punie.domain.modes import Verdict
 from punie.domain.rules import Rule
 from punie.domain.turn import TurnLimits
 
@@ -81,6 +94,9 @@ class Settings:
     disclosure: DisclosurePolicy = field(factory=DisclosurePolicy)
     registry: str | None = None
     keep_sessions: bool = True
+    session_store: str | None = field(default=None, repr=False)
+    """The URL of the PostgreSQL database that sessions are kept in, with its password; None for the user's own file."""
+
     skills_folder: str | None = None
     """Where the user's own skills are."""
 
@@ -105,44 +121,41 @@ def _nobody(_path: str, _digest: str) -> bool:
     return False
 
 
-_KEYS: Mapping[str, Callable[[object], object]] = {
-    "model": parse_text,
-    "models": parse_models,
-    "effort": parse_effort,
-    "context_tokens": parse_whole,
-    "tools.local": parse_local,
-    "tools.disabled": parse_names,
-    "tools.disclosure": parse_disclosure,
-    "tools.disclosure_share": parse_share,
-    "tools.always": parse_names,
-    "limits.time_s": parse_positive,
-    "limits.output_bytes": parse_whole,
-    "limits.input_bytes": parse_whole,
-    "limits.files_touched": parse_whole,
-    "limits.memory_mb": parse_whole,
-    "limits.concurrent_calls": parse_whole,
-    "turn.max_requests": parse_whole,
-    "turn.compact_share": parse_share,
-    "permissions.mode": parse_mode,
-    "permissions.sandbox": parse_sandbox,
-    "permissions.sandbox_network": parse_yes,
-    "servers.registry": parse_registry,
-    "sessions.keep": parse_yes,
-}
-_RULES = "permissions.rules"
+COMMAND_LINE = "the command line"
+
 _RULE_FLAGS = {"permissions.allow": Verdict.ALLOW, "permissions.deny": Verdict.DENY}
 """Flags that may be given several times: their value is a JSON list of texts."""
 
-_PER_TOOL = "limits.tools."
-_CALL_BOUNDS = tuple(bound.name for bound in fields(CallLimits))
-"""Those bounds that a single tool may have for itself."""
 
-_LOOSENESS = (LocalTools.NEVER, LocalTools.AUTO, LocalTools.ALWAYS)
+class Speaker(StrEnum):
+    """Who said something about a setting, in rising strength."""
+
+    USER = "user"
+    PROJECT = "project"
+    VARIABLE = "variable"
+    FLAG = "flag"
 
 
-def variable_of(key: str) -> str:
-    """The environment variable of a setting: `tools.local` is `PUNIE_TOOLS_LOCAL`."""
-    return f"PUNIE_{key.upper().replace('.', '_')}"
+@frozen
+class Said:
+    """What one source said of a setting: `value` is parsed, `heard` is false where a project may not say it."""
+
+    key: str
+    value: object
+    source: str
+    speaker: Speaker
+    heard: bool = True
+
+
+@frozen
+class Traced:
+    """The settings, and how they came about: all that was said, the weakest first; what is in force, by key."""
+
+    settings: Settings
+    said: tuple[Said, ...]
+    in_force: Mapping[str, object]
+    left_out: LeftOut
+    trusted: bool
 
 
 def load_settings(
@@ -156,19 +169,33 @@ def load_settings(
 
     `trusted` is asked only about a project's file that would loosen; `parser` gives what reads the examples of rules.
     """
+    traced = trace_settings(environ, flags, cwd, trusted, parser)
+    if not traced.trusted:
+        _warn(traced.left_out)
+    return traced.settings
+
+
+def trace_settings(
+    environ: Mapping[str, str],
+    flags: Mapping[str, str | None],
+    cwd: str,
+    trusted: Trusted = _nobody,
+    parser: ParserOf | None = None,
+) -> Traced:
+    """As `load_settings`, with where everything came from, and without a word in the log about what is left out."""
     layers = _Layers(home_of(environ), parser or _bash_parser)
     layers.user(read_settings_file(user_settings_file(environ)))
     # The same directory may be named through a link: what was trusted is the file itself.
     left_out = layers.project(read_settings_file(project_settings_file(os.path.realpath(cwd))))
-    if (left_out.values or left_out.rules) and trusted(left_out.file.path, left_out.file.digest):
+    loosens = bool(left_out.values or left_out.rules)
+    trusts = loosens and trusted(left_out.file.path, left_out.file.digest)
+    if trusts:
         layers.loosen(left_out)
-    else:
-        _warn(left_out)
-    for key in _KEYS:
-        if environ.get(variable_of(key)):
-            _take(layers.found, {key: environ[variable_of(key)]}, variable_of(key))
+    layers.variables(environ)
     layers.flags({key: value for key, value in flags.items() if value is not None})
-    return evolve(layers.settings(own_files(environ, cwd)), skills_folder=str(skills_folder(environ)))
+    settings = evolve(layers.settings(own_files(environ, cwd)), skills_folder=str(skills_folder(environ)))
+    in_force = MappingProxyType({**DEFAULTS, **{key: value for key, (value, _) in layers.found.items()}})
+    return Traced(settings, tuple(layers.said), in_force, left_out, trusts)
 
 
 def project_gains(environ: Mapping[str, str], cwd: str, parser: ParserOf | None = None) -> LeftOut:
@@ -184,45 +211,69 @@ class _Layers:
     def __init__(self, home: str, parser: ParserOf) -> None:
         self.found: dict[str, tuple[object, str]] = {}
         self.rules: list[Rule] = []
+        self.said: list[Said] = []
         self._home = home
         self._parser = parser
 
     def user(self, file: SettingsFile) -> None:
         self.rules += self._rules(file, "user")
-        _take(self.found, _plain(file.values), file.path)
+        self._take(_plain(file.values), file.path, Speaker.USER)
 
     def project(self, file: SettingsFile) -> LeftOut:
         """Take what makes the session stricter; gives the rest."""
         rules = self._rules(file, "project")
         self.rules += [rule for rule in rules if not rule.allows]
-        values = _tighten(self.found, _plain(file.values), file.path)
-        return LeftOut(file, values, tuple(rule for rule in rules if rule.allows))
+        given = _parsed(_plain(file.values), file.path)
+        before = dict(self.found)
+        left_out: dict[str, object] = {}
+        for key, value in given.items():
+            merged, heard = _tightened(key_named(key, file.path), value, before)
+            self.said.append(Said(key, value, file.path, Speaker.PROJECT, heard))
+            if heard:
+                self.found[key] = (merged, file.path)
+            elif key_named(key, file.path).project is NEVER:
+                _log.warning("%s: %s is left out: it is for your own settings alone", file.path, key)
+            else:
+                left_out[key] = file.values[key]
+        return LeftOut(file, left_out, tuple(rule for rule in rules if rule.allows))
 
     def loosen(self, left_out: LeftOut) -> None:
         """Take what only trust lets in."""
         self.rules += left_out.rules
-        _take(self.found, left_out.values, left_out.file.path)
+        self.said = [one for one in self.said if one.heard or one.key not in left_out.values]
+        self._take(left_out.values, left_out.file.path, Speaker.PROJECT)
+
+    def variables(self, environ: Mapping[str, str]) -> None:
+        for key in KEYS:
+            if environ.get(variable_of(key)):
+                self._take({key: environ[variable_of(key)]}, variable_of(key), Speaker.VARIABLE)
 
     def flags(self, flags: Mapping[str, str]) -> None:
-        source = RuleSource("command-line", "the command line", self._home, self._parser)
+        source = RuleSource("command-line", COMMAND_LINE, self._home, self._parser)
         for key, decision in _RULE_FLAGS.items():
             texts = cast("list[str]", json.loads(flags.get(key, "[]")))
             for number, text in enumerate(texts, 1):
                 self.rules += parse_flag(decision, text, number, source)
-        _take(self.found, {key: value for key, value in flags.items() if key not in _RULE_FLAGS}, "the command line")
+        values = {key: value for key, value in flags.items() if key not in _RULE_FLAGS}
+        self._take(values, COMMAND_LINE, Speaker.FLAG)
+
+    def _take(self, values: Mapping[str, object], source: str, speaker: Speaker) -> None:
+        for key, value in _parsed(values, source).items():
+            self.found[key] = (value, source)
+            self.said.append(Said(key, value, source, speaker))
 
     def settings(self, protected: tuple[str, ...]) -> Settings:
         settings = _settings(self.found)
         return evolve(settings, policy=Policy(settings.policy.mode, tuple(self.rules), protected))
 
     def _rules(self, file: SettingsFile, label: str) -> tuple[Rule, ...]:
-        if _RULES not in file.values:
+        if RULES.name not in file.values:
             return ()
-        return parse_rules(file.values[_RULES], RuleSource(label, file.path, self._home, self._parser))
+        return parse_rules(file.values[RULES.name], RuleSource(label, file.path, self._home, self._parser))
 
 
 def _plain(values: Mapping[str, object]) -> Mapping[str, object]:
-    return {key: value for key, value in values.items() if key != _RULES}
+    return {key: value for key, value in values.items() if key != RULES.name}
 
 
 def _warn(left_out: LeftOut) -> None:
@@ -239,107 +290,70 @@ def _bash_parser() -> ShellParser:
     return TreeSitterBashParser()
 
 
-def _parser(key: str, source: str) -> Callable[[object], object]:
-    tool, bound = _tool_and_bound(key)
-    parse = _KEYS.get(f"limits.{bound}" if tool else key)
-    if parse is None or (tool and bound not in _CALL_BOUNDS):
-        raise SettingsError(source, f"{key} is not a setting of this version")
-    return parse
+def key_named(name: str, source: str) -> Key:
+    """The setting of that name. Raises `SettingsError` where there is none."""
+    key = key_of(name)
+    if key is None:
+        raise SettingsError(source, f"{name} is not a setting of this version")
+    return key
 
 
-def _tool_and_bound(key: str) -> tuple[str, str]:
-    """The tool and the bound of `limits.tools.NAME.BOUND`; no tool for any other key."""
-    tool, _, bound = key.removeprefix(_PER_TOOL).rpartition(".") if key.startswith(_PER_TOOL) else ("", "", "")
-    return tool, bound
-
-
-def _take(found: dict[str, tuple[object, str]], values: Mapping[str, object], source: str) -> None:
-    for key, value in values.items():
+def _parsed(values: Mapping[str, object], source: str) -> dict[str, object]:
+    parsed: dict[str, object] = {}
+    for name, value in values.items():
         try:
-            found[key] = (_parser(key, source)(value), source)
+            parsed[name] = key_named(name, source).parse(value)
         except ValueError as error:
-            raise SettingsError(source, f"{key}: {error}") from error
+            raise SettingsError(source, f"{name}: {error}") from error
+    return parsed
 
 
-def _tighten(found: dict[str, tuple[object, str]], values: Mapping[str, object], source: str) -> Mapping[str, object]:
-    """Take from a project's file what makes the session stricter; gives the rest."""
-    left_out: dict[str, object] = {}
-    given: dict[str, tuple[object, str]] = {}
-    _take(given, values, source)
-    before = _settings(found)
-    for key, (value, _) in given.items():
-        if key == "tools.disabled":
-            found[key] = ((*before.disabled_tools, *parse_names(value)), source)
-        elif _is_stricter(key, value, before):
-            found[key] = (value, source)
-        else:
-            left_out[key] = values[key]
-    return left_out
-
-
-def _is_stricter(key: str, value: object, before: Settings) -> bool:
-    if key == "permissions.mode":
-        return parse_mode(value).looseness < before.policy.mode.looseness
-    if key == "permissions.sandbox":
-        return parse_sandbox(value) is Sandbox.BUBBLEWRAP
-    if key in {"permissions.sandbox_network", "sessions.keep"}:
-        return not parse_yes(value)
-    if key == "tools.local":
-        return _LOOSENESS.index(parse_local(value)) < _LOOSENESS.index(before.local_tools)
-    now = _bound_of(key, before)
-    return now is not None and parse_positive(value) < now
-
-
-def _bound_of(key: str, settings: Settings) -> float | None:
-    """The number in force for a key of bounds; None for a key that has none."""
-    tool, bound = _tool_and_bound(key)
-    limits = settings.limits.of(tool) if tool else settings.limits.general
-    in_force: dict[str, float] = {f"limits.{name}": getattr(limits, name) for name in _CALL_BOUNDS}
-    in_force["limits.concurrent_calls"] = settings.limits.concurrent_calls
-    in_force["turn.max_requests"] = settings.turn_limits.max_requests
-    return in_force.get(f"limits.{bound}" if tool else key)
+def _tightened(key: Key, value: object, before: Mapping[str, tuple[object, str]]) -> tuple[object, bool]:
+    """What a project's value makes of a setting, and whether it may, untrusted."""
+    tool, bound = tool_and_bound(key.name)
+    if tool:  # what is in force for one tool need not be said anywhere
+        now: object = getattr(_settings(before).limits.of(tool), bound)
+    else:
+        now = before[key.name][0] if key.name in before else key.default
+    if key.project is ADDS:
+        return (*parse_names(now), *parse_names(value)), True
+    return value, key.project.stricter is not None and key.project.stricter(value, now)
 
 
 def _settings(found: Mapping[str, tuple[object, str]]) -> Settings:
-    values = {key: value for key, (value, _) in found.items()}
-    bounds = {name: values[f"limits.{name}"] for name in _CALL_BOUNDS if f"limits.{name}" in values}
+    values = {**DEFAULTS, **{key: value for key, (value, _) in found.items()}}
+    bounds = {name: values[f"limits.{name}"] for name in CALL_BOUNDS}
     general = CallLimits(**cast("dict[str, Any]", bounds))  # each was parsed as its key says
     by_tool: dict[str, dict[str, float]] = {}
-    if "limits.output_bytes" in values:
+    if "limits.output_bytes" in found:
         by_tool["read_file"] = {"output_bytes": general.output_bytes}  # said in so many words, it holds for files too
     for key, value in values.items():
-        tool, bound = _tool_and_bound(key)
+        tool, bound = tool_and_bound(key)
         if tool:
             by_tool.setdefault(tool, {})[bound] = parse_positive(value)
-    given = values.get("model")
+    given = values["model"]
     model = given if isinstance(given, str) else None
-    said = parse_whole(values["context_tokens"]) if "context_tokens" in values else None
+    said = None if values["context_tokens"] is None else parse_whole(values["context_tokens"])
     return Settings(
         model=model,
-        models=parse_models(values.get("models", ())),
-        effort=None if "effort" not in values else parse_effort(values["effort"]),
-        local_tools=parse_local(values.get("tools.local", LocalTools.AUTO)),
-        disabled_tools=frozenset(parse_names(values.get("tools.disabled", ()))),
-        limits=Limits(
-            general,
-            MappingProxyType(by_tool),
-            parse_whole(values.get("limits.concurrent_calls", Limits().concurrent_calls)),
-        ),
-        turn_limits=TurnLimits(
-            parse_whole(values.get("turn.max_requests", TurnLimits().max_requests)),
-            parse_share(values.get("turn.compact_share", TurnLimits().compact_share)),
-        ),
+        models=parse_models(values["models"]),
+        effort=parse_effort(values["effort"]),
+        local_tools=parse_local(values["tools.local"]),
+        disabled_tools=frozenset(parse_names(values["tools.disabled"])),
+        limits=Limits(general, MappingProxyType(by_tool), parse_whole(values["limits.concurrent_calls"])),
+        turn_limits=TurnLimits(parse_whole(values["turn.max_requests"]), parse_share(values["turn.compact_share"])),
         origins=MappingProxyType({key: source for key, (_, source) in found.items()}),
-        policy=Policy(parse_mode(values.get("permissions.mode", Mode.ASK))),
-        sandbox=parse_sandbox(values.get("permissions.sandbox", Sandbox.NONE)),
-        sandbox_network=parse_yes(values.get("permissions.sandbox_network", False)),
+        policy=Policy(parse_mode(values["permissions.mode"])),
+        sandbox=parse_sandbox(values["permissions.sandbox"]),
+        sandbox_network=parse_yes(values["permissions.sandbox_network"]),
         disclosure=DisclosurePolicy(
-            parse_disclosure(values.get("tools.disclosure", DisclosureForm.AUTO)),
-            parse_share(values.get("tools.disclosure_share", DEFAULT_SHARE)),
-            parse_names(values.get("tools.always", ())),
+            parse_disclosure(values["tools.disclosure"]),
+            parse_share(values["tools.disclosure_share"]),
+            parse_names(values["tools.always"]),
             said or context_tokens(model),
         ),
-        keep_sessions=parse_yes(values.get("sessions.keep", True)),
-        registry=parse_registry(values["servers.registry"]) if "servers.registry" in values else None,
+        keep_sessions=parse_yes(values["sessions.keep"]),
+        session_store=parse_store(values["sessions.store"] or "sqlite"),
+        registry=None if values["servers.registry"] is None else parse_registry(values["servers.registry"]),
         context_tokens=said or known_context_tokens(model),
     )

@@ -135,6 +135,20 @@ def parse_registry(value: object) -> str:
     return text
 
 
+def parse_store(value: object) -> str | None:
+    """The URL of a PostgreSQL database, None for `sqlite`. Raises `ValueError`, which never shows the value."""
+    text = parse_text(value)
+    if text == "sqlite":
+        return None
+    try:
+        usable = urlsplit(text).scheme in {"postgresql", "postgres"} and text.isascii() and text.isprintable()
+    except ValueError:
+        usable = False
+    if not usable or " " in text or "://" not in text:
+        raise ValueError("expected sqlite, or the URL of a PostgreSQL database: postgresql://USER@HOST/DATABASE")
+    return text
+
+
 def _is_loopback(parts: SplitResult) -> bool:
     host = parts.hostname or ""
     try:

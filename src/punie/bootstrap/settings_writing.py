@@ -75,8 +75,8 @@ def _check(before: str, after: str, disabled: list[str], source: str) -> None:
         raise SettingsError(source, "it cannot be changed without touching the rest; add the setting by hand")
 
 
-def replace_file(path: Path, before: str, after: str) -> None:
-    """Put the text in the file's place at once or not at all, with what was there before beside it as `.bak`.
+def replace_file(path: Path, before: str, after: str, backup: Path | None = None) -> None:
+    """Put the text in the file's place at once or not at all, with what was there before in `backup`, else as `.bak`.
 
     A new file is the user's alone; one that is there keeps its mode. Raises `OSError`.
     """
@@ -85,7 +85,7 @@ def replace_file(path: Path, before: str, after: str) -> None:
     mode = NEW_FILE_MODE
     if target.exists():
         mode = target.stat().st_mode & 0o7777
-        _write(target.with_name(f"{target.name}.bak"), before, mode)
+        _write(backup or target.with_name(f"{target.name}.bak"), before, mode)
     _write(target, after, mode)
 
 

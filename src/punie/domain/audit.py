@@ -10,12 +10,11 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from enum import StrEnum
 
 from attrs import asdict, field, frozen
 
 from punie.domain.display import one_line
-from punie.domain.modes import Verdict
+from punie.domain.modes import AnsweredBy, Verdict
 
 NAME_LIMIT = 128
 TEXT_LIMIT = 400
@@ -30,15 +29,6 @@ _SECRET = re.compile(
 )
 
 _SECRET_WORDS = ("passw", "secret", "token", "key", "authorization", "bearer")
-
-
-class AnsweredBy(StrEnum):
-    """Who had the last word: nobody where a question went without an answer."""
-
-    POLICY = "policy"
-    GRANT = "grant"
-    PERSON = "person"
-    NOBODY = "nobody"
 
 
 def _name(text: str) -> str:

@@ -34,6 +34,13 @@ def display_exact(text: str) -> str:
     return "".join(char if _is_safe(char) else f"<U+{ord(char):04X}>" for char in text)
 
 
+def display_output(text: str) -> str:
+    """What a program said, as safe as `display_exact`: colours go, line ends are newlines, all else is written out."""
+    if _is_safe(text):
+        return text
+    return display_exact(_COLOURS_AND_CURSOR.sub("", _LINE_ENDS.sub("\n", text)))
+
+
 def _is_safe(text: str) -> bool:
     if text.isprintable():
         return True

@@ -253,13 +253,14 @@ class LeaseLostError(ToldToClient):
 
 @define
 class SessionStoreError(ToldToClient):
-    """Sessions cannot be kept or read; `reason` is in words for a person."""
+    """Sessions cannot be kept or read; `reason` is in words for a person, `advice` is what may be done about it."""
 
     code: ClassVar[str] = "session_store"
     reason: str
+    advice: str = "Make room or mend the state file"
 
     def __str__(self) -> str:
-        return f"The stored sessions cannot be used: {self.reason}. Make room or mend the state file, then try again."
+        return f"The stored sessions cannot be used: {self.reason}. {self.advice}, then try again."
 
 
 @define
@@ -316,6 +317,16 @@ class EngineError(ToldToClient):
 
     def __str__(self) -> str:
         return f"{self.cause} {self.next_step}".strip()
+
+
+@define
+class UnreadableSnapshotError(EngineError):
+    """An engine cannot read its memory of a session, which then goes on from the session's log (ports/engine)."""
+
+    code: ClassVar[str] = "unreadable_snapshot"
+    kind: str = "configuration"
+    cause: str = "The stored memory of this session cannot be read."
+    next_step: str = "Open a new session."
 
 
 # --- faults ------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from punie.domain.content import ResultContent
 from punie.domain.execution import CallStatus, Severity
 from punie.domain.json_value import JsonValue
 from punie.domain.model_choice import Effort
-from punie.domain.modes import Mode, Verdict
+from punie.domain.modes import AnsweredBy, Mode, Verdict
 from punie.domain.plan import Plan
 from punie.domain.tool import ToolDescriptor, ToolKind, ToolOutcome
 from punie.domain.turn import StopReason
@@ -99,6 +99,32 @@ class PermissionSettled:
 
 
 @frozen
+class PermissionAsked:
+    """A person is asked whether a call may run: for the session's log, not for ACP, which has a request of its own.
+
+    `options` are what the answer may be, in the words of the question.
+    """
+
+    call_id: str
+    reason: str
+    options: tuple[str, ...] = ()
+
+
+@frozen
+class PermissionAnswered:
+    """What came of the question about that call: for the session's log, not for ACP.
+
+    `choice` is the option that was picked, in the question's words; None where nobody picked one.
+    """
+
+    call_id: str
+    verdict: Verdict
+    reason: str
+    answered_by: AnsweredBy
+    choice: str | None = None
+
+
+@frozen
 class SecurityViolation:
     """A call tried what the session forbids and was refused; `rule` names what it broke (S2-32)."""
 
@@ -134,6 +160,28 @@ class UsageChanged:
     """The turn's totals so far."""
 
     usage: Usage
+
+
+class RequestEnding(StrEnum):
+    """How a request to the model ended."""
+
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@frozen
+class RequestEnded:
+    """A request to the model is over: for the session's log, not for ACP.
+
+    It took `elapsed_s`, and its first piece came `first_s` after it began; None where it had none. `usage` is its own.
+    """
+
+    model: str
+    elapsed_s: float
+    usage: Usage
+    first_s: float | None = None
+    ending: RequestEnding = RequestEnding.DONE
 
 
 @frozen
@@ -212,9 +260,10 @@ class ToolsChanged:
 
 @frozen
 class TurnEnded:
-    """The turn is over; nothing of it follows. Without a stop reason where it failed: its caller has the error."""
+    """The turn is over; nothing of it follows. Without a stop reason where it failed: `failure` says why, if known."""
 
     stop_reason: StopReason | None
+    failure: str | None = None
 
 
 SessionEvent: TypeAlias = (
@@ -226,8 +275,11 @@ SessionEvent: TypeAlias = (
     | TitleChanged
     | PlanChanged
     | PermissionSettled
+    | PermissionAsked
+    | PermissionAnswered
     | SecurityViolation
     | UsageChanged
+    | RequestEnded
     | ContextUsed
     | CommandsChanged
     | NoticeGiven

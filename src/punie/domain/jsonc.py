@@ -35,6 +35,11 @@ def parse_jsonc(text: str) -> Parsed:
     return parsed
 
 
+def says_nothing(text: str) -> bool:
+    """Whether there is no value in it: blanks and comments alone."""
+    return not _COMMENT.sub(_blank, text.removeprefix("\ufeff")).strip()
+
+
 def _blank(match: re.Match[str]) -> str:
     """A string stays; anything else becomes blanks, so that lines and columns stay what they are."""
     if match[1] is not None:

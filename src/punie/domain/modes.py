@@ -22,6 +22,15 @@ class Verdict(StrEnum):
 _STRICTNESS: Mapping[Verdict, int] = {Verdict.ALLOW: 0, Verdict.ASK: 1, Verdict.DENY: 2}
 
 
+class AnsweredBy(StrEnum):
+    """Who had the last word: nobody where a question went without an answer."""
+
+    POLICY = "policy"
+    GRANT = "grant"
+    PERSON = "person"
+    NOBODY = "nobody"
+
+
 class Mode(StrEnum):
     """How much a session may do without a question; the strictest first."""
 

@@ -17,7 +17,7 @@ from punie.domain.permission import (
 )
 from punie.domain.schema import ToolParameter
 from punie.domain.tool import ToolCall, ToolDescriptor, ToolKind, ToolOutcome, ToolResult, ToolSource
-from punie.domain.transcript import AgentSaid, PersonSaid, ToolUsed, Transcript, TurnStoppedShort
+from punie.domain.transcript import AgentSaid, PersonSaid, ToolUsed, Transcript, TurnsLeftOut, TurnStoppedShort
 from punie.domain.turn import EngineErrorKind, StopReason, Turn
 from punie.domain.usage import Usage
 
@@ -67,6 +67,7 @@ __all__ = [
     "Transcript",
     "Turn",
     "TurnStoppedShort",
+    "TurnsLeftOut",
     "Unusable",
     "Usage",
     "UsageChanged",

@@ -44,12 +44,13 @@ class SessionOptions:
 
 @frozen
 class OpenedSession:
-    """A session that is ready for prompts."""
+    """A session that is ready for prompts; `working` where a turn runs that an earlier connection asked for."""
 
     id: str
     discovery: DiscoveryReport = field()
     mode: Mode = Mode.ASK
     models: ModelMenu = field(factory=ModelMenu)
+    working: bool = False
 
     @property
     def options(self) -> SessionOptions:

@@ -20,10 +20,15 @@ from punie.domain.content import Diff, EmbeddedResource, Image, Prompt, Resource
 from punie.domain.events import (
     CallFinished,
     CompactionChanged,
+    ContextUsed,
     HistoryForgotten,
     ModeChanged,
     ModelChanged,
+    PermissionAnswered,
+    PermissionAsked,
     PlanChanged,
+    RequestEnded,
+    RequestEnding,
     TextDelta,
     ThoughtDelta,
     TitleChanged,
@@ -35,9 +40,9 @@ from punie.domain.events import (
 from punie.domain.execution import CallStatus
 from punie.domain.json_value import JsonValue, NotJsonError, freeze, thaw
 from punie.domain.model_choice import Effort
-from punie.domain.modes import Mode
+from punie.domain.modes import AnsweredBy, Mode, Verdict
 from punie.domain.plan import PlanStep, StepPriority, StepStatus
-from punie.domain.session_log import LoggedEvent, PromptAccepted, SessionBegun
+from punie.domain.session_log import LoggedEvent, PromptAccepted, PromptFilled, SessionBegun
 from punie.domain.tool import ToolKind, ToolOutcome
 from punie.domain.turn import StopReason
 from punie.domain.usage import Usage
@@ -164,6 +169,7 @@ _CONTENT = _several(_Part(_write_block, _read_block))
 _USAGE_COUNTS = (
     "input_tokens", "output_tokens", "cached_read_tokens", "cached_write_tokens", "requests",
 )  # fmt: skip
+_USAGE = _record(Usage, dict.fromkeys(_USAGE_COUNTS, _COUNT) | {"cost_usd": _or_none(_NUMBER)})
 
 _KINDS: Mapping[str, tuple[type, _Shape]] = {
     "session_begun": (
@@ -177,6 +183,7 @@ _KINDS: Mapping[str, tuple[type, _Shape]] = {
             "effort": _EFFORT,
         },
     ),
+    "prompt_filled": (PromptFilled, {"prompt": _record(Prompt, {"blocks": _CONTENT})}),
     "text": (TextDelta, {"text": _TEXT, "message_id": _or_none(_TEXT)}),
     "thought": (ThoughtDelta, {"text": _TEXT, "message_id": _or_none(_TEXT)}),
     "call_announced": (
@@ -197,9 +204,25 @@ _KINDS: Mapping[str, tuple[type, _Shape]] = {
         CallFinished,
         {"call_id": _TEXT, "tool": _TEXT, "outcome": _one_of(ToolOutcome), "for_model": _TEXT},
     ),
-    "usage": (
-        UsageChanged,
-        {"usage": _record(Usage, dict.fromkeys(_USAGE_COUNTS, _COUNT) | {"cost_usd": _or_none(_NUMBER)})},
+    "permission_asked": (PermissionAsked, {"call_id": _TEXT, "reason": _TEXT, "options": _TEXTS}),
+    "permission_answered": (
+        PermissionAnswered,
+        {
+            "call_id": _TEXT, "verdict": _one_of(Verdict), "reason": _TEXT, "answered_by": _one_of(AnsweredBy),
+            "choice": _or_none(_TEXT),
+        },
+    ),
+    "request_ended": (
+        RequestEnded,
+        {
+            "model": _TEXT, "elapsed_s": _NUMBER, "usage": _USAGE, "first_s": _or_none(_NUMBER),
+            "ending": _one_of(RequestEnding),
+        },
+    ),
+    "usage": (UsageChanged, {"usage": _USAGE}),
+    "context": (
+        ContextUsed,
+        {"used_tokens": _COUNT, "size_tokens": _or_none(_COUNT), "cost_usd": _or_none(_NUMBER)},
     ),
     "mode": (ModeChanged, {"mode": _one_of(Mode)}),
     "model": (ModelChanged, {"model": _TEXT, "effort": _EFFORT}),
@@ -211,7 +234,7 @@ _KINDS: Mapping[str, tuple[type, _Shape]] = {
         | dict.fromkeys(("summary", "error"), _or_none(_TEXT)),
     ),
     "forgotten": (HistoryForgotten, {}),
-    "turn_ended": (TurnEnded, {"stop_reason": _or_none(_one_of(StopReason))}),
+    "turn_ended": (TurnEnded, {"stop_reason": _or_none(_one_of(StopReason)), "failure": _or_none(_TEXT)}),
 }  # fmt: skip
 _KIND_NAMES: Mapping[type, str] = {kind: name for name, (kind, _) in _KINDS.items()}
 

@@ -9,6 +9,8 @@ LEASE_S = 60.0
 
 THIS_PROCESS = "this process"
 
+HAS_BEGUN = "a session that has begun cannot become another one's copy"
+
 
 @frozen
 class ProcessIdentity:

@@ -15,10 +15,14 @@ from punie.domain.display import one_line
 from punie.domain.events import (
     CallFinished,
     CompactionChanged,
+    ContextUsed,
     HistoryForgotten,
     ModeChanged,
     ModelChanged,
+    PermissionAnswered,
+    PermissionAsked,
     PlanChanged,
+    RequestEnded,
     TextDelta,
     ThoughtDelta,
     TitleChanged,
@@ -52,15 +56,27 @@ class PromptAccepted:
     effort: Effort | None = None
 
 
+@frozen
+class PromptFilled:
+    """What the model gets in place of the prompt that this turn began with, which was a command of the project."""
+
+    prompt: Prompt
+
+
 LoggedEvent: TypeAlias = (
     SessionBegun
     | PromptAccepted
+    | PromptFilled
     | TextDelta
     | ThoughtDelta
     | ToolCallAnnounced
     | ToolCallUpdated
     | CallFinished
+    | PermissionAsked
+    | PermissionAnswered
+    | RequestEnded
     | UsageChanged
+    | ContextUsed
     | ModeChanged
     | ModelChanged
     | TitleChanged

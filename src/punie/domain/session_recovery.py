@@ -1,15 +1,17 @@
-"""What a turn whose process died still owes its log: an end to every call, and to itself."""
+"""What a turn whose process died still owes its log: an end to every call, and to itself; and what a log ends with."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import ClassVar
 
 from attrs import define, field
 
 from punie.domain.content import Text
-from punie.domain.events import CallFinished, ToolCallAnnounced, ToolCallUpdated, TurnEnded
+from punie.domain.events import CallFinished, ContextUsed, ToolCallAnnounced, ToolCallUpdated, TurnEnded
 from punie.domain.execution import CallStatus
-from punie.domain.session_log import LoggedEvent, PromptAccepted
+from punie.domain.model_choice import ModelChoice
+from punie.domain.session_log import LoggedEvent, PromptAccepted, chosen
 from punie.domain.tool import ToolOutcome
 from punie.domain.transcript import INTERRUPTED
 
@@ -81,6 +83,41 @@ class LastTurn:
         call = self._calls[call_id]
         if call.ended and call.told is not None:
             del self._calls[call_id]
+
+
+@define
+class LogEnd:
+    """Takes a log's events in order, from `LOOKS_BACK` before its last prompt at the latest, and knows its end.
+
+    `choice` is the model that the session was left with, `context` how full it was; None where the log does not say.
+    """
+
+    LOOKS_BACK: ClassVar[int] = 20
+    """How far before a prompt the end of the turn before may stand: modes and models may have changed since."""
+
+    choice: ModelChoice | None = field(default=None, init=False)
+    context: ContextUsed | None = field(default=None, init=False)
+    _turn: LastTurn = field(factory=LastTurn, init=False)
+    _says_context: bool = field(default=False, init=False)
+
+    def take(self, event: LoggedEvent) -> None:
+        """The next event."""
+        self._turn.take(event)
+        match event:
+            case PromptAccepted():
+                self._says_context = False
+            case ContextUsed():
+                self.context, self._says_context = event, True
+            case _:
+                pass
+        self.choice = chosen((event,), self.choice)
+
+    def owed(self) -> tuple[LoggedEvent, ...]:
+        """The events that close the last turn; none where it is closed. Each turn says how full the context was."""
+        owed = self._turn.owed()
+        if not owed or self.context is None or self._says_context:
+            return owed
+        return (*owed[:-1], self.context, owed[-1])
 
 
 def owed(events: Iterable[LoggedEvent]) -> tuple[LoggedEvent, ...]:

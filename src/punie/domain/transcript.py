@@ -10,7 +10,7 @@ from attrs import define, field, frozen
 from punie.domain.content import Prompt
 from punie.domain.events import CallFinished, HistoryForgotten, SessionEvent, TextDelta, ToolCallAnnounced, TurnEnded
 from punie.domain.json_value import JsonValue, json_text
-from punie.domain.session_log import LoggedEvent, PromptAccepted
+from punie.domain.session_log import LoggedEvent, PromptAccepted, PromptFilled
 from punie.domain.tool import ToolOutcome
 from punie.domain.turn import StopReason
 
@@ -55,7 +55,14 @@ class TurnStoppedShort:
     how: str
 
 
-TranscriptItem: TypeAlias = PersonSaid | AgentSaid | ToolUsed | TurnStoppedShort
+@frozen
+class TurnsLeftOut:
+    """So many turns stood here: too long ago to be told, or the person had them forgotten. Always the first item."""
+
+    count: int
+
+
+TranscriptItem: TypeAlias = PersonSaid | AgentSaid | ToolUsed | TurnStoppedShort | TurnsLeftOut
 Transcript: TypeAlias = tuple[TranscriptItem, ...]
 
 
@@ -72,6 +79,7 @@ class TranscriptBuilder:
     _sizes: list[int] = field(factory=lambda: [0], init=False)
     _said: list[str] = field(factory=list[str], init=False)
     _open: dict[str, ToolCallAnnounced] = field(factory=dict[str, ToolCallAnnounced], init=False)
+    _left_out: int = field(default=0, init=False)
 
     def take(self, event: LoggedEvent | SessionEvent) -> None:
         """The next event."""
@@ -80,8 +88,10 @@ class TranscriptBuilder:
                 self._close_turn()
                 self._turns.append([])
                 self._sizes.append(0)
-                self._add(PersonSaid(prompt), sum(len(str(block)) for block in prompt.blocks))
+                self._add(PersonSaid(prompt), _size(prompt))
                 self._let_go()
+            case PromptFilled(prompt):
+                self._fill(prompt)
             case TextDelta(text):
                 self._said.append(text)
             case ToolCallAnnounced(call_id):
@@ -92,17 +102,15 @@ class TranscriptBuilder:
             case HistoryForgotten():
                 self._forget()
             case TurnEnded(reason):
-                self._close_turn()
-                if reason is None or reason is StopReason.CANCELLED:
-                    how = "ended with an error" if reason is None else "was cancelled"
-                    self._add(TurnStoppedShort(how), len(how))
+                self._end(reason)
             case _:
                 pass
 
     def build(self) -> Transcript:
         """All that was taken; every call has a result."""
         self._close_turn()
-        return tuple(item for turn in self._turns for item in turn)
+        told = tuple(item for turn in self._turns for item in turn)
+        return (TurnsLeftOut(self._left_out), *told) if self._left_out else told
 
     def _add(self, item: TranscriptItem, size: int) -> None:
         if self._clearing and not isinstance(item, PersonSaid):
@@ -111,14 +119,30 @@ class TranscriptBuilder:
         self._turns[-1].append(item)
         self._sizes[-1] += size
 
+    def _end(self, reason: StopReason | None) -> None:
+        self._close_turn()
+        if reason is None or reason is StopReason.CANCELLED:
+            how = "ended with an error" if reason is None else "was cancelled"
+            self._add(TurnStoppedShort(how), len(how))
+
+    def _fill(self, prompt: Prompt) -> None:
+        """The model got that in place of what the person typed."""
+        turn = self._turns[-1]
+        if len(turn) == 1 and isinstance(turn[0], PersonSaid):
+            turn[0] = PersonSaid(prompt)
+            self._sizes[-1] = _size(prompt)
+            self._let_go()
+
     def _forget(self) -> None:
         self.forgotten = self._clearing = True
+        self._left_out += sum(map(_begins, self._turns))
         self._turns, self._sizes = [[]], [0]
         self._said.clear()
         self._open.clear()
 
     def _let_go(self) -> None:
         while len(self._turns) > 1 and sum(self._sizes) > self.limit_chars:
+            self._left_out += _begins(self._turns[0])
             del self._turns[0], self._sizes[0]
 
     def _close_message(self) -> None:
@@ -141,6 +165,14 @@ class TranscriptBuilder:
         self._add(whole, len(used.text) + len(json_text(arguments)))
 
 
+def _begins(turn: list[TranscriptItem]) -> bool:
+    return bool(turn) and isinstance(turn[0], PersonSaid)
+
+
+def _size(prompt: Prompt) -> int:
+    return sum(len(str(block)) for block in prompt.blocks)
+
+
 def transcript_of(events: Iterable[LoggedEvent], limit_chars: int = LIMIT_CHARS) -> Transcript:
     """What those events say to an engine, in their order."""
     builder = TranscriptBuilder(limit_chars)
@@ -150,11 +182,12 @@ def transcript_of(events: Iterable[LoggedEvent], limit_chars: int = LIMIT_CHARS)
 
 
 def before_last_prompt(transcript: Transcript) -> Transcript:
-    """The same without its last turn."""
+    """The same without its last turn that is told."""
     last = max((place for place, item in enumerate(transcript) if isinstance(item, PersonSaid)), default=0)
     return transcript[:last]
 
 
 def prompts_in(transcript: Transcript) -> int:
-    """How many turns it holds, whole or broken off."""
-    return sum(isinstance(item, PersonSaid) for item in transcript)
+    """How many turns it is of: whole, broken off, and those that are left out."""
+    left_out = sum(item.count for item in transcript if isinstance(item, TurnsLeftOut))
+    return left_out + sum(isinstance(item, PersonSaid) for item in transcript)

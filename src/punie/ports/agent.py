@@ -19,7 +19,12 @@ from punie.ports.peer import Peer
 
 @runtime_checkable
 class RunningTurn(Protocol):
-    """A turn that was accepted; it holds its session's place until `run` is done."""
+    """A turn that was accepted; it holds its session's place until `run` is done.
+
+    `id` is unique in its session, whose log names the turn by it.
+    """
+
+    id: str
 
     @abstractmethod
     async def run(self) -> TurnReport:

@@ -51,6 +51,8 @@ class EngineSession(Protocol):
     def snapshot(self) -> bytes | None:
         """The history in the engine's own form, for `Engine.open` of the same engine.
 
+        While a turn runs it is that of the turns before. Where the engine has made it shorter meanwhile, it holds all
+        of the running turn that came before the `CompactionChanged` which says so.
         None where it has not taken in yet what it was opened with: then that still counts.
         """
         ...
@@ -100,6 +102,7 @@ class Engine(Protocol):
 
         `snapshot` is one of an engine of the same name; `since` is what happened after it, or all there is to know
         where there is none: what another engine did, or a turn whose process died. Raises `EngineError` for a bad
-        set-up.
+        set-up. For a snapshot that it cannot read, `UnreadableSnapshotError` comes from here, or from the first use of
+        what is given before that has done anything: then another one is opened without it.
         """
         ...

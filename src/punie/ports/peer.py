@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from attrs import frozen
 
 from punie.domain.discovery import ClientCapabilities
@@ -21,7 +23,8 @@ class Peer:
 
     `workspace` and `terminals` are None where the client did not advertise them; `catalog` and `bridge` are None where
     it did not advertise discovery, and `elicitor` where its person cannot fill in forms. `server_channel`
-    leads to the MCP servers that the client itself runs, of which it tells with the session.
+    leads to the MCP servers that the client itself runs, of which it tells with the session. `shown` puts the client's
+    eyes before terminals of this machine, where it can show those.
     """
 
     capabilities: ClientCapabilities
@@ -33,3 +36,4 @@ class Peer:
     bridge: ToolExecutor | None = None
     elicitor: Elicitor | None = None
     server_channel: ServerChannel | None = None
+    shown: Callable[[Terminals], Terminals] | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
 from attrs import frozen
@@ -37,6 +37,11 @@ class SessionStore(Protocol):
         ...
 
     @abstractmethod
+    async def begin(self, session_id: str, entries: Sequence[LogEntry]) -> SessionLease:
+        """Become a new session's only writer, and begin its log: both or neither. Raises as `acquire`."""
+        ...
+
+    @abstractmethod
     async def renew(self, lease: SessionLease) -> None:
         """Say that its holder lives. Raises `LeaseLostError`."""
         ...
@@ -51,6 +56,15 @@ class SessionStore(Protocol):
         """Add entries, all or none; one whose sequence is there already changes nothing.
 
         They survive the end of the process; with `lasting` also that of the machine's power. Raises `LeaseLostError`.
+        """
+        ...
+
+    @abstractmethod
+    async def take_in(self, lease: SessionLease, batches: Iterable[Sequence[LogEntry]]) -> None:
+        """Make the log of a session that has none, for good: all of it, or none whatever happens meanwhile.
+
+        The entries come in order, and a batch at a time is in memory; what takes them may be another thread. What the
+        batches raise is raised. Others write in the meantime. Raises `LeaseLostError`.
         """
         ...
 

@@ -9,13 +9,17 @@ import pytest
 
 from punie.adapters.storage.memory_sessions import MemorySessions, MemorySessionStore
 from punie.application.agent import PunieAgent
+from punie.application.command_outcome import ForTheModel, Outcome
+from punie.application.live_session import LiveSession, NoCommands
 from punie.application.stored_sessions import StoredSessions
+from punie.domain.compaction import CompactionStatus
 from punie.domain.content import Prompt
 from punie.domain.errors import SessionBusyError, SessionHeldError, SettingsError, UnknownSessionError
-from punie.domain.events import TextDelta, TurnEnded
+from punie.domain.events import CompactionChanged, TextDelta, TurnEnded
 from punie.domain.session import SessionSpec
 from punie.domain.session_lease import ProcessIdentity
-from punie.domain.session_log import LogEntry, LoggedEvent, PromptAccepted, SessionBegun
+from punie.domain.session_log import EngineSnapshot, LogEntry, LoggedEvent, PromptAccepted, PromptFilled, SessionBegun
+from punie.domain.transcript import AgentSaid, PersonSaid, transcript_of
 from punie.domain.turn import StopReason, Turn
 from punie.ports.engine import ToolDoor
 from punie.ports.event_sink import EventSink
@@ -27,6 +31,7 @@ from tests.unit.application.session_bench import PlayedEngine, SessionBench, jus
 pytestmark = pytest.mark.anyio
 
 PROMPT = Prompt.of_text("do it")
+FILLED = Prompt.of_text("Review it well.")
 SPEC = SessionSpec(CWD)
 
 
@@ -71,6 +76,49 @@ async def test_a_turn_that_was_cancelled_before_it_did_anything_is_in_the_log() 
         assert (begun, ended) == (SessionBegun(CWD), TurnEnded(StopReason.CANCELLED))
         assert isinstance(accepted, PromptAccepted)
         assert accepted.prompt == PROMPT
+
+
+class Filling(NoCommands):
+    """Every prompt is a command of the project."""
+
+    async def outcome(self, session: LiveSession, prompt: Prompt, events: EventSink, turn_id: str) -> Outcome:
+        return ForTheModel(FILLED)
+
+
+async def test_of_a_prompt_of_the_project_the_person_sees_what_was_typed_and_every_engine_what_it_says() -> None:
+    (bench,) = benches()
+    async with bench.agent() as agent:
+        opened = await bench.opened(agent)
+        bench.sessions[0].commands = Filling()
+        await agent.begin_turn(opened.id, PROMPT).run()
+        assert bench.engine.turns[0].prompt == FILLED
+        _, accepted, filled, *_ = log = await events_of(bench, opened.id)
+        assert isinstance(accepted, PromptAccepted)
+        assert (accepted.prompt, filled) == (PROMPT, PromptFilled(FILLED))
+        assert transcript_of(log)[:1] == (PersonSaid(FILLED),)
+
+
+async def test_a_summary_is_on_the_disk_while_the_turn_goes_on() -> None:
+    (bench,) = benches()
+    kept: list[EngineSnapshot | None] = []
+
+    async def summarise(turn: Turn, _tools: ToolDoor, events: EventSink) -> StopReason:
+        assert bench.stored is not None
+        await events.emit(TextDelta("before"))
+        for status in (CompactionStatus.IN_PROGRESS, CompactionStatus.COMPLETED):
+            await events.emit(CompactionChanged("c", status))
+            kept.append(await bench.stored.store.snapshot(turn.session_id))
+        await events.emit(TextDelta("after"))
+        return StopReason.END_TURN
+
+    bench.engine.play = summarise
+    async with bench.agent() as agent:
+        opened = await bench.opened(agent)
+        await agent.begin_turn(opened.id, PROMPT).run()
+        assert kept == [None, EngineSnapshot("played", 3, b"")]
+        log = await events_of(bench, opened.id)
+        assert transcript_of(log[3:]) == (AgentSaid("after"),)
+        assert isinstance(log[2], TextDelta), "it knows what was said before"
 
 
 async def test_a_session_that_ended_with_its_process_is_told_and_goes_on_in_another() -> None:

@@ -31,6 +31,19 @@ def test_without_a_price_there_is_no_cost():
 
 
 def test_a_session_that_goes_on_elsewhere_claims_no_sum():
-    gauge = ContextGauge(1000, counts_cost=False)
+    gauge = ContextGauge(1000, continued=True)
     gauge.count(UsageChanged(Usage(cost_usd=0.25)))
     assert gauge.read(ContextUsed(5)).cost_usd is None
+    assert ContextGauge(1000, continued=True, before=ContextUsed(5)).cost_usd is None
+
+
+def test_a_session_that_goes_on_begins_with_what_its_log_said_last_and_counts_on():
+    gauge = ContextGauge(None, continued=True, before=ContextUsed(700, 1000, 0.5))
+    assert gauge.latest == ContextUsed(700, 1000, 0.5)
+    assert gauge.cost_usd == 0.5
+    gauge.count(UsageChanged(Usage(cost_usd=0.25)))
+    assert gauge.read(ContextUsed(800, 1000)) == ContextUsed(800, 1000, 0.75)
+
+
+def test_a_size_that_is_known_here_wins_over_that_of_the_model_before():
+    assert ContextGauge(2000, continued=True, before=ContextUsed(7, 1000)).latest == ContextUsed(7, 2000)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from punie.domain.content import Diff
 from punie.domain.errors import ToolFailedError
-from punie.domain.events import PermissionSettled, ToolCallAnnounced
+from punie.domain.events import PermissionAnswered, PermissionAsked, PermissionSettled, ToolCallAnnounced
+from punie.domain.modes import Verdict
 from punie.domain.permission import Dismissed, PermissionOutcome, Selected, Unusable
 from punie.domain.tool import ToolDescriptor, ToolOutcome, ToolSource
 from tests.unit.application.desk_bench import (
@@ -80,8 +81,12 @@ async def test_the_question_comes_after_the_card_and_before_the_start_and_names_
     bench.client.queue_permission_selected("allow_once")
     await bench.turn().call(call("change", {"path": "a", "to": "b"}))
     (question,) = bench.client.questions
-    announced, settled, *_ = bench.events
+    announced, asked, answered, settled, *_ = bench.events
     assert isinstance(announced, ToolCallAnnounced)
+    assert isinstance(asked, PermissionAsked)
+    assert asked.options[0] == "Allow once"
+    assert isinstance(answered, PermissionAnswered)
+    assert (answered.verdict, answered.choice) == (Verdict.ALLOW, "Allow once")
     assert isinstance(settled, PermissionSettled)
     assert question.call_id == announced.call_id == settled.call_id
     assert (question.title, question.kind.value, question.locations) == ("Using change", "edit", ("/project/a",))

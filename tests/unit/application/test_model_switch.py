@@ -20,6 +20,7 @@ from punie.domain.errors import (
     UnknownEffortError,
     UnknownModelError,
     UnknownSessionError,
+    UnreadableSnapshotError,
 )
 from punie.domain.events import ModelChanged, ModelMenuChanged, TextDelta
 from punie.domain.model_choice import Effort, ModelChoice
@@ -30,6 +31,9 @@ from punie.ports.event_sink import EventSink
 from tests.unit.application.session_bench import SessionBench
 
 pytestmark = pytest.mark.anyio
+
+
+GARBLED = b"garbled"
 
 
 @define(eq=False)
@@ -44,6 +48,8 @@ class Talk(EngineSession):
 
     async def run(self, turn: Turn, *, tools: ToolDoor, events: EventSink) -> StopReason:
         del tools
+        if self.given[0] == GARBLED:
+            raise UnreadableSnapshotError
         self.turns.append(turn)
         await events.emit(TextDelta(self.model, f"{turn.id}-1"))
         return StopReason.END_TURN
@@ -258,6 +264,16 @@ async def test_a_command_that_switches_is_not_part_of_what_the_new_one_is_told(b
     await recorder.prompt("t", Prompt.of_text("/model b"))
     await switch_model(bench.session, "b", in_turn=True)
     assert bench.talk("b").given[1] == (PersonSaid(Prompt.of_text("one")), AgentSaid("a1"))
+
+
+async def test_a_memory_that_shows_itself_unreadable_gives_way_to_the_log_and_the_turn_goes_on(bench: Bench):
+    await bench.agent.set_model(bench.id, "a1")
+    await bench.ask("one")
+    old = bench.session.engine = Talk("a1", (GARBLED, ()))
+    await bench.ask("two")
+    assert bench.talk("a1").given == (None, (PersonSaid(Prompt.of_text("one")), AgentSaid("a1")))
+    assert [turn.prompt.text for turn in bench.talk("a1").turns] == ["two"]
+    assert (bench.session.engine, old.closed, bench.session.model) == (bench.talk("a1"), 1, "a1")
 
 
 async def test_a_session_without_a_shelf_keeps_its_engine():

@@ -169,8 +169,8 @@ async def test_a_long_file_is_taken_in_by_batches():
     """Longer files cost no more: what is in memory is a batch, less what the store itself keeps."""
 
     class Counting(MemorySessionStore):
-        async def append(self, lease: Any, entries: Any, *, lasting: bool = False) -> None:
-            sizes.append(len(entries))
+        async def take_in(self, lease: Any, batches: Any) -> None:
+            sizes.extend(len(batch) for batch in batches)
 
     header, first, *_ = await a_file()
     piece = json.dumps({"at": 1, "kind": "text", "event": {"text": "x" * 1000}})[1:]
@@ -204,9 +204,10 @@ async def test_large_entries_make_small_batches():
     sizes: list[int] = []
 
     class Counting(MemorySessionStore):
-        async def append(self, lease: Any, entries: Any, *, lasting: bool = False) -> None:
-            sizes.append(len(entries))
-            await super().append(lease, entries, lasting=lasting)
+        async def take_in(self, lease: Any, batches: Any) -> None:
+            whole = list(batches)
+            sizes.extend(len(batch) for batch in whole)
+            await super().take_in(lease, whole)
 
     other = Counting(Table(ProcessIdentity("m", 1), set()), FakeClock())
     await imported(other, io.BytesIO(data).readline, "sess_a")

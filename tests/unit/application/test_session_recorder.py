@@ -21,6 +21,7 @@ from punie.domain.events import (
     CallFinished,
     CompactionChanged,
     CompactionDelta,
+    ContextUsed,
     HistoryForgotten,
     ModeChanged,
     TextDelta,
@@ -115,6 +116,19 @@ async def test_without_a_place_in_the_store_everything_is_only_handed_on() -> No
         await recorder.end_turn(StopReason.END_TURN, "e", b"state")
         await recorder.keep()
     assert lane.events == [TextDelta("hi", "m")]
+
+
+async def test_every_turn_that_ends_says_how_full_the_context_is_by_then() -> None:
+    async with recording() as on:
+        for turn, told in enumerate(((ContextUsed(5, 10), ContextUsed(7, 10, 0.5)), (), (ContextUsed(8, 10, 0.6),))):
+            await on.recorder.prompt(str(turn), PROMPT)
+            for event in told:
+                await on.recorder.emit(event)
+            await on.recorder.end_turn(StopReason.END_TURN, "e", None)
+        logged = [event for event in await on.logged() if isinstance(event, (ContextUsed, TurnEnded))]
+        end = TurnEnded(StopReason.END_TURN)
+        whole = [ContextUsed(5, 10), ContextUsed(7, 10, 0.5), end, ContextUsed(7, 10, 0.5), end]
+        assert logged == [*whole, ContextUsed(8, 10, 0.6), end]
 
 
 async def test_a_turn_is_written_in_order_with_the_pieces_of_a_message_put_together() -> None:

@@ -11,23 +11,44 @@ import pytest
 from attrs import define, field
 
 from punie.adapters.storage.memory_sessions import MemorySessions, MemorySessionStore
-from punie.application.stored_sessions import PAGE, EngineMemory, StoredSessions
+from punie.application.engine_memory import PAGE, EngineMemory, StoredMemory
+from punie.application.stored_sessions import StoredSessions
 from punie.domain.content import Prompt
-from punie.domain.errors import SessionHeldError, SessionStoreError, UnknownSessionError
-from punie.domain.events import CallFinished, HistoryForgotten, TextDelta, ToolCallAnnounced, ToolCallUpdated, TurnEnded
+from punie.domain.errors import SessionHeldError, SessionStoreError, UnknownSessionError, UnreadableSnapshotError
+from punie.domain.events import (
+    CallFinished,
+    ContextUsed,
+    HistoryForgotten,
+    ModelChanged,
+    TextDelta,
+    ToolCallAnnounced,
+    ToolCallUpdated,
+    TurnEnded,
+)
 from punie.domain.execution import CallStatus
+from punie.domain.model_choice import Effort, ModelChoice
 from punie.domain.session import SessionSpec
 from punie.domain.session_lease import ProcessIdentity
 from punie.domain.session_log import EngineSnapshot, LogEntry, LoggedEvent, PromptAccepted, SessionBegun
 from punie.domain.session_recovery import NEVER_BEGAN
 from punie.domain.tool import ToolKind, ToolOutcome
-from punie.domain.transcript import INTERRUPTED, AgentSaid, PersonSaid, ToolUsed, TurnStoppedShort
+from punie.domain.transcript import (
+    INTERRUPTED,
+    AgentSaid,
+    PersonSaid,
+    ToolUsed,
+    Transcript,
+    TurnsLeftOut,
+    TurnStoppedShort,
+)
 from punie.domain.turn import StopReason
+from punie.ports.engine import Engine
 from punie.ports.session_store import SessionLease
 from tests.contract.session_benches import Table
 from tests.fakes.clock import FakeClock
 from tests.fakes.gate import Gate
 from tests.fakes.sessions import a_conversation, entries
+from tests.unit.application.session_bench import PlayedEngine
 
 pytestmark = pytest.mark.anyio
 
@@ -43,6 +64,13 @@ class Disk(MemorySessionStore):
     gate: Gate | None = field(default=None, kw_only=True)
     fails: bool = field(default=False, kw_only=True)
     hidden: set[int] = field(factory=set, kw_only=True)
+    read_pages: int = field(default=0, kw_only=True)
+    garbled: bool = field(default=False, kw_only=True)
+
+    async def snapshot(self, session_id: str) -> EngineSnapshot | None:
+        if self.garbled:
+            raise SessionStoreError("it is malformed")
+        return await MemorySessionStore.snapshot(self, session_id)
 
     async def append(self, lease: SessionLease, entries: Sequence[LogEntry], *, lasting: bool = False) -> None:
         if self.fails:
@@ -56,6 +84,7 @@ class Disk(MemorySessionStore):
     async def read(self, session_id: str, after: int = 0, limit: int = 500) -> Sequence[LogEntry]:
         if self.gate is not None:
             await self.gate.pass_through()
+        self.read_pages += 1
         page = await MemorySessionStore.read(self, session_id, after, limit)
         return tuple(entry for entry in page if entry.sequence not in self.hidden)
 
@@ -90,6 +119,10 @@ async def log_of(sessions: StoredSessions, session_id: str = "s") -> list[Logged
 
     await sessions.replay(session_id, tell)
     return told
+
+
+async def memory(sessions: StoredSessions, session_id: str, engine: str) -> EngineMemory:
+    return await StoredMemory(sessions.store, session_id, LOG).named(engine)
 
 
 async def test_a_new_session_is_there_for_others_at_once_and_nobody_else_may_write_it() -> None:
@@ -171,6 +204,58 @@ async def test_the_end_of_an_open_turn_comes_after_what_a_newer_version_wrote() 
     assert taken.kept.next_sequence == 7
 
 
+async def test_a_long_open_turn_is_told_from_its_first_page_on_and_closed_at_its_end() -> None:
+    sessions = Machine().process(1)
+    said = [TextDelta(str(number)) for number in range(3 * PAGE)]
+    await a_log(sessions, PromptAccepted("t", GO), *said, WRITE)
+    assert isinstance(sessions.store, Disk)
+    told: list[LoggedEvent] = []
+    read_by_then: list[int] = []
+
+    async def tell(entry: LogEntry) -> None:
+        assert isinstance(sessions.store, Disk)
+        if not told:
+            read_by_then.append(sessions.store.read_pages)
+        told.append(entry.event)
+
+    taken = await sessions.take_up("s", tell)
+    assert read_by_then == [1]
+    assert told == await log_of(sessions)
+    assert told[-1] == TurnEnded(None)
+    assert taken.kept.next_sequence == len(told) + 1
+
+
+async def test_a_client_that_takes_long_to_be_told_costs_nobody_the_session() -> None:
+    clock, kept = FakeClock(), MemorySessions()
+    here, far = (
+        StoredSessions(MemorySessionStore(Table(ProcessIdentity(machine, 1), set()), clock, kept), clock, LOG)
+        for machine in "mn"
+    )
+    await a_log(here, PromptAccepted("t", GO), *(TextDelta(str(number)) for number in range(5 * PAGE)))
+
+    async def tell(entry: LogEntry) -> None:
+        await anyio.lowlevel.checkpoint()
+        clock.advance(30.0 if entry.sequence % PAGE == 0 else 0.0)
+
+    await here.take_up("s", tell)
+    with pytest.raises(SessionHeldError):
+        await far.take_up("s")
+
+
+async def test_who_takes_a_session_up_knows_what_its_turns_said_last_of_the_context_and_the_model() -> None:
+    sessions = Machine().process(1)
+    await a_log(
+        sessions, PromptAccepted("t-1", GO, "m", Effort.LOW), ContextUsed(5, 10), ContextUsed(7, 10, 0.5),
+        TurnEnded(StopReason.END_TURN), ModelChanged("n"), PromptAccepted("t-2", GO),
+    )  # fmt: skip
+    for _ in range(2):
+        taken = await sessions.take_up("s")
+        assert taken.kept.context == ContextUsed(7, 10, 0.5)
+        assert taken.choice == ModelChoice("n")
+        assert (await log_of(sessions))[7:] == [ContextUsed(7, 10, 0.5), TurnEnded(None)]
+        await taken.kept.let_go()
+
+
 @pytest.mark.parametrize("break_it", ["cancel", "error"])
 async def test_a_session_that_could_not_be_taken_up_is_held_by_nobody(break_it: str) -> None:
     machine = Machine()
@@ -206,8 +291,48 @@ async def test_an_engine_goes_on_with_its_snapshot_and_what_came_after_it() -> N
     taken = await sessions.take_up("s")
     await sessions.store.keep_snapshot(taken.kept.lease, EngineSnapshot("mine", 4, b"so far"))
     since = (PersonSaid(GO), AgentSaid("two"), TurnStoppedShort("ended with an error"))
-    assert await sessions.memory("s", "mine") == EngineMemory(b"so far", since)
-    assert await sessions.memory("s", "another") == EngineMemory(None, (PersonSaid(GO), AgentSaid("one"), *since))
+    assert await memory(sessions, "s", "mine") == EngineMemory(b"so far", since)
+    assert await memory(sessions, "s", "another") == EngineMemory(None, (PersonSaid(GO), AgentSaid("one"), *since))
+
+
+@define(eq=False)
+class Picky(Engine):
+    """Reads the snapshots that say "mine"; keeps what it was opened with."""
+
+    given: list[tuple[bytes | None, Transcript]] = field(factory=list)
+
+    @property
+    def name(self) -> str:
+        return "mine"
+
+    def open(self, session_id: str, snapshot: bytes | None = None, since: Transcript = ()) -> PlayedEngine:
+        if snapshot not in {None, b"mine"}:
+            raise UnreadableSnapshotError
+        self.given.append((snapshot, since))
+        return PlayedEngine()
+
+
+@pytest.mark.parametrize("broken", ["its engine", "the disk"])
+async def test_a_snapshot_that_nobody_can_read_is_none_and_the_log_says_so(
+    caplog: pytest.LogCaptureFixture, broken: str
+) -> None:
+    sessions, engine = Machine().process(1), Picky()
+    await a_log(
+        sessions, PromptAccepted("t-1", GO), TextDelta("one"), TurnEnded(StopReason.END_TURN),
+        PromptAccepted("t-2", GO), TextDelta("two"), TurnEnded(StopReason.END_TURN),
+    )  # fmt: skip
+    taken = await sessions.take_up("s")
+    await sessions.store.keep_snapshot(taken.kept.lease, EngineSnapshot("mine", 4, b"mine"))
+    since = (PersonSaid(GO), AgentSaid("two"))
+    assert await sessions.memory("s", engine) == EngineMemory(b"mine", since)
+    assert caplog.text == ""
+    if broken == "its engine":
+        await sessions.store.keep_snapshot(taken.kept.lease, EngineSnapshot("mine", 4, b"garbled"))
+    else:
+        assert isinstance(sessions.store, Disk)
+        sessions.store.garbled = True
+    assert await sessions.memory("s", engine) == EngineMemory(None, (PersonSaid(GO), AgentSaid("one"), *since))
+    assert "it goes on from its log" in caplog.text
 
 
 async def test_a_snapshot_from_before_the_person_had_it_forgotten_is_not_gone_on_with() -> None:
@@ -218,10 +343,10 @@ async def test_a_snapshot_from_before_the_person_had_it_forgotten_is_not_gone_on
     )  # fmt: skip
     taken = await sessions.take_up("s")
     await sessions.store.keep_snapshot(taken.kept.lease, EngineSnapshot("mine", 4, b"so far"))
-    assert await sessions.memory("s", "mine") == EngineMemory()
-    assert await sessions.memory("s", "another") == EngineMemory()
+    assert await memory(sessions, "s", "mine") == EngineMemory(None, (TurnsLeftOut(2),))
+    assert await memory(sessions, "s", "another") == EngineMemory(None, (TurnsLeftOut(2),))
     await sessions.store.keep_snapshot(taken.kept.lease, EngineSnapshot("mine", 8, b"nothing"))
-    assert await sessions.memory("s", "mine") == EngineMemory(b"nothing")
+    assert await memory(sessions, "s", "mine") == EngineMemory(b"nothing")
 
 
 async def test_a_copy_has_log_and_snapshot_and_goes_its_own_way() -> None:
@@ -232,10 +357,10 @@ async def test_a_copy_has_log_and_snapshot_and_goes_its_own_way() -> None:
     await first.store.keep_snapshot(working, EngineSnapshot("mine", 1, b"state"))
     await second.fork("s", "copy")
     taken = await second.take_up("copy")
-    assert (await second.memory("copy", "mine")).since == (
+    assert (await memory(second, "copy", "mine")).since == (
         PersonSaid(GO), ToolUsed("c-1", "write_file", None, ToolOutcome.CANCELLED, INTERRUPTED),
         TurnStoppedShort("ended with an error"),
     )  # fmt: skip
-    assert (await second.memory("copy", "mine")).snapshot == b"state"
+    assert (await memory(second, "copy", "mine")).snapshot == b"state"
     assert len(await log_of(first)) == 4, "the original's turn still runs"
     assert taken.kept.next_sequence == 8

@@ -25,6 +25,7 @@ from punie.domain.content import (
 from punie.domain.events import (
     CallFinished,
     CompactionChanged,
+    ContextUsed,
     HistoryForgotten,
     ModeChanged,
     ModelChanged,
@@ -48,7 +49,7 @@ from punie.domain.session_codec import (
     is_known,
     kind_name,
 )
-from punie.domain.session_log import LoggedEvent, PromptAccepted, SessionBegun
+from punie.domain.session_log import LoggedEvent, PromptAccepted, PromptFilled, SessionBegun
 from punie.domain.tool import ToolKind, ToolOutcome
 from punie.domain.turn import StopReason
 from punie.domain.usage import Usage
@@ -80,6 +81,7 @@ EFFORTS = st.none() | st.sampled_from(Effort)
 EVENTS: st.SearchStrategy[LoggedEvent] = st.one_of(
     st.builds(SessionBegun, TEXT, tuples(TEXT), OPTIONAL),
     st.builds(PromptAccepted, TEXT, st.builds(Prompt, tuples(BLOCKS)), OPTIONAL, EFFORTS),
+    st.builds(PromptFilled, st.builds(Prompt, tuples(BLOCKS))),
     st.builds(TextDelta, TEXT, OPTIONAL),
     st.builds(ThoughtDelta, TEXT, OPTIONAL),
     st.builds(ToolCallAnnounced, TEXT, TEXT, TEXT, st.sampled_from(ToolKind), tuples(TEXT), TREES),
@@ -89,6 +91,7 @@ EVENTS: st.SearchStrategy[LoggedEvent] = st.one_of(
         UsageChanged,
         st.builds(Usage, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, st.none() | st.floats(0, 1e9) | st.integers(0, 9)),
     ),
+    st.builds(ContextUsed, COUNTS, st.none() | COUNTS, st.none() | st.floats(0, 1e9)),
     st.builds(ModeChanged, st.sampled_from(Mode)),
     st.builds(ModelChanged, TEXT, EFFORTS),
     st.builds(TitleChanged, TEXT),
@@ -132,6 +135,7 @@ def test_every_kind_of_event_and_of_content_can_be_written_with_every_field() ->
         ToolCallUpdated("c", CallStatus.FAILED, (Diff("/a", None, "new"), TerminalView("term-1")), freeze([1, "x"])),
         ToolCallUpdated("c", None, (), freeze({})),
         UsageChanged(Usage(1, 2, 3, 4, 5, 0.25)),
+        ContextUsed(7, 10, 0.25),
     ],
     ids=lambda event: type(event).__name__,
 )

@@ -16,13 +16,14 @@ from punie.domain.events import (
 )
 from punie.domain.execution import CallStatus
 from punie.domain.json_value import freeze_object
-from punie.domain.session_log import LoggedEvent, PromptAccepted, SessionBegun
+from punie.domain.session_log import LoggedEvent, PromptAccepted, PromptFilled, SessionBegun
 from punie.domain.tool import ToolKind, ToolOutcome
 from punie.domain.transcript import (
     INTERRUPTED,
     AgentSaid,
     PersonSaid,
     ToolUsed,
+    TurnsLeftOut,
     TurnStoppedShort,
     prompts_in,
     transcript_of,
@@ -91,11 +92,14 @@ def test_beyond_the_limit_the_oldest_whole_turns_are_let_go() -> None:
     log: list[LoggedEvent] = []
     for number in range(10):
         log += [asks(f"ask {number}"), card(f"c-{number}"), done(f"c-{number}", "x" * 100), TextDelta("y" * 100), END]
-    told = transcript_of(log, limit_chars=1000)
-    assert told[0] == person(f"ask {10 - prompts_in(told)}"), "a turn is whole or not there"
-    assert 2 <= prompts_in(told) <= 5
+    left_out, *told = transcript_of(log, limit_chars=1000)
+    turns = prompts_in(tuple(told))
+    assert left_out == TurnsLeftOut(10 - turns)
+    assert told[0] == person(f"ask {10 - turns}"), "a turn is whole or not there"
+    assert 2 <= turns <= 5
     assert told[-1] == AgentSaid("y" * 100)
-    assert len(told) == 3 * prompts_in(told)
+    assert len(told) == 3 * turns
+    assert prompts_in((left_out, *told)) == 10
 
 
 def test_a_last_turn_larger_than_the_limit_is_whole_all_the_same() -> None:
@@ -108,6 +112,17 @@ def test_a_last_turn_larger_than_the_limit_is_whole_all_the_same() -> None:
 def test_what_was_forgotten_is_no_part_of_it_nor_is_the_turn_that_had_it_forgotten() -> None:
     before = (asks("one"), TextDelta("1"), card("c-1"), done("c-1"), END, asks("/clear"))
     forgotten = (*before, TextDelta("half"), HistoryForgotten(), TextDelta("It is forgotten."), END)
-    assert transcript_of(forgotten) == ()
-    assert transcript_of((*before, HistoryForgotten(), TurnEnded(StopReason.CANCELLED))) == ()
-    assert transcript_of((*forgotten, asks("two"), TextDelta("2"), END)) == (person("two"), AgentSaid("2"))
+    nothing = (TurnsLeftOut(2),)
+    assert transcript_of(forgotten) == nothing
+    assert transcript_of((*before, HistoryForgotten(), TurnEnded(StopReason.CANCELLED))) == nothing
+    assert transcript_of((*forgotten, asks("two"), TextDelta("2"), END)) == (*nothing, person("two"), AgentSaid("2"))
+    again = (*forgotten, asks("two"), TextDelta("2"), END, asks("/clear"), HistoryForgotten(), END)
+    assert transcript_of(again) == (TurnsLeftOut(4),)
+
+
+def test_what_the_model_got_stands_in_place_of_what_was_typed() -> None:
+    filled = PromptFilled(Prompt.of_text("Review it well."))
+    log = [asks("one"), TextDelta("1"), END, asks("/review it"), filled, TextDelta("2"), END]
+    assert transcript_of(log) == (person("one"), AgentSaid("1"), person("Review it well."), AgentSaid("2"))
+    assert transcript_of([filled, *log]) == transcript_of(log)
+    assert transcript_of(log, limit_chars=30) == (TurnsLeftOut(1), person("Review it well."), AgentSaid("2"))

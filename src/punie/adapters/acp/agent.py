@@ -1,4 +1,4 @@
-"""Punie as ACP v1's agent: the handshake, and where each method leads (room 2 of the corridor).
+"""Punie as ACP's agent: the handshake, and where each method leads (room 2 of the corridor).
 
 This module is on the path to the `initialize` answer and imports nothing that only sessions need (DESIGN.md section 7).
 """
@@ -13,14 +13,15 @@ from msgspec import Raw
 
 from punie import __version__
 from punie.adapters.acp.handshake import (
-    AUTH_METHOD,
-    AuthenticateParams,
+    PROTOCOL_VERSION,
+    Dialect,
     InitializeParams,
     decode_params,
     initialize_answer,
+    log_in,
 )
 from punie.adapters.acp.incoming import RequestId, Router
-from punie.adapters.acp.rpc_errors import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError
+from punie.adapters.acp.rpc_errors import INVALID_REQUEST, METHOD_NOT_FOUND, RpcError
 
 if TYPE_CHECKING:
     import logging
@@ -48,15 +49,36 @@ SESSION_REQUESTS = frozenset(
 )
 
 
+def _to_wire(error: BaseException) -> RpcError:
+    from punie.adapters.acp.errors import to_wire
+
+    return to_wire(error)
+
+
+V1 = Dialect(
+    PROTOCOL_VERSION,
+    initialize_answer,
+    lambda params: params.client_capabilities,
+    {"authenticate": log_in},
+    SESSION_REQUESTS,
+    _to_wire,
+)
+
+
 class AcpAgent(Router):
     """One connection's agent role; lives as long as the connection.
 
-    `sessions` gives the methods of sessions once they are loaded, and is first awaited by `session/new`.
-    `initialized` is set when `initialize` was understood; only then may anything heavy be loaded.
+    `sessions` gives the methods of sessions once they are loaded, and is first awaited by `session/new`. `draft` lets
+    a client have ACP v2 that asks for it. `initialized` is set when `initialize` was understood, and `version` says
+    from then on what both speak; only then may anything heavy be loaded.
     """
 
-    def __init__(self, sessions: Callable[[], Awaitable[SessionMethods]], log: logging.Logger) -> None:
+    def __init__(
+        self, sessions: Callable[[], Awaitable[SessionMethods]], log: logging.Logger, *, draft: bool = False
+    ) -> None:
         self.initialized = anyio.Event()
+        self._draft = draft
+        self._dialect = V1
         self._load_sessions = sessions
         self._sessions: SessionMethods | None = None
         self._capabilities: Raw | None = None
@@ -67,9 +89,10 @@ class AcpAgent(Router):
             return self._initialize(params)
         if self._capabilities is None:
             raise RpcError(INVALID_REQUEST, "Send initialize first; nothing else is answered before it.")
-        if method == "authenticate":
-            return self._authenticate(params)
-        if method not in SESSION_REQUESTS:
+        login = self._dialect.login.get(method)
+        if login is not None:
+            return _ready(login(params))
+        if method not in self._dialect.sessions:
             raise RpcError(METHOD_NOT_FOUND, "This agent does not know that method.")
         if self._sessions is None:
             # Nothing is open yet: whatever is asked may wait for the methods of sessions.
@@ -81,25 +104,31 @@ class AcpAgent(Router):
             self._log.info("ignored a notification that means nothing here")
 
     def error(self, exc: BaseException) -> RpcError:
-        if isinstance(exc, RpcError):
-            return exc
-        from punie.adapters.acp.errors import to_wire
+        return exc if isinstance(exc, RpcError) else self._dialect.error(exc)
 
-        return to_wire(exc)
+    @property
+    def version(self) -> int:
+        """The version of ACP that was agreed on; 1 before that."""
+        return self._dialect.version
 
     def _initialize(self, raw: Raw) -> Awaitable[object]:
         """Takes effect before the next line is read: a client may send session/new right behind."""
         params = decode_params(raw, InitializeParams)
-        self._capabilities = params.client_capabilities
+        dialect = self._spoken(params.protocol_version)
+        if self._capabilities is not None and dialect is not self._dialect:
+            raise RpcError(INVALID_REQUEST, f"This connection speaks ACP {self.version} already. Open another one.")
+        self._dialect, self._capabilities = dialect, dialect.capabilities(params)
         if self._sessions is not None:
             self._sessions.meet(self._capabilities)
         self.initialized.set()
-        return _ready(initialize_answer(__version__))
+        return _ready(dialect.answer(__version__))
 
-    async def _authenticate(self, raw: Raw) -> object:
-        if decode_params(raw, AuthenticateParams).method_id != AUTH_METHOD:
-            raise RpcError(INVALID_PARAMS, f"Unknown methodId; this agent offers {AUTH_METHOD!r}.")
-        return {}
+    def _spoken(self, asked: int) -> Dialect:
+        if not self._draft or asked <= PROTOCOL_VERSION:
+            return V1
+        from punie.adapters.acp.v2.handshake import V2
+
+        return V2
 
     async def _first(self, method: str, raw: Raw) -> object:
         sessions = await self._load_sessions()

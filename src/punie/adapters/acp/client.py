@@ -37,6 +37,9 @@ from punie.ports.workspace import Workspace
 
 T = TypeVar("T")
 
+OPTION_EVENTS = (ModeChanged, ModelChanged, ModelMenuChanged)
+"""After these a client is told of every config option."""
+
 
 @frozen
 class _ClientSide:
@@ -142,20 +145,24 @@ class AcpPermissionBroker(_ClientSide, PermissionBroker):
     """The person at the client through `session/request_permission`."""
 
     async def ask(self, question: PermissionQuestion) -> PermissionOutcome:
-        try:
-            answer = await self.connection.request("session/request_permission", encode_question(question))
-            outcome = decode(answer, PermissionAnswer).outcome
-        except RpcError:
-            return Unusable("the client answered the question with an error")
-        except ConnectionClosed:
-            return Dismissed("the client closed the connection")
-        except msgspec.DecodeError:
-            return Unusable("the client's answer to the question cannot be read")
-        if outcome.outcome == "selected" and outcome.option_id is not None:
-            return Selected(outcome.option_id)
-        if outcome.outcome == "cancelled":
-            return Dismissed("the question was cancelled")
-        return Unusable("the client's answer to the question is none that ACP knows")
+        return await ask_leave(self.connection, encode_question(question))
+
+
+async def ask_leave(connection: Connection, params: dict[str, object]) -> PermissionOutcome:
+    """Put a question whose parameters are these, and read the answer as `PermissionBroker.ask` promises."""
+    try:
+        outcome = decode(await connection.request("session/request_permission", params), PermissionAnswer).outcome
+    except RpcError:
+        return Unusable("the client answered the question with an error")
+    except ConnectionClosed:
+        return Dismissed("the client closed the connection")
+    except msgspec.DecodeError:
+        return Unusable("the client's answer to the question cannot be read")
+    if outcome.outcome == "selected" and outcome.option_id is not None:
+        return Selected(outcome.option_id)
+    if outcome.outcome == "cancelled":
+        return Dismissed("the question was cancelled")
+    return Unusable("the client's answer to the question is none that ACP knows")
 
 
 @frozen
@@ -175,15 +182,14 @@ class AcpEventSink(_ClientSide, EventSink):
     async def emit(self, event: SessionEvent) -> None:
         if isinstance(event, ToolsChanged):
             if self.tool_events:
-                for method, params in encode_changes(self.session_id, event):
-                    await self.connection.notify(method, params)
+                await tell_changes(self.connection, self.session_id, event)
             return
         if isinstance(event, COMPACTION_EVENTS) and not self.compaction:
             return
         if isinstance(event, NoticeGiven) and not self.notices:
             return
         update = encode_update(event)
-        also = self._all_options() if isinstance(event, (ModeChanged, ModelChanged, ModelMenuChanged)) else None
+        also = self._all_options() if isinstance(event, OPTION_EVENTS) else None
         for one in (update, also):
             if one is not None:
                 await self.connection.notify("session/update", {"sessionId": self.session_id, "update": one})
@@ -195,20 +201,37 @@ class AcpEventSink(_ClientSide, EventSink):
             return None  # it is being closed: nobody looks at its options any more
 
 
+async def tell_changes(connection: Connection, session_id: str, event: ToolsChanged) -> None:
+    """Tell a client that asked for it of tools that went and came."""
+    for method, params in encode_changes(session_id, event):
+        await connection.notify(method, params)
+
+
 def encode_question(question: PermissionQuestion) -> dict[str, object]:
     """The parameters of `session/request_permission`: everything a client may want to show (A-04)."""
-    tool_call: dict[str, object] = {
+    parts = (*question.diffs, Text(question_markdown(question)))
+    return {
+        "sessionId": question.session_id,
+        "toolCall": {**asked_call(question), "content": [encode_result_content(part) for part in parts]},
+        **choices(question),
+    }
+
+
+def asked_call(question: PermissionQuestion) -> dict[str, object]:
+    """The call that a question is about, without its content."""
+    return {
         "toolCallId": question.call_id,
         "title": question.title,
         "kind": question.kind.value,
         "status": "pending",
         "locations": [{"path": path} for path in question.locations],
-        "content": [encode_result_content(part) for part in (*question.diffs, Text(question_markdown(question)))],
         "rawInput": None if question.raw_input is None else thaw_object(question.raw_input),
     }
+
+
+def choices(question: PermissionQuestion) -> dict[str, object]:
+    """What a person may answer, and what ACP has no member for."""
     return {
-        "sessionId": question.session_id,
-        "toolCall": tool_call,
         "options": [
             {"optionId": option.id, "name": option.name, "kind": option.kind.value} for option in question.options
         ],

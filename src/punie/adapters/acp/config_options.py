@@ -59,7 +59,7 @@ def set_config_option(agent: Agent, raw: Raw) -> Awaitable[object]:
     It takes its place before the next line is read, so that a prompt right behind it goes by it.
     """
     params = decode_params(raw, SetConfigOptionParams)
-    return _set(agent, params.session_id, _setting(agent, params))
+    return _set(agent, params.session_id, setting(agent, params.session_id, params.config_id, params.value))
 
 
 def set_model(agent: Agent, raw: Raw) -> Awaitable[object]:
@@ -68,13 +68,13 @@ def set_model(agent: Agent, raw: Raw) -> Awaitable[object]:
     return _set_model(agent, params.session_id, agent.set_model(params.session_id, params.model_id))
 
 
-def _setting(agent: Agent, params: SetConfigOptionParams) -> Awaitable[object]:
-    session_id, value = params.session_id, params.value
-    if params.config_id == MODE_OPTION:
+def setting(agent: Agent, session_id: str, config_id: str, value: str | bool) -> Awaitable[object]:
+    """Begin to set one option; what is given back must be awaited. Raises `RpcError` for what no option takes."""
+    if config_id == MODE_OPTION:
         return agent.set_mode(session_id, mode_of(value))
-    if params.config_id == EFFORT_OPTION:
+    if config_id == EFFORT_OPTION:
         return agent.set_effort(session_id, _effort_of(value))
-    if params.config_id != MODEL_OPTION:
+    if config_id != MODEL_OPTION:
         known = f"{MODE_OPTION!r}, {MODEL_OPTION!r} and, where its model thinks, {EFFORT_OPTION!r}"
         raise RpcError(INVALID_PARAMS, f"Unknown configId; a session of this agent has {known}.")
     if not isinstance(value, str):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import msgspec
+from attrs import frozen
 from msgspec import Raw
 
 from punie.adapters.acp.rpc_errors import INVALID_PARAMS, RpcError
@@ -28,10 +30,14 @@ class Params(msgspec.Struct, rename="camel", gc=False):
 
 
 class InitializeParams(Params):
-    """`initialize`; the capabilities are kept as they came and read when the first session needs them."""
+    """`initialize`; the capabilities are kept as they came and read when the first session needs them.
+
+    `client_capabilities` are those of version 1, `capabilities` those of version 2.
+    """
 
     protocol_version: int
     client_capabilities: Raw = Raw(b"{}")
+    capabilities: Raw = Raw(b"{}")
 
 
 class AuthenticateParams(Params):
@@ -56,6 +62,55 @@ def decode_params(raw: Raw, kind: type[T]) -> T:
         raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from error
 
 
+@frozen
+class Dialect:
+    """What one version of ACP says as long as no session is there; a constant of the process.
+
+    `answer` makes the result of `initialize` from Punie's version, `login` are the methods about who somebody is, each
+    of which takes its parameters at once and gives its result, and `sessions` the names of those that sessions answer.
+    `error` puts what a handler raised into the words of the wire.
+    """
+
+    version: int
+    answer: Callable[[str], dict[str, object]]
+    capabilities: Callable[[InitializeParams], Raw]
+    login: Mapping[str, Callable[[Raw], object]]
+    sessions: frozenset[str]
+    error: Callable[[BaseException], RpcError]
+
+
+def log_in(raw: Raw) -> object:
+    """`authenticate`, and `auth/login` of version 2: there is one way, and it asks nothing."""
+    if decode_params(raw, AuthenticateParams).method_id != AUTH_METHOD:
+        raise RpcError(INVALID_PARAMS, f"Unknown methodId; this agent offers {AUTH_METHOD!r}.")
+    return {}
+
+
+AUTH = {
+    "type": "agent",
+    "name": "Environment",
+    "description": "Use the model and keys of the environment and settings, or no model at all.",
+}
+
+EXTENSION_OFFER = {
+    EXTENSION: {
+        "discoverTools": {"version": DISCOVERY_VERSION},
+        "executions": {"version": EXECUTIONS_VERSION},
+        "tools": {"version": TOOLS_VERSION},
+        "toolEvents": {"version": TOOL_EVENTS_VERSION},
+    }
+}
+"""What of our extension works, for the `_meta` of the agent's capabilities."""
+
+UNSTABLE_MCP = {EXTENSION: {"unstable": ["acp"]}}
+"""MCP over ACP is of no stable schema yet, in either version."""
+
+
+def named(version: str) -> dict[str, object]:
+    """Who we are."""
+    return {"name": "punie", "title": "Punie", "version": version}
+
+
 def initialize_answer(version: str) -> dict[str, object]:
     """What Punie can do: what is not said here does not work and is not offered (A-12)."""
     return {
@@ -63,7 +118,7 @@ def initialize_answer(version: str) -> dict[str, object]:
         "agentCapabilities": {
             "loadSession": True,
             "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
-            "mcpCapabilities": {"http": True, "sse": True, "acp": True, "_meta": {EXTENSION: {"unstable": ["acp"]}}},
+            "mcpCapabilities": {"http": True, "sse": True, "acp": True, "_meta": UNSTABLE_MCP},
             "sessionCapabilities": {
                 "close": {},
                 "list": {},
@@ -72,22 +127,8 @@ def initialize_answer(version: str) -> dict[str, object]:
                 "fork": {},
                 "additionalDirectories": {},
             },
-            "_meta": {
-                EXTENSION: {
-                    "discoverTools": {"version": DISCOVERY_VERSION},
-                    "executions": {"version": EXECUTIONS_VERSION},
-                    "tools": {"version": TOOLS_VERSION},
-                    "toolEvents": {"version": TOOL_EVENTS_VERSION},
-                }
-            },
+            "_meta": EXTENSION_OFFER,
         },
-        "authMethods": [
-            {
-                "type": "agent",
-                "id": AUTH_METHOD,
-                "name": "Environment",
-                "description": "Use the model and keys of the environment and settings, or no model at all.",
-            }
-        ],
-        "agentInfo": {"name": "punie", "title": "Punie", "version": version},
+        "authMethods": [{**AUTH, "id": AUTH_METHOD}],
+        "agentInfo": named(version),
     }

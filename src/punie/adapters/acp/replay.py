@@ -10,10 +10,20 @@ from attrs import evolve
 from punie.adapters.acp.blocks import encode_block
 from punie.adapters.acp.updates import encode_update
 from punie.domain.content import TerminalView, Text
-from punie.domain.events import ModeChanged, ModelChanged, TitleChanged, ToolCallUpdated
-from punie.domain.session_log import LoggedEvent, PromptAccepted, SessionBegun, SessionPage, SessionSummary
+from punie.domain.events import ContextUsed, ModeChanged, ModelChanged, TitleChanged, ToolCallUpdated
+from punie.domain.session_log import (
+    LoggedEvent,
+    PromptAccepted,
+    PromptFilled,
+    SessionBegun,
+    SessionPage,
+    SessionSummary,
+)
 
 GONE = Text("(the terminal is gone)")
+
+NOT_SHOWN_AGAIN = (SessionBegun, PromptFilled, ContextUsed, ModeChanged, ModelChanged, TitleChanged)
+"""What a client is told otherwise when it takes up a session, or never was."""
 
 
 def encode_logged(event: LoggedEvent) -> Iterable[dict[str, object]]:
@@ -23,16 +33,16 @@ def encode_logged(event: LoggedEvent) -> Iterable[dict[str, object]]:
             return tuple(
                 {"sessionUpdate": "user_message_chunk", "content": encode_block(block)} for block in prompt.blocks
             )
-        case SessionBegun() | ModeChanged() | ModelChanged() | TitleChanged():
+        case _ if isinstance(event, NOT_SHOWN_AGAIN):
             return ()
         case ToolCallUpdated():
-            update = encode_update(_without_terminals(event))
+            update = encode_update(without_terminals(event))
         case _:
             update = encode_update(event)
     return () if update is None else (update,)
 
 
-def _without_terminals(event: ToolCallUpdated) -> ToolCallUpdated:
+def without_terminals(event: ToolCallUpdated) -> ToolCallUpdated:
     """A terminal of an earlier process is gone: clients refuse an update that shows it."""
     if event.content is None or not any(isinstance(part, TerminalView) for part in event.content):
         return event

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from pathlib import PurePath
+from typing import TypeAlias
 
 from msgspec import Raw
 
@@ -34,26 +35,38 @@ from punie.adapters.acp.wire import (
 from punie.domain.content import Prompt
 from punie.domain.discovery import ClientCapabilities
 from punie.domain.session import DiscoveryReport, OpenedSession, SessionSpec
-from punie.domain.session_log import LogEntry
+from punie.domain.session_log import LogEntry, LoggedEvent
 from punie.domain.turn import TurnReport
 from punie.domain.usage import Usage
 from punie.ports.agent import Agent, RunningTurn
 from punie.ports.peer import Peer
 
-_OF_THE_AGENT: Mapping[str, Callable[[Agent, Raw], Awaitable[object]]] = {
-    "session/set_mode": set_mode,
-    "session/set_config_option": set_config_option,
-    "session/set_model": set_model,
+OfTheAgent: TypeAlias = Mapping[str, Callable[[Agent, Raw], Awaitable[object]]]
+
+OF_THE_EXTENSION: OfTheAgent = {
     EXECUTIONS: executions,
     CANCEL_EXECUTIONS: cancel_executions,
     TOOLS: tools,
     SET_TOOL_ENABLED: set_tool_enabled,
 }
+"""Methods of our own, in every version of ACP."""
+
+_OF_THE_AGENT: OfTheAgent = {
+    "session/set_mode": set_mode,
+    "session/set_config_option": set_config_option,
+    "session/set_model": set_model,
+    **OF_THE_EXTENSION,
+}
 """Methods that need nothing of the connection."""
 
 
 class SessionMethods:
-    """What a client may ask of sessions; bound to one connection, lives as long as it."""
+    """What a client may ask of sessions; bound to one connection, lives as long as it.
+
+    These are the methods of ACP v1; those of v2 (v2/sessions.py) differ in the places that take part in both.
+    """
+
+    _of_the_agent: OfTheAgent = _OF_THE_AGENT
 
     def __init__(self, agent: Agent, connection: Connection, log: logging.Logger) -> None:
         self._agent = agent
@@ -74,23 +87,26 @@ class SessionMethods:
 
     def meet(self, capabilities: Raw) -> None:
         """Take in what the client said of itself in `initialize`; sessions opened from now on go by it."""
-        self._capabilities = decode_capabilities(capabilities)
+        self._capabilities = self._can(capabilities)
         self._log.info("the client offers %s", self._capabilities)
+
+    def _can(self, capabilities: Raw) -> ClientCapabilities:
+        return decode_capabilities(capabilities)
 
     def request(self, method: str, params: Raw) -> Awaitable[object]:
         """Begin a request; a prompt is accepted here, before the next line is read."""
         own = self._own.get(method)
         if own is not None:
             return own(params)
-        if method in _OF_THE_AGENT:
-            return _OF_THE_AGENT[method](self._agent, params)
+        if method in self._of_the_agent:
+            return self._of_the_agent[method](self._agent, params)
         raise RpcError(METHOD_NOT_FOUND, "This agent does not know that method.")
 
     def notification(self, method: str, params: Raw) -> bool:
         """Take a notification; False for one that is not ours."""
         match method:
             case "session/cancel":
-                self._agent.cancel(decode_params(params, SessionParams).session_id)
+                self._cancel(decode_params(params, SessionParams).session_id)
             case _ if method == TOOLS_CHANGED:
                 self._agent.tools_changed(decode_params(params, SessionParams).session_id)
             case _ if method == MCP_MESSAGE:
@@ -99,30 +115,47 @@ class SessionMethods:
                 return False
         return True
 
+    def _spec(self, params: NewSessionParams) -> SessionSpec:
+        directories = tuple(params.additional_directories or ())
+        for name, path in (("cwd", params.cwd), *(("additionalDirectories", path) for path in directories)):
+            if not PurePath(path).is_absolute() or "\0" in path:
+                what = "cwd must be an absolute path." if name == "cwd" else f"{name} must be absolute paths."
+                raise RpcError(INVALID_PARAMS, what)
+        return SessionSpec(params.cwd, directories, decode_servers(params.mcp_servers, params.cwd))
+
     async def _new(self, raw: Raw) -> object:
-        spec = _spec(decode_params(raw, NewSessionParams))
+        spec = self._spec(decode_params(raw, NewSessionParams))
         opened = await self._agent.open_session(spec, lambda session_id: self._peer(session_id, spec))
         return {"sessionId": opened.id, **self._opened(opened)}
 
     async def _load(self, raw: Raw, *, replayed: bool) -> object:
         """`session/load` shows the whole history before its answer, `session/resume` none of it (ACP)."""
-        params = decode_params(raw, KeptSessionParams)
-        spec = _spec(params)
+        return self._opened(await self._taken_up(decode_params(raw, KeptSessionParams), replayed=replayed))
+
+    async def _taken_up(self, params: KeptSessionParams, *, replayed: bool) -> OpenedSession:
+        spec, show = self._spec(params), self._replay()
 
         async def tell(entry: LogEntry) -> None:
-            if isinstance(entry.event, COMPACTION_EVENTS) and not self._capabilities.compaction:
-                return
-            for update in encode_logged(entry.event):
+            for update in show(entry.event):
                 await self._connection.notify("session/update", {"sessionId": params.session_id, "update": update})
 
-        opened = await self._agent.load_session(
+        return await self._agent.load_session(
             params.session_id, spec, lambda session_id: self._peer(session_id, spec), tell if replayed else None
         )
-        return self._opened(opened)
+
+    def _replay(self) -> Callable[[LoggedEvent], Iterable[dict[str, object]]]:
+        """How one log is shown again, event by event."""
+
+        def show(event: LoggedEvent) -> Iterable[dict[str, object]]:
+            if isinstance(event, COMPACTION_EVENTS) and not self._capabilities.compaction:
+                return ()
+            return encode_logged(event)
+
+        return show
 
     async def _fork(self, raw: Raw) -> object:
         params = decode_params(raw, KeptSessionParams)
-        spec = _spec(params)
+        spec = self._spec(params)
         opened = await self._agent.fork_session(
             params.session_id, spec, lambda session_id: self._peer(session_id, spec)
         )
@@ -141,11 +174,10 @@ class SessionMethods:
 
     def _prompt(self, raw: Raw) -> Awaitable[object]:
         params = decode_params(raw, PromptParams)
-        try:
-            prompt = Prompt(tuple(decode_block(block) for block in params.prompt))
-        except BlockError as error:
-            raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from error
-        return _answered(self._agent.begin_turn(params.session_id, prompt))
+        return _answered(self._agent.begin_turn(params.session_id, decode_prompt(params)))
+
+    def _cancel(self, session_id: str) -> None:
+        self._agent.cancel(session_id)
 
     async def _close(self, raw: Raw) -> object:
         await self._agent.close_session(decode_params(raw, SessionParams).session_id)
@@ -158,7 +190,7 @@ class SessionMethods:
         return {
             "modes": mode_state(opened.mode),
             "configOptions": config_options(opened.options),
-            "_meta": {EXTENSION: {"discovery": _discovery(opened.discovery)}},
+            **discovered(opened.discovery, working=opened.working),
         }
 
     def _peer(self, session_id: str, spec: SessionSpec) -> Peer:
@@ -185,13 +217,12 @@ class SessionMethods:
         )
 
 
-def _spec(params: NewSessionParams) -> SessionSpec:
-    directories = tuple(params.additional_directories or ())
-    for name, path in (("cwd", params.cwd), *(("additionalDirectories", path) for path in directories)):
-        if not PurePath(path).is_absolute() or "\0" in path:
-            what = "cwd must be an absolute path." if name == "cwd" else f"{name} must be absolute paths."
-            raise RpcError(INVALID_PARAMS, what)
-    return SessionSpec(params.cwd, directories, decode_servers(params.mcp_servers, params.cwd))
+def decode_prompt(params: PromptParams) -> Prompt:
+    """What the person sent. Raises `RpcError` for a block that cannot be used."""
+    try:
+        return Prompt(tuple(decode_block(block) for block in params.prompt))
+    except BlockError as error:
+        raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from error
 
 
 async def _answered(turn: RunningTurn) -> object:
@@ -200,10 +231,12 @@ async def _answered(turn: RunningTurn) -> object:
 
 def encode_report(report: TurnReport) -> dict[str, object]:
     """The answer to `session/prompt`; what was used goes into `_meta`, where ACP v1 has no stable field for it."""
-    answer: dict[str, object] = {"stopReason": report.stop_reason.value}
-    if report.usage != Usage():
-        answer["_meta"] = {EXTENSION: {"usage": encode_usage(report.usage)}}
-    return answer
+    return {"stopReason": report.stop_reason.value, **used(report.usage)}
+
+
+def used(usage: Usage) -> dict[str, object]:
+    """What a turn used, in the `_meta` of the message that tells of its end; nothing where nothing was used."""
+    return {} if usage == Usage() else {"_meta": {EXTENSION: {"usage": encode_usage(usage)}}}
 
 
 def encode_usage(usage: Usage) -> dict[str, object]:
@@ -218,10 +251,13 @@ def encode_usage(usage: Usage) -> dict[str, object]:
     return encoded if usage.cost_usd is None else {**encoded, "costUsd": usage.cost_usd}
 
 
-def _discovery(report: DiscoveryReport) -> dict[str, object]:
-    return {
+def discovered(report: DiscoveryReport, *, working: bool = False) -> dict[str, object]:
+    """How the search for tools went, in the `_meta` of an answer; and whether a turn runs that was asked for before."""
+    found = {
         "tier": report.tier.value,
         "tools": report.tools,
         "dropped": [{"name": entry.name, "reason": entry.reason} for entry in report.dropped],
         "elapsedMs": report.elapsed_ms,
     }
+    running = {"turnRunning": True} if working else {}
+    return {"_meta": {EXTENSION: {"discovery": found, **running}}}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from punie.adapters.acp.blocks import encode_result_content
 from punie.adapters.acp.compactions import compaction_piece, compaction_update
 from punie.adapters.acp.handshake import EXTENSION
 from punie.adapters.acp.modes import mode_update
+from punie.domain.content import ResultContent
 from punie.domain.display import one_line
 from punie.domain.events import (
     CommandsChanged,
@@ -30,6 +32,8 @@ from punie.domain.json_value import thaw
 from punie.domain.session_log import LoggedEvent
 
 REASON_LIMIT_CHARS = 400
+
+Shown: TypeAlias = Callable[[ResultContent], dict[str, object]]
 
 
 def encode_update(event: SessionEvent | LoggedEvent) -> dict[str, object] | None:
@@ -55,10 +59,14 @@ def _titled(event: TitleChanged) -> dict[str, object]:
 
 
 def _plan(event: PlanChanged) -> dict[str, object]:
-    entries = [
+    return {"sessionUpdate": "plan", "entries": plan_entries(event)}
+
+
+def plan_entries(event: PlanChanged) -> list[dict[str, object]]:
+    """The steps of a plan, the same in every version of ACP."""
+    return [
         {"content": step.content, "priority": step.priority.value, "status": step.status.value} for step in event.plan
     ]
-    return {"sessionUpdate": "plan", "entries": entries}
 
 
 def _commands(event: CommandsChanged) -> dict[str, object]:
@@ -95,7 +103,8 @@ def _chunk(kind: str, event: TextDelta | ThoughtDelta) -> dict[str, object]:
     return update
 
 
-def _announced(event: ToolCallAnnounced) -> dict[str, object]:
+def announced_call(event: ToolCallAnnounced) -> dict[str, object]:
+    """The first update of a call."""
     update: dict[str, object] = {
         "sessionUpdate": "tool_call",
         "toolCallId": event.call_id,
@@ -117,14 +126,15 @@ def _places(paths: tuple[str, ...], line: int | None) -> list[dict[str, object]]
     return places
 
 
-def _updated(event: ToolCallUpdated) -> dict[str, object]:
+def updated_call(event: ToolCallUpdated, shown: Shown = encode_result_content) -> dict[str, object]:
+    """A later update of a call; `shown` says how a piece of its content looks on the wire."""
     update: dict[str, object] = {"sessionUpdate": "tool_call_update", "toolCallId": event.call_id}
     if event.status is not None:
         update["status"] = event.status.value
     if event.locations is not None:
         update["locations"] = _places(event.locations, event.line)
     if event.content is not None:
-        update["content"] = [encode_result_content(item) for item in event.content]
+        update["content"] = [shown(item) for item in event.content]
     if event.raw_output is not None:
         update["rawOutput"] = thaw(event.raw_output)
     return update
@@ -144,8 +154,8 @@ def _violated(event: SecurityViolation) -> dict[str, object]:
 _FORMS: Mapping[type, Callable[..., dict[str, object] | None]] = {
     TextDelta: _said,
     ThoughtDelta: _thought,
-    ToolCallAnnounced: _announced,
-    ToolCallUpdated: _updated,
+    ToolCallAnnounced: announced_call,
+    ToolCallUpdated: updated_call,
     ModeChanged: _moded,
     SecurityViolation: _violated,
     TitleChanged: _titled,

@@ -7,6 +7,7 @@ unknown variant is one variant lost and not the whole message. Field names follo
 from __future__ import annotations
 
 import msgspec
+from attrs import evolve
 from msgspec import Raw
 
 from punie.adapters.acp.handshake import DISCOVERY_VERSION, EXTENSION, TOOL_EVENTS_VERSION, Params
@@ -105,23 +106,31 @@ class CallAnswer(Params):
 
 def decode_capabilities(raw: Raw) -> ClientCapabilities:
     """What the client can do. Anything that is not the literal ACP asks for counts as unsupported (A-02)."""
-    capabilities = _object(raw)
-    files = _object(capabilities.get("fs"))
-    extension = _object(_object(capabilities.get("_meta")).get(EXTENSION))
-    return ClientCapabilities(
+    capabilities = _members(raw)
+    files, session = _members(capabilities.get("fs")), _members(capabilities.get("session"))
+    return evolve(
+        shared_capabilities(raw),
         read_text_file=is_true(files.get("readTextFile")),
         write_text_file=is_true(files.get("writeTextFile")),
         terminal=is_true(capabilities.get("terminal")),
+        notices=_is_object(session.get("notices")),
+        compaction=_is_object(session.get("compaction")),
+    )
+
+
+def shared_capabilities(raw: Raw) -> ClientCapabilities:
+    """What every version of ACP says in the same words: forms, and our extension."""
+    capabilities = _members(raw)
+    extension = _members(_members(capabilities.get("_meta")).get(EXTENSION))
+    return ClientCapabilities(
         discover_tools=_announces(extension, "discoverTools", DISCOVERY_VERSION),
         tool_events=_announces(extension, "toolEvents", TOOL_EVENTS_VERSION),
-        elicitation_form=_is_object(_object(capabilities.get("elicitation")).get("form")),
-        notices=_is_object(_object(capabilities.get("session")).get("notices")),
-        compaction=_is_object(_object(capabilities.get("session")).get("compaction")),
+        elicitation_form=_is_object(_members(capabilities.get("elicitation")).get("form")),
     )
 
 
 def _announces(extension: dict[str, Raw], part: str, version: int) -> bool:
-    said = _object(extension.get(part)).get("version", Raw(b"null"))
+    said = _members(extension.get(part)).get("version", Raw(b"null"))
     return bytes(said).strip() == str(version).encode()
 
 
@@ -135,7 +144,7 @@ def is_true(raw: Raw | None) -> bool:
     return raw is not None and bytes(raw).strip() == b"true"
 
 
-def _object(raw: Raw | None) -> dict[str, Raw]:
+def _members(raw: Raw | None) -> dict[str, Raw]:
     if raw is None:
         return {}
     try:

@@ -21,12 +21,12 @@ from punie.adapters.direct.commands import (
 )
 from punie.domain.catalog import ToolCatalog
 from punie.domain.commands import CommandInfo
-from punie.domain.errors import EngineError
+from punie.domain.errors import UnreadableSnapshotError
 from punie.domain.events import TextDelta
 from punie.domain.json_value import thaw
 from punie.domain.tool import ToolCall, ToolDescriptor, ToolResult
 from punie.domain.transcript import Transcript, prompts_in
-from punie.domain.turn import EngineErrorKind, StopReason, Turn
+from punie.domain.turn import StopReason, Turn
 from punie.ports.engine import Engine, EngineSession, ToolDoor
 from punie.ports.event_sink import EventSink
 
@@ -46,7 +46,7 @@ class DirectEngine(Engine):
         return "direct"
 
     def open(self, session_id: str, snapshot: bytes | None = None, since: Transcript = ()) -> DirectSession:
-        """A session; one that goes on has shown its notice already. Raises `EngineError`."""
+        """A session; one that goes on has shown its notice already. Raises `UnreadableSnapshotError`."""
         turns_done = 0 if snapshot is None else _turns_in(snapshot)
         return DirectSession(self._notice, turns_done=turns_done + prompts_in(since))
 
@@ -111,18 +111,10 @@ def _turns_in(snapshot: bytes) -> int:
     try:
         turns = json.loads(snapshot)["turns"]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise _unreadable() from error
+        raise UnreadableSnapshotError from error
     if isinstance(turns, bool) or not isinstance(turns, int) or turns < 0:
-        raise _unreadable()
+        raise UnreadableSnapshotError
     return turns
-
-
-def _unreadable() -> EngineError:
-    return EngineError(
-        kind=EngineErrorKind.CONFIGURATION.value,
-        cause="The stored state of this session was not written by the engine `direct`.",
-        next_step="Open a new session.",
-    )
 
 
 def _help() -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePath
 
 import anyio.to_thread
@@ -15,6 +16,8 @@ from punie.domain.paths import is_inside
 from punie.ports.path_guard import PathGuard
 from punie.ports.project_notes import ProjectNotes
 
+_log = logging.getLogger("punie.project")
+
 MAX_BYTES = 32_768
 NAME = "AGENTS.md"
 LEVELS = 40
@@ -23,41 +26,68 @@ LEVELS = 40
 SEVERAL = "There are several. Where they disagree, the later one holds."
 
 
+CUT = "The project's AGENTS.md is too long"
+CUT_DETAILS = "The model is told 32 KiB, the nearest file first. What is beyond that in {paths} it does not know."
+
+
+def _unheard(_title: str, _details: str) -> None:
+    """Nobody listens."""
+
+
+@frozen
+class _Note:
+    path: str
+    text: str
+    is_cut: bool
+
+
 @frozen
 class LocalProjectNotes(ProjectNotes):
     """Reads the file in the session's directory, and what stands above it and beside it.
 
     Above are the directories up to the repository's own; beside are the session's other directories. All of them
     together have the limit of one, the nearest taking its part first. A link that leads out of the roots, or out of the
-    repository, counts as none.
+    repository, counts as none. What is beyond the limit is said to `warn` and to the log.
     """
 
     guard: PathGuard
     cwd: str
     others: tuple[str, ...] = ()
+    warn: Callable[[str, str], None] = _unheard
 
     async def read(self) -> str | None:
         near = [await self._inside(directory) for directory in (*self.others, self.cwd)]
-        return await anyio.to_thread.run_sync(_told, self.cwd, near)
+        notes = await anyio.to_thread.run_sync(_found, self.cwd, near)
+        cut = ", ".join(note.path for note in notes if note.is_cut)
+        if cut:
+            details = CUT_DETAILS.format(paths=cut)
+            _log.warning("%s: %s", CUT, details)
+            self.warn(CUT, details)
+        return _told([note for note in notes if note.text])
 
     async def _inside(self, directory: str) -> str | None:
         where = await self.guard.locate(str(PurePath(directory) / NAME))
         return where.path if where.inside else None
 
 
-def _told(cwd: str, near: list[str | None]) -> str | None:
-    """The texts, the farthest first; the path stands above each where there are several."""
+def _found(cwd: str, near: list[str | None]) -> list[_Note]:
+    """What there is, the nearest first."""
     paths = [*_above(cwd), *(path for path in near if path is not None)]
-    found: list[tuple[str, str]] = []
+    found: list[_Note] = []
     left = MAX_BYTES
     for path in dict.fromkeys(reversed(paths)):
-        text = _read(path, left)
-        if text:
-            found.append((path, text))
-            left -= len(text.encode())
-    if len(found) < 2:
-        return found[0][1] if found else None
-    return "\n\n".join((SEVERAL, *(f"From {path}:\n\n{text}" for path, text in reversed(found))))
+        note = _read(path, left)
+        if note is not None:
+            found.append(note)
+            left -= len(note.text.encode())
+    return found
+
+
+def _told(notes: list[_Note]) -> str | None:
+    """The texts, the farthest first; the path stands above each where there are several."""
+    if len(notes) < 2:
+        return notes[0].text if notes else None
+    return "\n\n".join((SEVERAL, *(f"From {note.path}:\n\n{note.text}" for note in reversed(notes))))
 
 
 def _above(cwd: str) -> Iterator[str]:
@@ -95,7 +125,7 @@ def _owner(path: str) -> int | None:
         return None
 
 
-def _read(path: str, limit: int) -> str | None:
+def _read(path: str, limit: int) -> _Note | None:
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
     try:
         descriptor = os.open(path, flags)
@@ -105,4 +135,6 @@ def _read(path: str, limit: int) -> str | None:
         os.close(descriptor)  # before fdopen, which refuses a folder with an error
         return None
     with os.fdopen(descriptor, "rb") as file:
-        return file.read(limit).decode("utf-8", "ignore").strip() or None
+        read = file.read(limit + 1)
+    text = read[:limit].decode("utf-8", "ignore").strip()
+    return _Note(path, text, is_cut=len(read) > limit)

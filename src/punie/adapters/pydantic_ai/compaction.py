@@ -13,7 +13,7 @@ from pydantic_ai.messages import ModelMessage
 
 from punie.adapters.pydantic_ai.failures import Reached, run_error
 from punie.adapters.pydantic_ai.prompts import encodable
-from punie.adapters.pydantic_ai.shortening import cut_resting, cut_running, shortened, tokens_of, written_out
+from punie.adapters.pydantic_ai.shortening import Cut, cut_resting, cut_running, shortened, tokens_of, written_out
 from punie.adapters.pydantic_ai.streaming import StreamedModel, SummaryModel
 from punie.domain.compaction import CompactionOrder, CompactionStatus
 from punie.domain.errors import EngineError
@@ -56,13 +56,13 @@ _KEEP_IN_MIND = "\n\nThe user asks you to keep this in mind above all: {wish}"
 class Compactor:
     """Shortens one history; lives as long as a turn, or as an order to compact.
 
-    `shortened` says that the history is another one now; `gave_up` that it failed, and is not tried again unasked.
+    `shorter` is the history once it is another one; `gave_up` says that it failed, and is not tried again unasked.
     """
 
     model: StreamedModel
     reached: Reached
     above_tokens: int | None
-    shortened: bool = field(default=False, init=False)
+    shorter: list[ModelMessage] | None = field(default=None, init=False)
     gave_up: bool = field(default=False, init=False)
     _count: int = field(default=0, init=False)
 
@@ -85,12 +85,10 @@ class Compactor:
         self._count += 1
         order = CompactionOrder(f"{self.model.turn_id}-compaction-{self._count}")
         try:
-            summary = await self._summarise(order, cut.old, too_much)
+            return await self._summarise(order, cut, too_much)
         except EngineError:
             self.gave_up = True
             return None
-        self.shortened = True
-        return shortened(cut, summary)
 
     async def ordered(self, order: CompactionOrder, messages: Sequence[ModelMessage]) -> list[ModelMessage] | None:
         """The shorter history of a session at rest; None where nothing is gained. Raises `EngineError`."""
@@ -98,16 +96,20 @@ class Compactor:
         cut = cut_resting(messages, too_much // KEPT_SHARE)
         if cut is None:
             return None
-        return shortened(cut, await self._summarise(order, cut.old, too_much))
+        return await self._summarise(order, cut, too_much)
 
-    async def _summarise(self, order: CompactionOrder, old: Sequence[ModelMessage], too_much: int) -> str:
-        """One request without tools; whoever listens is told how it goes, also where it is cancelled."""
+    async def _summarise(self, order: CompactionOrder, cut: Cut, too_much: int) -> list[ModelMessage]:
+        """One request without tools; whoever listens is told how it goes, also where it is cancelled.
+
+        Who is told that it is done finds the shorter history in its place.
+        """
         emit = self.model.events.emit
         await emit(CompactionChanged(order.id, CompactionStatus.IN_PROGRESS))
         ended = CompactionChanged(order.id, CompactionStatus.CANCELLED)
         try:
             with anyio.fail_after(SUMMARY_LIMIT_S):
-                summary = await self._summary(order, old, int(too_much * INPUT_CHARS_PER_TOKEN))
+                summary = await self._summary(order, cut.old, int(too_much * INPUT_CHARS_PER_TOKEN))
+            shorter = self.shorter = shortened(cut, summary)
             ended = CompactionChanged(order.id, CompactionStatus.COMPLETED, summary)
         except (AgentRunError, UserError, httpx2.HTTPError, TimeoutError) as error:
             failure = self._failure(error)
@@ -116,7 +118,7 @@ class Compactor:
         finally:
             with anyio.move_on_after(TELL_LIMIT_S, shield=True):
                 await emit(ended)
-        return summary
+        return shorter
 
     def _failure(self, error: Exception) -> EngineError:
         if not isinstance(error, TimeoutError):

@@ -54,7 +54,7 @@ class Kit:
         return cls(model, _agent(settings), Reached.of(name, model, settings))
 
     def converse(self, snapshot: bytes | None, since: Transcript) -> Conversation:
-        """A new conversation, or one that goes on. Raises `EngineError` for a snapshot that cannot be read."""
+        """A new conversation, or one that goes on. Raises `UnreadableSnapshotError`."""
         history = [] if snapshot is None else parse(snapshot)
         history = without_searches(history) if search_of(self.model) is Search.NONE else history
         return Conversation(self, [*history, *messages_of(since)])
@@ -103,17 +103,25 @@ class Conversation:
     _kit: Kit
     _history: list[ModelMessage]
     _listed: Listed = field(factory=Listed, init=False)
+    _compactor: Compactor | None = field(default=None, init=False)
 
     def snapshot(self) -> bytes:
-        """The messages so far."""
-        return dump(self._history)
+        """The messages so far: in a turn those before it, or what they were made shorter to together with it."""
+        shorter = None if self._compactor is None else self._compactor.shorter
+        return dump(self._history if shorter is None else lasting(shorter))
 
     async def run(self, turn: Turn, *, tools: ToolDoor, events: EventSink) -> StopReason:
         """Run one turn; see the port `EngineSession`."""
         await self._kit.enter()
         model = StreamedModel(self._kit.model, turn.id, events)
-        compactor = Compactor(model, self._kit.reached, turn.limits.compact_above_tokens)
+        compactor = self._compactor = Compactor(model, self._kit.reached, turn.limits.compact_above_tokens)
         attempt = _Attempt(TurnDeps(turn.session_id, tools, self._listed, model, compactor))
+        try:
+            return await self._ended(turn, attempt)
+        finally:
+            self._compactor = None
+
+    async def _ended(self, turn: Turn, attempt: _Attempt) -> StopReason:
         try:
             return await self._work(turn, attempt)
         except TurnStopped as stopped:
@@ -155,7 +163,7 @@ class Conversation:
         """
         messages, model = self._messages(attempt), attempt.deps.model
         if refused and model.left_over is None and not model.answered:
-            if attempt.deps.compactor.shortened:
+            if attempt.deps.compactor.shorter is not None:
                 self._history = lasting(messages[:-1])
             return
         self._history = mended(messages, model.left_over, attempt.deps.finished)
@@ -164,15 +172,19 @@ class Conversation:
         """The history with what the turn added to it, or what became of all that where it was made shorter."""
         if attempt.run is None:
             return list(self._history)
-        if attempt.deps.compactor.shortened:
+        if attempt.deps.compactor.shorter is not None:
             return list(attempt.run.all_messages())
         return [*self._history, *attempt.run.new_messages()]
 
     async def compact(self, order: CompactionOrder, events: EventSink) -> bool:
         """Make the history shorter; see the port `EngineSession`."""
         await self._kit.enter()
-        compactor = Compactor(StreamedModel(self._kit.model, order.id, events), self._kit.reached, order.above_tokens)
-        shorter = await compactor.ordered(order, self._history)
+        model = StreamedModel(self._kit.model, order.id, events)
+        compactor = self._compactor = Compactor(model, self._kit.reached, order.above_tokens)
+        try:
+            shorter = await compactor.ordered(order, self._history)
+        finally:
+            self._compactor = None
         self._history = self._history if shorter is None else shorter
         return shorter is not None
 

@@ -17,8 +17,7 @@ from pydantic_ai.messages import (
     repair_messages,
 )
 
-from punie.domain.errors import EngineError
-from punie.domain.turn import EngineErrorKind
+from punie.domain.errors import UnreadableSnapshotError
 
 
 def unfinished(response: ModelResponse) -> ModelResponse | None:
@@ -77,12 +76,8 @@ def dump(messages: Sequence[ModelMessage]) -> bytes:
 
 
 def parse(snapshot: bytes) -> list[ModelMessage]:
-    """The messages of a snapshot. Raises `EngineError` for bytes that are none."""
+    """The messages of a snapshot. Raises `UnreadableSnapshotError` for bytes that are none."""
     try:
         return repair_messages(ModelMessagesTypeAdapter.validate_json(snapshot))
     except ValidationError as error:
-        raise EngineError(
-            kind=EngineErrorKind.CONFIGURATION.value,
-            cause="The stored conversation of this session cannot be read.",
-            next_step="Open a new session.",
-        ) from error
+        raise UnreadableSnapshotError from error

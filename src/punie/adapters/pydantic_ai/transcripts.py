@@ -18,7 +18,7 @@ from pydantic_ai.messages import (
 from punie.adapters.pydantic_ai.prompts import encodable, user_content
 from punie.domain.json_value import thaw_object
 from punie.domain.tool import ToolOutcome
-from punie.domain.transcript import AgentSaid, PersonSaid, ToolUsed, Transcript, TurnStoppedShort
+from punie.domain.transcript import AgentSaid, PersonSaid, ToolUsed, Transcript, TurnsLeftOut, TurnStoppedShort
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -37,6 +37,8 @@ def messages_of(transcript: Transcript) -> list[ModelMessage]:
                 messages += _call_and_result(item)
             case TurnStoppedShort(how):
                 messages.append(ModelResponse(parts=[TextPart(f"[This turn {how}.]")]))
+            case TurnsLeftOut():
+                pass  # a model that is told of them asks what was in them
     return [*messages, *_no_answer(messages)]
 
 

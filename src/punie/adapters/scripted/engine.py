@@ -28,7 +28,7 @@ from punie.adapters.scripted.script import (
 )
 from punie.domain.catalog import ToolCatalog
 from punie.domain.definition import encode_definition
-from punie.domain.errors import EngineError
+from punie.domain.errors import EngineError, UnreadableSnapshotError
 from punie.domain.events import ContextUsed, TextDelta, ThoughtDelta, UsageChanged
 from punie.domain.json_value import JsonValue, freeze, thaw
 from punie.domain.tool import ToolCall, ToolResult
@@ -108,15 +108,15 @@ class ScriptedSession(EngineSession):
         self._position += turns
 
     def restore(self, snapshot: bytes) -> None:
-        """Go on from a snapshot. Raises `ScriptError` for bytes that are none of ours."""
+        """Go on from a snapshot. Raises `UnreadableSnapshotError` for bytes that are none of ours."""
         try:
             state = json.loads(snapshot)
             position = state["position"]
             self._structured = freeze(state.get("structured"))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise ScriptError("its stored position is not readable") from error
+            raise UnreadableSnapshotError from error
         if isinstance(position, bool) or not isinstance(position, int) or position < 0:
-            raise ScriptError("its stored position is not readable")
+            raise UnreadableSnapshotError
         self._position = position
 
     def _nothing_left(self, prompt: int) -> str:

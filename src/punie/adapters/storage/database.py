@@ -9,12 +9,12 @@ import time
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import apsw
 from attrs import frozen
 
-Row: TypeAlias = tuple[Any, ...]
+from punie.adapters.storage.sql import Row, Sql
 
 BUSY_TIMEOUT_MS = 5_000
 """How long a statement waits for another process that writes."""
@@ -113,7 +113,7 @@ class DatabaseBusyError(UnusableDatabaseError):
 
 
 @frozen
-class Database:
+class Database(Sql):
     """One connection, for one thread at a time; lives until `close`. Its methods raise `UnusableDatabaseError`."""
 
     _connection: Any  # apsw's types leave the buffers open, which the strict checker does not take
@@ -131,23 +131,25 @@ class Database:
         with _own_errors():
             return self._connection.execute(statement, values or None).fetchall()
 
-    def each(self, statement: str, values: Sequence[object]) -> Generator[Row]:
-        """As `run`, row by row: what nobody asks for any more is not read. Close it where it is not read to its end."""
-        cursor = self._connection.cursor()
-        try:
-            with _own_errors():
-                yield from cursor.execute(statement, values)
-        finally:
-            cursor.close()
-
     def run_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
         """Run one statement for each of the rows."""
         with _own_errors():
             self._connection.executemany(statement, rows)
 
     @contextmanager
-    def transaction(self) -> Generator[None]:
-        """All of the block's statements or none; waits for other writers at the start."""
+    def transaction(self, *, of: str | None = None, lasting: bool = False) -> Generator[None]:
+        """As `Sql.transaction`: whatever it is of, all other writers wait, this one for them at the start."""
+        if lasting:
+            self.run("PRAGMA synchronous = FULL")
+        try:
+            with self._begun():
+                yield
+        finally:
+            if lasting:
+                self.run("PRAGMA synchronous = NORMAL")
+
+    @contextmanager
+    def _begun(self) -> Generator[None]:
         self.run("BEGIN IMMEDIATE")
         try:
             yield

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from attrs import define, evolve, field, frozen
 
 from punie.adapters.storage.session_paging import Place, place_of
 from punie.domain.errors import LeaseLostError, SessionHeldError, SessionStoreError
-from punie.domain.session_lease import Holder, held_by
+from punie.domain.session_lease import HAS_BEGUN, Holder, held_by
 from punie.domain.session_log import (
     EngineSnapshot,
     LogEntry,
@@ -79,6 +79,15 @@ class MemorySessionStore(SessionStore):
         self.kept.leases[session_id] = _KeptLease(token, Holder(self.processes.own(), self.clock.epoch_s()))
         return SessionLease(session_id, token)
 
+    async def begin(self, session_id: str, entries: Sequence[LogEntry]) -> SessionLease:
+        lease = await self.acquire(session_id)
+        try:
+            await self.append(lease, entries)
+        except BaseException:
+            del self.kept.leases[session_id]
+            raise
+        return lease
+
     async def renew(self, lease: SessionLease) -> None:
         self._renew(lease)
 
@@ -98,6 +107,13 @@ class MemorySessionStore(SessionStore):
                 new.setdefault(entry.sequence, entry)
         if new:
             log.add(lease.session_id, [new[sequence] for sequence in sorted(new)])
+
+    async def take_in(self, lease: SessionLease, batches: Iterable[Sequence[LogEntry]]) -> None:
+        self._renew(lease)
+        entries = [entry for batch in batches for entry in batch]
+        if self.kept.logs.get(lease.session_id, _KeptLog()).entries:
+            raise SessionStoreError(HAS_BEGUN)
+        await self.append(lease, entries, lasting=True)
 
     async def read(self, session_id: str, after: int = 0, limit: int = 500) -> Sequence[LogEntry]:
         log = self.kept.logs.get(session_id, _KeptLog())
@@ -141,7 +157,7 @@ class MemorySessionStore(SessionStore):
         self._renew(lease)
         if held is not None and self.kept.logs.get(lease.session_id, _KeptLog()).entries:
             self.kept.leases[lease.session_id] = held
-            raise SessionStoreError("a session that has begun cannot become a fork")
+            raise SessionStoreError(HAS_BEGUN)
         source = self.kept.logs.get(session_id)
         if source is not None:
             copy = self.kept.logs.setdefault(lease.session_id, _KeptLog())

@@ -12,13 +12,14 @@ import anyio.to_thread
 from attrs import define, field
 
 from punie.adapters.storage.database import SESSION_INDEX, Database, UnusableDatabaseError, open_database
+from punie.adapters.storage.sql import Lane
 from punie.domain.errors import SessionStoreError
 
 T = TypeVar("T")
 
 
 @define
-class SessionFile:
+class SessionFile(Lane):
     """Lives as long as the process; nothing is opened, or made, before it is needed.
 
     Whatever goes wrong is a `SessionStoreError` that says why, and the next use tries again on a new connection: a full

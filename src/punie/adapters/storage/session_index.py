@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
 from attrs import evolve
 
-from punie.adapters.storage.database import Database, Row
+from punie.adapters.storage.sql import Row, Sql
 from punie.domain.events import ModeChanged, TitleChanged
 from punie.domain.modes import Mode
 from punie.domain.session_codec import UnreadableEventError, decoded, kind_name
@@ -28,11 +28,22 @@ ASTRAY = """
     )
     SELECT logs.id FROM logs LEFT JOIN sessions ON sessions.id = logs.id
     WHERE logs.id IS NOT NULL AND sessions.last_sequence
-        IS NOT (SELECT max(sequence) FROM session_events WHERE session_id = logs.id)
+        IS DISTINCT FROM (SELECT max(sequence) FROM session_events WHERE session_id = logs.id)
     UNION ALL
     SELECT id FROM sessions WHERE NOT EXISTS (SELECT 1 FROM session_events WHERE session_id = sessions.id)
     """
 """Sessions whose row is not that of their log, and rows without a log. It leaps from log to log, not through them."""
+
+
+KEEP = f"""
+    INSERT INTO sessions ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE
+    SET {", ".join(f"{column} = excluded.{column}" for column in COLUMNS.split(", ")[1:])}
+    """  # noqa: S608 - our own words
+
+PAGE_CHARS = 8 * 1_048_576
+"""How much one reading of a log gives at most, but for one entry that is larger by itself."""
+
+PAGE = 500
 
 
 def escaped(text: str) -> str:
@@ -45,7 +56,7 @@ def unescaped(text: str) -> str:
     return cast("str", json.loads(f'"{text}"'))
 
 
-def mended(database: Database) -> int:
+def mended(database: Sql) -> int:
     """Put right what is lost of the index; gives how many sessions that were."""
     if not database.run(ASTRAY):
         return 0
@@ -56,7 +67,7 @@ def mended(database: Database) -> int:
     return len(astray)
 
 
-def current(database: Database, key: str) -> SessionSummary | None:
+def current(database: Sql, key: str) -> SessionSummary | None:
     """The summary of a log, from its row where that is of it, else from the log; None where there is no log."""
     ((last,),) = database.run("SELECT max(sequence) FROM session_events WHERE session_id = ?", (key,))
     if last is None:
@@ -68,7 +79,7 @@ def current(database: Database, key: str) -> SessionSummary | None:
     return _from_log(database, key)
 
 
-def keep(database: Database, summary: SessionSummary) -> None:
+def keep(database: Sql, summary: SessionSummary) -> None:
     """Write the row."""
     row = (
         escaped(summary.id),
@@ -80,10 +91,10 @@ def keep(database: Database, summary: SessionSummary) -> None:
         None if summary.mode is None else summary.mode.value,
         summary.last_sequence,
     )
-    database.run("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+    database.run(KEEP, row)
 
 
-def make_again(database: Database, key: str) -> SessionSummary | None:
+def make_again(database: Sql, key: str) -> SessionSummary | None:
     """Make the row from the log, or take it away where there is none."""
     summary = _from_log(database, key)
     if summary is None:
@@ -124,17 +135,40 @@ def entries_of(rows: Iterable[Sequence[object]]) -> list[LogEntry]:
     return found
 
 
-def _from_log(database: Database, key: str) -> SessionSummary | None:
+def rows_after(database: Sql, key: str, after: int, limit: int, kinds: Sequence[str] = ()) -> list[Row]:
+    """Rows `sequence, at, kind, body` above that sequence, in order; all kinds, or those. Empty at the end alone."""
+    where, values = "session_id = ? AND sequence > ?", [key, after, *kinds]
+    if kinds:
+        where += f" AND kind IN ({', '.join('?' for _ in kinds)})"
+    # How large they are is asked first: what is too much for one page is not even read.
+    sizes = f"SELECT sequence, octet_length(body) FROM session_events WHERE {where} ORDER BY sequence LIMIT ?"  # noqa: S608 - our own words
+    total, last = 0, None
+    for sequence, size in database.run(sizes, (*values, limit)):
+        total += size
+        if last is not None and total > PAGE_CHARS:
+            break
+        last = sequence
+    if last is None:
+        return []
+    bodies = (
+        f"SELECT sequence, at, kind, body FROM session_events WHERE {where} AND sequence <= ? "  # noqa: S608 - our own words
+        "ORDER BY sequence LIMIT ?"
+    )
+    return database.run(bodies, (*values, last, limit))
+
+
+def _from_log(database: Sql, key: str) -> SessionSummary | None:
     ends = database.run(
         "SELECT sequence, at FROM session_events WHERE session_id = ? ORDER BY sequence DESC LIMIT 1", (key,)
     )
     if not ends:
         return None
     ((last, at),) = ends
-    marks = ", ".join("?" for _ in TELLING)
-    query = (
-        "SELECT sequence, at, kind, body FROM session_events "  # noqa: S608 - our own words
-        f"WHERE session_id = ? AND kind IN ({marks}) ORDER BY sequence"
-    )
-    told = (entry for row in database.each(query, (key, *TELLING)) for entry in entries_of([row]))
-    return evolve(summarised(unescaped(key), told), updated_at=at, last_sequence=last)
+    return evolve(summarised(unescaped(key), _told(database, key)), updated_at=at, last_sequence=last)
+
+
+def _told(database: Sql, key: str) -> Iterator[LogEntry]:
+    after = 0
+    while rows := rows_after(database, key, after, PAGE, TELLING):
+        yield from entries_of(rows)
+        after = rows[-1][0]

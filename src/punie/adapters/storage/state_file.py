@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeVar
 
@@ -99,12 +99,6 @@ class StateFile:
         )  # fmt: skip
 
 
-@contextmanager
-def for_good(database: Database) -> Generator[None]:
+def for_good(database: Database) -> AbstractContextManager[None]:
     """A transaction that is on the disk when it is over, also if the power fails."""
-    database.run("PRAGMA synchronous = FULL")
-    try:
-        with database.transaction():
-            yield
-    finally:
-        database.run("PRAGMA synchronous = NORMAL")
+    return database.transaction(lasting=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from punie.application.command_outcome import Answered, Outcome
 from punie.application.commands.command import Invocation, SlashCommand
 from punie.application.live_session import LiveSession
+from punie.application.model_switch import with_engine
 from punie.domain.commands import CommandInfo
 from punie.domain.compaction import CompactionOrder
 from punie.domain.errors import EngineError
 from punie.domain.events import ContextUsed, HistoryForgotten
 from punie.domain.model_choice import DIRECT
-from punie.ports.engine import HistoryKeeper
+from punie.ports.engine import EngineSession, HistoryKeeper
 
 NOTHING_KEPT = "This session's engine is not reminded of what was said, so nothing is to be done."
 
@@ -27,13 +28,16 @@ class CompactCommand(SlashCommand):
 
     async def run(self, invocation: Invocation) -> Outcome:
         session = invocation.session
-        engine = session.engine
-        if not isinstance(engine, HistoryKeeper):
+        if not isinstance(session.engine, HistoryKeeper):
             return Answered(NOTHING_KEPT)
         above_tokens = session.limits.compact_above_tokens
         order = CompactionOrder(f"{invocation.turn_id}-compaction", invocation.arguments.strip(), above_tokens)
+
+        async def compact(engine: EngineSession) -> bool:
+            return isinstance(engine, HistoryKeeper) and await engine.compact(order, events=invocation.events)
+
         try:
-            shorter = await engine.compact(order, events=invocation.events)
+            shorter = await with_engine(session, compact)
         except EngineError as error:
             return Answered(f"The conversation could not be summarised, so it is as it was. {error}")
         if not shorter:

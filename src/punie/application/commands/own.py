@@ -131,5 +131,5 @@ def _used(session: LiveSession) -> Iterator[str]:
     busiest = sorted(calls.by_tool.items(), key=lambda item: -item[1].calls)[:5]
     if busiest:
         yield "Most called: " + ", ".join(f"`{name}` {counts.calls:,}" for name, counts in busiest)
-    if not gauge.counts_cost:
+    if gauge.continued:
         yield "Counted since this session was opened here; `punie usage` has the whole."

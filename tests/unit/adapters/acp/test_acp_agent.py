@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import anyio.lowlevel
+import msgspec
 import pytest
 from attrs import define, evolve, field
+from msgspec import Raw
 
 from punie.adapters.acp.agent import AcpAgent
 from punie.adapters.acp.client import AcpTerminals, AcpWorkspace
@@ -60,6 +62,7 @@ LISTING = ToolListing(
 @define(eq=False)
 class MadeUpTurn(RunningTurn):
     work: Callable[[], Awaitable[TurnReport]]
+    id: str = "turn-1"
 
     async def run(self) -> TurnReport:
         return await self.work()
@@ -234,6 +237,10 @@ class Served:
         return self.far.results[self.next_id]
 
 
+async def no_sessions() -> SessionMethods:
+    raise AssertionError("nobody asked for a session")
+
+
 def served(agent: MadeUpAgent | None = None) -> Served:
     return Served(agent or MadeUpAgent())
 
@@ -246,6 +253,21 @@ async def test_whatever_version_is_asked_for_ours_is_answered(version: int) -> N
         assert answer["protocolVersion"] == 1
         assert client.router.initialized.is_set()
         assert client.loads == 0, "nothing heavy is loaded for it"
+
+
+def test_a_client_of_version_one_is_answered_the_same_with_the_draft_as_without() -> None:
+    def answered(*, draft: bool, asked: int) -> object:
+        router = AcpAgent(no_sessions, LOG, draft=draft)
+        params = {"protocolVersion": asked, "clientCapabilities": FULL, "capabilities": {"fs": {}}}
+        with pytest.raises(StopIteration) as answer:
+            cast("Any", router.request("initialize", Raw(msgspec.json.encode(params)), 1)).send(None)
+        assert router.version == (2 if draft and asked > 1 else 1)
+        return answer.value.value
+
+    for asked in (-1, 0, 1):
+        assert answered(draft=True, asked=asked) == answered(draft=False, asked=asked)
+    assert answered(draft=False, asked=2) == answered(draft=False, asked=1)
+    assert answered(draft=True, asked=2) != answered(draft=True, asked=1)
 
 
 async def test_nothing_is_answered_before_initialize() -> None:

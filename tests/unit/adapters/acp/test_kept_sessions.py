@@ -9,6 +9,7 @@ import pytest
 from punie.domain.content import EmbeddedResource, Prompt, ResourceLink, TerminalView, Text
 from punie.domain.events import (
     CallFinished,
+    ContextUsed,
     ModeChanged,
     TextDelta,
     ThoughtDelta,
@@ -20,7 +21,7 @@ from punie.domain.events import (
 from punie.domain.execution import CallStatus
 from punie.domain.modes import Mode
 from punie.domain.session import SessionSpec
-from punie.domain.session_log import PromptAccepted, SessionBegun
+from punie.domain.session_log import PromptAccepted, PromptFilled, SessionBegun
 from punie.domain.tool import ToolKind, ToolOutcome
 from punie.domain.turn import StopReason
 from tests.unit.adapters.acp.test_acp_agent import MadeUpAgent, Served
@@ -108,6 +109,13 @@ async def test_relative_directories_are_refused() -> None:
     async with served().running() as client:
         for params in ({"cwd": "p"}, {"cwd": "/p", "additionalDirectories": ["q"]}):
             assert (await client.ask("session/load", sessionId="s", mcpServers=[], **params))["code"] == -32602
+
+
+def test_what_only_engines_are_told_is_not_shown() -> None:
+    from punie.adapters.acp.replay import encode_logged
+
+    for event in (PromptFilled(Prompt.of_text("filled")), ContextUsed(5, 10, 0.5)):
+        assert list(encode_logged(event)) == []
 
 
 def test_an_embedded_resource_is_shown_again() -> None:

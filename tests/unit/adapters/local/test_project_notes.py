@@ -39,6 +39,30 @@ async def test_a_long_text_is_cut_at_the_limit_and_no_character_is_torn(tmp_path
     assert text == "a" + "é" * ((MAX_BYTES - 1) // 2)
 
 
+async def test_what_is_beyond_the_limit_is_said_with_the_file_it_is_in(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard: list[tuple[str, str]] = []
+    near, other = tmp_path / "near", tmp_path / "other"
+    roots = (str(near), str(other))
+    for folder in (near, other):
+        folder.mkdir()
+        (folder / "AGENTS.md").write_text("x" * (MAX_BYTES // 2))
+    notes = LocalProjectNotes(LocalPathGuard(roots, str(near)), str(near), roots[1:], lambda *said: heard.append(said))
+    assert await notes.read() is not None
+    assert (heard, caplog.text) == ([], "")
+    with (near / "AGENTS.md").open("a") as file:
+        file.write("y")
+    text = await notes.read()
+    assert text is not None
+    assert ("y" in text, text.count("x")) == (True, MAX_BYTES - 1)
+    ((title, details),) = heard
+    assert "AGENTS.md" in title
+    assert str(other / "AGENTS.md") in details
+    assert str(near) not in details
+    assert title in caplog.text
+
+
 async def test_a_missing_file_and_a_missing_folder_are_silent(tmp_path: Path) -> None:
     assert await notes_of(tmp_path) is None
     assert await notes_of(tmp_path / "none") is None

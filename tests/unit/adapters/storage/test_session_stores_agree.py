@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import anyio
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from punie.domain.content import Prompt
@@ -17,7 +17,8 @@ from punie.domain.events import ModeChanged, TextDelta, TitleChanged, TurnEnded
 from punie.domain.modes import Mode
 from punie.domain.session_log import EngineSnapshot, LogEntry, PromptAccepted, SessionBegun
 from punie.ports.session_store import SessionLease, SessionStore
-from tests.contract.session_benches import StoreBench, memory_sessions, sqlite_sessions
+from tests.contract.session_benches import StoreBench, memory_sessions, postgres_sessions, sqlite_sessions
+from tests.contract.tables import Maker
 
 IDS = st.sampled_from(["sess_a", "sess_b", "s\ud83d"])
 STORES = st.sampled_from(["here", "beside", "far"])
@@ -95,12 +96,22 @@ async def one(
     return await method(lease, *words[2:])
 
 
-@given(st.lists(STEPS, min_size=3, max_size=25))
-def test_the_stores_agree(steps: list[Step]) -> None:
+def agree(maker: Maker, steps: list[Step]) -> None:
     async def both() -> tuple[list[Any], list[Any]]:
         with tempfile.TemporaryDirectory() as folder:
-            async with memory_sessions(Path(folder)) as first, sqlite_sessions(Path(folder)) as second:
+            async with memory_sessions(Path(folder)) as first, maker(Path(folder)) as second:
                 return await told(first, steps), await told(second, steps)
 
     in_memory, in_the_database = anyio.run(both)
     assert in_memory == in_the_database
+
+
+@given(st.lists(STEPS, min_size=3, max_size=25))
+def test_the_stores_agree(steps: list[Step]) -> None:
+    agree(sqlite_sessions, steps)
+
+
+@given(st.lists(STEPS, min_size=8, max_size=25))
+@settings(max_examples=15)
+def test_a_store_that_machines_share_agrees_with_them(steps: list[Step]) -> None:
+    agree(postgres_sessions, steps)

@@ -1,0 +1,101 @@
+"""What a session is doing, as ACP v2 tells it: running, waiting for the person, or idle (`state_update`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from enum import StrEnum
+
+from attrs import define, field
+
+from punie.domain.events import SessionEvent, ToolCallUpdated
+from punie.domain.execution import CallStatus
+
+Update = dict[str, object]
+
+
+class State(StrEnum):
+    """ACP's states of a session."""
+
+    IDLE = "idle"
+    RUNNING = "running"
+    REQUIRES_ACTION = "requires_action"
+
+
+def state_update(state: State) -> Update:
+    """The update that tells of it."""
+    return {"sessionUpdate": "state_update", "state": state.value}
+
+
+@define(eq=False)
+class Activity:
+    """One session's state, told whenever it changes; lives as long as the session is open here.
+
+    A turn waits for its person where a question is open and no other call is at work. Questions that belong to no turn
+    change nothing.
+    """
+
+    tell: Callable[[Update], None]
+    _state: State = field(default=State.IDLE, init=False)
+    _stopping: bool = field(default=False, init=False)
+    _at_work: set[str] = field(factory=set[str], init=False)
+    _asking: Counter[str | None] = field(factory=Counter[str | None], init=False)
+
+    def begin(self) -> None:
+        """A turn begins."""
+        self._stopping = False
+        self._tell(State.RUNNING)
+
+    def stop(self) -> None:
+        """The turn was told to stop: whatever becomes of its questions, it will not go on."""
+        self._stopping = True
+
+    def end(self, idle: Update) -> None:
+        """The turn is over; `idle` is the update that says how."""
+        self._state = State.IDLE
+        self._at_work.clear()
+        self.tell(idle)
+
+    def follow(self, event: SessionEvent) -> None:
+        """Take notice of an event of the session."""
+        match event:
+            case ToolCallUpdated(call_id, CallStatus.IN_PROGRESS):
+                self._at_work.add(call_id)
+            case ToolCallUpdated(call_id, CallStatus.COMPLETED | CallStatus.FAILED):
+                self._at_work.discard(call_id)
+            case _:
+                return
+        self._look()
+
+    @contextmanager
+    def asking(self, call_id: str | None) -> Generator[None]:
+        """A question is open, for that call where it is for one.
+
+        Where it is withdrawn, what comes next says how the turn goes on.
+        """
+        self._asking[call_id] += 1
+        self._look()
+        try:
+            yield
+        except BaseException:
+            self._answered(call_id)
+            raise
+        self._answered(call_id)
+        self._look()
+
+    def _answered(self, call_id: str | None) -> None:
+        self._asking[call_id] -= 1
+        self._asking += Counter()  # without those that are no more
+
+    def _look(self) -> None:
+        if self._state is State.IDLE or self._stopping:
+            return
+        others = len(self._at_work - set(self._asking))
+        blocked = bool(self._asking) and others <= self._asking[None]
+        self._tell(State.REQUIRES_ACTION if blocked else State.RUNNING)
+
+    def _tell(self, state: State) -> None:
+        if state is not self._state:
+            self._state = state
+            self.tell(state_update(state))

@@ -1,0 +1,172 @@
+"""The prompts of one session in ACP v2: acknowledged when they take their place, worked on one after the other.
+
+A prompt that comes while another is worked on is held and takes its place behind it. Held ones are answered with
+-32800 where the session is told to stop, or is closed (ACP v2, prompt lifecycle and `session/close`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import anyio
+from anyio.abc import TaskGroup
+from attrs import define, field
+
+from punie.adapters.acp.blocks import encode_block
+from punie.adapters.acp.errors import to_wire
+from punie.adapters.acp.rpc_errors import INVALID_REQUEST, REQUEST_CANCELLED, RpcError
+from punie.adapters.acp.sessions import used
+from punie.adapters.acp.v2.activity import Activity, State, Update, state_update
+from punie.adapters.acp.v2.message_ids import MessageIds
+from punie.domain.content import Prompt
+from punie.domain.errors import PunieError
+from punie.domain.turn import StopReason, TurnReport
+from punie.ports.agent import RunningTurn
+
+HELD_LIMIT: Final = 16
+"""So many prompts may wait for their place in one session."""
+
+END_LIMIT_S: Final = 1.0
+"""How long a turn that was cancelled may take to say so, once its session is closed."""
+
+_CANCELLED = RpcError(REQUEST_CANCELLED, "The session was told to stop before this prompt took its place in it.")
+_FULL = RpcError(
+    INVALID_REQUEST, f"{HELD_LIMIT} prompts wait for their place in this session. Wait for one of them, or cancel."
+)
+
+
+@define(eq=False)
+class _Held:
+    """A prompt that waits; `outcome` is the id of its message, or why it has none."""
+
+    prompt: Prompt
+    settled: anyio.Event = field(factory=anyio.Event, init=False)
+    outcome: str | BaseException | None = field(default=None, init=False)
+
+    def settle(self, outcome: str | BaseException) -> None:
+        self.outcome = outcome
+        self.settled.set()
+
+
+@define(eq=False)
+class Foreground:
+    """One session's turns; lives as long as the session is open here.
+
+    `begin_turn` takes a prompt into the session, `cancel_turn` ends the turn that runs, `tell` sends an update without
+    waiting, and `tasks` is where turns work: it lives as long as the connection.
+    """
+
+    begin_turn: Callable[[Prompt], RunningTurn]
+    cancel_turn: Callable[[], None]
+    send: Callable[[Update], None]
+    tasks: TaskGroup
+    ids: MessageIds = field(factory=MessageIds, init=False)
+    activity: Activity = field(init=False)
+    _turn: RunningTurn | None = field(default=None, init=False)
+    _held: deque[_Held] = field(factory=deque[_Held], init=False)
+    _over: anyio.Event = field(factory=anyio.Event, init=False)
+    _closed: bool = field(default=False, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.activity = Activity(self.tell)
+
+    def tell(self, update: Update) -> None:
+        """Tell the client, as long as the session is open."""
+        if not self._closed:
+            self.send(update)
+
+    def prompt(self, prompt: Prompt) -> Awaitable[str]:
+        """Take a prompt, at once; what is given back waits for its place and gives the id of its message.
+
+        Raises what `Agent.begin_turn` raises, and `RpcError` where too many wait, or it was cancelled meanwhile.
+        """
+        if self._turn is None:
+            return _ready(self._insert(prompt))
+        if len(self._held) >= HELD_LIMIT:
+            raise _FULL
+        held = _Held(prompt)
+        self._held.append(held)
+        return self._place_of(held)
+
+    def cancel(self) -> None:
+        """Stop what runs, and send back what is held."""
+        while self._held:
+            self._held.popleft().settle(_CANCELLED)
+        if self._turn is not None:
+            self.activity.stop()
+            self.cancel_turn()
+
+    async def close(self, close: Callable[[], Awaitable[None]]) -> None:
+        """Cancel, `close` the session, and see to it that the client was told of the end; then nothing more is."""
+        self.cancel()
+        try:
+            await close()
+            with anyio.move_on_after(END_LIMIT_S):
+                while self._turn is not None:
+                    await self._over.wait()
+            if self._turn is not None:
+                self.activity.end(_idle(TurnReport(StopReason.CANCELLED)))
+        finally:
+            self._closed = True
+
+    async def _place_of(self, held: _Held) -> str:
+        try:
+            await held.settled.wait()
+        except anyio.get_cancelled_exc_class():
+            if held.outcome is None:  # withdrawn; where it has its place already, that is the answer
+                self._held.remove(held)
+                raise
+        if isinstance(held.outcome, str):
+            return held.outcome
+        raise held.outcome or _CANCELLED
+
+    def _insert(self, prompt: Prompt) -> str:
+        turn = self._turn = self.begin_turn(prompt)
+        self.ids.begin(turn.id)
+        self.tell(user_message(turn.id, prompt))
+        self.activity.begin()
+        self.tasks.start_soon(self._work, turn)
+        return turn.id
+
+    async def _work(self, turn: RunningTurn) -> None:
+        try:
+            ended = _idle(await turn.run())
+        except Exception as error:  # noqa: BLE001  the prompt was answered long ago: its failure is told as a state
+            ended = _failed(error)
+        self._turn = None
+        self._over.set()
+        self._over = anyio.Event()
+        self.activity.end(ended)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        while self._held and self._turn is None:
+            held = self._held.popleft()
+            try:
+                held.settle(self._insert(held.prompt))
+            except PunieError as error:
+                held.settle(error)
+
+
+def user_message(message_id: str, prompt: Prompt) -> Update:
+    """The update that says where a prompt took its place."""
+    content = [encode_block(block) for block in prompt.blocks]
+    return {"sessionUpdate": "user_message", "messageId": message_id, "content": content}
+
+
+def _idle(report: TurnReport) -> Update:
+    return {**state_update(State.IDLE), "stopReason": report.stop_reason.value, **used(report.usage)}
+
+
+def _failed(error: Exception) -> Update:
+    wire = to_wire(error)
+    told: dict[str, object] = {"code": wire.code, "message": wire.message}
+    if wire.data is not None:
+        told["data"] = wire.data
+    return {**state_update(State.IDLE), "stopReason": "error", "error": told}
+
+
+async def _ready(message_id: str) -> str:
+    return message_id

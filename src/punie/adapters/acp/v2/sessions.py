@@ -1,0 +1,199 @@
+"""The methods of sessions in ACP v2 (draft): those of v1 where both say the same, and what v2 says otherwise."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from weakref import WeakValueDictionary
+
+from anyio.abc import TaskGroup
+from msgspec import Raw
+
+from punie.adapters.acp.config_options import setting
+from punie.adapters.acp.discovery import AcpToolBridge, AcpToolCatalog
+from punie.adapters.acp.elicitation import AcpElicitor
+from punie.adapters.acp.handshake import decode_params
+from punie.adapters.acp.jsonrpc import INVALID_PARAMS, Connection, RpcError
+from punie.adapters.acp.sessions import OF_THE_EXTENSION, OfTheAgent, SessionMethods, decode_prompt, discovered
+from punie.adapters.acp.v2.activity import State, Update, state_update
+from punie.adapters.acp.v2.client import DraftElicitor, DraftEventSink, DraftPermissionBroker
+from punie.adapters.acp.v2.foreground import Foreground
+from punie.adapters.acp.v2.message_ids import MessageIds
+from punie.adapters.acp.v2.terminals import ShownTerminals
+from punie.adapters.acp.v2.updates import Updates, encode_options
+from punie.adapters.acp.v2.wire import (
+    ResumeParams,
+    SetConfigOptionParams,
+    TerminalParams,
+    ToolCallParams,
+    check_transports,
+    decode_capabilities,
+)
+from punie.adapters.acp.wire import NewSessionParams, PromptParams, SessionParams
+from punie.domain.discovery import ClientCapabilities
+from punie.domain.errors import UnknownSessionError
+from punie.domain.session import OpenedSession, SessionSpec
+from punie.domain.session_log import LoggedEvent
+from punie.ports.agent import Agent
+from punie.ports.peer import Peer
+from punie.ports.terminals import Terminals
+
+
+def set_config_option(agent: Agent, raw: Raw) -> Awaitable[object]:
+    """`session/set_config_option`: answers with every option. All of ours take the id of a value.
+
+    It takes its place before the next line is read, so that a prompt right behind it goes by it.
+    """
+    params = decode_params(raw, SetConfigOptionParams)
+    if params.type != "id":
+        raise RpcError(INVALID_PARAMS, "The options of this agent take values of the type 'id'.")
+    value = decode_params(params.value, str)
+    return _set(agent, params.session_id, setting(agent, params.session_id, params.config_id, value))
+
+
+async def cancel_tool_call(agent: Agent, raw: Raw) -> object:
+    """`tool_call/cancel`: that call ends, the turn goes on."""
+    params = decode_params(raw, ToolCallParams)
+    running = {call.correlation_id for call in agent.running_calls(params.session_id)}
+    if params.tool_call_id not in running or not agent.cancel_calls(params.session_id, params.tool_call_id):
+        raise RpcError(INVALID_PARAMS, "No call of that id is running in this session.")
+    return {}
+
+
+_OF_THE_AGENT: OfTheAgent = {
+    "session/set_config_option": set_config_option,
+    "tool_call/cancel": cancel_tool_call,
+    **OF_THE_EXTENSION,
+}
+
+
+class DraftSessionMethods(SessionMethods):
+    """What a client may ask of sessions in ACP v2; bound to one connection, lives as long as it.
+
+    `turns` is where prompts are worked on: it ends with the connection, and they with it.
+    """
+
+    _of_the_agent = _OF_THE_AGENT
+
+    def __init__(self, agent: Agent, connection: Connection, log: logging.Logger, turns: TaskGroup) -> None:
+        super().__init__(agent, connection, log)
+        self._turns = turns
+        self._open: dict[str, Foreground] = {}
+        self._own = {**self._own, "session/resume": self._resume, "terminal/cancel": self._cancel_terminal}
+        self._opening: WeakValueDictionary[str, Foreground] = WeakValueDictionary()
+        self._terminals: WeakValueDictionary[str, ShownTerminals] = WeakValueDictionary()
+
+    def _can(self, capabilities: Raw) -> ClientCapabilities:
+        return decode_capabilities(capabilities)
+
+    def _spec(self, params: NewSessionParams) -> SessionSpec:
+        check_transports(params.mcp_servers)
+        return super()._spec(params)
+
+    async def _resume(self, raw: Raw) -> object:
+        """`session/resume`: the history is shown where it is asked for, and before the answer what the session does."""
+        params = decode_params(raw, ResumeParams)
+        if params.replay_from is not None and params.replay_from.type != "start":
+            raise RpcError(INVALID_PARAMS, "This agent replays from the start, or not at all.")
+        opened = await self._taken_up(params, replayed=params.replay_from is not None)
+        answer = self._opened(opened)
+        self._open[opened.id].tell(state_update(State.IDLE))
+        return answer
+
+    def _replay(self) -> Callable[[LoggedEvent], Iterable[Update]]:
+        return Updates(MessageIds(), live=False).replay
+
+    def _prompt(self, raw: Raw) -> Awaitable[object]:
+        params = decode_params(raw, PromptParams)
+        foreground = self._open.get(params.session_id)
+        if foreground is None:
+            raise UnknownSessionError(params.session_id)
+        return _acknowledged(foreground.prompt(decode_prompt(params)))
+
+    def _cancel(self, session_id: str) -> None:
+        foreground = self._open.get(session_id)
+        if foreground is not None:
+            foreground.cancel()
+
+    async def _cancel_terminal(self, raw: Raw) -> object:
+        """`terminal/cancel`: its program ends; what it printed stays."""
+        params = decode_params(raw, TerminalParams)
+        if params.session_id not in self._open:
+            raise UnknownSessionError(params.session_id)
+        terminals = self._terminals.get(params.session_id)
+        if terminals is None or not terminals.runs(params.terminal_id):
+            raise RpcError(INVALID_PARAMS, "No terminal of that id is running in this session.")
+        await terminals.kill(params.terminal_id)
+        return {}
+
+    async def _close(self, raw: Raw) -> object:
+        """`session/close`: a session that is not open is closed, says v2."""
+        await self._closed(decode_params(raw, SessionParams).session_id)
+        return {}
+
+    async def _delete(self, raw: Raw) -> object:
+        await self._closed(decode_params(raw, SessionParams).session_id)
+        return await super()._delete(raw)
+
+    async def _closed(self, session_id: str) -> None:
+        foreground = self._open.pop(session_id, None)
+        if foreground is not None:
+            with suppress(UnknownSessionError):
+                await foreground.close(partial(self._agent.close_session, session_id))
+
+    def _opened(self, opened: OpenedSession) -> Update:
+        """What every way to open a session answers. Nothing is awaited from here on."""
+        self._open[opened.id] = self._opening.pop(opened.id)
+        self._agent.greet(opened.id)
+        self._agent.explore_models(opened.id)
+        return {"configOptions": encode_options(opened.options), **discovered(opened.discovery)}
+
+    def _peer(self, session_id: str, spec: SessionSpec) -> Peer:
+        """The client's side of one session: only what it advertised (A-02)."""
+        connection, can = self._connection, self._capabilities
+
+        def tell(update: Update) -> None:
+            connection.post("session/update", {"sessionId": session_id, "update": update})
+
+        foreground = self._opening[session_id] = Foreground(
+            partial(self._agent.begin_turn, session_id), partial(self._agent.cancel, session_id), tell, self._turns
+        )
+
+        async def say(update: Update) -> None:
+            await connection.notify("session/update", {"sessionId": session_id, "update": update})
+
+        def shown(terminals: Terminals) -> Terminals:
+            around = ShownTerminals(terminals, tell, say, self._turns, uuid.uuid4().hex[:8])
+            self._terminals[session_id] = around
+            return around
+
+        form = AcpElicitor(connection, session_id)
+        return Peer(
+            capabilities=can,
+            broker=DraftPermissionBroker(connection, foreground.activity),
+            events=DraftEventSink(
+                connection,
+                session_id,
+                foreground.activity,
+                Updates(foreground.ids),
+                partial(self._agent.options, session_id),
+                can.tool_events,
+            ),
+            catalog=AcpToolCatalog(connection, session_id, spec.cwd, self._log) if can.discover_tools else None,
+            bridge=AcpToolBridge(connection, session_id) if can.discover_tools else None,
+            elicitor=DraftElicitor(form, foreground.activity) if can.elicitation_form else None,
+            server_channel=self._channel,
+            shown=shown,
+        )
+
+
+async def _set(agent: Agent, session_id: str, change: Awaitable[object]) -> object:
+    await change
+    return {"configOptions": encode_options(agent.options(session_id))}
+
+
+async def _acknowledged(place: Awaitable[str]) -> object:
+    return {"messageId": await place}

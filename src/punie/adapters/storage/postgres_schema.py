@@ -1,0 +1,96 @@
+"""The tables of sessions in PostgreSQL, and bringing them up to date; several servers may start at once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from punie.adapters.storage.sql import Sql
+from punie.domain.errors import SessionStoreError
+
+SCHEMA = "punie"
+"""The tables have a schema of their own: others may well have a table `sessions` in the same database."""
+
+STARTING = 7_205_759_403_792_793
+"""The advisory lock that is held while tables are made or changed."""
+
+INDEX = """
+    CREATE TABLE IF NOT EXISTS punie.sessions (
+        id text COLLATE "C" PRIMARY KEY, cwd text COLLATE "C" NOT NULL, additional_directories text NOT NULL,
+        title text, updated_at double precision NOT NULL, turns bigint NOT NULL, mode text,
+        last_sequence bigint NOT NULL
+    );
+    CREATE INDEX IF NOT EXISTS sessions_by_change ON punie.sessions (updated_at DESC, id);
+    """
+"""The one table that is made again where it is lost: all in it comes from the logs. Part of a released version."""
+
+MIGRATIONS: tuple[str, ...] = (
+    INDEX
+    + """
+    CREATE TABLE punie.session_events (
+        session_id text COLLATE "C" NOT NULL, sequence bigint NOT NULL, at double precision NOT NULL,
+        kind text COLLATE "C" NOT NULL, body text NOT NULL,
+        PRIMARY KEY (session_id, sequence)
+    );
+    CREATE INDEX session_prompts ON punie.session_events (session_id, sequence) WHERE kind = 'prompt_accepted';
+    CREATE TABLE punie.session_snapshots (
+        session_id text COLLATE "C" PRIMARY KEY, engine text NOT NULL, sequence bigint NOT NULL, state bytea NOT NULL
+    );
+    CREATE TABLE punie.session_leases (
+        session_id text COLLATE "C" PRIMARY KEY, token bigint GENERATED ALWAYS AS IDENTITY,
+        machine text NOT NULL, pid bigint NOT NULL, started text NOT NULL, renewed_at double precision NOT NULL
+    );
+    """,
+)
+"""What each version adds to the one before; a version that was released is never changed again."""
+
+
+def checksum(script: str) -> str:
+    """Tells a version from one that was changed after it had been applied; layout does not count."""
+    return hashlib.sha256(" ".join(script.split()).encode()).hexdigest()
+
+
+def is_ready(database: Sql, migrations: Sequence[str] = MIGRATIONS) -> bool:
+    """Whether the tables are as this version knows them. Raises `SessionStoreError` where they never will be."""
+    ((versions, index),) = database.run(
+        "SELECT to_regclass('punie.schema_versions') IS NOT NULL, to_regclass('punie.sessions') IS NOT NULL"
+    )
+    applied = _applied(database, migrations) if versions else 0
+    return index and applied == len(migrations)
+
+
+def make_ready(database: Sql, migrations: Sequence[str] = MIGRATIONS) -> None:
+    """Make or change the tables, in the transaction that the connection is in; one process does, others wait for it."""
+    database.run("SELECT pg_advisory_xact_lock(?)", (STARTING,))
+    if is_ready(database, migrations):
+        return  # another process was faster
+    ((there,),) = database.run("SELECT to_regnamespace('punie') IS NOT NULL")
+    if not there:  # asked, since a user who may not make one is refused even where it is there
+        database.run("CREATE SCHEMA punie")
+    database.run(
+        "CREATE TABLE IF NOT EXISTS punie.schema_versions "
+        "(version bigint PRIMARY KEY, checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())"
+    )
+    for number, script in enumerate(migrations[_applied(database, migrations) :], _applied(database, migrations) + 1):
+        database.run(script)
+        values = (number, checksum(script))
+        database.run("INSERT INTO punie.schema_versions (version, checksum) VALUES (?, ?)", values)
+    database.run(INDEX)
+
+
+def _applied(database: Sql, migrations: Sequence[str]) -> int:
+    """How many versions are there, each as this one knows it."""
+    found = database.run("SELECT version, checksum FROM punie.schema_versions ORDER BY version")
+    if len(found) > len(migrations):
+        raise SessionStoreError(
+            f"its tables were made by a newer version of Punie (theirs is {len(found)}, this one knows "
+            f"{len(migrations)})",
+            "Bring this server to the version of the others",
+        )
+    for (version, had), script in zip(found, migrations, strict=False):
+        if had != checksum(script):
+            raise SessionStoreError(
+                f"its tables are not those of this version of Punie (version {version} has another checksum)",
+                "Give Punie a database of its own, or the one that it made",
+            )
+    return len(found)

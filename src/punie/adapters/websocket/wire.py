@@ -1,0 +1,172 @@
+"""One WebSocket as a transport of whole messages: a text frame is one message of JSON-RPC (ACP, remote transports)."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+
+import anyio
+import anyio.abc
+from attrs import define, field, frozen
+from websockets.exceptions import InvalidState
+from websockets.frames import CloseCode, Frame, Opcode
+from websockets.http11 import Request, Response
+from websockets.protocol import State
+from websockets.server import ServerProtocol
+
+CHUNK_BYTES = 65_536
+CONTROL_LIMIT = 1_024
+"""Answers to pings that may wait while the client does not read; one more and it is taken for gone."""
+
+LOST = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
+
+
+@frozen
+class Limits:
+    """What one client may cost: bytes of a message, seconds of a handshake, of silence, of saying good-bye."""
+
+    message_bytes: int
+    handshake_s: float = 10.0
+    ping_s: float = 20.0
+    idle_s: float = 60.0
+    close_s: float = 2.0
+
+
+def nothing() -> None:
+    """Nobody wants to know."""
+
+
+@define(eq=False)
+class WebSocketWire:
+    """Lives as long as the connection. `receive` has one caller and `send` one; `watch` runs beside them.
+
+    `lost` is called once, before anybody else learns that the client is gone.
+    """
+
+    stream: anyio.abc.ByteStream
+    protocol: ServerProtocol
+    limits: Limits
+    log: logging.Logger
+    lost: Callable[[], None] = nothing
+    _messages: deque[bytearray] = field(factory=deque[bytearray], init=False)
+    _parts: bytearray = field(factory=bytearray, init=False)
+    _heard: bool = field(default=True, init=False)
+    _gone: bool = field(default=False, init=False)
+    _writing: anyio.Lock = field(factory=anyio.Lock, init=False)
+
+    async def receive(self) -> bytearray | None:
+        """The next message; None when the client said good-bye or is gone."""
+        while not self._messages:
+            if self._gone or self.protocol.state is not State.OPEN:
+                self._lose("the client said good-bye")
+                return None
+            try:
+                data = await self.stream.receive(CHUNK_BYTES)
+                self._heard = True
+                self.protocol.receive_data(data)
+                self.take(self.protocol.events_received())
+                await self._flush(waits=False)
+            except LOST as error:
+                self._lose(f"the connection broke: {type(error).__name__}")
+                return None
+        return self._messages.popleft()
+
+    async def send(self, data: bytes) -> None:
+        """Write messages, each with its newline. Raises anyio's resource errors when the client is gone."""
+        if self._gone:
+            raise anyio.ClosedResourceError
+        try:
+            for message in data.split(b"\n"):
+                if message:
+                    self.protocol.send_text(message)
+            await self._flush()
+        except (InvalidState, *LOST) as error:
+            self._lose(f"it could not be written to: {type(error).__name__}")
+            raise anyio.BrokenResourceError from error
+
+    async def watch(self) -> None:
+        """See to it that a client that is silent for too long is taken for gone; until cancelled.
+
+        Counted in pings, not by the clock: a machine that slept, or was busy, has not listened either.
+        """
+        unanswered = 0
+        while not self._gone:
+            await anyio.sleep(self.limits.ping_s)
+            unanswered = 0 if self._heard else unanswered + 1
+            self._heard = False
+            reads = await self._ping()
+            if not reads or unanswered * self.limits.ping_s >= self.limits.idle_s:
+                await self.drop("it was silent for too long")
+
+    async def _ping(self) -> bool:
+        """Ask whether the client is there; False where it takes nothing in."""
+        if self.protocol.state is not State.OPEN:
+            return True
+        self.protocol.send_ping(b"")
+        with anyio.move_on_after(self.limits.idle_s) as bound:
+            await self._flush(waits=False)
+        return not bound.cancelled_caught
+
+    async def drop(self, why: str) -> None:
+        """Take the client for gone, at once."""
+        self._lose(why)
+        await anyio.aclose_forcefully(self.stream)
+
+    async def close(self, code: CloseCode, words: str) -> None:
+        """Say good-bye and wait a moment for the client's; never raises."""
+        with anyio.move_on_after(self.limits.close_s, shield=True):
+            try:
+                if self.protocol.state is State.OPEN:
+                    self.protocol.send_close(code, words)
+                await self._flush()
+                while not self._gone and self.protocol.state is not State.CLOSED:
+                    self.protocol.receive_data(await self.stream.receive(CHUNK_BYTES))
+                    self.protocol.events_received()
+                    await self._flush()
+            except LOST:
+                pass
+        await anyio.aclose_forcefully(self.stream)
+
+    def take(self, events: list[Frame | Request | Response]) -> None:
+        """Put the frames of the client together; what is no message of ours ends the connection."""
+        for event in events:
+            if not isinstance(event, Frame):
+                continue
+            if event.opcode is Opcode.BINARY:
+                self._fail(CloseCode.UNSUPPORTED_DATA, "only text frames are understood")
+            elif event.opcode in {Opcode.TEXT, Opcode.CONT} and self.protocol.state is State.OPEN:
+                self._parts += event.data
+                if event.fin:
+                    self._take_message()
+
+    def _take_message(self) -> None:
+        message, self._parts = self._parts, bytearray()
+        try:
+            message.decode()
+        except UnicodeDecodeError:
+            self._fail(CloseCode.INVALID_DATA, "a text frame is UTF-8")
+        else:
+            self._messages.append(message)
+
+    def _fail(self, code: CloseCode, words: str) -> None:
+        self.log.warning("refused a frame: %s", words)
+        if self.protocol.state is State.OPEN:
+            self.protocol.fail(code, words)
+
+    def _lose(self, why: str) -> None:
+        if not self._gone:
+            self._gone = True
+            self.log.info("the client is gone: %s", why)
+            self.lost()
+
+    async def _flush(self, *, waits: bool = True) -> None:
+        """Write what there is to write, also what comes meanwhile. Without `waits` whoever writes already does it."""
+        if not waits and self._writing.locked():
+            if len(self.protocol.writes) > CONTROL_LIMIT:
+                await self.drop("it does not read")
+            return
+        async with self._writing:
+            while pieces := self.protocol.data_to_send():
+                for piece in pieces:
+                    await (self.stream.send(piece) if piece else self.stream.send_eof())

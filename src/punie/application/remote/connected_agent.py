@@ -1,0 +1,247 @@
+"""The agent as one connection of a server sees it: its own sessions, and those it may take up."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from attrs import define, evolve, field
+
+from punie.application.live_session import LiveSession
+from punie.application.remote.carried_turn import CarriedTurn
+from punie.application.remote.held_sink import HeldSink
+from punie.application.remote.reception import Reception
+from punie.application.remote.room import Asked, Room, retell
+from punie.application.remote.seated import seated
+from punie.application.stored_sessions import Tell
+from punie.domain.content import Prompt
+from punie.domain.display import one_line
+from punie.domain.errors import SessionBusyError, SessionHeldError, UnknownSessionError
+from punie.domain.events import NoticeGiven, NoticeSeverity
+from punie.domain.execution import RunningCall, ToolStatistics
+from punie.domain.model_choice import Effort
+from punie.domain.modes import Mode
+from punie.domain.session import OpenedSession, SessionOptions, SessionSpec
+from punie.domain.session_log import SessionPage
+from punie.domain.tool_listing import ListedTool, ToolListing
+from punie.domain.turn import TurnReport
+from punie.ports.agent import Agent, RunningTurn
+from punie.ports.peer import Peer
+
+
+@define(eq=False)
+class ConnectedAgent(Agent):
+    """Lives as long as its connection; `leave` is called as soon as that is lost.
+
+    Every request is checked here: a session that is open on another connection is refused, whatever is asked of it.
+    """
+
+    reception: Reception
+    log: logging.Logger
+    _gone: bool = field(default=False, init=False)
+
+    def leave(self) -> None:
+        """The connection is lost: turns go on, questions wait for the client to come back. Returns at once."""
+        if not self._gone:
+            self._gone = True
+            self.reception.left(self)
+
+    def look_after(self, session_id: str, room: Room) -> None:
+        """A session of this connection is open: it waits for its client where that was lost meanwhile."""
+        if self._gone and room.owner is self:
+            self.reception.vacate(session_id, room)
+
+    # ------------------------------------------------------------ opening
+
+    async def open_session(self, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
+        entered = _Entered(self, spec, connect)
+        return await entered.opened(self.reception.agent.open_session(spec, entered))
+
+    async def load_session(
+        self, session_id: str, spec: SessionSpec, connect: Callable[[str], Peer], tell: Tell | None = None
+    ) -> OpenedSession:
+        await self.reception.settled(session_id)
+        room, live = self.reception.not_elsewhere(self, session_id), self.reception.agent.live(session_id)
+        if room is not None and live is not None and room.owner is None and room.opened is not None:
+            peer = connect(session_id)
+            if room.asked == Asked(spec, peer.capabilities) and (tell is None or live.recorder.kept is not None):
+                return await self._come_back(room, room.opened, live, peer, tell)
+        if self.reception.agent.busy(session_id):
+            raise SessionBusyError(session_id)
+        entered = _Entered(self, spec, connect)
+        entered.peer(session_id)  # at once: two connections that ask for the same session do not both get it
+        return await entered.opened(self.reception.agent.load_session(session_id, spec, entered, tell))
+
+    async def fork_session(self, session_id: str, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
+        entered = _Entered(self, spec, connect)
+        return await entered.opened(self.reception.agent.fork_session(session_id, spec, entered))
+
+    async def _come_back(
+        self, room: Room, opened: OpenedSession, live: LiveSession, peer: Peer, tell: Tell | None
+    ) -> OpenedSession:
+        """Take up a session that is open: what passed is told up to one moment, and what passes from then on after it.
+
+        Its questions are put again, and its events go on, when the answer of this request is on its way.
+        """
+        room.take(self)
+        held = room.hold(peer)
+        try:
+            cut = live.recorder.cut(held)
+            if tell is not None and live.recorder.kept is not None:
+                await retell(live.recorder.kept, cut, tell)
+        except BaseException:
+            if room.owner is self:
+                self.reception.vacate(live.id, room)
+            raise
+        if self.reception.agent.live(live.id) is not live:
+            raise UnknownSessionError(live.id)  # this connection closed it meanwhile
+        live.tasks.start_soon(self._welcome, room, live, peer, held)
+        self.look_after(live.id, room)
+        working = self.reception.agent.busy(live.id)
+        return evolve(opened, mode=live.mode.current, models=live.menu, working=working)
+
+    async def _welcome(self, room: Room, live: LiveSession, peer: Peer, held: HeldSink) -> None:
+        await held.open()
+        if room.owner is not self:
+            return
+        room.seat.sit(peer)
+        await live.commands.announce(live)
+        news, room.news = room.news, None
+        if news is not None:
+            await live.recorder.emit(news)
+
+    # ------------------------------------------------------------ every session there is
+
+    async def sessions(self, cwd: str | None, cursor: str | None) -> SessionPage:
+        return await self.reception.agent.sessions(cwd, cursor)
+
+    async def delete_session(self, session_id: str) -> None:
+        room = self.reception.not_elsewhere(self, session_id)
+        if room is not None:
+            await self.reception.close(session_id, room)
+        await self.reception.agent.delete_session(session_id)
+
+    async def close_session(self, session_id: str) -> None:
+        await self.reception.close(session_id, self.reception.not_elsewhere(self, session_id))
+
+    # ------------------------------------------------------------ its own sessions
+
+    def begin_turn(self, session_id: str, prompt: Prompt) -> RunningTurn:
+        room = self.reception.of(self, session_id)
+        turn = self.reception.agent.begin_turn(session_id, prompt)
+        carried = CarriedTurn(turn, lambda: self._gone, partial(self._unheard, room, turn.session))
+        self.reception.tasks.start_soon(carried.carry)
+        return carried
+
+    def cancel(self, session_id: str) -> None:
+        if self._has(session_id):
+            self.reception.agent.cancel(session_id)
+
+    def tools_changed(self, session_id: str) -> None:
+        if self._has(session_id):
+            self.reception.agent.tools_changed(session_id)
+
+    def greet(self, session_id: str) -> None:
+        if self._has(session_id):
+            self.reception.agent.greet(session_id)
+
+    def explore_models(self, session_id: str) -> None:
+        if self._has(session_id):
+            self.reception.agent.explore_models(session_id)
+
+    def running_calls(self, session_id: str) -> tuple[RunningCall, ...]:
+        return self._agent_of(session_id).running_calls(session_id)
+
+    def call_statistics(self, session_id: str) -> ToolStatistics:
+        return self._agent_of(session_id).call_statistics(session_id)
+
+    def cancel_calls(self, session_id: str, correlation_id: str) -> int:
+        return self._agent_of(session_id).cancel_calls(session_id, correlation_id)
+
+    def tools(self, session_id: str) -> ToolListing:
+        return self._agent_of(session_id).tools(session_id)
+
+    def set_tool_enabled(self, session_id: str, name: str, *, enabled: bool) -> ListedTool | None:
+        return self._agent_of(session_id).set_tool_enabled(session_id, name, enabled=enabled)
+
+    async def set_mode(self, session_id: str, mode: Mode) -> None:
+        await self._agent_of(session_id).set_mode(session_id, mode)
+
+    def options(self, session_id: str) -> SessionOptions:
+        room = self.reception.room(session_id)
+        if room is None or room.owner is not self:  # never "held": the ears of a lost client ask as well
+            raise UnknownSessionError(session_id)
+        return self.reception.agent.options(session_id)
+
+    def set_model(self, session_id: str, model: str) -> Awaitable[None]:
+        return self._agent_of(session_id).set_model(session_id, model)
+
+    async def set_effort(self, session_id: str, effort: Effort | None) -> None:
+        await self._agent_of(session_id).set_effort(session_id, effort)
+
+    def _agent_of(self, session_id: str) -> Agent:
+        self.reception.of(self, session_id)
+        return self.reception.agent
+
+    def _has(self, session_id: str) -> bool:
+        """Whether it is this connection's; said in the log where it is not, for a notification has no answer."""
+        try:
+            self.reception.of(self, session_id)
+        except SessionHeldError:
+            self.log.warning("ignored a notification about a session of another connection")
+            return False
+        except UnknownSessionError:
+            return False
+        return True
+
+    def _unheard(self, room: Room, session: LiveSession, end: TurnReport | Exception) -> None:
+        """The turn ended when the connection that had asked for it was gone, so that its answer reached nobody."""
+        news = _news(end)
+        if isinstance(end, Exception):
+            self.log.warning("session %s: a turn that nobody waited for any more failed: %s", session.id, end)
+        if room.owner is None:
+            room.news = news
+        elif self.reception.agent.live(session.id) is session:
+            session.tasks.start_soon(session.recorder.emit, news)
+
+
+@define
+class _Entered:
+    """Makes a session's room the moment its id is known, and takes it away again where the session does not open."""
+
+    agent: ConnectedAgent
+    spec: SessionSpec
+    connect: Callable[[str], Peer]
+    _room: Room | None = field(default=None, init=False)
+    _peers: dict[str, Peer] = field(factory=dict[str, Peer], init=False)
+
+    def __call__(self, session_id: str) -> Peer:
+        return self._peers.get(session_id) or self.peer(session_id)
+
+    def peer(self, session_id: str) -> Peer:
+        peer = self.connect(session_id)
+        room = self.agent.reception.enter(self.agent, session_id, Asked(self.spec, peer.capabilities))
+        room.seat.sit(peer)
+        self._room = room
+        self._peers[session_id] = seated(room.seat, peer)
+        return self._peers[session_id]
+
+    async def opened(self, opening: Awaitable[OpenedSession]) -> OpenedSession:
+        try:
+            opened = await opening
+        except BaseException:
+            for session_id in self._peers:
+                if self._room is not None:
+                    self.agent.reception.forget(session_id, self._room)
+            raise
+        if self._room is not None:
+            self._room.opened = opened
+            self.agent.look_after(opened.id, self._room)
+        return opened
+
+
+def _news(end: TurnReport | Exception) -> NoticeGiven:
+    if isinstance(end, Exception):
+        return NoticeGiven(NoticeSeverity.ERROR, "The turn failed while you were away", one_line(str(end), 400))
+    return NoticeGiven(NoticeSeverity.INFO, "The turn that was running when you left is over", end.stop_reason.value)

@@ -1,0 +1,79 @@
+"""One session of a server that many clients connect to: whose it is now, and what waits for its client."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+from attrs import define, field, frozen
+
+from punie.application.remote.held_sink import HeldSink
+from punie.application.remote.seat import ClientSeat
+from punie.application.session_recorder import Cut, KeptSession
+from punie.domain.discovery import ClientCapabilities
+from punie.domain.events import NoticeGiven
+from punie.domain.session import OpenedSession, SessionSpec
+from punie.domain.session_log import LogEntry
+from punie.ports.peer import Peer
+
+PAGE = 500
+"""Entries of a log that are read at once."""
+
+
+@frozen
+class Asked:
+    """What a session was opened with; a client that comes back with anything else finds other tools behind it."""
+
+    spec: SessionSpec
+    capabilities: ClientCapabilities
+
+
+@define(eq=False)
+class Room:
+    """Lives as long as its session is open; `owner` is the connection whose it is, None while its client is away.
+
+    `opened` is what the session answered when it was opened, None until then. `news` is what nobody was there to hear.
+    """
+
+    asked: Asked
+    seat: ClientSeat
+    owner: object | None
+    opened: OpenedSession | None = None
+    news: NoticeGiven | None = None
+    waiting: anyio.CancelScope = field(factory=anyio.CancelScope, init=False)
+    held: HeldSink | None = field(default=None, init=False)
+
+    def take(self, owner: object) -> None:
+        """The session is that connection's from now on, and nobody waits for another."""
+        self.owner = owner
+        self.waiting.cancel()
+
+    def vacate(self) -> anyio.CancelScope:
+        """Its client is gone; gives the scope in which it is to be waited for."""
+        self.owner = None
+        self.seat.leave()
+        if self.held is not None:
+            self.held.drop()
+            self.held = None
+        self.waiting = anyio.CancelScope()
+        return self.waiting
+
+    def hold(self, peer: Peer) -> HeldSink:
+        """Where events go from now on: to that client, as soon as it was told what it missed."""
+        self.held = HeldSink(peer.events)
+        return self.held
+
+
+async def retell(kept: KeptSession, cut: Cut, tell: Callable[[LogEntry], Awaitable[None]]) -> None:
+    """Tell the log as it was at the cut: what is stored, then what was not written yet. Raises `SessionStoreError`."""
+    after, last = 0, cut.stored_before - 1
+    while after < last:
+        page = await kept.store.read(kept.lease.session_id, after, min(PAGE, last - after))
+        if not page:
+            break
+        for entry in page:
+            if entry.sequence <= last:
+                await tell(entry)
+        after = page[-1].sequence
+    for entry in cut.waiting:
+        await tell(entry)

@@ -1,0 +1,46 @@
+"""Which store the sessions are kept in: the user's own database, or a PostgreSQL server that others share."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from punie.bootstrap.settings import Settings, load_settings
+from punie.bootstrap.state import database_file
+from punie.domain.errors import SettingsError
+
+if TYPE_CHECKING:
+    from punie.adapters.storage.postgres_sessions import PostgresSessionStore
+    from punie.adapters.storage.sessions import SqliteSessionStore
+
+    KeptStore: TypeAlias = SqliteSessionStore | PostgresSessionStore
+
+KEY = "sessions.store"
+
+
+def user_settings(environ: Mapping[str, str], flags: Mapping[str, str | None]) -> Settings:
+    """The settings without any project's. Raises `SettingsError`."""
+    return load_settings(environ, flags, os.devnull)
+
+
+def session_store(environ: Mapping[str, str], settings: Settings, log: logging.Logger) -> KeptStore:
+    """The store that those settings name; nothing is opened, or connected, before it is used.
+
+    Raises `SettingsError` where the library for it is not installed.
+    """
+    from punie.adapters.local.clock import LocalClock
+    from punie.adapters.local.process_table import LocalProcessTable
+
+    if settings.session_store is None:
+        from punie.adapters.storage.sessions import SqliteSessionStore
+
+        return SqliteSessionStore(database_file(environ), log, LocalProcessTable(), LocalClock())
+    if importlib.util.find_spec("psycopg") is None:
+        why = f"{KEY} names a PostgreSQL server, and the library for it is not installed: install punie[postgres]"
+        raise SettingsError(settings.origins.get(KEY, KEY), why)
+    from punie.adapters.storage.postgres_sessions import PostgresSessionStore
+
+    return PostgresSessionStore(settings.session_store, log, LocalProcessTable())

@@ -1,0 +1,26 @@
+"""The client side of a connection that speaks ACP v2, on the benches of v1's."""
+
+from __future__ import annotations
+
+from punie.adapters.acp.jsonrpc import Connection
+from punie.adapters.acp.v2.activity import Activity, Update
+from punie.adapters.acp.v2.client import DraftEventSink, DraftPermissionBroker
+from punie.adapters.acp.v2.message_ids import MessageIds
+from punie.adapters.acp.v2.updates import Updates
+from punie.domain.session import SessionOptions
+from tests.contract.acp_benches import SESSION, AcpBrokerBench, AcpSinkBench
+
+
+def unheard(_update: Update) -> None:
+    """No state is looked at here."""
+
+
+class DraftBrokerBench(AcpBrokerBench):
+    def connect(self, near: Connection, _far: Connection) -> None:
+        self.broker = DraftPermissionBroker(near, Activity(unheard))
+
+
+class DraftSinkBench(AcpSinkBench):
+    def connect(self, near: Connection, far: Connection) -> None:
+        super().connect(near, far)
+        self.sink = DraftEventSink(near, SESSION, Activity(unheard), Updates(MessageIds()), SessionOptions)

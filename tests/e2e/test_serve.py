@@ -1,0 +1,147 @@
+"""`punie serve` as a process: the journeys of pipes, a client that is not ours, and how it starts and ends."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import acp
+import anyio
+import pytest
+from acp import schema as models
+from acp.ws import create_websocket_stream
+
+from tests.e2e import scripts
+from tests.e2e.conftest import Spawn
+from tests.e2e.entries import entry
+from tests.e2e.ide_parts import Terminals, choose
+from tests.e2e.official_schema import OfficialSchema
+from tests.e2e.raw_client import EVERYTHING, RawClient, capabilities, clean_environment, run_cli
+from tests.e2e.remote_client import serving
+from tests.e2e.scripts import RESULT, call, text
+from tests.e2e.sdk_client import SdkIde
+from tests.e2e.wire_rules import Conversation, violations
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("M-15", "M-19")]
+
+Connect = Callable[..., AbstractAsyncContextManager[RawClient]]
+
+
+@pytest.fixture(params=["stdio", "websocket"])
+def connected(
+    request: pytest.FixtureRequest, tmp_path: Path, project: Path, schema: OfficialSchema | None, spawn: Spawn
+) -> Connect:
+    """``async with connected([items of turn 1], ..., caps=...) as ide:`` the same agent, over both transports."""
+
+    @asynccontextmanager
+    async def over_websocket(*turns: list[scripts.Item], caps: dict[str, Any]) -> AsyncIterator[RawClient]:
+        model = scripts.write(tmp_path / "script.json", *turns)
+        async with (
+            serving(tmp_path / "home", project, schema, "--model", model) as server,
+            server.client(caps) as ide,
+        ):
+            yield ide
+
+    return spawn if request.param == "stdio" else over_websocket
+
+
+async def test_a_prompt_with_tools_of_the_ide_and_questions(connected: Connect, project: Path) -> None:
+    everything = capabilities(read=True, write=True, terminal=True, discovery=True)
+    turn = [
+        text("I look. "),
+        call("read_file", path="notes.txt"),
+        RESULT,
+        call("write_file", path="b.txt", content="B"),
+        call("run_command", command="echo hi"),
+        call("probe"),
+        text(" Done."),
+    ]
+    async with connected(turn, caps=everything) as ide:
+        ide.catalogue.offer(entry("probe"), extends=True)
+        ide.person.otherwise = choose("allow_once")
+        session = await ide.open(project)
+        told = await ide.prompt(session, "look")
+        assert told.stop == "end_turn"
+        assert told.text.startswith("I look. ")
+        assert "two" in told.text
+        assert told.text.endswith(" Done.")
+        assert ide.editor.writes == [str(project / "b.txt")]
+        assert len(ide.terminals.released) == len(ide.terminals.created) == 1
+        assert [asked["name"] for asked in ide.catalogue.calls] == ["probe"]
+        assert {question["sessionId"] for question in ide.person.questions} == {session}
+
+
+async def test_a_cancel_ends_the_turn_and_the_next_one_goes_on(connected: Connect, project: Path) -> None:
+    turns = [[call("write_file", path="b.txt", content="B")], [text("again")]]
+    async with connected(*turns, caps=EVERYTHING) as ide:
+        held = ide.hold("session/request_permission")
+        session = await ide.open(project)
+        pending = await ide.start_prompt(session)
+        await ide.until(held.arrived.is_set, "the question")
+        await ide.cancel(session)
+        assert (await pending.turn()).stop == "cancelled"
+        assert (await ide.prompt(session)).text == "again"
+        assert not (project / "b.txt").exists()
+
+
+async def test_the_official_client_over_its_own_websocket(
+    tmp_path: Path, project: Path, schema: OfficialSchema | None
+) -> None:
+    turn = [text("I look. "), call("read_file", path="notes.txt"), call("write_file", path="b.txt", content="B")]
+    model = scripts.write(tmp_path / "script.json", turn, [text("two")])
+    async with (
+        serving(tmp_path / "home", project, schema, "--model", model) as server,
+        anyio.create_task_group() as tasks,
+    ):
+        first, second = (SdkIde(Terminals(tasks), models.ClientCapabilities.model_validate(EVERYTHING)) for _ in "12")
+        async with over_the_sdk(first, server.url, server.token):
+            first.person.will("allow_once")
+            session = await first.start(project)
+            assert (await first.prompt(session, "look")).stop == "end_turn"
+            assert (project / "b.txt").read_text() == "B"
+        async with over_the_sdk(second, server.url, server.token):
+            await second.agent.initialize(acp.PROTOCOL_VERSION, client_capabilities=second.capabilities)
+            await second.agent.load_session(cwd=str(project), session_id=session, mcp_servers=[])
+            shown = [update.session_update for _, update in second.updates]
+            assert shown[:2] == ["user_message_chunk", "agent_message_chunk"]
+            assert (await second.prompt(session)).text == "two"
+        for ide in (first, second):
+            assert ide.problems == []
+            assert violations(Conversation(ide.log, EVERYTHING, schema)) == []
+
+
+@asynccontextmanager
+async def over_the_sdk(ide: SdkIde, url: str, token: str) -> AsyncIterator[None]:
+    stream = await create_websocket_stream(url, headers={"Authorization": f"Bearer {token}"})
+    connection = acp.connect_to_agent(ide, stream, use_unstable_protocol=True, observers=[ide.observe])
+    try:
+        yield
+    finally:
+        await connection.close()
+
+
+# ------------------------------------------------------------ how it starts and ends
+
+
+async def test_the_token_is_for_its_user_alone_and_goes_with_the_server(tmp_path: Path, project: Path) -> None:
+    async with serving(tmp_path / "home", project, None) as server:
+        (file,) = (tmp_path / "home" / "punie" / "state").glob("serve-*.token")
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert file.read_text().strip() == server.token
+        assert len(server.token) >= 43
+        async with server.client() as client:
+            await client.initialize()
+            assert server.process is not None
+            server.process.terminate()
+            assert await client.ended() == 1001
+    assert not file.exists()
+
+
+def test_usage_errors_and_what_is_missing_leave_with_code_2(tmp_path: Path, project: Path) -> None:
+    env = clean_environment(tmp_path / "home")
+    done = run_cli("serve", "--host", "192.0.2.1", env=env, cwd=project)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("punie: --host 192.0.2.1 can be reached from other machines")

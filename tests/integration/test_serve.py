@@ -1,0 +1,394 @@
+"""Many clients, one agent: whose a session is, and what outlives a lost connection (docs/serve.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.e2e import scripts
+from tests.e2e.conftest import project, schema  # noqa: F401 - fixtures
+from tests.e2e.official_schema import OfficialSchema
+from tests.e2e.raw_client import EVERYTHING, RpcError, capabilities
+from tests.e2e.remote_client import RemoteClient, Server, served
+from tests.e2e.scripts import call, text
+
+pytestmark = pytest.mark.anyio
+
+Serve = Callable[..., AbstractAsyncContextManager[Server]]
+
+
+@pytest.fixture
+def serve(tmp_path: Path, project: Path, schema: OfficialSchema | None) -> Serve:  # noqa: F811 - a fixture
+    """``async with serve([items of turn 1], ...) as server:`` with that script for every session."""
+
+    def start(*turns: list[scripts.Item], **options: Any) -> AbstractAsyncContextManager[Server]:
+        if turns:
+            options["model"] = scripts.write(tmp_path / "script.json", *turns)
+        return served(tmp_path / "home", project, schema, **options)
+
+    return start
+
+
+def params(session: str, server: Server) -> dict[str, Any]:
+    return {"sessionId": session, "cwd": str(server.project), "mcpServers": []}
+
+
+async def refused(client: RemoteClient, method: str, given: dict[str, Any]) -> RpcError:
+    with pytest.raises(RpcError) as caught:
+        await client.request(method, given)
+    return caught.value
+
+
+def words(client: RemoteClient, session: str, kind: str = "agent_message_chunk") -> str:
+    told = client.log.updates(session)
+    return "".join(update["content"]["text"] for update in told if update["sessionUpdate"] == kind)
+
+
+@pytest.mark.requirement("M-14")
+async def test_a_turn_goes_on_without_its_client_and_the_next_one_sees_all_of_it_once(serve: Serve) -> None:
+    script = [text("one "), call("write_file", path="a.txt", content="A"), text("two "), text("three")]
+    async with serve(script) as server:
+        session = await left_with_a_question(server)
+        async with server.client(joined=True) as second:
+            held = second.hold("session/request_permission")
+            second.person.will("allow_once")
+            await second.initialize()
+            loaded = await second.request("session/load", params(session, server))
+            assert loaded["_meta"]["punie.dev"]["turnRunning"] is True
+            await second.until(held.arrived.is_set, "the question, put again")
+            assert words(second, session) == "one "
+            held.open()
+            await second.until(lambda: "three" in words(second, session), "the rest of the turn")
+            assert words(second, session) == "one two three"
+            assert words(second, session, "user_message_chunk") == "do it"
+            assert (server.project / "a.txt").read_text() == "A"
+            calls = [u for u in second.log.updates(session) if u["sessionUpdate"] == "tool_call"]
+            assert len(calls) == 1
+            await idle(server, session)
+            assert (await second.prompt(session, "more")).stop == "end_turn"
+
+
+async def test_what_was_said_while_nobody_was_there_is_shown_on_the_way_back(serve: Serve) -> None:
+    async with serve([text("a "), call("read_file", path="notes.txt"), text("b "), text("c")]) as server:
+        with_notices = EVERYTHING | {"session": {"notices": {}}}
+        async with server.client(with_notices) as first:
+            held = first.hold("fs/read_text_file")
+            session = await first.open(server.project)
+            await first.start_prompt(session, "do it")
+            await first.until(held.arrived.is_set, "the reading")
+            first.cut()
+        await idle(server, session)
+        async with server.client(with_notices, joined=True) as second:
+            await second.initialize()
+            loaded = await second.request("session/load", params(session, server))
+            assert "turnRunning" not in loaded["_meta"]["punie.dev"]
+            assert words(second, session) == "a b c"
+            told = await second.until(lambda: notices(second, session), "the notice of the turn's end")
+            assert [notice["description"] for notice in told] == ["end_turn"]
+            failed = [u for u in second.log.updates(session) if u.get("status") == "failed"]
+            assert len(failed) == 1, "the reading failed at once when its client was lost, and the turn went on"
+            assert "lost its connection" in str(failed[0])
+
+
+async def test_a_resumed_session_goes_on_where_it_is_and_tells_nothing_again(serve: Serve) -> None:
+    script = [text("one "), call("write_file", path="a.txt", content="A"), text("two")]
+    async with serve(script) as server:
+        session = await left_with_a_question(server)
+        async with server.client(joined=True) as second:
+            second.person.will("reject_once")
+            await second.initialize()
+            await second.request("session/resume", params(session, server))
+            await second.until(lambda: "two" in words(second, session), "the rest of the turn")
+            assert words(second, session) == "two"
+            assert not (server.project / "a.txt").exists()
+
+
+@pytest.mark.requirement("M-14")
+async def test_a_session_of_one_connection_is_out_of_reach_for_every_other(serve: Serve) -> None:
+    script = [text("one "), call("write_file", path="a.txt", content="A"), text("two")]
+    async with serve(script) as server, server.client() as owner, server.client() as other:
+        held = owner.hold("session/request_permission")
+        owner.person.will("allow_once")
+        session = await owner.open(server.project)
+        pending = await owner.start_prompt(session, "do it")
+        await owner.until(held.arrived.is_set, "the question")
+        await other.initialize()
+        for method, given in attempts(session, server):
+            error = await refused(other, method, given)
+            assert (error.code, error.data) == (-32600, {"code": "session_held"}), method
+            assert "another connection of this server" in error.message
+        await other.notify("session/cancel", {"sessionId": session})
+        await other.send({"jsonrpc": "2.0", "id": 0, "result": {"outcome": {"outcome": "selected", "optionId": "x"}}})
+        await other.alive()
+        held.open()
+        turn = await pending.turn()
+        assert (turn.stop, turn.text) == ("end_turn", "one two")
+        listed = await other.request("session/list", {})
+        assert [one["sessionId"] for one in listed["sessions"]] == [session]
+        copy = await other.request("session/fork", params(session, server))
+        assert copy["sessionId"] != session
+
+
+@pytest.mark.requirement("M-14")
+async def test_wherever_a_turn_loses_its_client_nothing_of_it_is_lost_or_told_twice(serve: Serve) -> None:
+    script: list[scripts.Item] = []
+    for number in range(6):
+        script += [text(f"{number} "), call("read_file", path="notes.txt")]
+    async with serve(script) as server:
+        for heard in range(1, 19, 2):
+            async with server.client() as first:
+                session = await first.open(server.project)
+                await first.start_prompt(session, "do it")
+                await first.until(lambda: len(first.log.of_turns(session)) >= heard, f"{heard} updates")  # noqa: B023 - awaited here
+                first.cut()
+            async with server.client(joined=True) as second:
+                await second.initialize()
+                await second.request("session/load", params(session, server))
+                await idle(server, session)
+                await second.until(lambda: "5" in words(second, session), "the end of the turn")  # noqa: B023 - as above
+                assert words(second, session) == "0 1 2 3 4 5 ", heard
+                calls = [u["toolCallId"] for u in second.log.updates(session) if u["sessionUpdate"] == "tool_call"]
+                assert len(calls) == len(set(calls)) == 6
+
+
+@pytest.mark.requirement("M-14")
+async def test_a_session_without_a_client_is_taken_up_before_it_is_used(serve: Serve) -> None:
+    async with serve([text("one")], [text("two")]) as server:
+        async with server.client() as first:
+            session = await first.open(server.project)
+            await first.prompt(session)
+            first.cut()
+        async with server.client() as second, server.client() as third:
+            await second.initialize()
+            await third.initialize()
+            prompt = {"sessionId": session, "prompt": [{"type": "text", "text": "go"}]}
+            assert (await refused(second, "session/prompt", prompt)).code == -32002
+            await second.request("session/load", params(session, server))
+            assert (await refused(third, "session/load", params(session, server))).data == {"code": "session_held"}
+            assert (await second.prompt(session)).text == "two"
+            await second.request("session/close", {"sessionId": session})
+            await third.request("session/load", params(session, server))
+            assert words(third, session) == "onetwo"
+
+
+@pytest.mark.requirement("M-14", "M-16")
+async def test_a_lost_session_can_be_closed_or_deleted_by_whoever_has_the_token(serve: Serve) -> None:
+    async with serve([text("one")]) as server:
+        async with server.client() as first:
+            await first.initialize()
+            lost = [await first.new_session(server.project) for _ in range(3)]
+            for session in lost:
+                await first.prompt(session)
+            first.cut()
+        async with server.client() as second:
+            await second.initialize()
+            await second.request("session/close", {"sessionId": lost[0]})
+            await second.request("session/delete", {"sessionId": lost[1]})
+            listed = await second.request("session/list", {})
+            assert {one["sessionId"] for one in listed["sessions"]} == {lost[0], lost[2]}
+            await second.request("session/resume", params(lost[2], server))
+
+
+@pytest.mark.requirement("M-14")
+async def test_a_question_that_nobody_comes_back_for_is_a_denial(serve: Serve) -> None:
+    script = [text("one "), call("write_file", path="a.txt", content="A"), text("two")]
+    async with serve(script, grace_s=0.0) as server:
+        session = await left_with_a_question(server)
+        await closed(server, session)
+        async with server.client() as second:
+            await second.initialize()
+            await second.request("session/load", params(session, server))
+            assert words(second, session) == "one "
+            assert not (server.project / "a.txt").exists()
+            states = [u["status"] for u in second.log.updates(session) if u["sessionUpdate"] == "tool_call_update"]
+            assert states[-1] == "failed"
+
+
+async def test_a_client_that_can_do_less_waits_for_the_turn_and_gets_the_session_anew(serve: Serve) -> None:
+    script = [text("one "), call("write_file", path="a.txt", content="A"), text("two")]
+    async with serve(script) as server:
+        session = await left_with_a_question(server)
+        async with server.client(capabilities()) as less:
+            await less.initialize()
+            assert (await refused(less, "session/load", params(session, server))).data == {"code": "busy"}
+            await less.request("session/close", {"sessionId": session})
+            await less.request("session/load", params(session, server))
+            assert words(less, session) == "one "
+
+
+@pytest.mark.requirement("M-14")
+async def test_two_clients_with_many_sessions_each_hear_their_own_alone(serve: Serve) -> None:
+    script = [text("one "), call("read_file", path="notes.txt"), text("two")]
+    async with serve(script) as server, server.client() as left, server.client() as right:
+        await left.initialize()
+        await right.initialize()
+        of_left = [await left.new_session(server.project) for _ in range(5)]
+        of_right = [await right.new_session(server.project) for _ in range(5)]
+        pending = [await left.start_prompt(session) for session in of_left]
+        pending += [await right.start_prompt(session) for session in of_right]
+        for one in pending:
+            assert (await one.turn()).text == "one two"
+        for client, own in ((left, of_left), (right, of_right)):
+            assert {frame.params["sessionId"] for frame in client.log.from_agent("session/update")} == set(own)
+        everything = [*of_left, *of_right]
+        assert len(set(everything)) == 10
+        assert all(len(session.removeprefix("sess_")) == 32 for session in everything), "no counters"
+
+
+@pytest.mark.requirement("M-14")
+async def test_a_prompt_that_is_taken_back_ends_its_turn(serve: Serve) -> None:
+    script = [text("one "), call("write_file", path="a.txt", content="A"), text("two")]
+    async with serve(script) as server, server.client() as client:
+        held = client.hold("session/request_permission")
+        session = await client.open(server.project)
+        pending = await client.start_prompt(session)
+        await client.until(held.arrived.is_set, "the question")
+        await client.notify("$/cancel_request", {"requestId": pending.id})
+        with pytest.raises(RpcError) as caught:
+            await pending.result()
+        assert caught.value.code == -32800
+        assert server.clients is not None
+        assert not server.clients.reception.agent.busy(session)
+
+
+async def test_what_is_open_when_the_server_ends_is_answered_and_the_good_bye_says_going_away(serve: Serve) -> None:
+    script = [text("one "), call("write_file", path="a.txt", content="A"), text("two")]
+    async with serve(script) as server, server.client() as client:
+        held = client.hold("session/request_permission")
+        session = await client.open(server.project)
+        pending = await client.start_prompt(session)
+        await client.until(held.arrived.is_set, "the question")
+        assert server.clients is not None
+        server.clients.stop()
+        assert await client.ended() == 1001
+        assert (await pending.frame()).message["error"]["code"] == -32800
+
+
+async def test_whoever_came_back_may_cancel_the_turn(serve: Serve) -> None:
+    script = [text("one "), call("write_file", path="a.txt", content="A"), text("two")]
+    with_notices = EVERYTHING | {"session": {"notices": {}}}
+    async with serve(script, [text("three")]) as server:
+        session = await left_with_a_question(server, with_notices)
+        async with server.client(with_notices, joined=True) as second:
+            held = second.hold("session/request_permission")
+            await second.initialize()
+            await second.request("session/load", params(session, server))
+            await second.until(held.arrived.is_set, "the question, put again")
+            await second.cancel(session)
+            (notice,) = await second.until(lambda: notices(second, session), "the notice of the turn's end")
+            assert notice["description"] == "cancelled"
+            assert (await second.prompt(session)).text == "three"
+
+
+@pytest.mark.requirement("M-14")
+async def test_of_two_that_come_for_the_same_session_one_gets_it(serve: Serve) -> None:
+    script = [text("one "), call("write_file", path="a.txt", content="A"), text("two")]
+    async with serve(script) as server:
+        running, stored = await left_with_a_question(server), await left_with_a_question(server)
+        async with server.client(joined=True) as second, server.client(joined=True) as third:
+            for client in (second, third):
+                client.hold("session/request_permission")
+                await client.initialize()
+            await second.request("session/close", {"sessionId": stored})
+            for session in (running, stored):
+                both = [await client.start("session/load", params(session, server)) for client in (second, third)]
+                answers = [(await one.frame()).message for one in both]
+                assert ["result" in answer for answer in answers].count(True) == 1, answers
+                (refusal,) = (answer["error"] for answer in answers if "error" in answer)
+                assert refusal["data"] == {"code": "session_held"}
+
+
+async def test_a_turn_without_a_client_ends_in_order_with_its_server(serve: Serve) -> None:
+    script = [text("one "), call("write_file", path="a.txt", content="A"), text("two")]
+    async with serve(script) as server:
+        session = await left_with_a_question(server)
+    async with serve(script) as server, server.client() as client:
+        await client.initialize()
+        await client.request("session/load", params(session, server))
+        assert words(client, session) == "one "
+        states = [u["status"] for u in client.log.updates(session) if u["sessionUpdate"] == "tool_call_update"]
+        assert states[-1] == "failed"
+        assert not (server.project / "a.txt").exists()
+
+
+async def test_a_client_that_is_lost_again_while_it_is_told_leaves_the_session_as_it_was(serve: Serve) -> None:
+    script = [text(f"{number} ") for number in range(300)] + [
+        call("write_file", path="a.txt", content="A"),
+        text("two"),
+    ]
+    async with serve(script) as server:
+        session = await left_with_a_question(server)
+        for _ in range(3):
+            async with server.client(joined=True) as second:
+                await second.initialize()
+                await second.start("session/load", params(session, server))
+                second.cut()
+        async with server.client(joined=True) as third:
+            third.person.will("allow_once")
+            await third.initialize()
+            await third.request("session/load", params(session, server))
+            await third.until(lambda: "two" in words(third, session), "the end of the turn")
+            assert words(third, session) == "".join(f"{number} " for number in range(300)) + "two"
+
+
+# ------------------------------------------------------------ in words of these tests
+
+
+def notices(client: RemoteClient, session: str) -> list[dict[str, Any]]:
+    return [update for update in client.log.updates(session) if update["sessionUpdate"] == "notice"]
+
+
+def attempts(session: str, server: Server) -> list[tuple[str, dict[str, Any]]]:
+    """Everything that can be asked of a session by its id, but a copy of it."""
+    prompt = [{"type": "text", "text": "mine now"}]
+    return [
+        ("session/prompt", {"sessionId": session, "prompt": prompt}),
+        ("session/load", params(session, server)),
+        ("session/resume", params(session, server)),
+        ("session/close", {"sessionId": session}),
+        ("session/delete", {"sessionId": session}),
+        ("session/set_mode", {"sessionId": session, "modeId": "auto"}),
+        ("session/set_config_option", {"sessionId": session, "configId": "mode", "value": "auto"}),
+        ("session/set_model", {"sessionId": session, "modelId": "direct"}),
+        ("_punie.dev/executions", {"sessionId": session}),
+        ("_punie.dev/cancel_executions", {"sessionId": session, "correlationId": "x"}),
+        ("_punie.dev/tools", {"sessionId": session}),
+        ("_punie.dev/set_tool_enabled", {"sessionId": session, "name": "read_file", "enabled": False}),
+    ]
+
+
+async def left_with_a_question(server: Server, caps: dict[str, Any] | None = None) -> str:
+    """A session whose client was lost while its turn waited for an answer."""
+    async with server.client(caps) as first:
+        held = first.hold("session/request_permission")
+        session = await first.open(server.project)
+        await first.start_prompt(session, "do it")
+        await first.until(held.arrived.is_set, "the question")
+        first.cut()
+    return session
+
+
+async def until(fact: Callable[[], bool]) -> None:
+    """Wait for a fact of the server in this process, whose tasks run in between."""
+    with anyio.fail_after(5):
+        while not fact():
+            await anyio.lowlevel.checkpoint()
+
+
+async def idle(server: Server, session: str) -> None:
+    """Wait until no turn of it runs."""
+    assert server.clients is not None
+    agent = server.clients.reception.agent
+    await until(lambda: not agent.busy(session))
+
+
+async def closed(server: Server, session: str) -> None:
+    """Wait until it is not open any more, and may be opened anew."""
+    assert server.clients is not None
+    reception = server.clients.reception
+    await until(lambda: reception.agent.live(session) is None and reception.room(session) is None)

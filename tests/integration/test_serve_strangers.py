@@ -1,0 +1,291 @@
+"""Who is not let in, and what those who are cannot do: the door of a server and the wire behind it (docs/serve.md)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.abc
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+from websockets.frames import Opcode
+from websockets.typing import Subprotocol
+
+from punie.adapters.websocket.door import Door
+from punie.adapters.websocket.wire import Limits
+from tests.e2e.conftest import project  # noqa: F401 - a fixture
+from tests.e2e.remote_client import SIZE_LIMIT, TOKEN, Server, served
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("M-14")]
+
+Serve = Callable[..., AbstractAsyncContextManager[Server]]
+WITH_TOKEN = {"Authorization": f"Bearer {TOKEN}"}
+
+
+@pytest.fixture
+def serve(tmp_path: Path, project: Path) -> Serve:  # noqa: F811 - a fixture
+    def start(**options: Any) -> AbstractAsyncContextManager[Server]:
+        return served(tmp_path / "home", project, **options)
+
+    return start
+
+
+def port_of(server: Server) -> int:
+    return int(server.url.rsplit(":", 1)[1].partition("/")[0])
+
+
+async def status_of(server: Server, path: str = "/acp", **headers: str) -> int:
+    """What a request for a WebSocket is answered with; 101 is a yes."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    try:
+        async with connect(server.url.removesuffix("/acp") + path, additional_headers=named, proxy=None):
+            return 101
+    except InvalidStatus as error:
+        return error.response.status_code
+
+
+@asynccontextmanager
+async def socket_to(server: Server) -> AsyncIterator[anyio.abc.SocketStream]:
+    async with await anyio.connect_tcp("127.0.0.1", port_of(server)) as stream:
+        yield stream
+
+
+async def rest_of(stream: anyio.abc.SocketStream) -> bytes:
+    """All that comes until the server closes."""
+    told = b""
+    with anyio.fail_after(5):
+        try:
+            while True:
+                told += await stream.receive()
+        except (anyio.EndOfStream, anyio.BrokenResourceError):
+            return told
+
+
+async def test_nobody_is_let_in_without_the_token(serve: Serve) -> None:
+    async with serve() as server:
+        assert await status_of(server, **WITH_TOKEN) == 101
+        assert await status_of(server, Authorization=f"bearer  {TOKEN}") == 101
+        assert await status_of(server) == 401
+        for wrong in (
+            f"Bearer {TOKEN}x",
+            f"Bearer {TOKEN[:-1]}",
+            "Bearer",
+            f"Basic {TOKEN}",
+            f"Bearer {TOKEN.upper()}",
+        ):
+            assert await status_of(server, Authorization=wrong) == 401, wrong
+        assert await status_of(server, f"/acp?token={TOKEN}") == 401, "an address ends up in logs"
+        assert await status_of(server, "/elsewhere") == 401, "whoever has no token learns nothing"
+        assert await status_of(server, "/elsewhere", **WITH_TOKEN) == 404
+        assert await status_of(server, "/acp?x=1", **WITH_TOKEN) == 101
+
+
+async def test_two_tokens_are_none(serve: Serve) -> None:
+    async with serve() as server, socket_to(server) as stream:
+        lines = [*upgrade(server), "Authorization: Bearer wrong", f"Authorization: Bearer {TOKEN}"]
+        await stream.send(("\r\n".join(lines) + "\r\n\r\n").encode())
+        assert (await rest_of(stream)).startswith(b"HTTP/1.1 401 ")
+
+
+async def test_a_browser_shows_its_token_as_a_subprotocol_that_is_never_repeated(serve: Serve) -> None:
+    async with serve(door=Door(TOKEN, origins=frozenset({"https://app.example.org"}))) as server:
+        offered = [Subprotocol("acp"), Subprotocol(f"bearer.{TOKEN}")]
+        origin = {"Origin": "https://App.example.org"}
+        async with connect(server.url, subprotocols=offered, additional_headers=origin, proxy=None) as socket:
+            assert socket.subprotocol == "acp"
+            assert socket.response is not None
+            assert TOKEN not in str(socket.response.headers)
+        offered = [Subprotocol("acp"), Subprotocol("bearer.wrong")]
+        with pytest.raises(InvalidStatus) as caught:
+            async with connect(server.url, subprotocols=offered, additional_headers=origin, proxy=None):
+                raise AssertionError
+        assert caught.value.response.status_code == 401
+
+
+async def test_a_page_is_let_in_only_from_an_origin_that_was_allowed(serve: Serve) -> None:
+    async with serve(door=Door(TOKEN, origins=frozenset({"https://app.example.org"}))) as server:
+        assert await status_of(server, Origin="https://app.example.org", **WITH_TOKEN) == 101
+        for wrong in ("https://evil.example.org", "http://app.example.org", "null", "", "https://app.example.org:444"):
+            assert await status_of(server, Origin=wrong, **WITH_TOKEN) == 403, wrong
+
+
+async def test_a_name_that_was_bent_to_this_machine_is_not_answered(serve: Serve) -> None:
+    async with serve() as server:
+        for host in ("evil.example.org", f"evil.example.org:{port_of(server)}", "127.0.0.1.evil.org", "10.0.0.1", ""):
+            assert await status_by_name(server, host) == 421, host
+        assert await status_by_name(server, "localhost", "evil.example.org") == 421
+        for host in ("localhost", "LOCALHOST:1", "127.0.0.1:80", "[::1]:8477"):
+            assert await status_by_name(server, host) == 101, host
+    async with serve(door=Door(TOKEN, local_only=False)) as server:
+        assert await status_by_name(server, "agents.example.org") == 101
+
+
+async def test_what_is_no_request_for_a_websocket_is_turned_away(serve: Serve) -> None:
+    async with serve() as server:
+        for request, answer in (
+            (f"GET /acp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n", b"HTTP/1.1 426 "),
+            (f"GET /acp HTTP/1.1\r\nHost: localhost\r\nX: {'x' * 20_000}\r\n\r\n", b""),
+            ("GET /" + "x" * 20_000 + " HTTP/1.1\r\n\r\n", b""),
+            ("\x00\x01\x02 nonsense\r\n\r\n", b""),
+            ("SSH-2.0-hello\r\n", b""),
+        ):
+            async with socket_to(server) as stream:
+                await stream.send(request.encode())
+                told = await rest_of(stream)
+            assert told.startswith(answer), request[:40]
+            assert b" 101 " not in told
+
+
+async def test_nonsense_behind_a_request_ends_that_connection_alone(serve: Serve) -> None:
+    async with serve(limits=Limits(SIZE_LIMIT, handshake_s=0.2, close_s=0.05)) as server:
+        request = "\r\n".join([*upgrade(server), f"Authorization: Bearer {TOKEN}"]).encode() + b"\r\n\r\n"
+        for nonsense in (b"\x83\xff", b"\x81\x05hello", b"\xff" * 40, b"GET /acp HTTP/1.1\r\n\r\n"):
+            async with socket_to(server) as stream:
+                await stream.send(request + nonsense)
+                await rest_of(stream)
+        bad_key = request.replace(b"dGhlIHNh", b"\xba\xff")
+        async with socket_to(server) as stream:
+            await stream.send(bad_key)
+            assert b" 101 " not in await rest_of(stream)
+        assert await status_of(server, **WITH_TOKEN) == 101
+
+
+async def test_a_handshake_that_does_not_come_to_its_end_is_cut_and_costs_nobody_else_anything(serve: Serve) -> None:
+    async with serve(limits=Limits(SIZE_LIMIT, handshake_s=0.05)) as server:
+        async with socket_to(server) as stream:
+            await stream.send(b"GET /acp HTTP/1.1\r\nHost: local")
+            assert await rest_of(stream) == b""
+        assert await status_of(server, **WITH_TOKEN) == 101
+
+
+async def test_half_open_handshakes_are_bounded_and_those_inside_are_served(serve: Serve) -> None:
+    async with serve(handshakes=2) as server, server.client() as inside:
+        await inside.initialize()
+        async with socket_to(server) as one, socket_to(server) as two:
+            for stream in (one, two):
+                await stream.send(b"GET ")
+            async with socket_to(server) as three:
+                assert await rest_of(three) == b"", "closed unread"
+            await inside.new_session(server.project)
+
+
+async def test_clients_beyond_the_limit_are_told_so(serve: Serve) -> None:
+    async with serve(connections=2) as server:
+        async with server.client() as one, server.client() as two:
+            await one.initialize()
+            await two.initialize()
+            assert await status_of(server, **WITH_TOKEN) == 503
+            assert await status_of(server) == 401, "how many there are is nobody's business without a token"
+        assert await status_of(server, **WITH_TOKEN) == 101
+
+
+@pytest.mark.requirement("M-15")
+async def test_a_message_that_is_no_json_is_answered_and_the_connection_goes_on(serve: Serve) -> None:
+    async with serve() as server, server.client() as client:
+        client.loose_ids |= {"null", "5"}
+        await client.initialize()
+        for nonsense in (b"{", b"[]", b"17", b'{"jsonrpc":"2.0","id":5}', b'{"a":\n1}'):
+            await client.send_bytes(nonsense)
+        await client.new_session(server.project)
+        codes = [frame.message["error"]["code"] for frame in client.log.from_agent() if "error" in frame.message]
+        assert codes
+        assert set(codes) <= {-32700, -32600}
+
+
+async def test_a_frame_above_the_limit_ends_its_own_connection_alone(serve: Serve) -> None:
+    async with serve() as server, server.client() as other:
+        await other.initialize()
+        async with server.client() as client:
+            await client.initialize()
+            await client.send_bytes(b'"' + b"x" * SIZE_LIMIT + b'"')
+            assert await client.ended() == 1009
+        await other.new_session(server.project)
+
+
+async def test_a_frame_that_is_no_text_ends_the_connection(serve: Serve) -> None:
+    async with serve() as server:
+        async with server.client() as client:
+            await client.send_binary(b"{}")
+            assert await client.ended() == 1003
+        async with server.client() as client:
+            await client.send_bytes(b'"\xff"')
+            assert await client.ended() == 1007
+
+
+async def test_a_client_that_says_nothing_of_itself_is_not_kept(serve: Serve) -> None:
+    async with serve() as server:
+        assert server.clients is not None
+        server.clients.initialize_limit_s = 0.05
+        async with server.client() as client:
+            assert await client.ended() == 1001
+
+
+async def test_a_client_that_answers_no_ping_is_taken_for_gone_and_its_session_waits(serve: Serve) -> None:
+    async with serve(limits=Limits(SIZE_LIMIT, ping_s=0.02, idle_s=0.1)) as server:
+        assert server.clients is not None
+        async with socket_to(server) as stream:
+            await stream.send(("\r\n".join([*upgrade(server), f"Authorization: Bearer {TOKEN}"]) + "\r\n\r\n").encode())
+            told = await rest_of(stream)
+        assert told.startswith(b"HTTP/1.1 101 ")
+        assert b"\x89\x00" in told, "it was asked whether it is there"
+
+
+async def test_a_client_that_answers_pings_may_be_silent_for_as_long_as_it_likes(serve: Serve) -> None:
+    async with serve(limits=Limits(SIZE_LIMIT, ping_s=0.01, idle_s=0.1)) as server, server.client() as client:
+        await client.initialize()
+        pings = await pings_of(client, 30)
+        assert pings >= 30
+        await client.new_session(server.project)
+
+
+async def test_a_flood_is_answered_to_the_last_and_keeps_nobody_else_waiting(serve: Serve) -> None:
+    async with serve() as server, server.client() as flood, server.client() as other:
+        await flood.initialize()
+        await other.initialize()
+        pending = [await flood.start("_punie.dev/nothing", {"n": number}) for number in range(2_000)]
+        await other.new_session(server.project)
+        for one in pending:
+            assert (await one.frame()).message["error"]["code"] in {-32601, -32603}
+
+
+# ------------------------------------------------------------ in words of these tests
+
+
+def upgrade(server: Server) -> list[str]:
+    return [
+        "GET /acp HTTP/1.1",
+        f"Host: 127.0.0.1:{port_of(server)}",
+        "Upgrade: websocket",
+        "Connection: Upgrade",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        "Sec-WebSocket-Version: 13",
+    ]
+
+
+async def status_by_name(server: Server, *hosts: str) -> int:
+    """As `status_of`, for a request that calls the server by these names."""
+    lines = [line for line in upgrade(server) if not line.startswith("Host:")]
+    lines += [*(f"Host: {host}" for host in hosts), f"Authorization: Bearer {TOKEN}"]
+    async with socket_to(server) as stream:
+        await stream.send(("\r\n".join(lines) + "\r\n\r\n").encode())
+        return int((await stream.receive()).split()[1])
+
+
+async def pings_of(client: Any, count: int) -> int:
+    """Wait for so many pings, which the library answers."""
+    seen, protocol = 0, client._socket.protocol
+    take = protocol.recv_frame
+
+    def counted(frame: Any) -> None:
+        nonlocal seen
+        seen += frame.opcode is Opcode.PING
+        client.log.wake()
+        take(frame)
+
+    protocol.recv_frame = counted
+    await client.until(lambda: seen >= count, f"{count} pings")
+    return seen

@@ -1,0 +1,545 @@
+"""Sessions on a PostgreSQL server under what happens to processes, machines and servers."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+import psycopg
+import pytest
+
+from punie.adapters.local.process_table import LocalProcessTable
+from punie.adapters.storage import postgres, postgres_schema
+from punie.adapters.storage.postgres_sessions import PostgresSessionStore
+from punie.domain.errors import LeaseLostError, SessionHeldError, SessionStoreError
+from punie.domain.events import CallFinished, TextDelta
+from punie.domain.session_codec import BODY_LIMIT
+from punie.domain.session_lease import ProcessIdentity
+from punie.domain.session_log import EngineSnapshot, LogEntry, SessionBegun
+from punie.domain.tool import ToolOutcome
+from tests.contract.session_benches import Table
+from tests.fakes.sessions import BEGIN, a_conversation, entries
+from tests.postgres_server import PostgresServer, postgres_server
+
+pytestmark = pytest.mark.anyio
+
+LOG = logging.getLogger("test.sessions")
+Make: TypeAlias = Callable[..., PostgresSessionStore]
+ROOT = Path(__file__).resolve().parents[2]
+SECRET = "not-a-real-secret"
+
+HOLDER = """
+import logging, os, anyio
+from punie.bootstrap.session_store import session_store, user_settings
+from punie.domain.events import TextDelta
+from punie.domain.session_log import LogEntry, SessionBegun
+
+async def hold():
+    store = session_store(os.environ, user_settings(os.environ, {}), logging.getLogger("holder"))
+    lease = await store.acquire("sess_a")
+    await store.append(lease, [LogEntry(1, 1.0, SessionBegun("/project"))], lasting=True)
+    last = 1
+    while True:
+        await store.append(lease, [LogEntry(last + n, 1.0, TextDelta(str(last + n))) for n in (1, 2, 3)])
+        last += 3
+        print(last, flush=True)
+
+anyio.run(hold)
+"""
+
+
+@pytest.fixture
+def server() -> PostgresServer:
+    return postgres_server()
+
+
+@pytest.fixture
+def url(server: PostgresServer) -> str:
+    return server.new_database()
+
+
+@pytest.fixture
+def made() -> Iterator[Make]:
+    """Makes stores, and closes them."""
+    stores: list[PostgresSessionStore] = []
+
+    def make(url: str, process: ProcessIdentity | None = None, *dead: ProcessIdentity) -> PostgresSessionStore:
+        table = LocalProcessTable() if process is None else Table(process, set(dead))
+        stores.append(PostgresSessionStore(url, LOG, table))
+        return stores[-1]
+
+    yield make
+    for store in stores:
+        store.close()
+
+
+@pytest.fixture
+def store(url: str, made: Make) -> PostgresSessionStore:
+    return made(url)
+
+
+def a_holder(url: str) -> subprocess.Popen[str]:
+    """A process that works in a session until it is killed; its settings say where."""
+    return subprocess.Popen(
+        [sys.executable, "-c", HOLDER], stdout=subprocess.PIPE, cwd=ROOT, text=True,
+        env={**os.environ, "PUNIE_SESSIONS_STORE": url},
+    )  # fmt: skip
+
+
+def name_of(url: str) -> str:
+    return url.partition("?")[0].rpartition("/")[2]
+
+
+# ------------------------------------------------------------ processes and machines
+
+
+async def test_a_process_holds_its_session_and_once_it_is_killed_another_goes_on_with_all_it_confirmed(
+    url: str, store: PostgresSessionStore
+):
+    holder = a_holder(url)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "4\n"
+    with pytest.raises(SessionHeldError, match=f"process {holder.pid} of this machine"):
+        await store.acquire("sess_a")
+    with pytest.raises(SessionHeldError):
+        await store.delete("sess_a")
+    holder.send_signal(signal.SIGKILL)
+    rest, _ = holder.communicate()
+    confirmed = max([4, *(int(line) for line in rest.split("\n")[:-1])])
+    lease = await store.acquire("sess_a")
+    found = []
+    while page := await store.read("sess_a", len(found)):
+        found += page
+    assert [entry.sequence for entry in found] == list(range(1, len(found) + 1))
+    assert len(found) >= confirmed
+    assert len(found) % 3 == 1, "all of a batch or none"
+    await store.append(lease, entries(TextDelta("on"), first=len(found) + 1))
+    summary = await store.summary("sess_a")
+    assert summary is not None
+    assert summary.last_sequence == len(found) + 1
+
+
+async def test_a_machine_of_the_same_name_is_not_this_one(url: str, made: Make):
+    """Servers from one image: here is no process of that number, and there it lives."""
+    theirs, ours = ProcessIdentity("web", 7, "boot-1/100"), ProcessIdentity("web", 9, "boot-2/100")
+    there, here = made(url, theirs), made(url, ours, theirs)
+    lease = await there.acquire("sess_a")
+    with pytest.raises(SessionHeldError):
+        await here.acquire("sess_a")
+    await there.append(lease, entries(*a_conversation()))
+    same = made(url, ProcessIdentity("web", 8, "boot-1/200"), theirs)
+    assert (await same.acquire("sess_a")).token > lease.token
+    with pytest.raises(LeaseLostError):
+        await there.append(lease, entries(TextDelta("late"), first=11))
+
+
+async def test_of_all_who_want_a_session_at_once_exactly_one_has_it(url: str, made: Make):
+    """And none of them finds half-made tables: all are the first to come."""
+    stores = [made(url, ProcessIdentity(f"m{number}", number)) for number in range(6)]
+    won: list[int] = []
+    refused: list[str] = []
+
+    async def want(store: PostgresSessionStore) -> None:
+        try:
+            won.append((await store.acquire("sess_a")).token)
+        except SessionHeldError as error:
+            refused.append(error.holder)
+
+    async with anyio.create_task_group() as group:
+        for store in stores:
+            group.start_soon(want, store)
+    assert (len(won), len(refused)) == (1, 5)
+
+
+async def test_a_late_writer_whose_transaction_is_open_is_not_overtaken(server: PostgresServer, url: str, made: Make):
+    """Who takes a session over waits for what is being written, and the late one's next writing is refused."""
+    here, far = made(url, ProcessIdentity("m", 7)), made(url, ProcessIdentity("n", 7))
+    lease = await here.acquire("sess_a")
+    await here.append(lease, entries(*a_conversation()))
+    server.execute("UPDATE punie.session_leases SET renewed_at = renewed_at - 61", name_of(url))
+    under_way, go_on = threading.Event(), threading.Event()
+
+    def slow(database: postgres.PostgresDatabase) -> None:
+        with database.transaction(of="sess_a"):
+            here._renewed(database, lease)
+            under_way.set()
+            assert go_on.wait(10)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(here._lane().run, slow)
+        await anyio.to_thread.run_sync(under_way.wait)
+        asked = anyio.Event()
+
+        async def take_over() -> None:
+            asked.set()
+            with pytest.raises(SessionHeldError):
+                await far.acquire("sess_a")
+
+        group.start_soon(take_over)
+        await asked.wait()
+        waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        with anyio.fail_after(10):
+            while server.execute(waiting) == [(0,)]:
+                await anyio.lowlevel.checkpoint()
+        go_on.set()
+    server.execute("UPDATE punie.session_leases SET renewed_at = renewed_at - 61", name_of(url))
+    assert (await far.acquire("sess_a")).token > lease.token
+    with pytest.raises(LeaseLostError):
+        await here.append(lease, entries(TextDelta("late"), first=11))
+
+
+# ------------------------------------------------------------ a server that goes and comes
+
+
+async def test_a_server_that_goes_away_is_said_with_what_to_do_and_is_used_again_when_it_is_back(
+    server: PostgresServer, url: str, store: PostgresSessionStore, made: Make
+):
+    lease = await store.acquire("sess_a")
+    await store.append(lease, entries(*a_conversation()))
+    server.stop()
+    fresh = made(url)
+    try:
+        for late in (store, fresh, store):
+            with pytest.raises(SessionStoreError) as caught:
+                await late.read("sess_a")
+            assert "PostgreSQL at" in str(caught.value)
+            assert "See that it runs" in str(caught.value)
+            assert SECRET not in str(caught.value)
+        with pytest.raises(SessionStoreError):
+            await store.append(lease, entries(TextDelta("x"), first=11))
+    finally:
+        server.start()
+    await store.append(lease, entries(TextDelta("y"), first=11))
+    assert (await fresh.read("sess_a"))[-1].event == TextDelta("y")
+
+
+async def test_connections_that_were_cut_while_nobody_used_them_are_not_missed(
+    server: PostgresServer, url: str, store: PostgresSessionStore
+):
+    lease = await store.acquire("sess_a")
+    server.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname LIKE 'punie_%'")
+    await store.append(lease, entries(*a_conversation()))
+    assert len(await store.read("sess_a")) == 10
+
+
+async def test_a_connection_that_is_cut_amid_the_work_undoes_it_and_the_next_work_has_another(
+    server: PostgresServer, url: str, store: PostgresSessionStore
+):
+    lease = await store.acquire("sess_a")
+
+    def cut(database: postgres.PostgresDatabase) -> None:
+        database.run("DELETE FROM session_leases")
+        ((pid,),) = database.run("SELECT pg_backend_pid()")
+        server.execute(f"SELECT pg_terminate_backend({pid})")
+        database.run("SELECT 1")
+
+    with pytest.raises(SessionStoreError, match="terminat"):
+        await store._lane().run(cut)
+    await store.append(lease, entries(*a_conversation()))
+
+
+async def test_a_session_that_was_taken_while_the_connection_broke_can_be_taken_again(
+    store: PostgresSessionStore, monkeypatch: pytest.MonkeyPatch
+):
+    """But one that somebody here holds is not taken from them by another one's question that failed."""
+    held = await store.acquire("sess_b")
+    commit = psycopg.Connection.commit
+
+    def committed_but(self: Any) -> None:
+        if isinstance(self, psycopg.Connection):
+            commit(self)
+        raise psycopg.OperationalError("the connection is lost")
+
+    monkeypatch.setattr(psycopg.Connection, "commit", committed_but)
+    for session in ("sess_a", "sess_b"):
+        with pytest.raises((SessionStoreError, SessionHeldError)):
+            await store.acquire(session)
+    monkeypatch.setattr(postgres.PostgresDatabase, "begin", committed_but)
+    with pytest.raises(SessionStoreError, match="the connection is lost"):
+        await store.acquire("sess_b")
+    monkeypatch.undo()
+    lease = await store.acquire("sess_a")
+    await store.append(lease, entries(*a_conversation()))
+    for session in ("sess_a", "sess_b"):
+        with pytest.raises(SessionHeldError, match="this process"):
+            await store.acquire(session)
+    await store.append(held, entries(*a_conversation()))
+
+
+async def test_a_server_that_hangs_is_given_up(
+    server: PostgresServer, store: PostgresSessionStore, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(postgres, "ANSWER_LIMIT_S", 0.2)
+    lease = await store.acquire("sess_a")
+    stopped: list[int] = []
+
+    def stop(database: postgres.PostgresDatabase) -> None:
+        ((pid,),) = database.run("SELECT pg_backend_pid()")
+        os.kill(pid, signal.SIGSTOP)
+        stopped.append(pid)
+        database.run("DELETE FROM session_leases")
+
+    try:
+        with anyio.fail_after(10), pytest.raises(SessionStoreError, match="does not answer"):
+            await store._lane().run(stop)
+    finally:
+        os.kill(stopped[0], signal.SIGCONT)
+    monkeypatch.undo()
+    await store.append(lease, entries(*a_conversation()))
+    assert len(await store.read("sess_a")) == 10
+
+
+async def test_what_takes_too_long_there_is_ended_there(store: PostgresSessionStore, monkeypatch: pytest.MonkeyPatch):
+    limit = f"'{postgres.STATEMENT_LIMIT_MS}'"
+    assert limit in postgres.BEGIN
+    monkeypatch.setattr(postgres, "BEGIN", postgres.BEGIN.replace(limit, "'50'"))
+    with pytest.raises(SessionStoreError, match="statement timeout"):
+        await store._lane().run(lambda database: database.run("SELECT pg_sleep(30)"))
+
+
+async def test_a_session_that_somebody_keeps_locked_is_an_error_until_it_is_not(
+    url: str, made: Make, monkeypatch: pytest.MonkeyPatch
+):
+    here, far = made(url, ProcessIdentity("m", 7)), made(url, ProcessIdentity("n", 7))
+    await here.acquire("sess_b")
+    locked, go_on = threading.Event(), threading.Event()
+
+    def keep(database: postgres.PostgresDatabase) -> None:
+        with database.transaction(of="sess_a"):
+            locked.set()
+            assert go_on.wait(10)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(here._lane().run, keep)
+        await anyio.to_thread.run_sync(locked.wait)
+        monkeypatch.setattr(postgres, "BEGIN", postgres.BEGIN.replace(f"'{postgres.LOCK_LIMIT_MS}'", "'50'"))
+        with pytest.raises(SessionStoreError, match="lock timeout"):
+            await far.acquire("sess_a")
+        await far.acquire("sess_c")
+        go_on.set()
+    await far.acquire("sess_a")
+
+
+async def test_a_process_has_a_few_connections_and_who_waits_too_long_for_one_is_told(
+    server: PostgresServer, url: str, store: PostgresSessionStore, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(postgres, "QUEUE_LIMIT_S", 0.1)
+    busy, go_on = threading.Semaphore(0), threading.Event()
+
+    def work(database: postgres.PostgresDatabase) -> None:
+        busy.release()
+        assert go_on.wait(10)
+
+    async with anyio.create_task_group() as group:
+        for _ in range(postgres.CONNECTIONS):
+            group.start_soon(store._lane().run, work)
+        for _ in range(postgres.CONNECTIONS):
+            await anyio.to_thread.run_sync(busy.acquire)
+        with pytest.raises(SessionStoreError, match="have been busy"):
+            await anyio.to_thread.run_sync(store._lane()._run_here, lambda _database: None)
+        connected = server.execute("SELECT datname FROM pg_stat_activity")
+        assert connected.count((name_of(url),)) == postgres.CONNECTIONS
+        go_on.set()
+    assert await store.read("sess_a") == ()
+
+
+# ------------------------------------------------------------ power
+
+
+@pytest.mark.parametrize(
+    ("configured", "lasting", "in_force"),
+    [("on", False, "off"), ("on", True, "on"), ("off", True, "on"), ("remote_apply", True, "remote_apply")],
+)
+async def test_what_shall_last_waits_for_the_disk_as_the_server_is_configured_at_least(
+    server: PostgresServer, url: str, store: PostgresSessionStore, configured: str, lasting: bool, in_force: str
+):
+    server.execute(f"ALTER DATABASE {name_of(url)} SET synchronous_commit = {configured}")
+
+    def work(database: postgres.PostgresDatabase) -> Any:
+        with database.transaction(of="sess_a", lasting=lasting):
+            return database.run("SHOW synchronous_commit")
+
+    assert await store._lane().run(work) == [(in_force,)]
+
+
+async def test_a_lease_outlives_a_crash_of_the_server(store: PostgresSessionStore, monkeypatch: pytest.MonkeyPatch):
+    """Its token must never be given a second time: the first one's owner may live on."""
+    seen: list[bool] = []
+    whole = postgres.PostgresDatabase.transaction
+
+    def noted(self: Any, *, of: str | None = None, lasting: bool = False) -> Any:
+        seen.append(lasting)
+        return whole(self, of=of, lasting=lasting)
+
+    monkeypatch.setattr(postgres.PostgresDatabase, "transaction", noted)
+    await store.acquire("sess_a")
+    assert seen == [True]
+
+
+# ------------------------------------------------------------ tables
+
+
+async def test_a_newer_versions_tables_are_left_as_they_are(server: PostgresServer, url: str, made: Make):
+    await made(url).acquire("sess_a")
+    server.execute("INSERT INTO punie.schema_versions (version, checksum) VALUES (2, 'x')", name_of(url))
+    for _ in range(2):
+        with pytest.raises(SessionStoreError, match=r"newer version of Punie.*Bring this server"):
+            await made(url).read("sess_a")
+
+
+async def test_tables_that_somebody_else_made_are_not_used(server: PostgresServer, url: str, made: Make):
+    await made(url).acquire("sess_a")
+    server.execute("UPDATE punie.schema_versions SET checksum = 'x'", name_of(url))
+    with pytest.raises(SessionStoreError, match="another checksum"):
+        await made(url).acquire("sess_b")
+
+
+def test_a_checksum_is_that_of_the_words():
+    first, *_ = postgres_schema.MIGRATIONS
+    assert postgres_schema.checksum(first) == postgres_schema.checksum(first.replace("\n", "\n  "))
+    assert postgres_schema.checksum(first) != postgres_schema.checksum(first.replace("bigint", "integer"))
+
+
+def test_a_version_that_was_released_is_never_changed_again():
+    assert [postgres_schema.checksum(script)[:16] for script in postgres_schema.MIGRATIONS] == ["5a8da28c8f65ecae"]
+
+
+async def test_versions_are_applied_one_after_the_other_and_each_once(server: PostgresServer, url: str):
+    scripts = ["CREATE TABLE punie.one (a bigint)", "ALTER TABLE punie.one ADD COLUMN b bigint"]
+    for known in (1, 1, 2, 2):
+        database = postgres.PostgresDatabase.connect(url)
+        database.begin()
+        postgres_schema.make_ready(database, scripts[:known])
+        assert postgres_schema.is_ready(database, scripts[:known])
+        database.connection.commit()
+        database.close()
+    applied = server.execute("SELECT version, checksum FROM punie.schema_versions ORDER BY version", name_of(url))
+    assert applied == [(number, postgres_schema.checksum(script)) for number, script in enumerate(scripts, 1)]
+    server.execute("SELECT a, b FROM punie.one", name_of(url))
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "DELETE FROM punie.sessions",
+        "DROP TABLE punie.sessions",
+        "UPDATE punie.sessions SET last_sequence = 3, turns = 0, title = 'old'",
+        "INSERT INTO punie.sessions VALUES ('ghost', '/project', '[]', NULL, 9e9, 1, NULL, 7)",
+        "UPDATE punie.sessions SET mode = 'turbo', last_sequence = 1",
+    ],
+)
+async def test_what_is_lost_of_the_index_comes_back_from_the_logs_with_one_warning(
+    server: PostgresServer, url: str, made: Make, harm: str, caplog: pytest.LogCaptureFixture
+):
+    store = made(url)
+    for number in range(3):
+        await store.append(await store.acquire(f"sess_{number}"), entries(*a_conversation(), at=BEGIN + number))
+    before = await store.sessions()
+    one = await store.summary("sess_1")
+    store.close()
+    server.execute(harm, name_of(url))
+    again = made(url)
+    assert await again.summary("sess_1") == one
+    assert await again.sessions() == before
+    assert await again.sessions() == before
+    assert await again.summary("ghost") is None
+    assert len(caplog.records) == 1
+
+
+async def test_a_user_without_rights_is_told(server: PostgresServer, url: str, made: Make):
+    server.execute("CREATE ROLE nobody_much LOGIN")
+    with pytest.raises(SessionStoreError, match=f"permission denied for database {name_of(url)}"):
+        await made(url.replace("punie:", "nobody_much:")).acquire("sess_a")
+    server.execute("CREATE SCHEMA punie AUTHORIZATION nobody_much", name_of(url))
+    await made(url.replace("punie:", "nobody_much:")).acquire("sess_a")
+
+
+async def test_a_database_that_only_reads_still_reads(server: PostgresServer, url: str, made: Make):
+    await made(url).append(await made(url).acquire("sess_a"), entries(*a_conversation()))
+    server.execute(f"ALTER DATABASE {name_of(url)} SET default_transaction_read_only = on")
+    store = made(url)
+    with pytest.raises(SessionStoreError, match="read-only"):
+        await store.acquire("sess_b")
+    assert len(await store.read("sess_a")) == 10
+
+
+# ------------------------------------------------------------ large and odd things
+
+
+async def test_a_page_of_large_entries_is_cut_short_and_nothing_is_left_out(store: PostgresSessionStore):
+    lease = await store.acquire("sess_a")
+    for number in range(1, 7):
+        await store.append(lease, [LogEntry(number, 1.0, TextDelta("x" * 3_000_000))])
+    sizes: list[int] = []
+    after = 0
+    while page := await store.read("sess_a", after, 500):
+        sizes.append(len(page))
+        after = page[-1].sequence
+    assert sizes == [2, 2, 2]
+
+
+async def test_what_no_text_of_the_server_can_hold_is_kept_as_it_is(server: PostgresServer, url: str, made: Make):
+    store = made(url)
+    lease = await store.acquire("s\x00\ud83d%s?")
+    text = "begin" + "\x00" * 20_000_000 + "end"
+    finished = CallFinished("\x00", "%s", ToolOutcome.SUCCEEDED, text)
+    events = [SessionBegun("/\x00\udcff%"), finished, TextDelta("\ud83d\x00")]
+    await store.append(lease, entries(*events))
+    await store.keep_snapshot(lease, EngineSnapshot("\x00\ud83d", 3, bytes(range(256))))
+    found: list[LogEntry] = []
+    while page := await made(url).read("s\x00\ud83d%s?", len(found)):
+        found += page
+    begun, call, last = found
+    assert (begun.event, last.event) == (events[0], events[2])
+    assert isinstance(call.event, CallFinished)
+    assert (call.event.call_id, call.event.tool) == ("\x00", "%s")
+    assert call.event.for_model.endswith("end")
+    assert await store.snapshot("s\x00\ud83d%s?") == EngineSnapshot("\x00\ud83d", 3, bytes(range(256)))
+    ((size,),) = server.execute("SELECT max(octet_length(body)) FROM punie.session_events", name_of(url))
+    assert 1_000_000 < size <= BODY_LIMIT
+
+
+async def test_what_a_newer_version_wrote_is_left_out_and_is_no_end(
+    server: PostgresServer, url: str, store: PostgresSessionStore
+):
+    lease = await store.acquire("sess_a")
+    await store.append(lease, entries(SessionBegun("/project")))
+    server.execute(
+        "INSERT INTO punie.session_events "
+        "SELECT 'sess_a', number, 1.0, 'hologram', '{}' FROM generate_series(2, 40) AS number",
+        name_of(url),
+    )
+    await store.append(lease, entries(TextDelta("end"), first=41))
+    assert [entry.sequence for entry in await store.read("sess_a", 1, 5)] == [41]
+
+
+# ------------------------------------------------------------ what is secret
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        (f"postgresql://me:{SECRET}@127.0.0.1:1/db", "PostgreSQL at 127.0.0.1:1/db"),
+        (f"postgresql://me:{SECRET}%zz@127.0.0.1:1/db", "URL"),
+        (f"postgresql://me@127.0.0.1:1/db?password={SECRET}", "PostgreSQL at 127.0.0.1:1/db"),
+        (f"postgresql://127.0.0.1:1/db?{SECRET}=1", "URL"),
+        (f"postgresql://me:{SECRET}@[::1/db", "URL"),
+    ],
+)
+async def test_the_password_is_in_no_error_and_no_picture_of_the_store(url: str, said: str):
+    store = PostgresSessionStore(url, LOG, LocalProcessTable())
+    with pytest.raises(SessionStoreError) as caught:
+        await store.read("sess_a")
+    assert said in str(caught.value)
+    pictures = (str(caught.value), repr(caught.value), repr(caught.value.__cause__), repr(store), repr(store._lane()))
+    assert not [picture for picture in pictures if SECRET in picture]

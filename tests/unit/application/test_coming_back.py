@@ -1,0 +1,245 @@
+"""A client that comes back: what passed and what passes are one story, and what waits for it waits (docs/serve.md)."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+from attrs import define, field
+
+from punie.application import session_recorder
+from punie.application.remote import held_sink
+from punie.application.remote.held_sink import HeldSink
+from punie.application.remote.room import retell
+from punie.application.remote.seat import ClientSeat
+from punie.application.remote.seated import seated
+from punie.application.session_recorder import KeptSession, SessionRecorder
+from punie.domain.errors import SessionStoreError, ToolFailedError
+from punie.domain.events import SessionEvent, TextDelta, ToolCallUpdated
+from punie.domain.execution import CallStatus
+from punie.domain.permission import ALLOW_ONCE, REJECT, Dismissed, PermissionQuestion, Selected
+from punie.domain.session_log import LogEntry
+from punie.domain.terminal import Command
+from punie.domain.tool import ToolCall, ToolKind
+from punie.ports.event_sink import EventSink
+from punie.ports.tool_provider import ToolSourceError
+from tests.contract.session_benches import LOG, memory_sessions
+from tests.fakes.client import FakeClient
+from tests.fakes.progress import FakeProgress
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("M-14")]
+
+PIECES = 60
+QUESTION = PermissionQuestion(
+    session_id="s",
+    call_id="c",
+    tool="run_command",
+    title="Running make",
+    kind=ToolKind.EXECUTE,
+    reason="it runs a program",
+    options=(ALLOW_ONCE, REJECT),
+)
+
+
+@define
+class Listener(EventSink):
+    """A client: what it was told, in order. Each telling takes a moment."""
+
+    told: list[str] = field(factory=list[str])
+
+    async def emit(self, event: SessionEvent) -> None:
+        await self.hear(event)
+
+    async def tell(self, entry: LogEntry) -> None:
+        await self.hear(entry.event)
+
+    async def hear(self, event: object) -> None:
+        assert isinstance(event, TextDelta | ToolCallUpdated)
+        self.told.extend([event.call_id] if isinstance(event, ToolCallUpdated) else event.text.split())
+        await anyio.lowlevel.checkpoint()
+
+
+def numbers(count: int) -> list[str]:
+    return [str(number) for number in range(count)]
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_every_client_is_told_everything_from_the_start_once_whenever_it_comes(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_recorder, "GATHER_S", 0.0)
+    monkeypatch.setattr(held_sink, "HELD_LIMIT", 3)
+    chance = random.Random(seed)  # noqa: S311  the order of tasks, not a secret
+    clients: list[Listener] = [Listener()]
+
+    async def moment() -> None:
+        for _ in range(chance.choice((0, 0, 1, 5, 20))):
+            await anyio.lowlevel.checkpoint()
+
+    async def speak(recorder: SessionRecorder) -> None:
+        for number in range(PIECES):
+            # Every fifth has to be on the disk before it is told, which takes a moment: a client may come in between.
+            begins = ToolCallUpdated(f"{number}", CallStatus.IN_PROGRESS)
+            await recorder.emit(begins if number % 5 == 4 else TextDelta(f"{number} ", f"message-{number // 7}"))
+            await moment()
+
+    async def come_and_go(recorder: SessionRecorder, kept: KeptSession) -> None:
+        for _ in range(6):
+            await moment()
+            clients.append(Listener())
+            held = HeldSink(clients[-1])
+            cut = recorder.cut(held)
+            await retell(kept, cut, clients[-1].tell)
+            await moment()
+            await held.open()
+            await moment()
+
+    async with memory_sessions(Path()) as stores:
+        kept = KeptSession(stores.here, await stores.here.acquire("s"))
+        async with SessionRecorder(clients[0], stores.clock, LOG, kept) as recorder, anyio.create_task_group() as tasks:
+            tasks.start_soon(recorder.keep)
+            with anyio.fail_after(10):
+                async with anyio.create_task_group() as both:
+                    both.start_soon(speak, recorder)
+                    both.start_soon(come_and_go, recorder, kept)
+            tasks.cancel_scope.cancel()
+    for client in clients:
+        assert client.told == numbers(len(client.told)), "a gap or a double"
+    assert clients[-1].told == numbers(PIECES)
+
+
+async def test_what_the_disk_did_not_take_is_told_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with memory_sessions(Path()) as stores:
+        kept = KeptSession(stores.here, await stores.here.acquire("s"))
+        recorder = SessionRecorder(Listener(), stores.clock, LOG, kept)
+        await recorder.emit(TextDelta("0 ", "m"))
+        await recorder.flush()
+
+        async def full(*_arguments: object, **_more: object) -> None:
+            raise SessionStoreError("the disk is full")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(stores.here, "append", full)
+            await recorder.emit(TextDelta("1 ", "m"))
+            await recorder.flush()
+            client = Listener()
+            held = HeldSink(client)
+            await retell(kept, recorder.cut(held), client.tell)
+            await recorder.emit(TextDelta("2 ", "m"))
+            await held.open()
+        assert client.told == numbers(3)
+
+
+async def test_a_listener_that_leaves_before_it_was_told_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_sink, "HELD_LIMIT", 1)
+    held = HeldSink(Listener())
+    async with anyio.create_task_group() as tasks:
+        await held.emit(TextDelta("0 "))
+        tasks.start_soon(held.emit, TextDelta("1 "))
+        await anyio.wait_all_tasks_blocked()
+        held.drop()
+
+
+# ------------------------------------------------------------ the seat
+
+
+async def asked(seat: ClientSeat, answers: list[object], client: FakeClient) -> None:
+    answers.append(await seated(seat, client.peer()).broker.ask(QUESTION))
+
+
+async def test_a_question_is_put_again_to_whoever_comes_back_and_only_the_last_answer_counts() -> None:
+    seat, first, second = ClientSeat(), FakeClient(), FakeClient()
+    arrived = first.hold("ask").arrived
+    second.queue_permission(Selected("yes"))
+    answers: list[object] = []
+    seat.sit(first.peer())
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(asked, seat, answers, first)
+            await arrived.wait()
+            seat.leave()
+            await anyio.wait_all_tasks_blocked()
+            assert answers == [], "it waits"
+            seat.sit(second.peer())
+    assert answers == [Selected("yes")]
+    assert len(second.questions) == 1
+
+
+async def test_a_question_that_nobody_will_answer_is_dismissed_then_and_later() -> None:
+    seat, client = ClientSeat(), FakeClient()
+    answers: list[object] = []
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(asked, seat, answers, client)
+            await anyio.wait_all_tasks_blocked()
+            seat.give_up()
+        await asked(seat, answers, client)
+    assert len(answers) == 2
+    assert all(isinstance(answer, Dismissed) for answer in answers)
+
+
+async def test_work_under_way_fails_at_once_when_its_client_is_lost() -> None:
+    seat, client = ClientSeat(), FakeClient(files={"/a": "A"})
+    arrived = client.hold("read_text").arrived
+    seat.sit(client.peer())
+    workspace = seated(seat, client.peer()).workspace
+    assert workspace is not None
+    failures: list[str] = []
+
+    async def reading() -> None:
+        with pytest.raises(ToolFailedError) as caught:
+            await workspace.read_text("/a")
+        failures.append(str(caught.value))
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(reading)
+            await arrived.wait()
+            seat.leave()
+    assert "lost its connection before it answered" in failures[0]
+    assert "look before you ask again" in failures[0]
+
+
+async def test_work_waits_for_a_client_to_come_back_but_not_for_ever() -> None:
+    client = FakeClient(files={"/a": "A"}, tool_catalog=[])
+    seat = ClientSeat(away_limit_s=0.0)
+    peer = seated(seat, client.peer())
+    assert peer.workspace is not None
+    assert peer.catalog is not None
+    assert peer.bridge is not None
+    assert peer.terminals is not None
+    with pytest.raises(ToolFailedError, match="No client is connected"):
+        await peer.workspace.read_text("/a")
+    with pytest.raises(ToolFailedError, match="No client is connected"):
+        await peer.terminals.create(Command.of("x", (), "/"))
+    with pytest.raises(ToolFailedError, match="No client is connected"):
+        await peer.bridge.execute(ToolCall("c", "t"), FakeProgress())
+    with pytest.raises(ToolSourceError, match="No client is connected"):
+        await peer.catalog.discover_tools()
+    patient = ClientSeat()
+    read: list[str] = []
+    workspace = seated(patient, client.peer()).workspace
+    assert workspace is not None
+
+    async def reading() -> None:
+        read.append(await workspace.read_text("/a"))
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(reading)
+            await anyio.wait_all_tasks_blocked()
+            patient.sit(client.peer())
+    assert read == ["A"]
+
+
+async def test_cleaning_up_waits_for_nobody() -> None:
+    client = FakeClient()
+    terminals = seated(ClientSeat(), client.peer()).terminals
+    assert terminals is not None
+    with anyio.fail_after(5):
+        for work in (terminals.kill, terminals.release):
+            with pytest.raises(ToolFailedError):
+                await work("t")

@@ -1,0 +1,126 @@
+"""How `punie serve` is asked for, and what it refuses before anybody is let in (docs/serve.md)."""
+
+from __future__ import annotations
+
+import logging
+import re
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from punie.bootstrap.serve_mode import ServeError, ServeOptions, max_message_bytes, serve
+from punie.bootstrap.serve_token import TokenError, made_token, others_may_read, read_token
+from punie.cli import main
+
+LOG = logging.getLogger("punie.test.serve")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--host", "192.0.2.1"], "--insecure-no-tls"),
+        (["--host", "192.0.2.1", "--insecure-no-tls"], "--token-file"),
+        (["--host", "192.0.2.1", "--token-file", "{token}"], "reverse proxy"),
+        (["--token-file", "{missing}"], "cannot be read"),
+        (["--token-file", "{short}"], "32 to 1024 characters"),
+        (["--allow-origin", "example.org"], "no origin"),
+        (["--allow-origin", "*"], "no origin"),
+        (["--allow-origin", "null"], "no origin"),
+        (["--host", "203.0.113.7", "--token-file", "{token}", "--insecure-no-tls"], "cannot be listened at"),
+    ],
+)
+@pytest.mark.anyio
+async def test_what_would_be_unsafe_or_cannot_be_is_refused_before_anybody_is_let_in(
+    tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    files = {name: tmp_path / name for name in ("token", "short", "missing")}
+    files["token"].write_text("t" * 40 + "\n")
+    files["short"].write_text("t" * 31)
+    arguments = [argument.format(**files) for argument in arguments]
+    options = serve_options(arguments)
+    with pytest.raises((ServeError, TokenError), match=re.escape(said)):
+        await serve(options, {"PUNIE_HOME": str(tmp_path)}, LOG)
+
+
+@pytest.mark.anyio
+async def test_without_its_library_the_command_to_install_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("punie.adapters.websocket")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "websockets", None)
+    for name in [name for name in sys.modules if name.startswith("websockets.")]:
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ServeError, match=re.escape("pip install 'punie[serve]'")):
+        await serve(ServeOptions(), {"PUNIE_HOME": str(tmp_path)}, LOG)
+
+
+def serve_options(arguments: list[str]) -> ServeOptions:
+    """What the command makes of them."""
+    taken: list[ServeOptions] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("punie.bootstrap.serve_mode.run_serve", lambda options: taken.append(options) or 0)
+        assert main(["serve", "--port", "0", *arguments]) == 0
+    return taken[0]
+
+
+def test_the_command_says_all_of_it() -> None:
+    said = (
+        "--host ::1 --token-file f --model direct --mode auto --allow-origin https://a.org --allow-origin https://b.org"
+    )
+    options = serve_options([*said.split(), *["--grace", "1.5", "--insecure-no-tls", "--json", "--log-file", "l"]])
+    assert options == ServeOptions(
+        "::1", 0, "f", "direct", "auto", ("https://a.org", "https://b.org"), 1.5, True, True, "l"
+    )
+    assert options.flags == {"model": "direct", "permissions.mode": "auto"}
+    assert serve_options([]) == ServeOptions()
+
+
+@pytest.mark.parametrize("wrong", [["--port", "65536"], ["--port", "-1"], ["--grace", "-1"], ["--grace", "soon"]])
+def test_numbers_that_are_none_are_wrong_usage(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["serve", *wrong])
+    assert left.value.code == 2
+    assert wrong[0] in capsys.readouterr().err
+
+
+def test_a_message_may_be_as_long_as_a_line() -> None:
+    assert max_message_bytes({}) == max_message_bytes({"PUNIE_MAX_LINE_BYTES": "much"}) == 64 * 2**20
+    assert max_message_bytes({"PUNIE_MAX_LINE_BYTES": "1000"}) == 1000
+
+
+def test_a_token_is_made_for_its_user_alone_whatever_was_there_before(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "state", tmp_path / "elsewhere"
+    folder.mkdir()
+    elsewhere.write_text("theirs")
+    (folder / "serve-1.token").symlink_to(elsewhere)
+    with made_token(folder, 1) as (token, path):
+        assert read_token(path) == token
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert not others_may_read(path)
+        with made_token(folder, 2) as (other, _):
+            assert other != token
+    assert list(folder.iterdir()) == []
+    assert elsewhere.read_text() == "theirs"
+
+
+def test_a_token_that_cannot_be_kept_is_said(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file")
+    with pytest.raises(TokenError, match="--token-file"), made_token(tmp_path / "state", 1):
+        raise AssertionError
+
+
+@pytest.mark.parametrize("text", ["", "t" * 31, "t" * 1_025, "t" * 20 + " " + "t" * 20, "é" * 40, "t\n" * 40])
+def test_what_is_no_token_is_not_used(tmp_path: Path, text: str) -> None:
+    (tmp_path / "token").write_text(text, "utf-8")
+    with pytest.raises(TokenError, match="--token-file"):
+        read_token(tmp_path / "token")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the system does not say")
+def test_a_token_that_others_can_read_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("t" * 40)
+    (tmp_path / "token").chmod(0o644)
+    assert others_may_read(tmp_path / "token")

@@ -1,0 +1,123 @@
+"""The setting `sessions.store`: whose word counts, what is understood, and that no password is shown."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punie.adapters.storage.postgres_sessions import PostgresSessionStore
+from punie.adapters.storage.sessions import SqliteSessionStore
+from punie.bootstrap.lifespan import Process
+from punie.bootstrap.session_store import session_store, user_settings
+from punie.bootstrap.settings import load_settings, project_gains
+from punie.bootstrap.settings_files import project_settings_file
+from punie.domain.errors import SettingsError
+
+pytestmark = pytest.mark.requirement("INTERFACES-4")
+
+URL = "postgresql://me:hush-hush@127.0.0.1:1/punie"
+LOG = logging.getLogger("test.store")
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "home").mkdir()
+    return {"PUNIE_HOME": str(tmp_path / "home")}
+
+
+def write(file: Path, value: object) -> None:
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(f"[sessions]\nstore = {json.dumps(value)}\n", "utf-8")
+
+
+def chosen(environ: dict[str, str]) -> str | None:
+    return user_settings(environ, {}).session_store
+
+
+def test_without_a_word_it_is_the_users_own_file(environ: dict[str, str]):
+    assert chosen(environ) is None
+    assert isinstance(session_store(environ, user_settings(environ, {}), LOG), SqliteSessionStore)
+
+
+@pytest.mark.parametrize("url", [URL, "postgres://h/d", "postgresql:///d?host=/run/pg", "postgresql://u@%2Frun%2Fpg/d"])
+def test_the_users_file_and_a_variable_name_a_server(environ: dict[str, str], tmp_path: Path, url: str):
+    write(tmp_path / "home/config.toml", url)
+    assert chosen(environ) == url
+    assert isinstance(session_store(environ, user_settings(environ, {}), LOG), PostgresSessionStore)
+    assert chosen({**environ, "PUNIE_SESSIONS_STORE": "sqlite"}) is None
+    write(tmp_path / "home/config.toml", "sqlite")
+    assert chosen(environ) is None
+    assert chosen({**environ, "PUNIE_SESSIONS_STORE": url}) == url
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", " ", "mysql://me:hush-hush@h/d", "me:hush-hush@h/d", "postgresql:hush-hush", "host=h password=hush-hush", 5,
+     True, ["x"], "postgresql://me:hush-hush@h/d\nx", "postgresql://me:hush hush@h/d", "postgresql://é:hush-hush@h/d",
+     "postgresql://[hush-hush/d", "SQLITE"],
+)  # fmt: skip
+def test_what_is_not_understood_closes_the_door_and_is_not_repeated(
+    environ: dict[str, str], tmp_path: Path, value: object
+):
+    write(tmp_path / "home/config.toml", value)
+    with pytest.raises(SettingsError, match=r"sessions\.store") as caught:
+        chosen(environ)
+    assert "hush" not in str(caught.value)
+    assert "config.toml" in str(caught.value)
+
+
+def test_a_project_has_no_say_in_it_trusted_or_not(
+    environ: dict[str, str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    write(project_settings_file(str(tmp_path)), URL)
+    for trusted in (True, False):
+        settings = load_settings(environ, {}, str(tmp_path), lambda _path, _digest, trusted=trusted: trusted)
+        assert settings.session_store is None
+    assert dict(project_gains(environ, str(tmp_path)).values) == {}
+    assert "sessions.store is left out" in caplog.text
+    assert "hush" not in caplog.text
+    write(tmp_path / "home/config.toml", URL)
+    write(project_settings_file(str(tmp_path)), "sqlite")
+    assert load_settings(environ, {}, str(tmp_path), lambda *_: True).session_store == URL
+
+
+def test_no_picture_of_the_settings_shows_the_password(environ: dict[str, str]):
+    settings = user_settings({**environ, "PUNIE_SESSIONS_STORE": URL}, {})
+    store = session_store(environ, settings, LOG)
+    assert "hush" not in repr(settings) + repr(store) + repr(settings.origins)
+    assert settings.origins["sessions.store"] == "PUNIE_SESSIONS_STORE"
+
+
+def test_without_the_library_it_is_said_what_to_install(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "psycopg" else find(name))
+    environ["PUNIE_SESSIONS_STORE"] = URL
+    with pytest.raises(SettingsError, match=r"PUNIE_SESSIONS_STORE .* install punie\[postgres\]"):
+        session_store(environ, user_settings(environ, {}), LOG)
+
+
+@pytest.mark.anyio
+async def test_a_process_whose_settings_are_mended_uses_the_store_that_they_name_then(
+    environ: dict[str, str], tmp_path: Path
+):
+    (tmp_path / "home/config.toml").write_text("no TOML [")
+    process = Process(environ, {"model": "direct"}, LOG)
+    for _ in range(2):
+        with pytest.raises(SettingsError):
+            await process.stored()
+    write(tmp_path / "home/config.toml", URL)
+    stored: Any = await process.stored()
+    assert isinstance(stored.store, PostgresSessionStore)
+    assert (await process.stored()) is stored
+    await process.aclose()
+
+
+def test_the_settings_without_a_project_are_those_of_no_directory(environ: dict[str, str], monkeypatch: Any):
+    monkeypatch.chdir(environ["PUNIE_HOME"])
+    write(project_settings_file("."), URL)
+    assert user_settings(environ, {}).session_store is None
