@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Sequence
 
 from punie import __version__
-from punie.commands import acp, ask, demo, permissions, serve, servers, sessions, setup, tools, usage
+from punie.commands import acp, ask, config, demo, permissions, serve, servers, sessions, setup, tools, usage
 
-COMMANDS = (setup, acp, serve, ask, demo, usage, tools, servers, permissions, sessions)
+COMMANDS = (setup, acp, serve, ask, demo, usage, tools, servers, permissions, sessions, config)
 """In the order in which `punie --help` tells them."""
 
 
