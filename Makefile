@@ -26,6 +26,9 @@ SERVERS_VENV := tests/servers/.venv
 SERVERS_NPM := $(SERVERS_NODE)/.installed-$(call sum,tests/servers/package-lock.json)
 SERVERS_PYPI := $(SERVERS_VENV)/.installed-$(call sum,tests/servers/requirements.txt)
 
+RELEASE_VENV := build/release
+RELEASE := $(RELEASE_VENV)/.installed-$(call sum,requirements/release.txt requirements/lock.txt)
+
 # Extra arguments for one run: make test ARGS="tests/unit -k stdio", make demo ARGS="--interactive".
 ARGS ?=
 
@@ -49,7 +52,8 @@ test: $(READY) schema servers ## all tests
 	@$(PY) -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 .PHONY: check
-check: $(READY) lint types docs ## what CI runs: lint, types, layers, docs, and the tests with their coverage
+check: $(READY) ## what CI runs: lint, types, layers, docs, and the tests with their coverage
+	@$(MAKE) --no-print-directory -j2 --output-sync=target lint types docs
 	@rm -f .coverage .coverage.*
 	@$(MAKE) --no-print-directory test ARGS="--cov --cov-report= $(ARGS)"
 	@$(PY) tools/check_coverage.py
@@ -75,8 +79,10 @@ crashes: $(READY) ## kill -9 at random moments of made-up sessions; for a nightl
 	@$(PY) -m tests.crashes $(ARGS)
 
 .PHONY: docs
-docs: $(READY) ## links resolve and code blocks parse in every Markdown file
+docs: $(READY) ## build the site (build/docs), strictly: links resolve, code parses, generated pages are up to date
 	@$(PY) tools/check_docs.py
+	@$(PY) -m tools.reference
+	@$(PY) -m sphinx -q -W --keep-going -n -b html -d build/doctrees docs build/docs
 
 .PHONY: lint
 lint: $(READY) ## ruff and the layer contracts
@@ -85,6 +91,9 @@ lint: $(READY) ## ruff and the layer contracts
 	@$(PY) -m ruff format --quiet --check .
 	@echo "lint: layers"
 	@$(PY) tools/lint_imports.py
+	@echo "lint: licences, and the ACP registry's entry"
+	@$(PY) -m tools.release.licences
+	@$(PY) -m tools.release.registry
 
 .PHONY: types
 types: $(READY) ## the strict type checker, and a second opinion
@@ -96,6 +105,22 @@ types: $(READY) ## the strict type checker, and a second opinion
 .PHONY: lock
 lock: $(PY) ## resolve the dependencies anew and write the lock files (needs the network)
 	@$(PY) tools/lock.py
+
+.PHONY: build
+build: $(READY) $(RELEASE) ## wheel and sdist of the last commit into dist/, built twice and compared
+	@$(PY) -m tools.release.build
+
+.PHONY: audit
+audit: $(READY) $(RELEASE) ## known vulnerabilities of all that is locked; says so when nobody could look (needs the network)
+	@$(PY) -m tools.release.audit $(ARGS)
+
+.PHONY: sbom
+sbom: $(READY) $(RELEASE) ## what an installation brings, as CycloneDX, into dist/
+	@$(PY) -m tools.release.sbom
+
+.PHONY: release
+release: $(READY) $(RELEASE) ## all that a release has to pass, installations included; uploads nothing (needs the network)
+	@$(PY) -m tools.release $(ARGS)
 
 .PHONY: clean
 clean: ## remove what the other commands made
@@ -116,6 +141,13 @@ $(READY): $(DEPS)
 	@echo "set-up: installing punie from this folder" >&2
 	@$(PY) -m pip install -qq --no-deps --no-build-isolation -e .
 	@rm -f $(VENV)/.editable-* && touch $@
+
+$(RELEASE): $(PY)
+	@echo "set-up: installing the release's own tools" >&2
+	@$(PY) -m venv --clear $(RELEASE_VENV)
+	@$(RELEASE_VENV)/bin/python -m pip install -qq --require-hashes -r requirements/release.txt
+	@$(RELEASE_VENV)/bin/python -m pip install -qq --require-hashes -r requirements/lock.txt
+	@touch $@
 
 # The schema comes from npm. Without npm its tests are skipped and say so; on CI that is a failure.
 .PHONY: schema

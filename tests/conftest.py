@@ -60,6 +60,7 @@ def punie_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
                 patch.delenv(name)
         patch.setenv("PUNIE_HOME", str(home))
         patch.setenv("NO_COLOR", "1")
+        patch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")  # never the developer's own
         yield home
 
 

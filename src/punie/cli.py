@@ -6,9 +6,41 @@ import argparse
 from collections.abc import Sequence
 
 from punie import __version__
-from punie.commands import acp, ask, config, demo, permissions, serve, servers, sessions, setup, tools, usage
+from punie.commands import (
+    acp,
+    ask,
+    completion,
+    config,
+    demo,
+    doctor,
+    permissions,
+    pipelines,
+    serve,
+    servers,
+    sessions,
+    setup,
+    tools,
+    trace,
+    usage,
+)
 
-COMMANDS = (setup, acp, serve, ask, demo, usage, tools, servers, permissions, sessions, config)
+COMMANDS = (
+    setup,
+    doctor,
+    acp,
+    serve,
+    ask,
+    demo,
+    usage,
+    tools,
+    pipelines,
+    servers,
+    permissions,
+    sessions,
+    trace,
+    config,
+    completion,
+)
 """In the order in which `punie --help` tells them."""
 
 
@@ -28,4 +60,5 @@ def parser() -> argparse.ArgumentParser:
     commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:
         command.add(commands)
+    whole.set_defaults(parser=whole)  # for the command that describes them all
     return whole

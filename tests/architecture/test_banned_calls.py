@@ -42,7 +42,10 @@ CATCHES_ALL: dict[str, str] = {
     "application/model_switch.py": "a stranger's engine: closing the one before must not undo the change of model",
     "adapters/pydantic_ai/model_list.py": "a provider's client: whatever keeps a list from being read is one error",
     "application/remote/carried_turn.py": "the turn: what breaks it is told to whoever waits, not to the server",
+    "adapters/os_keyring/vault.py": "a stranger's keyring: whatever a system raises there means that there is none",
     "adapters/websocket/server.py": "the wire: the fault of one client's connection ends that connection alone",
+    "bootstrap/telemetry.py": "a stranger's library: whatever it dislikes in the environment must not cost the agent",
+    "bootstrap/doctor_run.py": "a check of the doctor: one that breaks is a check that failed, not a traceback",
     "application/tool_lifetimes.py": "the session's end: somebody else's tool must not keep it from closing (S2-06)",
 }
 

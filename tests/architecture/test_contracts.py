@@ -70,6 +70,8 @@ PLANTED: list[tuple[str, dict[str, str], tuple[str, ...]]] = [
     ("ports", {"ports/planted.py": "import attrs, anyio, msgspec, socket\n"}, ("msgspec", "socket")),
     ("application", {"application/planted.py": "import anyio, msgspec, subprocess\n"}, ("msgspec", "subprocess")),
     ("pydantic-ai", {"bootstrap/planted.py": "def late():\n    from pydantic_ai import Agent\n"}, ("pydantic_ai",)),
+    ("openai-agents", {"bootstrap/planted.py": "def late():\n    import agents\n"}, ("agents",)),
+    ("openai", {"bootstrap/planted.py": "def late():\n    import openai\n"}, ("openai",)),
     ("msgspec", {"bootstrap/planted.py": "import msgspec\n"}, ("msgspec",)),
     ("dependency-injector", {"adapters/planted.py": "import dependency_injector\n"}, ("dependency_injector",)),
     ("jsonschema-rs", {"bootstrap/planted.py": "import jsonschema_rs\n"}, ("jsonschema_rs",)),
@@ -90,7 +92,22 @@ PLANTED: list[tuple[str, dict[str, str], tuple[str, ...]]] = [
         {"bootstrap/planted.py": "def late():\n    import mcp.client\n    import mcp_types\n"},
         ("mcp", "mcp_types"),
     ),
+    ("xllamacpp", {"adapters/llama_cpp/planted.py": "def late():\n    import xllamacpp\n"}, ("xllamacpp",)),
+    ("keyring", {"bootstrap/planted.py": "def late():\n    import keyring.errors\n"}, ("keyring",)),
     ("websockets", {"bootstrap/planted.py": "def late():\n    import websockets.server\n"}, ("websockets",)),
+    ("shtab", {"commands/planted.py": "def late():\n    import shtab\n"}, ("punie.commands.planted",)),
+    (
+        "jinja2",
+        {"bootstrap/planted.py": "def late():\n    import jinja2\n    import markupsafe\n"},
+        ("jinja2", "markupsafe"),
+    ),
+    (
+        "opentelemetry",
+        {"bootstrap/planted.py": "def late():\n    from opentelemetry.sdk import trace\n"},
+        ("opentelemetry",),
+    ),
+    ("pydantic-monty", {"bootstrap/planted.py": "def late():\n    import pydantic_monty\n"}, ("pydantic_monty",)),
+    ("simpleeval", {"application/pipelines/planted.py": "def late():\n    import simpleeval\n"}, ("simpleeval",)),
 ]  # fmt: skip
 
 

@@ -19,7 +19,9 @@ from tests.e2e.plug_in_site import install, python_path
 HEAVY = {
     "pydantic", "pydantic_core", "pydantic_ai", "mcp", "acp", "dependency_injector", "jsonschema_rs", "jsonschema",
     "openai", "httpx", "httpx2", "dulwich", "apsw", "tomlkit", "platformdirs", "pathspec", "trio", "importlib.metadata",
-    "multiprocessing", "websockets", "psycopg",
+    "multiprocessing", "websockets", "psycopg", "agents", "keyring", "jinja2", "simpleeval",
+    "pydantic_monty", "xllamacpp",
+    "opentelemetry.sdk", "opentelemetry.exporter",
 }  # fmt: skip
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -36,7 +38,8 @@ DISCOVERING = {
 }
 FOR_CALLS = {
     "jsonschema_rs", "dulwich", "pathspec", "tree_sitter", "tree_sitter_bash", "punie.adapters.checks.junit",
-    "punie.adapters.scripted.engine", "psycopg",
+    "punie.adapters.scripted.engine", "psycopg", "simpleeval", "punie.application.pipelines.reading",
+    "jinja2", "opentelemetry.sdk",
 }  # fmt: skip
 """What is loaded by the first call that needs it (or, the validator, by a catalogue): idle sessions go without."""
 
@@ -128,7 +131,7 @@ def test_a_heavy_import_is_seen() -> None:
     assert heavy_ones({"pydantic.main", "punie.cli", "mcpx"}) == {"pydantic.main"}
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["acp", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["acp", "--help"], ["doctor", "--help"]])
 def test_help_and_version_load_nothing_heavy_either(arguments: list[str]) -> None:
     command = [sys.executable, "-X", "importtime", "-m", "punie", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30, env=unmeasured())

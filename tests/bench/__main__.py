@@ -19,6 +19,8 @@ from tests.bench.disclosure import disclosure
 from tests.bench.figures import WIDTH, Row, table
 from tests.bench.load import concurrent_prompts, large_pieces, session_memory
 from tests.bench.model_loop import pydantic_ai
+from tests.bench.page import write_page
+from tests.bench.peers import found, peers
 from tests.bench.servers import servers
 from tests.bench.sessions import kept_sessions
 from tests.bench.startup import first_prompt, initialize
@@ -38,6 +40,7 @@ MEASUREMENTS: Mapping[str, Callable[[World], list[Row]]] = {
     "concurrent": concurrent_prompts,
     "large": large_pieces,
     "sessions": kept_sessions,
+    "peers": peers,
 }
 
 
@@ -54,7 +57,21 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--only", action="append", choices=list(MEASUREMENTS), help="this measurement (repeatable)")
     parser.add_argument("--product", help="the command to measure instead of this tree's `python -m punie`")
+    parser.add_argument(
+        "--agent",
+        action="append",
+        default=[],
+        metavar="NAME=COMMAND",
+        help="another ACP agent to put beside (repeatable)",
+    )
+    parser.add_argument("--page", action="store_true", help="write docs/bench.md with its plots, and README's figures")
     options = parser.parse_args(argv)
+    if options.page and (options.only or options.quick or options.product or options.cpu):
+        parser.error("--page needs the whole of it: without --only, --quick, --cpu and --product")
+    try:
+        options.agents = found(options.agent)
+    except ValueError as error:
+        parser.error(str(error))
     if options.cpu and not Path("/proc/self/schedstat").exists():
         parser.error("--cpu needs /proc/PID/schedstat, which this system does not have")
     return options
@@ -78,21 +95,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _options(argv)
     product = shlex.split(options.product) if options.product else None
     begin_s = time.monotonic()
-    with the_world(product, quick=options.quick, processor_time=options.cpu) as world:
+    with the_world(product, quick=options.quick, processor_time=options.cpu, agents=options.agents) as world:
         rows, broken = _measure(world, options.only or list(MEASUREMENTS))
-    over = [row for row in rows if row.mark == "over"]
     clock = "processor time" if options.cpu else "wall clock"
     machine = f"{clock}, Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    document = {
+        "machine": machine,
+        "quick": options.quick,
+        "cpu": options.cpu,
+        "rows": [row.as_json() for row in rows],
+        "broken": broken,
+    }
+    if options.page and not broken:
+        write_page({**document, "measured": time.strftime("%Y-%m-%d")})
     if options.json:
-        document = {
-            "machine": machine,
-            "quick": options.quick,
-            "cpu": options.cpu,
-            "rows": [row.as_json() for row in rows],
-            "broken": broken,
-        }
         sys.stdout.write(json.dumps(document, indent=1) + "\n")
     else:
+        over = [row for row in rows if row.mark == "over"]
         lines = [*table(rows), "-" * WIDTH]
         lines += [f"BROKEN {name}: {reason}" for name, reason in broken.items()]
         seconds = time.monotonic() - begin_s

@@ -14,7 +14,7 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import define
+from attrs import define, field
 
 from tests.bench.client import Broken, Json, RawClient
 
@@ -32,6 +32,8 @@ class World:
     product: Sequence[str]
     quick: bool
     processor_time: bool = False
+    agents: Mapping[str, Sequence[str]] = field(factory=dict[str, Sequence[str]])
+    """Other agents that are there, by name."""
 
     def repeats(self, full: int, quick: int) -> int:
         """How often a measurement is taken."""
@@ -73,6 +75,11 @@ class World:
         """One of the scripts in floors/."""
         return self._client([sys.executable, str(FLOORS / f"{name}.py")], self.environment(), **client)
 
+    def other(self, argv: Sequence[str], **client: Any) -> RawClient:
+        """Somebody else's agent, in the same surroundings."""
+        keys = dict.fromkeys(("ANTHROPIC_API_KEY", "GEMINI_API_KEY"), "stub-key")
+        return self._client(argv, {**self.environment(), **keys}, **client)
+
     def _client(self, argv: Sequence[str], environment: Mapping[str, str], **client: Any) -> RawClient:
         return RawClient(argv, environment, cwd=self.project, processor_time=self.processor_time, **client)
 
@@ -93,7 +100,13 @@ def _package_root() -> Path:
 
 
 @contextlib.contextmanager
-def the_world(product: Sequence[str] | None, *, quick: bool, processor_time: bool = False) -> Generator[World]:
+def the_world(
+    product: Sequence[str] | None,
+    *,
+    quick: bool,
+    processor_time: bool = False,
+    agents: Mapping[str, Sequence[str]] | None = None,
+) -> Generator[World]:
     """The stub server as a process of its own, so that its work is nobody's time, and an empty home."""
     with tempfile.TemporaryDirectory(prefix="punie-bench-") as name:
         directory = Path(name).resolve()
@@ -106,7 +119,8 @@ def the_world(product: Sequence[str] | None, *, quick: bool, processor_time: boo
             assert stub.stdout is not None
             port = stub.stdout.readline().split()[1]
             own = [sys.executable, "-m", "punie"]
-            yield World(directory, f"http://127.0.0.1:{port}/v1", list(product or own), quick, processor_time)
+            url = f"http://127.0.0.1:{port}/v1"
+            yield World(directory, url, list(product or own), quick, processor_time, agents or {})
             stub.communicate()
 
 

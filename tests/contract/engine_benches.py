@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
+import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import anyio
 import anyio.to_thread
 from attrs import define, frozen
 
 from punie.adapters.direct.engine import DirectEngine
+from punie.adapters.llama_cpp.engine import LocalModelEngine
+from punie.adapters.openai_agents.engine import OpenAiAgentsEngine
+from punie.adapters.openai_agents.settings import Connection
 from punie.adapters.pydantic_ai.engine import PydanticAiEngine
 from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.adapters.scripted.engine import ScriptedEngine
+from punie.bootstrap.local_model import local_engine
 from punie.domain.content import Prompt
 from punie.ports.engine import Engine
 from tests.fakes.engine_side import FakeEventSink
+from tests.stub_llama import STUB_MODEL, StubLlama, answering, escaped
 from tests.stub_openai import Call, Failure, Reply, StepSource, StubOpenAI
 
 NOTICE = "No model is configured here."
@@ -70,6 +77,11 @@ class EngineBench(ABC):
     """One engine of the table."""
 
     folder: Path
+    loops: ClassVar[tuple[str, ...]] = ("asyncio",)
+    """Where an engine of somebody else's runs; ours stand in `LOOPS`."""
+
+    summarises: ClassVar[bool] = True
+    """Whether its sessions are `HistoryKeeper`s; only somebody else's may not be."""
 
     @abstractmethod
     def arrange(self, acts: Sequence[Act]) -> tuple[Engine, list[Prompt]]:
@@ -174,16 +186,81 @@ class PydanticAiBench(EngineBench):
                 return [Reply(text=["seen"])]
 
 
+class OpenAiAgentsBench(PydanticAiBench):
+    """The same server, spoken to by somebody else."""
+
+    other: OpenAiAgentsEngine
+
+    def arrange(self, acts: Sequence[Act]) -> tuple[Engine, list[Prompt]]:
+        steps = [step for act in acts for step in self._steps(act)]
+        self.stub = StubOpenAI(steps).__enter__()
+        self.other = OpenAiAgentsEngine("openai-chat:stub", Connection(self.stub.base_url, "stub"))
+        return self.other, [Prompt.of_text(f"prompt {number}") for number in range(len(acts))]
+
+    async def aclose(self) -> None:
+        await self.other.aclose()
+        self.stub.__exit__()
+
+
+class LlamaCppBench(PydanticAiBench):
+    """What the stub says is text alone, as a llama.cpp server that is held to a grammar says it: a step in JSON."""
+
+    local: LocalModelEngine
+
+    def arrange(self, acts: Sequence[Act]) -> tuple[Engine, list[Prompt]]:
+        steps = [step for act in acts for step in self._steps(act)]
+        self.stub = StubOpenAI(steps).__enter__()
+        self.local = local_engine(STUB_MODEL, StubLlama(self.stub.base_url))
+        return self.local, [Prompt.of_text(f"prompt {number}") for number in range(len(acts))]
+
+    async def aclose(self) -> None:
+        await self.local.aclose()
+        self.stub.__exit__()
+
+    def _steps(self, act: Act) -> list[StepSource]:
+        match act:
+            case Says(pieces):
+                return [Reply(text=answering(pieces))]
+            case Calls(wanted, before, after):
+                made = [{"tool": name, "arguments": arguments} for name, arguments in wanted]
+                step = [json.dumps(made[0])]
+                if len(made) > 1 or before:
+                    step = ['{"say":"', *map(escaped, before), '","calls":', json.dumps(made), "}"]
+                return [Reply(text=step), *([] if after is None else [Reply(text=answering(after))])]
+            case Stalls(first):
+                return [Reply(text=['{"answer":"', first], then="hang")]
+            case Fails():
+                return [Failure(429)]
+            case ListsTools():
+                return [Reply(text=answering(["seen"]))]
+
+
 BENCHES: dict[str, type[EngineBench]] = {
     "scripted": ScriptedBench,
     "direct": DirectBench,
     "pydantic_ai": PydanticAiBench,
+    "openai_agents": OpenAiAgentsBench,
+    "llama_cpp": LlamaCppBench,
 }
 
-LOOPS = {"scripted": ("asyncio", "trio"), "direct": ("asyncio", "trio"), "pydantic_ai": ("asyncio",)}
-"""Pydantic AI is tied to asyncio, and with it its engine."""
+LOOPS = {
+    "scripted": ("asyncio", "trio"),
+    "direct": ("asyncio", "trio"),
+    "pydantic_ai": ("asyncio",),
+    "openai_agents": ("asyncio",),
+    "llama_cpp": ("asyncio",),
+}
+"""Pydantic AI and the Agents SDK are tied to asyncio, and with them their engines."""
+
+YOURS = os.environ.get("ENGINE_BENCH")
+"""`module:Class` of the one bench to hold to the contract, for whoever writes an engine elsewhere (docs/engines.md)."""
+
+if YOURS is not None:
+    BENCHES["yours"] = pkgutil.resolve_name(YOURS)
+    LOOPS["yours"] = BENCHES["yours"].loops
 
 
 def places(*engines: str) -> list[tuple[str, str]]:
     """Every engine of those on every loop it runs on."""
-    return [(engine, loop) for engine in engines for loop in LOOPS[engine]]
+    chosen = engines if YOURS is None else ("yours",)
+    return [(engine, loop) for engine in chosen for loop in LOOPS[engine]]

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import anyio
 from attrs import define, field
 
+from punie.adapters.llama_cpp.sized_events import SizedEvents
 from punie.adapters.scripted.broker import RecordedBroker
 from punie.application.run_turn import TurnEvents
 from punie.domain.errors import ToolFailedError
@@ -187,6 +188,14 @@ class TurnEventsBench(SinkBench):
 
     async def listener_leaves(self) -> None:
         await self.lane.listener_leaves()
+
+
+class SizedEventsBench(TurnEventsBench):
+    """The wrapper around a lane that knows how large a model's context is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sink = SizedEvents(self.lane.sink, 4096)
 
 
 @define(slots=False)

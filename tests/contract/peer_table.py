@@ -7,6 +7,7 @@ from punie.adapters.acp.discovery import AcpToolBridge, AcpToolCatalog
 from punie.adapters.acp.v2.client import DraftEventSink, DraftPermissionBroker
 from punie.adapters.console.broker import ConsoleBroker
 from punie.adapters.console.events import JsonLinesSink, TextSink
+from punie.adapters.llama_cpp.sized_events import SizedEvents
 from punie.adapters.scripted.broker import RecordedBroker
 from punie.application.remote.held_sink import HeldSink
 from punie.application.remote.seated import SeatedBridge, SeatedBroker, SeatedCatalog
@@ -30,6 +31,7 @@ from tests.contract.peer_benches import (
     FakeSinkBench,
     Maker,
     RecordedBrokerBench,
+    SizedEventsBench,
     TurnEventsBench,
     simply,
 )
@@ -51,6 +53,7 @@ SINKS: dict[type, Maker] = {
     FakeClient: simply(FakeSinkBench),
     FakeEventSink: simply(EngineSideSinkBench),
     TurnEvents: simply(TurnEventsBench),
+    SizedEvents: simply(SizedEventsBench),
     SessionRecorder: recorder,
     TextSink: simply(TextSinkBench),
     JsonLinesSink: simply(JsonLinesSinkBench),

@@ -38,6 +38,7 @@ SUITES: dict[str, set[str]] = {
     "ServerApprovals": names(state_tables.SERVER_APPROVALS),
     "ServerListings": names(state_tables.SERVER_LISTINGS),
     "SessionStore": names(session_benches.SESSION_STORES),
+    "KeyVault": {"OsKeyring", "FakeVault"},  # as tests/contract/test_key_vault_contract.py opens them
     "ToolServer": {"McpServer", "FakeToolServer"},  # as tests/contract/server_benches.py opens them
     "ToolServers": {"McpServers", "FakeToolServers"},
     "EventSink": names(peer_table.SINKS),
@@ -46,9 +47,12 @@ SUITES: dict[str, set[str]] = {
     "ToolProvider": names(peer_table.PROVIDERS),
     "ToolExecutor": names(peer_table.EXECUTORS),
     # Keyed by the engine's name in tests/contract/engine_benches.py; a session belongs to its engine.
-    "Engine": {"ScriptedEngine", "DirectEngine", "PydanticAiEngine"},
-    "EngineSession": {"ScriptedSession", "DirectSession", "PydanticAiSession"},
-}
+    "Engine": {"ScriptedEngine", "DirectEngine", "PydanticAiEngine", "OpenAiAgentsEngine", "LocalModelEngine"},
+    "EngineSession": {
+        "ScriptedSession", "DirectSession", "PydanticAiSession", "OpenAiAgentsSession", "LocalModelSession",
+    },
+    "HistoryKeeper": {"PydanticAiSession", "OpenAiAgentsSession", "LocalModelSession"},
+}  # fmt: skip
 """The implementations in the table of each port's contract suite."""
 
 ONE_SIDED = {

@@ -16,7 +16,7 @@ import anyio.lowlevel
 from punie.adapters.acp.client import AcpTerminals, AcpWorkspace
 from punie.adapters.acp.ide.observed import ObservedTerminals, ObservedWorkspace
 from punie.adapters.acp.v2.activity import Update
-from punie.adapters.acp.v2.terminals import ShownTerminals
+from punie.adapters.acp.v2.terminals import Screen, ShownTerminals
 from punie.application.remote.seated import SeatedTerminals, SeatedWorkspace
 from punie.domain.terminal import Command
 from punie.ports.terminals import Terminals
@@ -106,7 +106,7 @@ async def shown_terminals(_folder: Path) -> AsyncIterator[BehindTerminalsBench]:
         told.append(update)
 
     async with anyio.create_task_group() as tasks:
-        yield BehindTerminalsBench(ShownTerminals(behind.terminals, told.append, say, tasks, "m"), behind)
+        yield BehindTerminalsBench(ShownTerminals(behind.terminals, Screen(told.append, say, tasks), "m"), behind)
         tasks.cancel_scope.cancel()
 
 

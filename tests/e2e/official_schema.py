@@ -205,6 +205,11 @@ class OfficialSchema:
         definition = judge._by_method.get((method, "client", "Request"))
         return judge._judge(definition, params) if definition else self._unknown(method, "the request")
 
+    def request_from_client(self, method: str, params: Any) -> str | None:
+        """A request that the agent is asked to serve: what documents tell a client to send."""
+        definition = self._by_method.get((method, "agent", "Request"))
+        return self._judge(definition, params) if definition else self._unknown(method, "the request")
+
     def notification_from_agent(self, method: str, params: Any) -> str | None:
         """`session/update`, `$/cancel_request` and what else the client may be told."""
         for side in ("client", "protocol"):

@@ -25,11 +25,12 @@ from punie.adapters.websocket.door import Door
 from punie.adapters.websocket.server import WebSocketServer, listen
 from punie.adapters.websocket.wire import Limits
 from punie.bootstrap.serve_clients import ServedClients, served_clients
+from tests.e2e.draft_client import DraftClient
 from tests.e2e.ide_parts import Json, Terminals
 from tests.e2e.official_schema import OfficialSchema
 from tests.e2e.raw_client import EVERYTHING, RawClient, agent_command, clean_environment
 from tests.e2e.wire_log import Frame
-from tests.e2e.wire_rules import Conversation, violations
+from tests.e2e.wire_rules import Conversation
 
 TOKEN = "a-token-of-a-test-0123456789-abcdefgh"
 SIZE_LIMIT = 1_000_000
@@ -38,6 +39,8 @@ BEFORE_IT_CAME = (
     "permission asked for a tool call that is not open",
     "an update before its tool_call",
     "tool call ",
+    "permission asked for a tool call that is not pending",
+    "a card must begin pending",
 )
 """Complaints about what was said to an earlier connection."""
 
@@ -82,7 +85,7 @@ class RemoteClient(RawClient):
     def judge(self) -> None:
         """As over pipes, but that a turn may be one that an earlier connection had asked for."""
         talk = Conversation(self.log, self.capabilities, self.schema, self.ended_early, frozenset(self.loose_ids))
-        complaints = self.problems + violations(talk)
+        complaints = self.problems + self.violations(talk)
         if self.joined:
             complaints = [one for one in complaints if not one.startswith(BEFORE_IT_CAME)]
         assert not complaints, "\n".join(complaints[:8])
@@ -148,6 +151,11 @@ class RemoteClient(RawClient):
 
 
 @define
+class RemoteDraftClient(RemoteClient, DraftClient):
+    """As `RemoteClient`, in ACP v2 (draft)."""
+
+
+@define
 class Server:
     """A server that clients can connect to."""
 
@@ -161,16 +169,15 @@ class Server:
 
     def client(self, caps: Json | None = None, **more: Any) -> RemoteClient:
         """A client that has yet to connect, as ``async with``."""
-        return RemoteClient(
-            command=[],
-            env={},
-            cwd=self.project,
-            schema=self.schema,
-            capabilities=EVERYTHING if caps is None else caps,
-            url=more.pop("url", self.url),
-            token=more.pop("token", self.token),
-            **more,
-        )
+        return RemoteClient(schema=self.schema, **self._lent(EVERYTHING if caps is None else caps, more))
+
+    def draft_client(self, caps: Json | None = None, **more: Any) -> RemoteDraftClient:
+        """As `client`, in ACP v2."""
+        return RemoteDraftClient(schema=OfficialSchema.load(2), **self._lent(caps or {}, more))
+
+    def _lent(self, caps: Json, more: Json) -> Json:
+        there = {"command": [], "env": {}, "cwd": self.project, "url": self.url, "token": self.token}
+        return {**there, "capabilities": caps, **more}
 
 
 class _Faults(logging.Handler):
@@ -197,6 +204,8 @@ async def served(
     env: dict[str, str] | None = None,
     connections: int = 8,
     handshakes: int = 8,
+    draft: bool = False,
+    sessions: int = 100,
 ) -> AsyncIterator[Server]:
     """A server in this process, on a port of its own. Whatever its clients do, nothing of it is a fault."""
     log, environ = logging.getLogger("punie.test.serve"), clean_environment(home, **(env or {}))
@@ -205,7 +214,7 @@ async def served(
     server = WebSocketServer(door or Door(TOKEN), limits or Limits(SIZE_LIMIT), log, connections, handshakes)
     async with (
         await listen("127.0.0.1", 0) as listening,
-        served_clients(environ, {"model": model}, log, grace_s) as clients,
+        served_clients(environ, {"model": model}, log, grace_s, draft=draft, sessions_limit=sessions) as clients,
         anyio.create_task_group() as tasks,
     ):
         tasks.start_soon(server.serve, listening, clients.serve)

@@ -205,6 +205,9 @@ async def test_a_session_is_closed_listed_and_shown_again_from_its_beginning(
         session = await ide.open(project)
         turn = await ide.prompt(session, "show me")
         assert await ide.request("session/close", {"sessionId": session}) == {}
+        with pytest.raises(RpcError) as relative:
+            await ide.request("session/list", {"cwd": "src"})
+        assert relative.value.code == -32602
         listed = (await ide.request("session/list", {"cwd": str(project)}))["sessions"]
         assert [(one["sessionId"], one["title"]) for one in listed] == [(session, "show me")]
         params: dict[str, Any] = {"sessionId": session, "cwd": str(project), "mcpServers": []}
@@ -218,7 +221,9 @@ async def test_a_session_is_closed_listed_and_shown_again_from_its_beginning(
         assert words == turn.text == "firstthen"
         assert {u["toolCallId"] for u in told if "toolCallId" in u} == {turn.card.call_id}
         if version == 1:
+            asked = told[0].pop("messageId")
             assert told[0] == {"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "show me"}}
+            assert asked not in {u.get("messageId") for u in told}
         else:
             ids = {u["messageId"] for u in ide.log.updates(session) if u["sessionUpdate"] == "user_message"}
             assert len(ids) == 1, "a message keeps its id"

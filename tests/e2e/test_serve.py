@@ -19,7 +19,7 @@ from tests.e2e.conftest import Spawn
 from tests.e2e.entries import entry
 from tests.e2e.ide_parts import Terminals, choose
 from tests.e2e.official_schema import OfficialSchema
-from tests.e2e.raw_client import EVERYTHING, RawClient, capabilities, clean_environment, run_cli
+from tests.e2e.raw_client import EVERYTHING, RawClient, RpcError, capabilities, clean_environment, run_cli
 from tests.e2e.remote_client import serving
 from tests.e2e.scripts import RESULT, call, text
 from tests.e2e.sdk_client import SdkIde
@@ -121,6 +121,32 @@ async def over_the_sdk(ide: SdkIde, url: str, token: str) -> AsyncIterator[None]
         yield
     finally:
         await connection.close()
+
+
+async def test_version_two_is_spoken_by_the_process_that_was_started_for_it(tmp_path: Path, project: Path) -> None:
+    turn = [text("one "), call("write_file", path="b.txt", content="B"), text("two")]
+    model = scripts.write(tmp_path / "script.json", turn)
+    async with serving(tmp_path / "home", project, None, "--model", model, "--acp-v2", "--max-sessions", "1") as server:
+        async with server.draft_client() as first:
+            held = first.hold("session/request_permission")
+            session = await first.open(project)
+            await first.start_prompt(session)
+            await first.until(held.arrived.is_set, "the question")
+            with pytest.raises(RpcError) as full:
+                await first.new_session(project)
+            assert full.value.data == {"code": "too_many_sessions"}
+            first.cut()
+        async with server.draft_client(joined=True) as second:
+            second.person.will("allow_once")
+            await second.initialize()
+            again = {"sessionId": session, "cwd": str(project), "replayFrom": {"type": "start"}}
+            await second.request("session/resume", again)
+            await second.until(
+                lambda: [u["stopReason"] for u in second.log.updates(session) if u.get("state") == "idle"], "its end"
+            )
+            said = [u["content"]["text"] for u in second.log.updates(session) if "agent_message" in u["sessionUpdate"]]
+            assert "".join(said) == "one two"
+            assert (project / "b.txt").read_text() == "B"
 
 
 # ------------------------------------------------------------ how it starts and ends

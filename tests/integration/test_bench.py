@@ -6,9 +6,11 @@ import json
 import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
+from tests.bench import page
 from tests.bench.__main__ import MEASUREMENTS, main
 from tests.bench.figures import WIDTH, Row, amount, ratio, table
 from tests.bench.world import FLOORS
@@ -73,5 +75,53 @@ def test_no_line_of_the_table_is_wider_than_a_terminal() -> None:
 
 
 def test_every_measurement_has_a_name_for_only() -> None:
-    names = "start first new script desk permission disclosure servers sessions model memory concurrent large"
+    names = "start first new script desk permission disclosure servers sessions model memory concurrent large peers"
     assert set(MEASUREMENTS) == set(names.split())
+
+
+def test_other_agents_are_put_beside_ours_and_one_that_does_not_work_fails_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    echo = f"echo={sys.executable} {_ECHO}"
+    assert bench(_ECHO, "peers", "--json", "--agent", echo, "--agent", "gone=/nowhere/at/all") == 0
+    said = capsys.readouterr()
+    rows = json.loads(said.out)["rows"]
+    ours = [row for row in rows if row["group"] == "beside echo"]
+    assert [row["floor_name"] for row in ours] == ["echo"] * 3
+    assert all(row["value"] > 0 and row["floor"] > 0 for row in ours)
+    assert "gone could not be measured" in said.err
+
+
+def test_an_agent_is_given_with_a_name_and_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--agent", "nameless"])
+    assert "NAME=COMMAND" in capsys.readouterr().err
+
+
+def test_the_page_its_plots_and_the_figures_in_the_readme_are_those_of_the_run_that_is_kept() -> None:
+    stale = [str(path) for path, text in page.pages().items() if (page.ROOT / path).read_text("utf-8") != text]
+    assert stale == [], "run: python -m tests.bench.page"
+
+
+def test_a_page_is_made_of_a_run(tmp_path: Path) -> None:
+    rows = [
+        ratio("start", "spawn to initialize answered", [100.0], ("SDK echo agent", [400.0]), 0.5),
+        ratio("first prompt", "spawn to the end of the first prompt", [900.0], ("bare Pydantic AI", [600.0]), 1.3),
+        amount("disclosure", "tokens of a tool of sixty, names", [4.25], 5.0, unit="tok"),
+        ratio("beside <other>", "spawn to a session", [1000.0], ("<other>", [4000.0])),
+    ]
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "README.md").write_text("a\n<!-- figures of docs/bench.md -->\nold\n<!-- end of figures -->\nb\n")
+    run = {"machine": "a machine", "measured": "2026-01-02", "rows": [row.as_json() for row in rows], "broken": {}}
+    page.write_page(run, tmp_path)
+    readme, whole = (tmp_path / "README.md").read_text(), (tmp_path / "docs" / "bench.md").read_text()
+    assert "old" not in readme
+    assert "255 tokens" in readme
+    assert "0.25 times" in readme
+    assert (
+        "| spawn to the end of the first prompt | 900 ms | 600 (bare Pydantic AI) | 1.50 times | ≤ 1.30 times over |"
+        in whole
+    )
+    plot = (tmp_path / "docs" / "plots" / "session.svg").read_text()
+    assert "&lt;other&gt;" in plot
+    assert ET.fromstring(plot).tag.endswith("svg")  # noqa: S314 - our own file

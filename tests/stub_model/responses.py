@@ -21,11 +21,22 @@ def response_events(step: Reply, body: Json) -> Iterator[Json]:
             started["arguments"] = ""
         if item["type"] == "message":
             started["content"] = []
+        if item["type"] == "reasoning":
+            started = {**item, "summary": []}
         yield {"type": "response.output_item.added", "output_index": len(output), "item": started}
         yield from _deltas(item, len(output))
         yield {"type": "response.output_item.done", "output_index": len(output), "item": item}
         output.append(item)
-    yield {"type": "response.completed", "response": _response("completed", body, output)}
+    if step.then == "end":
+        yield _ending(step, body, output)
+
+
+def _ending(step: Reply, body: Json, output: list[Json]) -> Json:
+    reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(step.finish or "")
+    if reason is None:
+        return {"type": "response.completed", "response": _response("completed", body, output)}
+    whole = {**_response("incomplete", body, output), "incomplete_details": {"reason": reason}}
+    return {"type": "response.incomplete", "response": whole}
 
 
 def _items(step: Reply, body: Json, turn: int) -> Iterator[Json]:
@@ -35,6 +46,10 @@ def _items(step: Reply, body: Json, turn: int) -> Iterator[Json]:
         yield {"type": "tool_search_call", "id": f"tsc_{turn}", "arguments": {"paths": list(step.finds)}, **shared}
         found = [given[name] for name in step.finds if name in given]
         yield {"type": "tool_search_output", "id": f"tso_{turn}", "tools": found, **shared}
+    if step.thoughts:
+        told = [{"type": "summary_text", "text": "".join(step.thoughts)}]
+        sealed = f"SEALED_{turn}" if "reasoning.encrypted_content" in body.get("include", ()) else None
+        yield {"type": "reasoning", "id": f"rs_{turn}", "summary": told, "encrypted_content": sealed}
     for number, text in enumerate(step.text):
         said = [{"type": "output_text", "text": text, "annotations": []}]
         yield {
@@ -60,6 +75,11 @@ def _deltas(item: Json, index: int) -> Iterator[Json]:
     if item["type"] == "function_call":
         yield {"type": "response.function_call_arguments.delta", "delta": item["arguments"], **place}
         yield {"type": "response.function_call_arguments.done", "arguments": item["arguments"], **place}
+    if item["type"] == "reasoning":
+        place["summary_index"] = 0
+        text = item["summary"][0]["text"]
+        yield {"type": "response.reasoning_summary_text.delta", "delta": text, **place}
+        yield {"type": "response.reasoning_summary_text.done", "text": text, **place}
     if item["type"] == "message":
         place["content_index"] = 0
         text = item["content"][0]["text"]

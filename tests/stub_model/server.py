@@ -172,6 +172,8 @@ class _Connection(socketserver.StreamRequestHandler):
         if "input" in body:
             for number, event in enumerate(response_events(step, body)):
                 self._event(json.dumps({**event, "sequence_number": number}))
+            if step.then != "end":
+                return self._break(step)
             self._send(b"0\r\n\r\n")
             return True
         for chunk in deltas(step, body):

@@ -37,6 +37,9 @@ from punie.ports.grant_store import GrantStore
 from punie.ports.path_guard import PathGuard
 from punie.ports.tool_pins import PinName, ToolPins
 
+_OUR_OWN = frozenset({ToolSource.BUILT_IN, ToolSource.PIPELINE})
+"""Tools whose definition is not pinned: what a pipeline does is decided call by call."""
+
 
 @frozen
 class Approvals:
@@ -216,7 +219,7 @@ class LeaveToAct:
 
     async def _changed(self, tool: ToolDescriptor) -> bool:
         """Whether a stranger's tool is another one than a person, or its first use, approved here."""
-        if tool.source is ToolSource.BUILT_IN:
+        if tool.source in _OUR_OWN:
             return False
         pinned = (await self._pins()).get(_name(tool))
         if pinned is None:
@@ -224,7 +227,7 @@ class LeaveToAct:
         return pinned != self._definition(tool)
 
     async def _pin(self, tool: ToolDescriptor) -> None:
-        if tool.source is ToolSource.BUILT_IN:
+        if tool.source in _OUR_OWN:
             return
         known, definition = await self._pins(), self._definition(tool)
         if known.get(_name(tool)) == definition:

@@ -46,6 +46,7 @@ NO_TOOLS_NOTICE = (
 
 BROKE = "Something broke inside Punie; its log says more."
 FAILURE_CHARS = 1_000
+PIECES = (TextDelta, ThoughtDelta)
 
 _TALK = frozenset({UPDATE_PLAN, ASK_USER, PLAN_TOOL, LOAD_SKILL})
 
@@ -70,7 +71,7 @@ class TurnEvents(EventSink):
         if self._over:
             return
         requests, ended = self.requests, None
-        if isinstance(event, TextDelta | ThoughtDelta):
+        if isinstance(event, PIECES):
             if requests is not None:
                 requests.piece()
         elif isinstance(event, UsageChanged):

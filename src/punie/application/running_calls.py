@@ -8,6 +8,7 @@ import anyio
 from attrs import define, field
 
 from punie.application.call_card import CallCard
+from punie.application.composition import Composition
 from punie.application.session_tool import SessionTool
 from punie.domain.errors import TimedOutError
 from punie.domain.execution import RunningCall
@@ -20,7 +21,8 @@ class CallUnderWay:
     """One call on its way through the desk; lives until it ended.
 
     `scope` is around all of it, so that it can be stopped at any moment; its deadline is that of the stage the call is
-    in. (A scope for each stage costs more than the rest of the desk.) `waited_s` is a person's thinking.
+    in. (A scope for each stage costs more than the rest of the desk.) `waited_s` is a person's thinking. `composition`
+    is that of the composed call that makes it.
     """
 
     call: ToolCall
@@ -29,6 +31,7 @@ class CallUnderWay:
     arguments_json: str
     started_at: float
     started_s: float
+    composition: Composition | None = None
     scope: anyio.CancelScope = field(factory=anyio.CancelScope, init=False)
     stopped: bool = field(default=False, init=False)
     waited_s: float = field(default=0.0, init=False)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
 
 import anyio
 from attrs import define, field, frozen
@@ -43,6 +43,7 @@ from punie.domain.session_recovery import LastTurn
 from punie.domain.tool import ToolKind
 from punie.domain.transcript import TranscriptBuilder
 from punie.domain.turn import StopReason
+from punie.domain.turn_progress import TurnProgress
 from punie.ports.clock import Clock
 from punie.ports.event_sink import EventSink
 from punie.ports.session_store import SessionLease, SessionStore
@@ -67,6 +68,9 @@ TELL_LIMIT_S = 1.0
 HARMLESS = frozenset({ToolKind.READ, ToolKind.SEARCH, ToolKind.THINK})
 """A call of any other kind may have an effect: that it began is on the disk before it begins."""
 
+
+Watch: TypeAlias = Callable[[float, LoggedEvent | SessionEvent], None]
+"""Hears of every event and of the prompts, with the time; it neither waits nor raises (telemetry)."""
 
 AS_IT_IS = (
     ToolCallAnnounced,
@@ -122,7 +126,9 @@ class SessionRecorder(EventSink):
     log: logging.Logger
     kept: KeptSession | None = None
     warn: Warn = unheard
+    watch: Watch | None = None
     so_far: TranscriptBuilder = field(factory=TranscriptBuilder, init=False)
+    progress: TurnProgress = field(factory=TurnProgress, init=False)
     _sequence: int = field(default=1, init=False)
     _waiting: list[LogEntry] = field(factory=list[LogEntry], init=False)
     _piece: TextDelta | ThoughtDelta | None = field(default=None, init=False)
@@ -171,6 +177,9 @@ class SessionRecorder(EventSink):
         While what came before cannot be written it does not begin, so that what waits does not grow with each try.
         """
         accepted = PromptAccepted(turn_id, prompt, model, effort)
+        self.progress.begin(turn_id)
+        if self.watch is not None:
+            self.watch(self.clock.epoch_s(), accepted)
         if self.kept is None:
             self.so_far.take(accepted)
             return
@@ -234,6 +243,9 @@ class SessionRecorder(EventSink):
 
     async def emit(self, event: SessionEvent) -> None:
         lane = self.lane  # whoever listens when it is written down is who hears of it
+        self.progress.take(event)
+        if self.watch is not None:
+            self.watch(self.clock.epoch_s(), event)
         if self.kept is None:
             self.so_far.take(event)
             await lane.emit(event)

@@ -8,7 +8,9 @@ from typing import Protocol, TypeAlias
 
 from attrs import frozen
 
+from punie.application.composition import Composition
 from punie.domain.content import Diff
+from punie.domain.errors import ToolFailedError
 from punie.domain.json_value import JsonObject, JsonValue
 from punie.domain.paths import Location
 from punie.domain.terminal import Command
@@ -16,6 +18,7 @@ from punie.domain.tool import ToolDescriptor, ToolResult
 from punie.ports.tool_executor import CallProgress
 
 Effect: TypeAlias = Callable[[CallProgress], Awaitable[ToolResult]]
+Composed: TypeAlias = Callable[[Composition, CallProgress], Awaitable[ToolResult]]
 
 
 @frozen
@@ -34,6 +37,11 @@ class CallContext:
     session_id: str = ""
 
 
+async def only_in_a_turn(_progress: CallProgress) -> ToolResult:
+    """The effect of a call that is composed of others: outside a turn there is no door for those."""
+    raise ToolFailedError("It makes calls of other tools, which takes a turn to make them in.")
+
+
 @frozen
 class PreparedCall:
     """A call that is ready to run: `effect` runs it once; `diffs` is what it would change, for the question.
@@ -41,7 +49,8 @@ class PreparedCall:
     Nothing had an effect yet: preparing reads at most. `watches_time` says that the effect keeps to the call's time
     limit by itself and needs a moment beyond it to stop in good order; any other is stopped at the limit. `about` is
     text that the question shows whole. `waits_for_person` says that the effect is a person's thinking, which no limit
-    of time is for.
+    of time is for. `composed` runs in place of `effect` where there is one: it makes other calls, so that it takes no
+    place among those that run at once, and no time of its own.
     """
 
     effect: Effect
@@ -49,6 +58,7 @@ class PreparedCall:
     watches_time: bool = False
     waits_for_person: bool = False
     about: str = ""
+    composed: Composed | None = None
 
 
 class SessionTool(Protocol):

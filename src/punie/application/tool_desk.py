@@ -6,6 +6,7 @@ time, set up, run, cut, count, report. An engine never runs a tool and never ask
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from typing import cast
 
@@ -14,6 +15,7 @@ from attrs import define, evolve, field
 
 from punie.application.call_card import CallCard
 from punie.application.call_request import CallRequest
+from punie.application.composition import Composition
 from punie.application.leave_to_act import Leave
 from punie.application.loop_guard import LoopGuard
 from punie.application.output_limits import OutputLimits
@@ -78,7 +80,10 @@ class TurnDesk(ToolDoor):
         return await self.desk.offered.current()
 
     async def call(self, call: ToolCall) -> ToolResult:
-        under_way = self._enter(call)
+        return await self._call(call, None)
+
+    async def _call(self, call: ToolCall, composition: Composition | None) -> ToolResult:
+        under_way = self._enter(call, composition)
         result = ToolResult.cancelled()
         try:
             with under_way.scope:
@@ -105,12 +110,12 @@ class TurnDesk(ToolDoor):
             with anyio.move_on_after(END_LIMIT_S, shield=True):
                 await card.end(ToolResult.cancelled())
 
-    def _enter(self, call: ToolCall) -> CallUnderWay:
+    def _enter(self, call: ToolCall, composition: Composition | None) -> CallUnderWay:
         desk = self.desk
         card = CallCard(f"call_{uuid.uuid4().hex}", call.name, desk.events, desk.pace)
         arguments_json = json_text(call.arguments)
         under_way = CallUnderWay(
-            call, self.turn_id, card, arguments_json, desk.clock.epoch_s(), desk.clock.monotonic_s()
+            call, self.turn_id, card, arguments_json, desk.clock.epoch_s(), desk.clock.monotonic_s(), composition
         )
         desk.running.enter(under_way)
         self.requests.interrupt()
@@ -167,7 +172,8 @@ class TurnDesk(ToolDoor):
             return _denial(request, leave.flow)
         self._check_open()
         request.check_resources()
-        async with desk.places:
+        # A composed call waits for its own calls: holding a place it might wait for ever.
+        async with contextlib.nullcontext() if prepared.composed is not None else desk.places:
             self._check_open()
             await card.start(*_edited(request, prepared))
             self._check_open()
@@ -272,6 +278,8 @@ class TurnDesk(ToolDoor):
         )
 
     async def _effect(self, under_way: CallUnderWay, request: CallRequest, prepared: PreparedCall) -> ToolResult:
+        if prepared.composed is not None:
+            return await prepared.composed(self._composition(under_way), under_way.card)
         if not prepared.waits_for_person:
             under_way.hurry(request.limits.time_s + (STOP_GRACE_S if prepared.watches_time else 0.0))
         await self.desk.lifetimes.ready(request.tool)
@@ -283,6 +291,11 @@ class TurnDesk(ToolDoor):
         if isinstance(result, ToolResult):
             return result
         raise TypeError(f"{request.call.name} gave a {type(result).__name__} instead of a result")
+
+    def _composition(self, under_way: CallUnderWay) -> Composition:
+        """How a composed call makes its own: they stop with it, and with the turn, like any."""
+        name, outer = under_way.call.name, under_way.composition
+        return Composition(name, self._call) if outer is None else outer.deeper(name)
 
 
 def _edited(request: CallRequest, prepared: PreparedCall) -> tuple[tuple[str, ...] | None, int | None]:

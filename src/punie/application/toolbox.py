@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 import anyio
@@ -20,10 +20,17 @@ from punie.domain.errors import ToolDisabledError, UnknownToolError
 from punie.domain.session import DiscoveryReport
 
 BuildTools: TypeAlias = Callable[[ToolPlan], "tuple[SessionTool, ...]"]
+ListLast: TypeAlias = Callable[[tuple[SessionTool, ...]], Awaitable[tuple[SessionTool, ...]]]
 
 
 async def no_more() -> tuple[SessionTool, ...]:
     """No tools beside those of the plan."""
+    await anyio.lowlevel.checkpoint()
+    return ()
+
+
+async def nothing_last(_tools: tuple[SessionTool, ...]) -> tuple[SessionTool, ...]:
+    """No tools that are made of others."""
     await anyio.lowlevel.checkpoint()
     return ()
 
@@ -34,7 +41,8 @@ class Toolbox:
 
     Lives as long as the session. `watch` runs in the session's task group and does the asking again; whoever wants
     the current tools waits until every change announced so far was taken in, so that the next model request sees it.
-    `more` are the tools that come after those of the plan, a name of the plan winning.
+    `more` are the tools that come after those of the plan, a name of the plan winning; `last` those that are made of
+    all these.
     """
 
     discover: DiscoverTools
@@ -42,6 +50,7 @@ class Toolbox:
     disabled: frozenset[str] = frozenset()
     registry: ToolRegistry = field(factory=ToolRegistry)
     more: ListMore = no_more
+    last: ListLast = nothing_last
     _plan: ToolPlan | None = field(default=None, init=False)
     _client_changed: bool = field(default=False, init=False)
     _announced: int = field(default=0, init=False)
@@ -97,7 +106,8 @@ class Toolbox:
     async def _offer(self) -> None:
         """Put what is known of the client's tools, and what the others list now, into the registry."""
         more = await self.more()
-        self.registry.offer((*(() if self._plan is None else self.build(self._plan)), *more))
+        tools = (*(() if self._plan is None else self.build(self._plan)), *more)
+        self.registry.offer((*tools, *await self.last(tools)))
 
     def find(self, name: str) -> SessionTool:
         """The tool of that name. Raises `UnknownToolError`, with near names, or `ToolDisabledError`."""

@@ -55,6 +55,7 @@ from punie.application.tools.update_plan import UpdatePlan
 from punie.bootstrap.continued import Continued
 from punie.bootstrap.model_choices import EngineShelf, disclosure_of
 from punie.bootstrap.plugins import PlugIns
+from punie.bootstrap.session_pipelines import ComposedTools, composed_tools_of
 from punie.bootstrap.session_servers import (
     ServerState,
     connections_of,
@@ -155,6 +156,7 @@ def _toolbox(  # noqa: PLR0913, PLR0917 - one argument a dependency
     servers: SessionServers | None,
     recorder: SessionRecorder,
     skills: LocalSkills,
+    composed: ComposedTools,
     log: logging.Logger,
 ) -> Toolbox:
     discover = DiscoverTools(session_id, peer.capabilities, peer.catalog, validator, clock, settings.local_tools, log)
@@ -167,7 +169,7 @@ def _toolbox(  # noqa: PLR0913, PLR0917 - one argument a dependency
         loading = (LoadSkill(skills),) if await skills.skills() else ()
         return (*own, *loading, *await plugged(), *(() if servers is None else await servers()))
 
-    toolbox = Toolbox(discover, assemble, settings.disabled_tools, registry, more)
+    toolbox = Toolbox(discover, assemble, settings.disabled_tools, registry, more, composed)
     if servers is not None:
         servers.registry.hear = lambda _server: toolbox.mark_more_stale()
     return toolbox
@@ -313,6 +315,7 @@ class SessionContainer(containers.DeclarativeContainer):
     assemble = providers.Singleton(_assemble, session_id, peer, settings, local, client_ledger, outputs, log)
     registry = providers.Singleton(_registry, peer, settings, local)
     skills = providers.Singleton(_skills, spec, settings, log)
+    composed = providers.Singleton(composed_tools_of, spec, settings, log)
     toolbox = providers.Singleton(
         _toolbox,
         session_id,
@@ -327,6 +330,7 @@ class SessionContainer(containers.DeclarativeContainer):
         servers,
         recorder,
         skills,
+        composed,
         log,
     )
     leave = providers.Singleton(_leave, session_id, spec, peer, settings, guard, clock, parser, approvals)

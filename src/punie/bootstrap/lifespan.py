@@ -30,10 +30,13 @@ from punie.domain.session import SessionSpec
 from punie.ports.peer import Peer
 
 if TYPE_CHECKING:
+    from punie.adapters.pydantic_ai.settings import ModelSettings
     from punie.adapters.storage.audit import SqliteAuditTrail
     from punie.adapters.storage.sqlite import SqliteUsageLedger
+    from punie.adapters.telemetry.exporting import Telemetry
     from punie.application.stored_sessions import StoredSessions, TakenUp
     from punie.bootstrap.container import ProcessContainer
+    from punie.bootstrap.credentials import StoredKeys
     from punie.bootstrap.session_store import KeptStore
 
 CLOSE_LIMIT_S = 1.0
@@ -60,9 +63,13 @@ class Process:
     _usage: SqliteUsageLedger | None = field(default=None, init=False)
     _audit: SqliteAuditTrail | None = field(default=None, init=False)
     _store: KeptStore | None = field(default=None, init=False)
+    _telemetry: Telemetry | None = field(default=None, init=False)
+    _keys: StoredKeys | None = field(default=None, init=False)
     _just_read: dict[str, Settings] = field(factory=dict[str, Settings], init=False)
 
     def __attrs_post_init__(self) -> None:
+        if self.engines.reach is None:
+            self.engines.reach = self._stored_key
         self.warm_up = WarmUp(
             {
                 "container": self._build_container,
@@ -71,6 +78,13 @@ class Process:
                 "engine": self._load_engine,
             }
         )
+
+    def _stored_key(self, model: str) -> ModelSettings:
+        from punie.bootstrap.credentials import StoredKeys
+
+        if self._keys is None:
+            self._keys = StoredKeys(self.environ)
+        return self._keys.reach(model)
 
     def settings(self, cwd: str) -> Settings:
         """The settings for a session in that directory. Raises `SettingsError`."""
@@ -117,7 +131,7 @@ class Process:
         read = just_read if is_new and just_read is not None else self.settings(spec.cwd)
         shelf = EngineShelf(self.engines, self._lists, read, servers, self.log)
         settings = await self._as_it_was(shelf, taken)
-        engine = self.engines.get(settings.model)
+        engine = self.engines.get(settings.model, settings.engine)
         if peer.catalog is not None:
             await self.warm_up.result("validator")
         box = container.session(
@@ -131,6 +145,8 @@ class Process:
             server_configs=servers,
             shelf=shelf,
         )
+        if self._telemetry is not None:
+            box.recorder().watch = self._telemetry.watch(session_id).take
         async with AsyncExitStack() as stack:
             for resource in cast("list[AbstractAsyncContextManager[object] | None]", box.lifecycle()):
                 if resource is not None:
@@ -148,7 +164,7 @@ class Process:
 
     async def aclose(self) -> None:
         """Let go of what sessions shared, in bounded time."""
-        for shared in (self.engines, self._usage, self._audit):
+        for shared in (self.engines, self._usage, self._audit, self._telemetry):
             if shared is not None:
                 with anyio.move_on_after(CLOSE_LIMIT_S, shield=True):
                     await shared.aclose()
@@ -172,6 +188,7 @@ class Process:
         from punie.bootstrap.container import ProcessContainer
         from punie.bootstrap.session_servers import ServerState
         from punie.bootstrap.state import database_file
+        from punie.bootstrap.telemetry import telemetry_of
 
         # attrs keeps the source of every method it wrote, 0.7 MB, for debuggers alone. Let go of it here, before the
         # engine's library is loaded, for that fills the room again.
@@ -180,6 +197,7 @@ class Process:
         self._usage = SqliteUsageLedger(database, self.log)
         state = StateFile(database, self.log)
         self._audit = SqliteAuditTrail(state)
+        self._telemetry = telemetry_of(self.environ, self.log)
         container = ProcessContainer(
             shell=_shell_info(self.environ),
             log=self.log,
@@ -223,8 +241,8 @@ class Process:
     def _load_engine(self) -> None:
         """Load the configured engine's library ahead of the first prompt, which hears of what goes wrong."""
         try:
-            model = self.settings(os.devnull).model
-            self.engines.load(model)
+            settings = self.settings(os.devnull)
+            self.engines.load(settings.model, settings.engine)
         except PunieError as error:
             self.log.info("the engine is not ready: %s", error)
 

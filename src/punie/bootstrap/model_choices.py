@@ -8,9 +8,8 @@ import anyio
 import anyio.to_thread
 from attrs import define, evolve, field, frozen
 
-from punie.adapters.pydantic_ai.engine import PydanticAiEngine
 from punie.application.model_shelf import ModelShelf, ReadyModel
-from punie.bootstrap.engines import Engines
+from punie.bootstrap.engines import Engines, ProviderEngine
 from punie.bootstrap.model_context import context_tokens, known_context_tokens
 from punie.bootstrap.settings import Settings
 from punie.domain.disclosure import DisclosureForm, DisclosurePolicy
@@ -47,7 +46,7 @@ class ProviderLists:
         """What that model's provider said it offers; nothing where nobody asked."""
         return self._names.get(_provider(model), ())
 
-    async def ask(self, model: str, engine: PydanticAiEngine) -> None:
+    async def ask(self, model: str, engine: ProviderEngine) -> None:
         """Ask, unless that was done lately. Raises `EngineError`."""
         provider = _provider(model)
         async with self._asking.setdefault(provider, anyio.Lock()):
@@ -86,19 +85,20 @@ class EngineShelf(ModelShelf):
         return tuple(dict.fromkeys((*said, *listed)))
 
     def efforts(self, model: str) -> tuple[Effort, ...]:
-        engine = self.engines.made(model)
-        return engine.efforts if isinstance(engine, PydanticAiEngine) else ()
+        engine = self.engines.made(model, self.settings.engine)
+        return engine.efforts if isinstance(engine, ProviderEngine) else ()
 
     async def take(self, model: str) -> ReadyModel:
-        engine = self.engines.get(model)
-        await anyio.to_thread.run_sync(self.engines.load, model, abandon_on_cancel=True)
+        choice = self.settings.engine
+        engine = self.engines.get(model, choice)
+        await anyio.to_thread.run_sync(self.engines.load, model, choice, abandon_on_cancel=True)
         settings = with_model(self.settings, model)
         return ReadyModel(engine, disclosure_of(settings, self.servers), settings.context_tokens)
 
     async def explore(self, model: str) -> None:
         try:
-            engine = self.engines.get(model)
-            if isinstance(engine, PydanticAiEngine):
+            engine = self.engines.get(model, self.settings.engine)
+            if isinstance(engine, ProviderEngine):
                 await engine.ready()
                 await self.lists.ask(model, engine)
         except PunieError as error:
@@ -119,4 +119,5 @@ class EngineShelf(ModelShelf):
     def _asked(self) -> tuple[str, ...]:
         """The models whose provider may be asked what else it offers."""
         said = (self.settings.model or DIRECT, *self.settings.models)
-        return tuple(name for name in said if isinstance(self.engines.get(name), PydanticAiEngine))
+        choice = self.settings.engine
+        return tuple(name for name in said if isinstance(self.engines.get(name, choice), ProviderEngine))

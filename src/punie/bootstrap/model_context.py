@@ -22,6 +22,10 @@ def known_context_tokens(model: str | None) -> int | None:
     name = (model or "").casefold()
     if name.startswith("script:"):
         return None  # its file may be called anything
+    if model is not None and model.startswith("gguf:"):
+        from punie.bootstrap.local_model import local_context_tokens
+
+        return local_context_tokens(model)
     return next((tokens for pattern, tokens in _FAMILIES if re.search(pattern, name)), None)
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from punie.bootstrap.settings_files import skills_folder, user_settings_file
+from punie.bootstrap.settings_files import pipelines_folder, skills_folder, user_settings_file
 from punie.bootstrap.state import database_file
 from punie.domain.paths import is_inside
 
@@ -28,8 +28,9 @@ def own_files(environ: Mapping[str, str], cwd: str) -> tuple[str, ...]:
 def _named(environ: Mapping[str, str]) -> Iterator[Path]:
     settings, database = user_settings_file(environ), database_file(environ)
     yield from (settings, settings.with_name(f"{settings.name}.bak"), settings.with_name("mcp.json"))
-    yield skills_folder(environ)
+    yield from (skills_folder(environ), pipelines_folder(environ))
     yield from (database.with_name(database.name + ending) for ending in ("", "-wal", "-shm", "-journal"))
+    yield database.with_name("credentials.json")
     yield database.parent
     if environ.get("PUNIE_HOME"):
         yield from (Path(environ["PUNIE_HOME"]) / entry for entry in HOME_ENTRIES)

@@ -48,7 +48,9 @@ class ServeOptions:
     mode: str | None = None
     allow_origin: tuple[str, ...] = ()
     grace_s: float = 600.0
+    max_sessions: int = 100
     insecure_no_tls: bool = False
+    draft: bool = False
     as_json: bool = False
     log_file: str | None = None
 
@@ -108,7 +110,14 @@ async def serve(options: ServeOptions, environ: Mapping[str, str], log: logging.
                 doors.Door(token, PATH, origins, local_only), Limits(max_message_bytes(environ)), log.getChild("serve")
             )
             async with (
-                served_clients(environ, options.flags, log, options.grace_s) as clients,
+                served_clients(
+                    environ,
+                    options.flags,
+                    log,
+                    options.grace_s,
+                    draft=options.draft,
+                    sessions_limit=options.max_sessions,
+                ) as clients,
                 anyio.create_task_group() as watching,
             ):
                 watching.start_soon(watch_signals, partial(ending.signal, (server, clients), watching.cancel_scope))

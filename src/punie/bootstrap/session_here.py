@@ -8,6 +8,7 @@ import sys
 import uuid
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from attrs import frozen
 
@@ -61,15 +62,21 @@ async def open_session_here(
     broker: PermissionBroker | None = None,
     plug_ins: PlugIns | None = None,
     environ: Mapping[str, str] | None = None,
+    flags: Mapping[str, str | None] | None = None,
 ) -> AsyncGenerator[SessionHere]:
     """A session in that absolute directory, with this machine's tools and those of `plug_ins`.
 
     `plug_ins` stand in for the installed ones; without them those are looked up. `broker` answers the questions;
-    without one every question is a denial. Text goes to stdout, a line about each call to stderr. Raises
-    `SettingsError` and `EngineError`.
+    without one every question is a denial. `flags` are settings by dotted key, as from a command line. Text goes to
+    stdout, a line about each call to stderr. Raises `SettingsError` and `EngineError`, and `ValueError` for a
+    relative directory.
     """
+    if not Path(cwd).is_absolute():
+        raise ValueError(f"{cwd!r} is no absolute directory: give Path(...).resolve()")
     log = logging.getLogger("punie")
-    process = Process(os.environ if environ is None else environ, {"model": model}, log, plug_ins=plug_ins)
+    process = Process(
+        os.environ if environ is None else environ, {**(flags or {}), "model": model}, log, plug_ins=plug_ins
+    )
     peer = Peer(ClientCapabilities(), broker or HeadlessBroker(), TextSink(sys.stdout, sys.stderr, DenialTally()))
     try:
         async with process.session_scope(f"sess_{uuid.uuid4().hex}", SessionSpec(cwd), peer) as live:

@@ -18,6 +18,7 @@ from punie.adapters.console.pipe import Pipe
 from punie.adapters.console.sessions import ConversationText, heading_text, sessions_text, summary_object
 from punie.application.session_files import SessionFileError, entry_line, exported, imported, looked_through
 from punie.bootstrap.logs import start_logging
+from punie.bootstrap.session_finding import found_session, sessions_of
 from punie.bootstrap.session_store import session_store, user_settings
 from punie.domain.display import display_safe, one_line
 from punie.domain.errors import PunieError, SettingsError
@@ -26,7 +27,6 @@ from punie.ports.session_store import SessionStore
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
-SHORTEST_PREFIX = 6
 SHOWN = 50
 """How many sessions a person is shown without `--all`."""
 
@@ -43,7 +43,7 @@ class SessionsMode:
 
     async def list(self, directories: Sequence[str], *, everything: bool) -> int:
         """Print the sessions of those directories, or without any all there are; latest first."""
-        found = [summary for cwd in directories or (None,) async for summary in self._sessions(cwd)]
+        found = [summary for cwd in directories or (None,) async for summary in sessions_of(self.store, cwd)]
         found.sort(key=lambda summary: -summary.updated_at)
         if self.as_json:
             self.out.write(json.dumps([summary_object(summary) for summary in found]) + "\n")
@@ -61,7 +61,7 @@ class SessionsMode:
 
     async def show(self, given: str) -> int:
         """Print a conversation as a person reads it, or with JSON all of its events."""
-        summary = await self._found(given)
+        summary = await found_session(self.store, given)
         if summary is None:
             return EXIT_FAILED
         if self.as_json:
@@ -77,7 +77,7 @@ class SessionsMode:
 
     async def export(self, given: str) -> int:
         """Print a session as JSON lines, for `import`."""
-        summary = await self._found(given)
+        summary = await found_session(self.store, given)
         if summary is None:
             return EXIT_FAILED
         async with aclosing(exported(self.store, summary)) as lines:
@@ -89,7 +89,7 @@ class SessionsMode:
 
     async def delete(self, given: str) -> int:
         """Forget a session."""
-        summary = await self._found(given)
+        summary = await found_session(self.store, given)
         if summary is None:
             return EXIT_FAILED
         if not await self.store.delete(summary.id):
@@ -123,33 +123,6 @@ class SessionsMode:
             self.out.write(comma + entry_line(entry))
             comma = ", "
         self.out.write("]}\n")
-
-    async def _found(self, given: str) -> SessionSummary | None:
-        """The session of that id, or the one whose id begins so; says why there is none."""
-        exact = await self.store.summary(given)
-        if exact is not None:
-            return exact
-        shown = one_line(given, 80)
-        if len(given) < SHORTEST_PREFIX:
-            what = f"there is no session {shown}, and {SHORTEST_PREFIX} characters of an id are the fewest that will do"
-        else:
-            ways = (given, f"sess_{given}")
-            alike = [summary async for summary in self._sessions(None) if summary.id.startswith(ways)]
-            if len(alike) == 1:
-                return alike[0]
-            what = f"{len(alike)} sessions begin with {shown}" if alike else f"there is no session {shown}"
-        sys.stderr.write(f"punie: {what}. Nothing was done; `punie sessions list` shows the ids.\n")
-        return None
-
-    async def _sessions(self, cwd: str | None) -> AsyncIterator[SessionSummary]:
-        cursor = None
-        while True:
-            page = await self.store.sessions(cwd, cursor, PAGE)
-            for summary in page.sessions:
-                yield summary
-            cursor = page.next_cursor
-            if cursor is None:
-                return
 
     async def _entries(self, session_id: str) -> AsyncIterator[LogEntry]:
         after = 0

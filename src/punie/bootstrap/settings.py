@@ -28,6 +28,7 @@ from punie.bootstrap.permission_settings import (
 )
 from punie.bootstrap.settings_files import (
     SettingsFile,
+    pipelines_folder,
     project_settings_file,
     read_settings_file,
     skills_folder,
@@ -46,9 +47,11 @@ from punie.bootstrap.settings_keys import (
     variable_of,
 )
 from punie.bootstrap.settings_values import (
+    EngineChoice,
     Sandbox,
     parse_disclosure,
     parse_effort,
+    parse_engine,
     parse_local,
     parse_models,
     parse_names,
@@ -83,6 +86,7 @@ class Settings:
     model: str | None = None
     models: tuple[str, ...] = ()
     effort: Effort | None = None
+    engine: EngineChoice = EngineChoice.PYDANTIC_AI
     local_tools: LocalTools = LocalTools.AUTO
     disabled_tools: frozenset[str] = frozenset()
     limits: Limits = field(factory=Limits)
@@ -99,6 +103,15 @@ class Settings:
 
     skills_folder: str | None = None
     """Where the user's own skills are."""
+
+    pipelines_folder: str | None = None
+    """Where the user's own pipelines are."""
+
+    shipped_pipelines: tuple[str, ...] = ()
+    """Which of Punie's own the model is offered; names, also with `*`."""
+
+    code_mode: bool = False
+    """Whether a model is offered to run programs over the tools."""
 
     context_tokens: int | None = None
     """How much the model's context holds: as the settings say, else by its name; None where neither tells."""
@@ -170,8 +183,7 @@ def load_settings(
     `trusted` is asked only about a project's file that would loosen; `parser` gives what reads the examples of rules.
     """
     traced = trace_settings(environ, flags, cwd, trusted, parser)
-    if not traced.trusted:
-        _warn(traced.left_out)
+    _warn(traced)
     return traced.settings
 
 
@@ -193,7 +205,11 @@ def trace_settings(
         layers.loosen(left_out)
     layers.variables(environ)
     layers.flags({key: value for key, value in flags.items() if value is not None})
-    settings = evolve(layers.settings(own_files(environ, cwd)), skills_folder=str(skills_folder(environ)))
+    settings = evolve(
+        layers.settings(own_files(environ, cwd)),
+        skills_folder=str(skills_folder(environ)),
+        pipelines_folder=str(pipelines_folder(environ)),
+    )
     in_force = MappingProxyType({**DEFAULTS, **{key: value for key, (value, _) in layers.found.items()}})
     return Traced(settings, tuple(layers.said), in_force, left_out, trusts)
 
@@ -231,9 +247,7 @@ class _Layers:
             self.said.append(Said(key, value, file.path, Speaker.PROJECT, heard))
             if heard:
                 self.found[key] = (merged, file.path)
-            elif key_named(key, file.path).project is NEVER:
-                _log.warning("%s: %s is left out: it is for your own settings alone", file.path, key)
-            else:
+            elif key_named(key, file.path).project is not NEVER:
                 left_out[key] = file.values[key]
         return LeftOut(file, left_out, tuple(rule for rule in rules if rule.allows))
 
@@ -276,7 +290,13 @@ def _plain(values: Mapping[str, object]) -> Mapping[str, object]:
     return {key: value for key, value in values.items() if key != RULES.name}
 
 
-def _warn(left_out: LeftOut) -> None:
+def _warn(traced: Traced) -> None:
+    left_out = traced.left_out
+    for said in traced.said:
+        if not said.heard and said.key not in left_out.values:
+            _log.warning("%s: %s is left out: it is for your own settings alone", said.source, said.key)
+    if traced.trusted:
+        return
     for what in (*left_out.values, *(f"the allow rule {rule.id}" for rule in left_out.rules)):
         _log.warning(
             "%s: %s is left out: a project's settings may only tighten until you trust them (punie permissions trust)",
@@ -338,8 +358,11 @@ def _settings(found: Mapping[str, tuple[object, str]]) -> Settings:
         model=model,
         models=parse_models(values["models"]),
         effort=parse_effort(values["effort"]),
+        engine=parse_engine(values["engine"]),
         local_tools=parse_local(values["tools.local"]),
         disabled_tools=frozenset(parse_names(values["tools.disabled"])),
+        shipped_pipelines=parse_names(values["tools.pipelines"]),
+        code_mode=parse_yes(values["tools.code_mode"]),
         limits=Limits(general, MappingProxyType(by_tool), parse_whole(values["limits.concurrent_calls"])),
         turn_limits=TurnLimits(parse_whole(values["turn.max_requests"]), parse_share(values["turn.compact_share"])),
         origins=MappingProxyType({key: source for key, (_, source) in found.items()}),

@@ -17,6 +17,8 @@ from punie.domain.errors import SettingsError
 
 APP = "punie"
 MAX_FILE_BYTES = 1_048_576
+IN_PROJECT = (".punie", "pipelines")
+"""Where a project keeps its pipelines."""
 
 
 def user_settings_file(environ: Mapping[str, str]) -> Path:
@@ -33,6 +35,11 @@ def user_settings_file(environ: Mapping[str, str]) -> Path:
 def skills_folder(environ: Mapping[str, str]) -> Path:
     """`skills` beside the user's settings."""
     return user_settings_file(environ).with_name("skills")
+
+
+def pipelines_folder(environ: Mapping[str, str]) -> Path:
+    """`pipelines` beside the user's settings."""
+    return user_settings_file(environ).with_name("pipelines")
 
 
 def project_settings_file(cwd: str) -> Path:

@@ -19,11 +19,26 @@ class Sandbox(StrEnum):
     BUBBLEWRAP = "bubblewrap"
 
 
+class EngineChoice(StrEnum):
+    """Whose library runs the models named `provider:name`."""
+
+    PYDANTIC_AI = "pydantic-ai"
+    OPENAI_AGENTS = "openai-agents"
+
+
 def parse_text(value: object) -> str:
     """A text that is not empty, without the blanks around it. Raises `ValueError`."""
     if not isinstance(value, str) or not value.strip():
         raise ValueError("expected a text that is not empty")
     return value.strip()
+
+
+def parse_engine(value: object) -> EngineChoice:
+    """Which engine runs models of providers. Raises `ValueError`."""
+    try:
+        return EngineChoice(value)
+    except ValueError:
+        raise ValueError(f"expected {' or '.join(EngineChoice)}") from None
 
 
 def parse_local(value: object) -> LocalTools:

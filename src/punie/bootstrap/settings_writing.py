@@ -33,6 +33,32 @@ def disable_tools(path: Path, names: Iterable[str]) -> bool:
     return True
 
 
+def set_model(path: Path, model: str) -> bool:
+    """Make the model the one of the user's settings; gives whether anything had to change. Else as `disable_tools`."""
+    read_settings(path)
+    try:
+        before = path.read_bytes().decode("utf-8") if path.exists() else ""
+        after = _with_model(before, model, str(path))
+        if after == before:
+            return False
+        replace_file(path, before, after)
+    except OSError as error:
+        raise SettingsError(str(path), error.strerror or "it cannot be written") from error
+    return True
+
+
+def _with_model(text: str, model: str, source: str) -> str:
+    import tomlkit
+
+    document = cast("MutableMapping[str, Any]", tomlkit.parse(text))
+    if document.get("model") == model:
+        return text
+    document["model"] = model
+    after = tomlkit.dumps(document)
+    _check(after, {**tomllib.loads(text), "model": model}, source)
+    return after
+
+
 def _with_disabled(text: str, names: list[str], source: str) -> str:
     import tomlkit
 
@@ -52,7 +78,9 @@ def _with_disabled(text: str, names: list[str], source: str) -> str:
     else:
         table["disabled"] = [*disabled, *missing]
     after = tomlkit.dumps(document)
-    _check(text, after, [*disabled, *missing], source)
+    expected: dict[str, Any] = tomllib.loads(text)
+    expected["tools"] = {**cast("Mapping[str, Any]", expected.get("tools", {})), "disabled": [*disabled, *missing]}
+    _check(after, expected, source)
     return after
 
 
@@ -63,10 +91,8 @@ def _listed(value: object, source: str) -> list[str]:
     return [str(word).strip() for word in cast("list[str]", words)]
 
 
-def _check(before: str, after: str, disabled: list[str], source: str) -> None:
+def _check(after: str, expected: Mapping[str, Any], source: str) -> None:
     """Read what is going to be written as any reader will, so that no oddity of a file is made worse."""
-    expected: dict[str, Any] = tomllib.loads(before)
-    expected["tools"] = {**cast("Mapping[str, Any]", expected.get("tools", {})), "disabled": disabled}
     try:
         understood = tomllib.loads(after) == expected
     except tomllib.TOMLDecodeError:
@@ -85,11 +111,12 @@ def replace_file(path: Path, before: str, after: str, backup: Path | None = None
     mode = NEW_FILE_MODE
     if target.exists():
         mode = target.stat().st_mode & 0o7777
-        _write(backup or target.with_name(f"{target.name}.bak"), before, mode)
-    _write(target, after, mode)
+        write_at_once(backup or target.with_name(f"{target.name}.bak"), before, mode)
+    write_at_once(target, after, mode)
 
 
-def _write(target: Path, text: str, mode: int) -> None:
+def write_at_once(target: Path, text: str, mode: int) -> None:
+    """Put the text in the file's place at once or not at all, with that mode. Raises `OSError`."""
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     scratch = Path(name)
     try:

@@ -17,10 +17,19 @@ def add(commands: Commands) -> None:
     add_model(acp)
     add_mode(acp)
     acp.add_argument("--log-file", metavar="F", help="write the log there, rotated, instead of to stderr")
+    acp.add_argument(
+        "--setup-model",
+        action="store_true",
+        help="choose a model at this terminal instead, as `punie setup model` does",
+    )
     acp.add_argument("--acp-v2", action="store_true", help="speak ACP v2, a draft, with clients that ask for it")
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    if arguments.setup_model:
+        from punie.bootstrap.setup_model_mode import ModelFlags, run_model_setup
+
+        return run_model_setup(ModelFlags(proposed=arguments.model))
     from punie.bootstrap.acp_mode import run_acp
 
     return run_acp(model=arguments.model, mode=arguments.mode, log_file=arguments.log_file, draft=arguments.acp_v2)

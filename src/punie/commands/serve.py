@@ -28,8 +28,12 @@ def add(commands: Commands) -> None:
         "--grace", metavar="SECONDS", type=_seconds, default=600.0, help="how long sessions wait for a lost client"
     )
     serve.add_argument(
+        "--max-sessions", metavar="N", type=_count, default=100, help="sessions that may be open at once (default: 100)"
+    )
+    serve.add_argument(
         "--insecure-no-tls", action="store_true", help="let other machines in though nothing is encrypted"
     )
+    serve.add_argument("--acp-v2", action="store_true", help="speak ACP v2, a draft, with clients that ask for it")
     serve.add_argument("--json", action="store_true", help="print the ready line as JSON, for programs")
     serve.add_argument("--log-file", metavar="F", help="write the log there, rotated, instead of to stderr")
 
@@ -46,7 +50,9 @@ def _run(arguments: argparse.Namespace) -> int:
             mode=arguments.mode,
             allow_origin=tuple(arguments.allow_origin),
             grace_s=arguments.grace,
+            max_sessions=arguments.max_sessions,
             insecure_no_tls=arguments.insecure_no_tls,
+            draft=arguments.acp_v2,
             as_json=arguments.json,
             log_file=arguments.log_file,
         )
@@ -56,6 +62,12 @@ def _run(arguments: argparse.Namespace) -> int:
 def _port(text: str) -> int:
     if not text.isdigit() or int(text) > 65_535:
         raise argparse.ArgumentTypeError(f"{text!r} is no port: give 0 to 65535")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or not 0 < int(text) < 1_000_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of sessions: give 1 or more")
     return int(text)
 
 

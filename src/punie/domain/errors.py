@@ -241,6 +241,20 @@ class SessionHeldError(ToldToClient):
 
 
 @define
+class TooManySessionsError(ToldToClient):
+    """As many sessions are open as may be, and none of them can be closed to make room."""
+
+    code: ClassVar[str] = "too_many_sessions"
+    limit: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.limit} sessions are open here, which is as many as may be, and each of them is in use. Close one "
+            "(session/close; it stays in session/list), then try again."
+        )
+
+
+@define
 class LeaseLostError(ToldToClient):
     """Another process took the session over; what this one still had to add to it was not written."""
 

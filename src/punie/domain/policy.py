@@ -29,6 +29,7 @@ from punie.domain.path_findings import (
 )
 from punie.domain.path_patterns import covers, may_touch_below, touches
 from punie.domain.paths import Location
+from punie.domain.programs import RUN_CODE
 from punie.domain.rules import Rule
 from punie.domain.tool import ToolDescriptor, ToolKind, ToolSource
 
@@ -53,10 +54,11 @@ UNASKED_BUILT_INS = frozenset(
         UPDATE_PLAN,
         LOAD_SKILL,
         ASK_USER,
+        RUN_CODE,
     }
 )
 """Built-in tools that run without a question: they read inside the roots, act on the session's own terminals, or only
-tell or ask the person something."""
+tell or ask the person something, or make calls that are decided one by one."""
 
 COMMAND_TOOL = "run_command"
 QUARANTINE_RULE = "built-in:quarantine"
@@ -214,6 +216,8 @@ class _Call:
 
 
 def _column(tool: ToolDescriptor) -> Column:
+    if tool.source is ToolSource.PIPELINE:
+        return Column.READ  # it does nothing but make calls, which are decided one by one
     built_in = tool.source is ToolSource.BUILT_IN
     if tool.name in EDITING_TOOLS and (built_in or (tool.source in _ANSWERABLE and tool.kind is ToolKind.EDIT)):
         return Column.EDIT
@@ -248,6 +252,8 @@ def _does(tool: ToolDescriptor, column: Column) -> str:
     if tool.requires_permission:
         return f"{tool.name} says that it requires permission"
     built_in = tool.source is ToolSource.BUILT_IN
+    if tool.source is ToolSource.PIPELINE:
+        return f"{tool.name} only makes calls that are decided one by one"
     if column is Column.READ:
         return f"{tool.name} " + ("has no effect outside the session" if built_in else "only reads, as its kind says")
     if column is Column.EDIT or built_in:

@@ -3,7 +3,7 @@
 from punie.domain.catalog import CatalogDelta, ToolCatalog
 from punie.domain.content import Diff, EmbeddedResource, Image, Prompt, ResourceLink, TerminalView, Text
 from punie.domain.discovery import CatalogAnswer, ClientCapabilities, DroppedEntry, Tier, plan_tools
-from punie.domain.errors import EngineError, PunieError, ToldToModel, ToolFailedError
+from punie.domain.errors import EngineError, PunieError, ToldToModel, ToolFailedError, UnreadableSnapshotError
 from punie.domain.events import ContextUsed, TextDelta, ThoughtDelta, UsageChanged
 from punie.domain.metadata import Capability, Permission, ToolExample, ToolMetadata
 from punie.domain.permission import (
@@ -68,6 +68,7 @@ __all__ = [
     "Turn",
     "TurnStoppedShort",
     "TurnsLeftOut",
+    "UnreadableSnapshotError",
     "Unusable",
     "Usage",
     "UsageChanged",

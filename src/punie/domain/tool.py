@@ -49,6 +49,7 @@ class ToolSource(StrEnum):
     IDE = "ide"
     MCP = "mcp"
     PLUG_IN = "plug-in"
+    PIPELINE = "pipeline"
 
 
 def _names(values: Iterable[str]) -> tuple[str, ...]:

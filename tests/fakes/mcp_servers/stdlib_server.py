@@ -54,7 +54,11 @@ class Tools:
         self.answer: dict[str, Any] = {}
 
     def echo(self, params: dict[str, Any], _id: object) -> dict[str, Any]:
-        return text(params["arguments"]["text"])
+        """The text; for `$meta:KEY` what came along under that key."""
+        said: str = params["arguments"]["text"]
+        if said.startswith("$meta:"):
+            said = str(params.get("_meta", {}).get(said.removeprefix("$meta:"), "nothing"))
+        return text(said)
 
     def add(self, params: dict[str, Any], _id: object) -> dict[str, Any]:
         total = params["arguments"]["a"] + params["arguments"]["b"]

@@ -197,3 +197,77 @@ async def test_a_copy_of_an_open_session_has_all_that_was_said_in_it() -> None:
         assert await events_of(bench, copy.id) == await events_of(bench, opened.id)
         await agent.begin_turn(copy.id, PROMPT).run()
         assert len(await events_of(bench, copy.id)) == len(await events_of(bench, opened.id)) + 3
+
+
+async def test_a_copy_has_what_was_said_a_moment_ago_and_is_refused_while_a_turn_runs() -> None:
+    (bench,) = benches()
+    async with bench.agent() as agent:
+        opened = await bench.opened(agent)
+        await agent.begin_turn(opened.id, PROMPT).run()
+        await bench.sessions[0].recorder.emit(TextDelta("between turns", "m"))
+        copy = await agent.fork_session(opened.id, SPEC, bench.peer)
+        texts = [event.text for event in await events_of(bench, copy.id) if isinstance(event, TextDelta)]
+        assert texts == ["done", "between turns"]
+        turn = agent.begin_turn(opened.id, PROMPT)
+        with pytest.raises(SessionBusyError):
+            await agent.fork_session(opened.id, SPEC, bench.peer)
+        await turn.run()
+
+
+async def test_where_nothing_is_kept_there_is_nothing_to_list_load_copy_or_delete() -> None:
+    bench = SessionBench(engine=PlayedEngine(say))
+    async with bench.agent() as agent:
+        opened = await bench.opened(agent)
+        assert (await agent.sessions(None, None)).sessions == ()
+        for work in (
+            lambda: agent.fork_session(opened.id, SPEC, bench.peer),
+            lambda: agent.load_session("other", SPEC, bench.peer),
+            lambda: agent.delete_session("other"),
+        ):
+            with pytest.raises(UnknownSessionError):
+                await work()
+        await agent.begin_turn(opened.id, PROMPT).run()
+        with pytest.raises(UnknownSessionError):
+            await agent.delete_session(opened.id)
+        assert agent.live(opened.id) is None, "it was closed, which is all there was of it"
+
+
+async def test_tools_are_listed_and_switched_off_and_one_that_is_unknown_is_none() -> None:
+    (bench,) = benches()
+    bench.client.tool_catalog = [{"name": "lint", "description": "Lints.", "inputSchema": {"type": "object"}}]
+    async with bench.agent() as agent:
+        opened = await bench.opened(agent)
+        names = [listed.tool.name for listed in agent.tools(opened.id).tools]
+        assert "lint" in names
+        off = agent.set_tool_enabled(opened.id, "lint", enabled=False)
+        assert off is not None
+        assert not off.enabled
+        assert agent.set_tool_enabled(opened.id, "none", enabled=False) is None
+        on = agent.set_tool_enabled(opened.id, "lint", enabled=True)
+        assert on is not None
+        assert on.enabled
+
+
+async def test_what_is_told_of_an_unknown_session_is_ignored_and_what_is_asked_of_it_refused() -> None:
+    (bench,) = benches()
+    async with bench.agent() as agent:
+        for note in (agent.cancel, agent.greet, agent.explore_models, agent.tools_changed):
+            note("none")
+        for ask in (agent.tools, agent.running_calls, agent.call_statistics, agent.options):
+            with pytest.raises(UnknownSessionError):
+                ask("none")
+        assert not agent.busy("none")
+
+
+async def test_a_session_that_breaks_while_it_is_taken_down_takes_no_other_along() -> None:
+    (bench,) = benches()
+
+    class Breaking(PlayedEngine):
+        async def aclose(self) -> None:
+            raise OSError("broken")
+
+    async with bench.agent() as agent:
+        first, second = await bench.opened(agent), await bench.opened(agent)
+        bench.sessions[0].engine = Breaking(say)
+        await agent.close_session(first.id)
+        assert (await agent.begin_turn(second.id, PROMPT).run()).stop_reason is StopReason.END_TURN

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import logging
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +13,13 @@ from pathlib import Path
 import pytest
 
 from punie.adapters.direct.engine import DirectEngine
+from punie.adapters.openai_agents.engine import OpenAiAgentsEngine
 from punie.adapters.pydantic_ai.engine import PydanticAiEngine
+from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.adapters.scripted.engine import ScriptedEngine
 from punie.bootstrap.engines import Engines, make_engine
 from punie.bootstrap.logs import start_logging
+from punie.bootstrap.settings_values import EngineChoice
 
 
 @pytest.fixture
@@ -44,6 +49,53 @@ def own_logger() -> Iterator[None]:
 )
 def test_a_models_name_means_its_engine_and_never_another(model: str | None, engine: type) -> None:
     assert type(make_engine(model)) is engine
+
+
+@pytest.mark.parametrize(
+    ("model", "engine"),
+    [
+        (None, DirectEngine),
+        ("direct", DirectEngine),
+        ("script:play.json", ScriptedEngine),
+        ("openai-chat:gpt-5", OpenAiAgentsEngine),
+        ("anthropic:x", OpenAiAgentsEngine),
+    ],
+)
+def test_the_setting_says_whose_library_runs_a_providers_models_and_nothing_else(
+    model: str | None, engine: type
+) -> None:
+    assert type(make_engine(model, choice=EngineChoice.OPENAI_AGENTS)) is engine
+
+
+@pytest.mark.anyio
+async def test_a_model_has_an_engine_of_each_kind_and_what_is_stored_for_it_reaches_both() -> None:
+    engines = Engines(reach=lambda _model: ModelSettings("http://127.0.0.1:9/v1", "stored"))
+    one, other = (engines.get("openai-chat:a", choice) for choice in EngineChoice)
+    assert (type(one), type(other)) == (PydanticAiEngine, OpenAiAgentsEngine)
+    assert engines.made("openai-chat:a", EngineChoice.OPENAI_AGENTS) is other
+    engines.load("openai-chat:a", EngineChoice.OPENAI_AGENTS)
+    assert isinstance(other, OpenAiAgentsEngine)
+    assert other.load().client.api_key == "stored"
+    assert str(other.load().client.base_url) == "http://127.0.0.1:9/v1/"
+    await engines.aclose()
+    assert engines.get("openai-chat:a") is one
+
+
+def test_the_agents_sdk_is_loaded_only_where_it_was_chosen() -> None:
+    code = (
+        "import sys\n"
+        "from punie.bootstrap.engines import Engines\n"
+        "from punie.bootstrap.settings_values import EngineChoice\n"
+        "engines = Engines()\n"
+        "engines.load('openai-chat:a')\n"
+        "engines.get('openai-chat:a', EngineChoice.OPENAI_AGENTS).open('s')\n"
+        "print('agents' in sys.modules)\n"
+        "engines.load('openai-chat:a', EngineChoice.OPENAI_AGENTS)\n"
+        "print('agents' in sys.modules)\n"
+    )
+    environment = {**os.environ, "OPENAI_API_KEY": "k"}
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment)
+    assert done.stdout == "False\nTrue\n"
 
 
 @pytest.mark.anyio

@@ -70,15 +70,37 @@ def test_the_command_says_all_of_it() -> None:
     said = (
         "--host ::1 --token-file f --model direct --mode auto --allow-origin https://a.org --allow-origin https://b.org"
     )
-    options = serve_options([*said.split(), *["--grace", "1.5", "--insecure-no-tls", "--json", "--log-file", "l"]])
+    more = "--grace 1.5 --max-sessions 7 --insecure-no-tls --acp-v2 --json --log-file l"
+    options = serve_options([*said.split(), *more.split()])
     assert options == ServeOptions(
-        "::1", 0, "f", "direct", "auto", ("https://a.org", "https://b.org"), 1.5, True, True, "l"
+        host="::1",
+        port=0,
+        token_file="f",
+        model="direct",
+        mode="auto",
+        allow_origin=("https://a.org", "https://b.org"),
+        grace_s=1.5,
+        max_sessions=7,
+        insecure_no_tls=True,
+        draft=True,
+        as_json=True,
+        log_file="l",
     )
     assert options.flags == {"model": "direct", "permissions.mode": "auto"}
     assert serve_options([]) == ServeOptions()
 
 
-@pytest.mark.parametrize("wrong", [["--port", "65536"], ["--port", "-1"], ["--grace", "-1"], ["--grace", "soon"]])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--port", "65536"],
+        ["--port", "-1"],
+        ["--grace", "-1"],
+        ["--grace", "soon"],
+        ["--max-sessions", "0"],
+        ["--max-sessions", "many"],
+    ],
+)
 def test_numbers_that_are_none_are_wrong_usage(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         main(["serve", *wrong])

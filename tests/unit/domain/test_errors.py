@@ -22,6 +22,7 @@ EXAMPLES: list[tuple[PunieError, list[str]]] = [
     (errors.UnknownTerminalError("term-9"), ["'term-9'", "background=true"]),
     (errors.UnsupportedHereError("Not on Windows."), ["Not on Windows."]),
     (errors.UnknownSessionError("sess_1"), ["no open session", "session/list", "open a new one"]),
+    (errors.TooManySessionsError(100), ["100 sessions", "session/close"]),
     (errors.SessionHeldError("sess_1", "process 7 of this machine"), ["process 7 of this machine", "fork"]),
     (errors.LeaseLostError("sess_1"), ["Another process", "Load it again"]),
     (errors.SessionStoreError("the disk is full"), ["the disk is full", "Make room"]),

@@ -10,28 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.compaction import CompactionStatus
 from punie.domain.content import (
-    Block,
     Diff,
     EmbeddedResource,
     Image,
     Prompt,
     ResourceLink,
-    ResultContent,
     TerminalView,
     Text,
 )
 from punie.domain.events import (
     CallFinished,
-    CompactionChanged,
     ContextUsed,
-    HistoryForgotten,
-    ModeChanged,
     ModelChanged,
+    PermissionAnswered,
+    RequestEnded,
+    RequestEnding,
     TextDelta,
-    ThoughtDelta,
-    TitleChanged,
     ToolCallAnnounced,
     ToolCallUpdated,
     TurnEnded,
@@ -39,8 +34,7 @@ from punie.domain.events import (
 )
 from punie.domain.execution import CallStatus
 from punie.domain.json_value import freeze
-from punie.domain.model_choice import Effort
-from punie.domain.modes import Mode
+from punie.domain.modes import AnsweredBy, Verdict
 from punie.domain.session_codec import (
     BODY_LIMIT,
     UnreadableEventError,
@@ -49,56 +43,10 @@ from punie.domain.session_codec import (
     is_known,
     kind_name,
 )
-from punie.domain.session_log import LoggedEvent, PromptAccepted, PromptFilled, SessionBegun
+from punie.domain.session_log import LoggedEvent, PromptAccepted, SessionBegun
 from punie.domain.tool import ToolKind, ToolOutcome
-from punie.domain.turn import StopReason
 from punie.domain.usage import Usage
-
-TEXT = st.text(st.characters(exclude_categories=()), max_size=20)
-OPTIONAL = st.none() | TEXT
-TREES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
-    max_leaves=8,
-).map(freeze)
-COUNTS = st.integers(min_value=0)
-BLOCKS: st.SearchStrategy[Block] = st.one_of(
-    st.builds(Text, TEXT),
-    st.builds(Image, TEXT, TEXT, OPTIONAL),
-    st.builds(ResourceLink, TEXT, TEXT, OPTIONAL, OPTIONAL, OPTIONAL),
-    st.builds(EmbeddedResource, TEXT, OPTIONAL, OPTIONAL, OPTIONAL),
-)
-CONTENT: st.SearchStrategy[ResultContent] = st.one_of(
-    BLOCKS, st.builds(Diff, TEXT, OPTIONAL, TEXT), st.builds(TerminalView, TEXT)
-)
-
-
-def tuples(of: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
-    return st.lists(of, max_size=3).map(tuple)
-
-
-EFFORTS = st.none() | st.sampled_from(Effort)
-EVENTS: st.SearchStrategy[LoggedEvent] = st.one_of(
-    st.builds(SessionBegun, TEXT, tuples(TEXT), OPTIONAL),
-    st.builds(PromptAccepted, TEXT, st.builds(Prompt, tuples(BLOCKS)), OPTIONAL, EFFORTS),
-    st.builds(PromptFilled, st.builds(Prompt, tuples(BLOCKS))),
-    st.builds(TextDelta, TEXT, OPTIONAL),
-    st.builds(ThoughtDelta, TEXT, OPTIONAL),
-    st.builds(ToolCallAnnounced, TEXT, TEXT, TEXT, st.sampled_from(ToolKind), tuples(TEXT), TREES),
-    st.builds(ToolCallUpdated, TEXT, st.none() | st.sampled_from(CallStatus), st.none() | tuples(CONTENT), TREES),
-    st.builds(CallFinished, TEXT, TEXT, st.sampled_from(ToolOutcome), TEXT),
-    st.builds(
-        UsageChanged,
-        st.builds(Usage, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, st.none() | st.floats(0, 1e9) | st.integers(0, 9)),
-    ),
-    st.builds(ContextUsed, COUNTS, st.none() | COUNTS, st.none() | st.floats(0, 1e9)),
-    st.builds(ModeChanged, st.sampled_from(Mode)),
-    st.builds(ModelChanged, TEXT, EFFORTS),
-    st.builds(TitleChanged, TEXT),
-    st.builds(CompactionChanged, TEXT, st.sampled_from(CompactionStatus), OPTIONAL, OPTIONAL),
-    st.builds(HistoryForgotten),
-    st.builds(TurnEnded, st.none() | st.sampled_from(StopReason)),
-)
+from tests.fakes.logged_events import EVENTS
 
 SURROGATE = "\ud83d half a pair"
 
@@ -136,6 +84,9 @@ def test_every_kind_of_event_and_of_content_can_be_written_with_every_field() ->
         ToolCallUpdated("c", None, (), freeze({})),
         UsageChanged(Usage(1, 2, 3, 4, 5, 0.25)),
         ContextUsed(7, 10, 0.25),
+        PermissionAnswered("c", Verdict.DENY, "why", AnsweredBy.PERSON, "Reject"),
+        RequestEnded("m", 1.5, Usage(1), 0.5, RequestEnding.FAILED),
+        TurnEnded(None, "why"),
     ],
     ids=lambda event: type(event).__name__,
 )

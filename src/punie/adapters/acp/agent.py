@@ -22,6 +22,7 @@ from punie.adapters.acp.handshake import (
 )
 from punie.adapters.acp.incoming import RequestId, Router
 from punie.adapters.acp.rpc_errors import INVALID_REQUEST, METHOD_NOT_FOUND, RpcError
+from punie.adapters.acp.terminal_login import NO_CAPABILITIES
 
 if TYPE_CHECKING:
     import logging
@@ -69,15 +70,22 @@ class AcpAgent(Router):
     """One connection's agent role; lives as long as the connection.
 
     `sessions` gives the methods of sessions once they are loaded, and is first awaited by `session/new`. `draft` lets
-    a client have ACP v2 that asks for it. `initialized` is set when `initialize` was understood, and `version` says
+    a client have ACP v2 that asks for it. One that is `remote` did not start us, and cannot set up our model in a
+    terminal of its own. `initialized` is set when `initialize` was understood, and `version` says
     from then on what both speak; only then may anything heavy be loaded.
     """
 
     def __init__(
-        self, sessions: Callable[[], Awaitable[SessionMethods]], log: logging.Logger, *, draft: bool = False
+        self,
+        sessions: Callable[[], Awaitable[SessionMethods]],
+        log: logging.Logger,
+        *,
+        draft: bool = False,
+        remote: bool = False,
     ) -> None:
         self.initialized = anyio.Event()
         self._draft = draft
+        self._remote = remote
         self._dialect = V1
         self._load_sessions = sessions
         self._sessions: SessionMethods | None = None
@@ -121,7 +129,7 @@ class AcpAgent(Router):
         if self._sessions is not None:
             self._sessions.meet(self._capabilities)
         self.initialized.set()
-        return _ready(dialect.answer(__version__))
+        return _ready(dialect.answer(__version__, NO_CAPABILITIES if self._remote else self._capabilities))
 
     def _spoken(self, asked: int) -> Dialect:
         if not self._draft or asked <= PROTOCOL_VERSION:

@@ -13,6 +13,7 @@ from punie.domain.errors import (
     PunieError,
     SessionBusyError,
     SessionHeldError,
+    TooManySessionsError,
     UnknownEffortError,
     UnknownModelError,
     UnknownSessionError,
@@ -26,6 +27,7 @@ _CODES: dict[type[PunieError], int] = {
     UnknownSessionError: RESOURCE_NOT_FOUND,
     SessionBusyError: INVALID_REQUEST,
     SessionHeldError: INVALID_REQUEST,
+    TooManySessionsError: INVALID_REQUEST,
     UnknownModelError: INVALID_PARAMS,
     UnknownEffortError: INVALID_PARAMS,
 }

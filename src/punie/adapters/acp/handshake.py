@@ -10,6 +10,7 @@ from attrs import frozen
 from msgspec import Raw
 
 from punie.adapters.acp.rpc_errors import INVALID_PARAMS, RpcError
+from punie.adapters.acp.terminal_login import NO_CAPABILITIES, SETUP_METHOD, terminal_methods
 
 PROTOCOL_VERSION = 1
 AUTH_METHOD = "environment"
@@ -66,13 +67,14 @@ def decode_params(raw: Raw, kind: type[T]) -> T:
 class Dialect:
     """What one version of ACP says as long as no session is there; a constant of the process.
 
-    `answer` makes the result of `initialize` from Punie's version, `login` are the methods about who somebody is, each
-    of which takes its parameters at once and gives its result, and `sessions` the names of those that sessions answer.
+    `answer` makes the result of `initialize` from Punie's version and the client's capabilities, `login` are the
+    methods about who somebody is, each of which takes its parameters at once and gives its result, and `sessions` the
+    names of those that sessions answer.
     `error` puts what a handler raised into the words of the wire.
     """
 
     version: int
-    answer: Callable[[str], dict[str, object]]
+    answer: Callable[[str, Raw], dict[str, object]]
     capabilities: Callable[[InitializeParams], Raw]
     login: Mapping[str, Callable[[Raw], object]]
     sessions: frozenset[str]
@@ -81,7 +83,10 @@ class Dialect:
 
 def log_in(raw: Raw) -> object:
     """`authenticate`, and `auth/login` of version 2: there is one way, and it asks nothing."""
-    if decode_params(raw, AuthenticateParams).method_id != AUTH_METHOD:
+    method = decode_params(raw, AuthenticateParams).method_id
+    if method == SETUP_METHOD:
+        raise RpcError(INVALID_PARAMS, f"{method!r} is not asked for here: run the agent's command with its args.")
+    if method != AUTH_METHOD:
         raise RpcError(INVALID_PARAMS, f"Unknown methodId; this agent offers {AUTH_METHOD!r}.")
     return {}
 
@@ -111,7 +116,7 @@ def named(version: str) -> dict[str, object]:
     return {"name": "punie", "title": "Punie", "version": version}
 
 
-def initialize_answer(version: str) -> dict[str, object]:
+def initialize_answer(version: str, capabilities: Raw = NO_CAPABILITIES) -> dict[str, object]:
     """What Punie can do: what is not said here does not work and is not offered (A-12)."""
     return {
         "protocolVersion": PROTOCOL_VERSION,
@@ -129,6 +134,6 @@ def initialize_answer(version: str) -> dict[str, object]:
             },
             "_meta": EXTENSION_OFFER,
         },
-        "authMethods": [{**AUTH, "id": AUTH_METHOD}],
+        "authMethods": [{**AUTH, "id": AUTH_METHOD}, *terminal_methods(capabilities, "id")],
         "agentInfo": named(version),
     }

@@ -29,10 +29,10 @@ NOT_SHOWN_AGAIN = (SessionBegun, PromptFilled, ContextUsed, ModeChanged, ModelCh
 def encode_logged(event: LoggedEvent) -> Iterable[dict[str, object]]:
     """The updates that show one event again; none for what a client is told otherwise, or never was."""
     match event:
-        case PromptAccepted(_, prompt):
-            return tuple(
-                {"sessionUpdate": "user_message_chunk", "content": encode_block(block)} for block in prompt.blocks
-            )
+        case PromptAccepted(turn_id, prompt):
+            # The id is that of its turn, as in v2: the same each time, and of all that was said in one prompt.
+            said: dict[str, object] = {"sessionUpdate": "user_message_chunk", "messageId": turn_id}
+            return tuple({**said, "content": encode_block(block)} for block in prompt.blocks)
         case _ if isinstance(event, NOT_SHOWN_AGAIN):
             return ()
         case ToolCallUpdated():

@@ -93,6 +93,9 @@ class SessionMethods:
     def _can(self, capabilities: Raw) -> ClientCapabilities:
         return decode_capabilities(capabilities)
 
+    async def stop(self) -> None:
+        """The connection is about to be ended by us: in v1 its requests are answered then, and there is no more."""
+
     def request(self, method: str, params: Raw) -> Awaitable[object]:
         """Begin a request; a prompt is accepted here, before the next line is read."""
         own = self._own.get(method)
@@ -117,10 +120,8 @@ class SessionMethods:
 
     def _spec(self, params: NewSessionParams) -> SessionSpec:
         directories = tuple(params.additional_directories or ())
-        for name, path in (("cwd", params.cwd), *(("additionalDirectories", path) for path in directories)):
-            if not PurePath(path).is_absolute() or "\0" in path:
-                what = "cwd must be an absolute path." if name == "cwd" else f"{name} must be absolute paths."
-                raise RpcError(INVALID_PARAMS, what)
+        _check_absolute("cwd must be an absolute path.", params.cwd)
+        _check_absolute("additionalDirectories must be absolute paths.", *directories)
         return SessionSpec(params.cwd, directories, decode_servers(params.mcp_servers, params.cwd))
 
     async def _new(self, raw: Raw) -> object:
@@ -163,6 +164,8 @@ class SessionMethods:
 
     async def _list(self, raw: Raw) -> object:
         params = decode_params(raw, ListSessionsParams)
+        if params.cwd is not None:
+            _check_absolute("cwd must be an absolute path.", params.cwd)
         try:
             return encode_page(await self._agent.sessions(params.cwd, params.cursor))
         except ValueError as error:
@@ -223,6 +226,11 @@ def decode_prompt(params: PromptParams) -> Prompt:
         return Prompt(tuple(decode_block(block) for block in params.prompt))
     except BlockError as error:
         raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from error
+
+
+def _check_absolute(rule: str, *paths: str) -> None:
+    if any(not PurePath(path).is_absolute() or "\0" in path for path in paths):
+        raise RpcError(INVALID_PARAMS, rule)
 
 
 async def _answered(turn: RunningTurn) -> object:

@@ -20,13 +20,14 @@ from punie.adapters.pydantic_ai.failures import Reached, run_error
 from punie.adapters.pydantic_ai.fitting import FitsTheContext
 from punie.adapters.pydantic_ai.history import dump, lasting, mended, parse
 from punie.adapters.pydantic_ai.models import build_model, request_settings
-from punie.adapters.pydantic_ai.prompts import encodable, user_content
+from punie.adapters.pydantic_ai.prompts import user_content
 from punie.adapters.pydantic_ai.provider_search import ProviderSearch, Search, search_of, without_searches
 from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.adapters.pydantic_ai.streaming import StreamedModel, TurnStopped
 from punie.adapters.pydantic_ai.toolset import Listed, OnlyTheDesk, TurnDeps
 from punie.adapters.pydantic_ai.transcripts import messages_of
 from punie.domain.compaction import CompactionOrder
+from punie.domain.model_text import encodable
 from punie.domain.transcript import Transcript
 from punie.domain.turn import StopReason, Turn
 from punie.ports.engine import ToolDoor
@@ -109,6 +110,11 @@ class Conversation:
         """The messages so far: in a turn those before it, or what they were made shorter to together with it."""
         shorter = None if self._compactor is None else self._compactor.shorter
         return dump(self._history if shorter is None else lasting(shorter))
+
+    @property
+    def kit(self) -> Kit:
+        """What it speaks to the model with."""
+        return self._kit
 
     async def run(self, turn: Turn, *, tools: ToolDoor, events: EventSink) -> StopReason:
         """Run one turn; see the port `EngineSession`."""

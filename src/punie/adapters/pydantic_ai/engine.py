@@ -11,9 +11,10 @@ import anyio.to_thread
 
 from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.domain.compaction import CompactionOrder
+from punie.domain.errors import EngineError
 from punie.domain.model_choice import Effort
 from punie.domain.transcript import Transcript
-from punie.domain.turn import StopReason, Turn
+from punie.domain.turn import EngineErrorKind, StopReason, Turn
 from punie.ports.engine import Engine, EngineSession, HistoryKeeper, ToolDoor
 from punie.ports.event_sink import EventSink
 
@@ -27,17 +28,25 @@ class PydanticAiEngine(Engine):
     """One model, by the name Pydantic AI gives it (`provider:name`, or `test`); lives as long as the process.
 
     The library and the provider's client are loaded once, by `load` or by the first turn, and shared by all
-    sessions: one HTTP client, closed by `aclose`. `build` makes the model instead of its name, for tests.
+    sessions: one HTTP client, closed by `aclose`. `build` makes the model instead of its name, for tests. `reach` says
+    how it is reached now, in the thread that loads: it is asked again for each session, and when a key was refused.
     """
 
     def __init__(
-        self, model: str, settings: ModelSettings | None = None, *, build: Callable[[], Model] | None = None
+        self,
+        model: str,
+        settings: ModelSettings | None = None,
+        *,
+        build: Callable[[], Model] | None = None,
+        reach: Callable[[], ModelSettings] | None = None,
     ) -> None:
         self._name = model
         self._settings = settings or ModelSettings()
         self._build = build
+        self._reach = reach
         self._lock = threading.Lock()
         self._kit: Kit | None = None
+        self._retired: list[Kit] = []
 
     @property
     def name(self) -> str:
@@ -56,10 +65,26 @@ class PydanticAiEngine(Engine):
         """
         with self._lock:
             if self._kit is None:
-                from punie.adapters.pydantic_ai.conversation import Kit
-
-                self._kit = Kit.of(self._name, self._settings, self._build)
+                self._kit = self._made(self._settings if self._reach is None else self._reach())
             return self._kit
+
+    def load_again(self) -> Kit:
+        """As `load`, but anew where the model is reached in another way by now: somebody has set it up meanwhile."""
+        with self._lock:
+            if self._kit is not None and self._reach is not None:
+                settings = self._reach()
+                if settings != self._settings:
+                    self._retired.append(self._kit)
+                    self._kit = None
+                    self._kit = self._made(settings)
+        return self.load()
+
+    def _made(self, settings: ModelSettings) -> Kit:
+        from punie.adapters.pydantic_ai.conversation import Kit
+
+        kit = Kit.of(self._name, settings, self._build)
+        self._settings = settings
+        return kit
 
     async def ready(self) -> Kit:
         """As `load`, in a thread of its own where there is something to load."""
@@ -67,10 +92,21 @@ class PydanticAiEngine(Engine):
             return self._kit
         return await anyio.to_thread.run_sync(self.load, abandon_on_cancel=True)
 
+    async def ready_now(self) -> Kit:
+        """As `load_again`, in a thread of its own."""
+        return await anyio.to_thread.run_sync(self.load_again, abandon_on_cancel=True)
+
     @property
     def efforts(self) -> tuple[Effort, ...]:
         """How hard the model can be told to think; empty where it cannot, and before it is loaded."""
         return tuple(Effort) if self._kit is not None and self._kit.thinks else ()
+
+    async def ask_once(self) -> str:
+        """The model's answer to one small request, which may be empty. Raises `EngineError`."""
+        kit = await self.ready()
+        from punie.adapters.pydantic_ai.probe import ask_once
+
+        return await ask_once(kit)
 
     async def siblings(self) -> tuple[str, ...]:
         """The models that its provider offers beside it, by their whole names; none where it cannot be asked.
@@ -88,9 +124,10 @@ class PydanticAiEngine(Engine):
 
     async def aclose(self) -> None:
         """Close the HTTP client, once the sessions are done. Idempotent."""
-        kit, self._kit = self._kit, None
-        if kit is not None:
-            await kit.aclose()
+        kits, self._kit, self._retired = [*self._retired, self._kit], None, []
+        for kit in kits:
+            if kit is not None:
+                await kit.aclose()
 
 
 class PydanticAiSession(EngineSession, HistoryKeeper):
@@ -101,11 +138,16 @@ class PydanticAiSession(EngineSession, HistoryKeeper):
         self._snapshot = snapshot
         self._since = since
         self._conversation: Conversation | None = None
+        self._refused = False
 
     async def run(self, turn: Turn, *, tools: ToolDoor, events: EventSink) -> StopReason:
         """Let the model work on the turn; see the port for what holds after a cancel or an error."""
         conversation = await self._ready()
-        return await conversation.run(turn, tools=tools, events=events)
+        try:
+            return await conversation.run(turn, tools=tools, events=events)
+        except EngineError as error:
+            self._refused = error.kind == EngineErrorKind.AUTH.value
+            raise
 
     def snapshot(self) -> bytes | None:
         """The messages so far, as Pydantic AI writes them in JSON."""
@@ -129,7 +171,15 @@ class PydanticAiSession(EngineSession, HistoryKeeper):
 
     async def _ready(self) -> Conversation:
         if self._conversation is None:
-            kit = await self._engine.ready()
+            kit = await self._engine.ready_now()
             self._conversation = kit.converse(self._snapshot, self._since)
             self._snapshot, self._since = None, ()
+        elif self._refused:
+            self._conversation = await self._with_other_credentials(self._conversation)
         return self._conversation
+
+    async def _with_other_credentials(self, conversation: Conversation) -> Conversation:
+        """The same conversation, with what a person may have set up since the provider refused it."""
+        kit = await self._engine.ready_now()
+        self._refused = False
+        return conversation if kit is conversation.kit else kit.converse(conversation.snapshot(), ())

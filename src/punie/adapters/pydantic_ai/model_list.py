@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import anyio
 from pydantic_ai.models import Model
 
-from punie.domain.errors import EngineError
-from punie.domain.turn import EngineErrorKind
-
-LIMIT_S: Final = 2.0
-LIMIT_BYTES: Final = 1_048_576
-LIMIT_MODELS: Final = 200
-LIMIT_NAME: Final = 200
+from punie.domain.listed_models import LIMIT_BYTES, LIMIT_S, names_in, unreadable_list
 
 
 class _Body(Protocol):
@@ -43,10 +36,10 @@ async def listed_models(model: Model) -> tuple[str, ...]:
         return ()
     try:
         with anyio.fail_after(LIMIT_S):
-            return _names(await _read(client))
+            return names_in(await _read(client))
     except Exception as error:
         # Each provider's client has errors of its own, and a list is never worth more than a line in the log.
-        raise _unreadable(error) from error
+        raise unreadable_list(error) from error
 
 
 async def _read(client: _Client) -> bytes:
@@ -59,20 +52,3 @@ async def _read(client: _Client) -> bytes:
             if len(body) > LIMIT_BYTES:
                 raise ValueError(f"it is larger than {LIMIT_BYTES} bytes")
     return bytes(body)
-
-
-def _names(body: bytes) -> tuple[str, ...]:
-    value: object = json.loads(body)
-    data = cast("dict[str, object]", value).get("data") if isinstance(value, dict) else None
-    entries = cast("list[object]", data) if isinstance(data, list) else []
-    names = (cast("dict[str, object]", entry).get("id") for entry in entries if isinstance(entry, dict))
-    fit = (name for name in names if isinstance(name, str) and 0 < len(name) <= LIMIT_NAME and name.isprintable())
-    return tuple(dict.fromkeys(fit))[:LIMIT_MODELS]
-
-
-def _unreadable(error: Exception) -> EngineError:
-    return EngineError(
-        EngineErrorKind.CONNECTION.value,
-        f"The provider's list of models cannot be read ({type(error).__name__}: {error}).",
-        "Name models in the setting `models` instead.",
-    )

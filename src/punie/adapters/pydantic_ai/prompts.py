@@ -1,4 +1,4 @@
-"""What the person sent, as the model gets it."""
+"""What the person sent, as the library takes it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import binascii
 from pydantic_ai.messages import BinaryContent, UserContent
 
 from punie.domain.content import Block, EmbeddedResource, Image, Prompt, ResourceLink, Text
+from punie.domain.model_text import NO_PICTURE, encodable, link_text, resource_text
 
 _SEEN_BY_MODELS = ("image/", "audio/", "application/pdf")
 
@@ -26,35 +27,25 @@ def picture(image: Image) -> BinaryContent | None:
     return _binary(image.data, image.mime_type)
 
 
-def encodable(text: str) -> str:
-    """The text, with halves of surrogate pairs replaced: they cannot be sent as UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
-    return text
-
-
 def _part(block: Block) -> str | BinaryContent:
     match block:
         case Text(text):
             return encodable(text)
         case Image():
-            return picture(block) or "[an image whose data could not be read]"
+            return picture(block) or NO_PICTURE
         case ResourceLink():
-            # Shown as an address, never fetched: the model may read it with a tool, and that asks leave.
-            return encodable(f"[{block.title or block.name}]({block.uri})")
+            return link_text(block)
         case EmbeddedResource():
             return _embedded(block)
 
 
 def _embedded(block: EmbeddedResource) -> str | BinaryContent:
-    if block.text is not None:
-        return encodable(f'<resource uri="{block.uri}">\n{block.text}\n</resource>')
     mime_type = block.mime_type or ""
-    if mime_type.startswith(_SEEN_BY_MODELS) and (data := _binary(block.blob or "", mime_type)) is not None:
-        return data
-    return encodable(f"[attached: {block.uri}, {mime_type or 'of unknown type'}; its bytes are not shown]")
+    if block.text is None and mime_type.startswith(_SEEN_BY_MODELS):
+        data = _binary(block.blob or "", mime_type)
+        if data is not None:
+            return data
+    return resource_text(block)
 
 
 def _binary(data: str, mime_type: str) -> BinaryContent | None:

@@ -21,17 +21,16 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import RequestUsage
 
-CHARS_PER_TOKEN = 3.5
-"""Of prose and code; only where the provider did not count."""
-
-PICTURE_TOKENS = 1_500
-RESULT_CHARS = 2_000
-ARGUMENTS_CHARS = 800
-LEFT_OUT = "\n[... {count} characters are left out here ...]\n"
-
-OPENING = "[What was said until here is no longer shown. This is a summary of it: a record, not a new request.]\n\n"
-CLOSING = "\n\n[The conversation goes on from here.]"
-TAKEN_IN = "I have read the summary and go on from it."
+from punie.domain.summary import (
+    ARGUMENTS_CHARS,
+    CHARS_PER_TOKEN,
+    OPENING,
+    PICTURE_TOKENS,
+    RESULT_CHARS,
+    TAKEN_IN,
+    told_summary,
+    within,
+)
 
 _SEARCHES = (NativeToolSearchCallPart, NativeToolSearchReturnPart)
 
@@ -95,7 +94,7 @@ def cut_resting(messages: Sequence[ModelMessage], keep_tokens: int) -> Cut | Non
 
 def shortened(cut: Cut, summary: str) -> list[ModelMessage]:
     """The history that takes the place of the one that was cut."""
-    told: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart(OPENING + summary + CLOSING), *cut.prompt])]
+    told: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart(told_summary(summary)), *cut.prompt])]
     # What the provider's own search found stays found: calls in what is kept may rest on it.
     searches = [part for message in cut.old for part in message.parts if isinstance(part, _SEARCHES)]
     kept = [_uncounted(message) for message in cut.kept]
@@ -109,7 +108,7 @@ def shortened(cut: Cut, summary: str) -> list[ModelMessage]:
 def written_out(messages: Iterable[ModelMessage], limit_chars: int) -> str:
     """The messages as text for whoever summarises them; of one that is too long the middle is left out."""
     text = "\n\n".join(said for message in messages for said in _lines(message))
-    return _within(text, limit_chars)
+    return within(text, limit_chars)
 
 
 def _cut(messages: Sequence[ModelMessage], index: int, prompt: list[UserPromptPart]) -> Cut | None:
@@ -177,9 +176,9 @@ def _lines(message: ModelMessage) -> Iterable[str]:
             case TextPart(content) if content:
                 yield f"AGENT: {content}"
             case ToolCallPart():
-                yield f"CALL {part.tool_name}: {_within(part.args_as_json_str(), ARGUMENTS_CHARS)}"
+                yield f"CALL {part.tool_name}: {within(part.args_as_json_str(), ARGUMENTS_CHARS)}"
             case ToolReturnPart():
-                yield f"RESULT of {part.tool_name} ({part.outcome}): {_within(part.model_response_str(), RESULT_CHARS)}"
+                yield f"RESULT of {part.tool_name} ({part.outcome}): {within(part.model_response_str(), RESULT_CHARS)}"
             case _:
                 pass  # thoughts are the model's own, and instructions go along with every request
 
@@ -188,11 +187,3 @@ def _prompt_text(part: UserPromptPart) -> str:
     if isinstance(part.content, str):
         return part.content
     return "\n".join(item if isinstance(item, str) else "[something that is no text]" for item in part.content)
-
-
-def _within(text: str, limit: int) -> str:
-    """The text with its middle left out where it is longer than the limit."""
-    if len(text) <= limit:
-        return text
-    head = limit // 3
-    return text[:head] + LEFT_OUT.format(count=len(text) - limit) + text[-(limit - head) :]

@@ -6,6 +6,8 @@ event streams, keeps the order of events in our own hands, and leaves a partial 
 
 from __future__ import annotations
 
+from typing import Protocol, runtime_checkable
+
 from attrs import evolve
 from pydantic_ai.messages import (
     ModelMessage,
@@ -117,11 +119,18 @@ class StreamedModel(WrapperModel):
         await self.events.emit(UsageChanged(self._usage))
 
 
+@runtime_checkable
+class _HeldToAForm(Protocol):
+    """A model whose answers have a form of their own, which a summary has not."""
+
+    def plainly(self) -> Model: ...
+
+
 class SummaryModel(WrapperModel):
     """Wraps the shared model for one summary: its text is the compaction's, and no part of the conversation."""
 
     def __init__(self, wrapped: Model, compaction_id: str, events: EventSink) -> None:
-        super().__init__(wrapped)
+        super().__init__(wrapped.plainly() if isinstance(wrapped, _HeldToAForm) else wrapped)
         self._id = compaction_id
         self._events = events
 

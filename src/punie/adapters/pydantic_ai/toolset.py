@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 from attrs import define, field, frozen
 from pydantic_ai.capabilities import AbstractCapability
@@ -16,13 +15,14 @@ from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
 from punie.adapters.pydantic_ai.compaction import Compactor
-from punie.adapters.pydantic_ai.prompts import encodable, picture
+from punie.adapters.pydantic_ai.prompts import picture
 from punie.adapters.pydantic_ai.provider_search import CORPUS, Lookups, Search
 from punie.adapters.pydantic_ai.streaming import StreamedModel
 from punie.domain.catalog import SearchableOffer, ToolCatalog
-from punie.domain.content import EmbeddedResource, Image, ResourceLink
-from punie.domain.json_value import NotJsonError, thaw, thaw_object
-from punie.domain.tool import ToolCall, ToolDescriptor, ToolOutcome, ToolResult
+from punie.domain.content import Image
+from punie.domain.json_value import thaw_object
+from punie.domain.model_text import called, encodable, read_arguments, result_text
+from punie.domain.tool import ToolDescriptor, ToolOutcome
 from punie.ports.engine import ToolDoor
 
 _WRITTEN = "written"
@@ -58,10 +58,7 @@ class AnyArguments:
     def validate_json(self, input: str | bytes | bytearray, **_: Any) -> dict[str, Any]:  # noqa: A002 - the library's name
         """The JSON value, or the text itself where it is none."""
         text = input if isinstance(input, str) else bytes(input).decode("utf-8", "replace")
-        try:
-            return {_WRITTEN: json.loads(text, parse_constant=_no_constant)}
-        except (ValueError, RecursionError):
-            return {_WRITTEN: text}
+        return {_WRITTEN: read_arguments(text)}
 
     def validate_python(self, input: Any, **_: Any) -> dict[str, Any]:  # noqa: A002 - the library's name
         """The value as it is."""
@@ -106,9 +103,9 @@ class DeskToolset(AbstractToolset[TurnDeps]):
         A failed call is raised as `ToolFailed`, which costs no retry and which providers that can mark a result as an
         error get marked; a denial is an ordinary result that says so.
         """
-        call = _called(ctx.tool_call_id or name, name, tool_args[_WRITTEN])
+        call = called(ctx.tool_call_id or name, name, tool_args[_WRITTEN])
         result = await ctx.deps.door.call(call)
-        text = _text_of(result)
+        text = result_text(result)
         failed = result.outcome in {ToolOutcome.FAILED, ToolOutcome.CANCELLED}
         ctx.deps.finished[call.id] = ToolReturnPart(name, text, call.id, outcome="failed" if failed else "success")
         if failed:
@@ -183,29 +180,3 @@ def _deferring(
 
 def _deferred(tool: ToolsetTool[TurnDeps]) -> ToolsetTool[TurnDeps]:
     return replace(tool, tool_def=replace(tool.tool_def, defer_loading=True, with_native=CORPUS))
-
-
-def _called(call_id: str, name: str, written: object) -> ToolCall:
-    try:
-        return ToolCall(call_id, name, written)
-    except NotJsonError as error:
-        return ToolCall(call_id, name, f"arguments that cannot be used: {error}")
-
-
-def _text_of(result: ToolResult) -> str:
-    if result.text:
-        return encodable(result.text)
-    said = [_linked(block) for block in result.content if isinstance(block, (EmbeddedResource, ResourceLink))]
-    if said:
-        return encodable("\n".join(said))
-    if result.structured is not None:
-        return encodable(json.dumps(thaw(result.structured), ensure_ascii=False))
-    return "Done; there is no output." if result.succeeded else f"The tool failed ({result.code or 'no reason given'})."
-
-
-def _linked(block: EmbeddedResource | ResourceLink) -> str:
-    return (block.text or block.uri) if isinstance(block, EmbeddedResource) else block.uri
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")

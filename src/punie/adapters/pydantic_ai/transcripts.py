@@ -15,8 +15,9 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from punie.adapters.pydantic_ai.prompts import encodable, user_content
+from punie.adapters.pydantic_ai.prompts import user_content
 from punie.domain.json_value import thaw_object
+from punie.domain.model_text import NO_ANSWER, encodable
 from punie.domain.tool import ToolOutcome
 from punie.domain.transcript import AgentSaid, PersonSaid, ToolUsed, Transcript, TurnsLeftOut, TurnStoppedShort
 
@@ -45,7 +46,7 @@ def messages_of(transcript: Transcript) -> list[ModelMessage]:
 def _no_answer(messages: list[ModelMessage]) -> list[ModelMessage]:
     """What stands between a prompt that nothing came of and the next one: some providers take no two in a row."""
     if messages and any(isinstance(part, UserPromptPart) for part in messages[-1].parts):
-        return [ModelResponse(parts=[TextPart("[No answer came of this.]")])]
+        return [ModelResponse(parts=[TextPart(NO_ANSWER)])]
     return []
 
 

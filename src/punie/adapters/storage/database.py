@@ -229,11 +229,11 @@ def _set_journal(database: Database) -> None:
 
 
 def _migrate(database: Database, migrations: Sequence[str]) -> None:
-    if _version(database) == len(migrations):
+    if schema_version(database) == len(migrations):
         return
     with database.transaction():
         database.run("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)")
-        version = _version(database)  # again: another process may have been faster
+        version = schema_version(database)  # again: another process may have been faster
         _check_known(version, len(migrations))
         for script in migrations[version:]:
             database.run(script)
@@ -248,7 +248,7 @@ def _check_known(version: int, known: int) -> None:
         )
 
 
-def _version(database: Database) -> int:
+def schema_version(database: Database) -> int:
     """The schema's version; 0 for a database without one."""
     if not database.run("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schema_version'"):
         return 0

@@ -90,9 +90,10 @@ class InitCommand(SlashCommand):
     async def run(self, invocation: Invocation) -> Outcome:
         if invocation.session.model == DIRECT:
             return Answered(
-                "`/init` has a model look at the project and write AGENTS.md, and no model is in use. Set PUNIE_MODEL, "
-                "or model in the settings, to a name such as openai-chat:gpt-5, put its key into the environment, and "
-                "try again. Or write AGENTS.md yourself: it is given to every model with its instructions."
+                "`/init` has a model look at the project and write AGENTS.md, and no model is in use. `punie setup "
+                "model` in a terminal chooses one; or set PUNIE_MODEL to a name such as openai-chat:gpt-5, put its key "
+                "into the environment, and try again. Or write AGENTS.md yourself: it is given to every model with "
+                "its instructions."
             )
         wish = f"\n\nThe user adds: {invocation.arguments}" if invocation.arguments else ""
         others = tuple(block for block in invocation.prompt.blocks if not isinstance(block, Text))

@@ -30,6 +30,11 @@ class CarriedTurn(RunningTurn):
     def __attrs_post_init__(self) -> None:
         self.id = self.turn.id
 
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self._over.is_set()
+
     async def carry(self) -> None:
         """Do the work; never raises what the turn raises."""
         try:

@@ -56,25 +56,33 @@ class ConnectedAgent(Agent):
 
     async def open_session(self, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
         entered = _Entered(self, spec, connect)
+        await entered.reserve()
         return await entered.opened(self.reception.agent.open_session(spec, entered))
 
     async def load_session(
         self, session_id: str, spec: SessionSpec, connect: Callable[[str], Peer], tell: Tell | None = None
     ) -> OpenedSession:
+        entered = _Entered(self, spec, connect)
+        return await entered.opened(self._load(session_id, entered, tell))
+
+    async def _load(self, session_id: str, entered: _Entered, tell: Tell | None) -> OpenedSession:
         await self.reception.settled(session_id)
+        while self.reception.room(session_id) is None and not entered.reserved:
+            await entered.reserve()
+            await self.reception.settled(session_id)
         room, live = self.reception.not_elsewhere(self, session_id), self.reception.agent.live(session_id)
         if room is not None and live is not None and room.owner is None and room.opened is not None:
-            peer = connect(session_id)
-            if room.asked == Asked(spec, peer.capabilities) and (tell is None or live.recorder.kept is not None):
+            peer = entered.connect(session_id)
+            if room.asked == Asked.of(entered.spec, peer) and (tell is None or live.recorder.kept is not None):
                 return await self._come_back(room, room.opened, live, peer, tell)
         if self.reception.agent.busy(session_id):
             raise SessionBusyError(session_id)
-        entered = _Entered(self, spec, connect)
         entered.peer(session_id)  # at once: two connections that ask for the same session do not both get it
-        return await entered.opened(self.reception.agent.load_session(session_id, spec, entered, tell))
+        return await self.reception.agent.load_session(session_id, entered.spec, entered, tell)
 
     async def fork_session(self, session_id: str, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
         entered = _Entered(self, spec, connect)
+        await entered.reserve()
         return await entered.opened(self.reception.agent.fork_session(session_id, spec, entered))
 
     async def _come_back(
@@ -85,7 +93,11 @@ class ConnectedAgent(Agent):
         Its questions are put again, and its events go on, when the answer of this request is on its way.
         """
         room.take(self)
-        held = room.hold(peer)
+        held, turn = room.hold(peer), room.turn
+        if turn is not None and turn.over:
+            turn = None
+        so_far = None if turn is None else live.recorder.progress.of(turn.id)
+        room.adopted = turn is not None and peer.adopt is not None
         try:
             cut = live.recorder.cut(held)
             if tell is not None and live.recorder.kept is not None:
@@ -97,6 +109,8 @@ class ConnectedAgent(Agent):
         if self.reception.agent.live(live.id) is not live:
             raise UnknownSessionError(live.id)  # this connection closed it meanwhile
         live.tasks.start_soon(self._welcome, room, live, peer, held)
+        if turn is not None and so_far is not None and peer.adopt is not None:
+            peer.adopt(so_far, partial(_told_to_the_end, turn, held))
         self.look_after(live.id, room)
         working = self.reception.agent.busy(live.id)
         return evolve(opened, mode=live.mode.current, models=live.menu, working=working)
@@ -131,7 +145,8 @@ class ConnectedAgent(Agent):
         room = self.reception.of(self, session_id)
         turn = self.reception.agent.begin_turn(session_id, prompt)
         carried = CarriedTurn(turn, lambda: self._gone, partial(self._unheard, room, turn.session))
-        self.reception.tasks.start_soon(carried.carry)
+        room.turn = carried
+        self.reception.tasks.start_soon(self._carry, room, carried)
         return carried
 
     def cancel(self, session_id: str) -> None:
@@ -195,11 +210,18 @@ class ConnectedAgent(Agent):
             return False
         return True
 
+    async def _carry(self, room: Room, turn: CarriedTurn) -> None:
+        await turn.carry()
+        if room.turn is turn:
+            room.turn = None
+
     def _unheard(self, room: Room, session: LiveSession, end: TurnReport | Exception) -> None:
         """The turn ended when the connection that had asked for it was gone, so that its answer reached nobody."""
         news = _news(end)
         if isinstance(end, Exception):
             self.log.warning("session %s: a turn that nobody waited for any more failed: %s", session.id, end)
+        if room.adopted:
+            return  # whoever took the session up waits for the end
         if room.owner is None:
             room.news = news
         elif self.reception.agent.live(session.id) is session:
@@ -213,15 +235,22 @@ class _Entered:
     agent: ConnectedAgent
     spec: SessionSpec
     connect: Callable[[str], Peer]
+    reserved: bool = field(default=False, init=False)
     _room: Room | None = field(default=None, init=False)
     _peers: dict[str, Peer] = field(factory=dict[str, Peer], init=False)
+
+    async def reserve(self) -> None:
+        """Make sure of a place for it. Raises `TooManySessionsError`."""
+        await self.agent.reception.reserve()
+        self.reserved = True
 
     def __call__(self, session_id: str) -> Peer:
         return self._peers.get(session_id) or self.peer(session_id)
 
     def peer(self, session_id: str) -> Peer:
         peer = self.connect(session_id)
-        room = self.agent.reception.enter(self.agent, session_id, Asked(self.spec, peer.capabilities))
+        self._take_place()
+        room = self.agent.reception.enter(self.agent, session_id, Asked.of(self.spec, peer))
         room.seat.sit(peer)
         self._room = room
         self._peers[session_id] = seated(room.seat, peer)
@@ -235,10 +264,25 @@ class _Entered:
                 if self._room is not None:
                     self.agent.reception.forget(session_id, self._room)
             raise
+        finally:
+            self._take_place()
         if self._room is not None:
             self._room.opened = opened
             self.agent.look_after(opened.id, self._room)
         return opened
+
+    def _take_place(self) -> None:
+        """The place that was kept for it is its own now, or nobody's."""
+        if self.reserved:
+            self.reserved = False
+            self.agent.reception.give_back()
+
+
+async def _told_to_the_end(turn: CarriedTurn, held: HeldSink) -> TurnReport:
+    try:
+        return await turn.run()
+    finally:
+        await held.wait_open()
 
 
 def _news(end: TurnReport | Exception) -> NoticeGiven:

@@ -31,6 +31,10 @@ class HeldSink(EventSink):
             await self._opened.wait()
         await self.lane.emit(event)
 
+    async def wait_open(self) -> None:
+        """Wait until nothing is kept back any more."""
+        await self._opened.wait()
+
     async def open(self) -> None:
         """Hand on what was kept back; what comes meanwhile goes behind it."""
         while self._held:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 
 import anyio
 from anyio.abc import TaskGroup
@@ -12,10 +13,13 @@ from punie.application.agent import PunieAgent
 from punie.application.own_task_group import OwnTaskGroup
 from punie.application.remote.room import Asked, Room
 from punie.application.remote.seat import AWAY_LIMIT_S, ClientSeat
-from punie.domain.errors import SessionHeldError, UnknownSessionError
+from punie.domain.errors import SessionHeldError, TooManySessionsError, UnknownSessionError
 
 GRACE_S = 600.0
 """How long a session waits for its client to come back."""
+
+SESSIONS_LIMIT = 100
+"""How many sessions may be open in one server."""
 
 ELSEWHERE = "another connection of this server"
 
@@ -27,13 +31,16 @@ class Reception(OwnTaskGroup):
     A `holder` is a connection, known by being itself.
 
     A session whose client lost its connection goes on for `grace_s` seconds and is then closed; it stays where sessions
-    are kept. What runs in its tasks ends with it.
+    are kept. What runs in its tasks ends with it. At `sessions_limit` one that waits for its client is closed for a new
+    one: it has to be idle and kept, and waited the longest.
     """
 
     agent: PunieAgent
     log: logging.Logger
     grace_s: float = GRACE_S
     away_limit_s: float = AWAY_LIMIT_S
+    sessions_limit: int = SESSIONS_LIMIT
+    _coming: int = field(default=0, init=False)
     _closing: dict[str, anyio.Event] = field(factory=dict[str, anyio.Event], init=False)
     _rooms: dict[str, Room] = field(factory=dict[str, Room], init=False)
 
@@ -65,6 +72,44 @@ class Reception(OwnTaskGroup):
         if room is not None and room.owner not in {None, holder}:
             raise SessionHeldError(session_id, ELSEWHERE)
         return room
+
+    async def reserve(self) -> None:
+        """Make sure of a place for one more session, until `enter` or `give_back`. Raises `TooManySessionsError`."""
+        while self._places() >= self.sessions_limit:
+            closing = next(iter(self._closing.values()), None)
+            longest = self._longest_away()
+            if longest is not None:
+                self.log.info("session %s: closed, for %d are open", longest[0], self.sessions_limit)
+                with suppress(UnknownSessionError):  # it ended by itself
+                    await self.close(*longest)
+            elif closing is not None:
+                await closing.wait()
+            else:
+                raise TooManySessionsError(self.sessions_limit)
+        self._coming += 1
+
+    def _places(self) -> int:
+        for session_id in tuple(self._rooms):
+            self.room(session_id)  # forgets one that ended by itself
+        return len(self._rooms) + len(self._closing) + self._coming
+
+    def give_back(self) -> None:
+        """The place is taken, or not needed."""
+        self._coming -= 1
+
+    def _longest_away(self) -> tuple[str, Room] | None:
+        """Of the sessions that can be loaded again and do nothing, the one that waits for its client the longest."""
+        waiting = [(session_id, room) for session_id, room in self._rooms.items() if self._idles(session_id, room)]
+        return min(waiting, key=lambda one: one[1].left_s, default=None)
+
+    def _idles(self, session_id: str, room: Room) -> bool:
+        live = self.agent.live(session_id)
+        return (
+            room.owner is None
+            and live is not None
+            and live.recorder.kept is not None
+            and not self.agent.busy(session_id)
+        )
 
     def enter(self, holder: object, session_id: str, asked: Asked) -> Room:
         """A session is about to be open; whatever was known under that id is not it any more."""

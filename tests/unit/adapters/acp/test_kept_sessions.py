@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from punie.adapters.acp.replay import encode_logged
 from punie.domain.content import EmbeddedResource, Prompt, ResourceLink, TerminalView, Text
 from punie.domain.events import (
     CallFinished,
@@ -64,6 +65,7 @@ async def test_a_load_tells_the_whole_history_in_order_and_then_answers() -> Non
             "tool_call_update",
             "tool_call_update",
         ]
+        assert updates[0]["messageId"] == updates[1]["messageId"] != updates[3]["messageId"], "one prompt, one message"
         assert updates[0]["content"] == {"type": "text", "text": "look"}
         assert updates[1]["content"]["uri"] == "file:///p/a"
         assert "term-9" not in str(updates), "a client refuses an update with a terminal that is gone"
@@ -103,6 +105,20 @@ async def test_the_list_has_what_a_client_shows_and_the_next_page() -> None:
             "nextCursor": "n",
         }
         assert (await client.ask("session/list", cursor="bad"))["code"] == -32602
+
+
+@pytest.mark.parametrize("cwd", ["", ".", "p", "a/b", "/nul\0byte", 5])
+async def test_a_list_of_a_directory_that_is_not_absolute_is_refused(cwd: Any) -> None:
+    async with served().running() as client:
+        assert (await client.ask("session/list", cwd=cwd))["code"] == -32602
+        assert len((await client.ask("session/list", cwd=None))["sessions"]) == 2
+
+
+async def test_each_prompt_has_an_id_of_its_own_that_stays_the_same_in_every_replay() -> None:
+    two = (PromptAccepted("t-1", Prompt.of_text("one")), PromptAccepted("t-2", Prompt.of_text("two")))
+    shown = [[update for event in two for update in encode_logged(event)] for _ in range(2)]
+    assert shown[0] == shown[1]
+    assert len({update["messageId"] for update in shown[0]}) == 2
 
 
 async def test_relative_directories_are_refused() -> None:

@@ -23,9 +23,6 @@ from pydantic_ai.messages import (
 from pydantic_ai.usage import RequestUsage
 
 from punie.adapters.pydantic_ai.shortening import (
-    OPENING,
-    RESULT_CHARS,
-    TAKEN_IN,
     Cut,
     cut_resting,
     cut_running,
@@ -34,6 +31,7 @@ from punie.adapters.pydantic_ai.shortening import (
     tokens_of,
     written_out,
 )
+from punie.domain.summary import OPENING, RESULT_CHARS, TAKEN_IN
 
 
 def asks(text: str) -> ModelRequest:

@@ -7,8 +7,9 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from punie.adapters.pydantic_ai.reached import Reached, quoted
+from punie.adapters.pydantic_ai.reached import Reached
 from punie.adapters.pydantic_ai.settings import ModelSettings
+from punie.domain.model_place import quoted
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from enum import StrEnum
 
@@ -42,9 +42,10 @@ class Activity:
     _at_work: set[str] = field(factory=set[str], init=False)
     _asking: Counter[str | None] = field(factory=Counter[str | None], init=False)
 
-    def begin(self) -> None:
-        """A turn begins."""
+    def begin(self, at_work: Iterable[str] = ()) -> None:
+        """A turn begins, or goes on before a new client's eyes; then those calls are at work in it."""
         self._stopping = False
+        self._at_work.update(at_work)
         self._tell(State.RUNNING)
 
     def stop(self) -> None:

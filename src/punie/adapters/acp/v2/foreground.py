@@ -23,13 +23,14 @@ from punie.adapters.acp.v2.message_ids import MessageIds
 from punie.domain.content import Prompt
 from punie.domain.errors import PunieError
 from punie.domain.turn import StopReason, TurnReport
+from punie.domain.turn_progress import TurnSoFar
 from punie.ports.agent import RunningTurn
 
 HELD_LIMIT: Final = 16
 """So many prompts may wait for their place in one session."""
 
 END_LIMIT_S: Final = 1.0
-"""How long a turn that was cancelled may take to say so, once its session is closed."""
+"""How long a turn that was cancelled may take to say so, once its session is closed or the server ends."""
 
 _CANCELLED = RpcError(REQUEST_CANCELLED, "The session was told to stop before this prompt took its place in it.")
 _FULL = RpcError(
@@ -64,13 +65,19 @@ class Foreground:
     tasks: TaskGroup
     ids: MessageIds = field(factory=MessageIds, init=False)
     activity: Activity = field(init=False)
-    _turn: RunningTurn | None = field(default=None, init=False)
+    _working: bool = field(default=False, init=False)
+    _open_calls: tuple[str, ...] = field(default=(), init=False)
     _held: deque[_Held] = field(factory=deque[_Held], init=False)
     _over: anyio.Event = field(factory=anyio.Event, init=False)
     _closed: bool = field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.activity = Activity(self.tell)
+
+    @property
+    def working(self) -> bool:
+        """Whether a turn runs."""
+        return self._working
 
     def tell(self, update: Update) -> None:
         """Tell the client, as long as the session is open."""
@@ -82,7 +89,7 @@ class Foreground:
 
         Raises what `Agent.begin_turn` raises, and `RpcError` where too many wait, or it was cancelled meanwhile.
         """
-        if self._turn is None:
+        if not self._working:
             return _ready(self._insert(prompt))
         if len(self._held) >= HELD_LIMIT:
             raise _FULL
@@ -90,11 +97,24 @@ class Foreground:
         self._held.append(held)
         return self._place_of(held)
 
+    def adopt(self, turn: TurnSoFar, run: Callable[[], Awaitable[TurnReport]]) -> None:
+        """A turn that an earlier connection asked for goes on here; `run` waits for its end. Says that it works."""
+        self._working, self._open_calls = True, tuple(turn.open_calls)
+        self.ids.go_on(turn)
+        self.activity.begin(call_id for call_id, at_work in turn.open_calls.items() if at_work)
+        self.tasks.start_soon(self._work, run)
+
+    def offer_cancel(self) -> None:
+        """Say of the calls that were open when the turn was adopted that they can be cancelled: a replay does not."""
+        for call_id in self._open_calls:
+            self.tell({"sessionUpdate": "tool_call_update", "toolCallId": call_id, "capabilities": {"cancel": {}}})
+        self._open_calls = ()
+
     def cancel(self) -> None:
         """Stop what runs, and send back what is held."""
         while self._held:
             self._held.popleft().settle(_CANCELLED)
-        if self._turn is not None:
+        if self._working:
             self.activity.stop()
             self.cancel_turn()
 
@@ -104,12 +124,16 @@ class Foreground:
         try:
             await close()
             with anyio.move_on_after(END_LIMIT_S):
-                while self._turn is not None:
-                    await self._over.wait()
-            if self._turn is not None:
+                await self.rest()
+            if self._working:
                 self.activity.end(_idle(TurnReport(StopReason.CANCELLED)))
         finally:
             self._closed = True
+
+    async def rest(self) -> None:
+        """Wait until nothing is worked on."""
+        while self._working:
+            await self._over.wait()
 
     async def _place_of(self, held: _Held) -> str:
         try:
@@ -123,26 +147,27 @@ class Foreground:
         raise held.outcome or _CANCELLED
 
     def _insert(self, prompt: Prompt) -> str:
-        turn = self._turn = self.begin_turn(prompt)
+        turn = self.begin_turn(prompt)
+        self._working = True
         self.ids.begin(turn.id)
         self.tell(user_message(turn.id, prompt))
         self.activity.begin()
-        self.tasks.start_soon(self._work, turn)
+        self.tasks.start_soon(self._work, turn.run)
         return turn.id
 
-    async def _work(self, turn: RunningTurn) -> None:
+    async def _work(self, run: Callable[[], Awaitable[TurnReport]]) -> None:
         try:
-            ended = _idle(await turn.run())
+            ended = _idle(await run())
         except Exception as error:  # noqa: BLE001  the prompt was answered long ago: its failure is told as a state
             ended = _failed(error)
-        self._turn = None
+        self._working = False
         self._over.set()
         self._over = anyio.Event()
         self.activity.end(ended)
         self._go_on()
 
     def _go_on(self) -> None:
-        while self._held and self._turn is None:
+        while self._held and not self._working:
             held = self._held.popleft()
             try:
                 held.settle(self._insert(held.prompt))

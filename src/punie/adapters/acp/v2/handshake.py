@@ -17,6 +17,7 @@ from punie.adapters.acp.handshake import (
     named,
 )
 from punie.adapters.acp.rpc_errors import RpcError
+from punie.adapters.acp.terminal_login import NO_CAPABILITIES, terminal_methods
 
 VERSION = 2
 
@@ -40,7 +41,7 @@ SESSION_REQUESTS = frozenset(
 )
 
 
-def initialize_answer(version: str) -> dict[str, object]:
+def initialize_answer(version: str, capabilities: Raw = NO_CAPABILITIES) -> dict[str, object]:
     """What Punie can do in ACP v2: what is not said here does not work and is not offered (A-12)."""
     return {
         "protocolVersion": VERSION,
@@ -56,7 +57,7 @@ def initialize_answer(version: str) -> dict[str, object]:
             },
             "_meta": EXTENSION_OFFER,
         },
-        "authMethods": [{**AUTH, "methodId": AUTH_METHOD}],
+        "authMethods": [{**AUTH, "methodId": AUTH_METHOD}, *terminal_methods(capabilities, "methodId")],
     }
 
 

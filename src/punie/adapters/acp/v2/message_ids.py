@@ -6,6 +6,7 @@ from attrs import define, field
 
 from punie.domain.events import TextDelta, ThoughtDelta, ToolCallAnnounced
 from punie.domain.session_log import LoggedEvent, PromptAccepted
+from punie.domain.turn_progress import TurnSoFar
 
 
 @define
@@ -21,6 +22,10 @@ class MessageIds:
     def begin(self, turn_id: str) -> None:
         """A turn begins."""
         self._turn, self._part = turn_id, 0
+
+    def go_on(self, turn: TurnSoFar) -> None:
+        """A turn that is under way is followed from here."""
+        self._turn, self._part = turn.turn_id, turn.announced
 
     def follow(self, event: object | LoggedEvent) -> None:
         """Take notice of an event."""

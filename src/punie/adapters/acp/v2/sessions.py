@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import partial
 from weakref import WeakValueDictionary
 
+import anyio
 from anyio.abc import TaskGroup
 from msgspec import Raw
 
@@ -20,9 +21,9 @@ from punie.adapters.acp.jsonrpc import INVALID_PARAMS, Connection, RpcError
 from punie.adapters.acp.sessions import OF_THE_EXTENSION, OfTheAgent, SessionMethods, decode_prompt, discovered
 from punie.adapters.acp.v2.activity import State, Update, state_update
 from punie.adapters.acp.v2.client import DraftElicitor, DraftEventSink, DraftPermissionBroker
-from punie.adapters.acp.v2.foreground import Foreground
+from punie.adapters.acp.v2.foreground import END_LIMIT_S, Foreground
 from punie.adapters.acp.v2.message_ids import MessageIds
-from punie.adapters.acp.v2.terminals import ShownTerminals
+from punie.adapters.acp.v2.terminals import Screen, ShownTerminals
 from punie.adapters.acp.v2.updates import Updates, encode_options
 from punie.adapters.acp.v2.wire import (
     ResumeParams,
@@ -73,18 +74,26 @@ _OF_THE_AGENT: OfTheAgent = {
 class DraftSessionMethods(SessionMethods):
     """What a client may ask of sessions in ACP v2; bound to one connection, lives as long as it.
 
-    `turns` is where prompts are worked on: it ends with the connection, and they with it.
+    `turns` is where prompts are worked on: it ends with the connection, and they with it, or go on before the next.
+    `terminals` are those of every session of the process, by its id: they outlive a connection where sessions do.
     """
 
     _of_the_agent = _OF_THE_AGENT
 
-    def __init__(self, agent: Agent, connection: Connection, log: logging.Logger, turns: TaskGroup) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        connection: Connection,
+        log: logging.Logger,
+        turns: TaskGroup,
+        terminals: WeakValueDictionary[str, ShownTerminals] | None = None,
+    ) -> None:
         super().__init__(agent, connection, log)
         self._turns = turns
         self._open: dict[str, Foreground] = {}
         self._own = {**self._own, "session/resume": self._resume, "terminal/cancel": self._cancel_terminal}
         self._opening: WeakValueDictionary[str, Foreground] = WeakValueDictionary()
-        self._terminals: WeakValueDictionary[str, ShownTerminals] = WeakValueDictionary()
+        self._terminals = WeakValueDictionary[str, ShownTerminals]() if terminals is None else terminals
 
     def _can(self, capabilities: Raw) -> ClientCapabilities:
         return decode_capabilities(capabilities)
@@ -98,10 +107,22 @@ class DraftSessionMethods(SessionMethods):
         params = decode_params(raw, ResumeParams)
         if params.replay_from is not None and params.replay_from.type != "start":
             raise RpcError(INVALID_PARAMS, "This agent replays from the start, or not at all.")
-        opened = await self._taken_up(params, replayed=params.replay_from is not None)
+        replayed = params.replay_from is not None
+        opened = await self._taken_up(params, replayed=replayed)
         answer = self._opened(opened)
-        self._open[opened.id].tell(state_update(State.IDLE))
+        self._look_on(opened.id)
+        foreground = self._open[opened.id]
+        if not foreground.working:
+            foreground.tell(state_update(State.IDLE))
+        elif replayed:
+            foreground.offer_cancel()
         return answer
+
+    def _look_on(self, session_id: str) -> None:
+        """The session was open all the time: its terminals are before this client's eyes now."""
+        terminals = self._terminals.get(session_id)
+        if terminals is not None and terminals.screen.tasks is not self._turns:
+            terminals.move(self._screen(session_id))
 
     def _replay(self) -> Callable[[LoggedEvent], Iterable[Update]]:
         return Updates(MessageIds(), live=False).replay
@@ -139,10 +160,17 @@ class DraftSessionMethods(SessionMethods):
         return await super()._delete(raw)
 
     async def _closed(self, session_id: str) -> None:
-        foreground = self._open.pop(session_id, None)
-        if foreground is not None:
-            with suppress(UnknownSessionError):
-                await foreground.close(partial(self._agent.close_session, session_id))
+        foreground, close = self._open.pop(session_id, None), partial(self._agent.close_session, session_id)
+        with suppress(UnknownSessionError):
+            await (close() if foreground is None else foreground.close(close))
+
+    async def stop(self) -> None:
+        """Turns are nobody's requests here: end them all, and wait a moment until the client was told so."""
+        for foreground in self._open.values():
+            foreground.cancel()
+        with anyio.move_on_after(END_LIMIT_S):
+            for foreground in tuple(self._open.values()):
+                await foreground.rest()
 
     def _opened(self, opened: OpenedSession) -> Update:
         """What every way to open a session answers. Nothing is awaited from here on."""
@@ -153,20 +181,12 @@ class DraftSessionMethods(SessionMethods):
 
     def _peer(self, session_id: str, spec: SessionSpec) -> Peer:
         """The client's side of one session: only what it advertised (A-02)."""
-        connection, can = self._connection, self._capabilities
-
-        def tell(update: Update) -> None:
-            connection.post("session/update", {"sessionId": session_id, "update": update})
-
-        foreground = self._opening[session_id] = Foreground(
-            partial(self._agent.begin_turn, session_id), partial(self._agent.cancel, session_id), tell, self._turns
-        )
-
-        async def say(update: Update) -> None:
-            await connection.notify("session/update", {"sessionId": session_id, "update": update})
+        connection, can, screen = self._connection, self._capabilities, self._screen(session_id)
+        begin_turn, cancel = partial(self._agent.begin_turn, session_id), partial(self._agent.cancel, session_id)
+        foreground = self._opening[session_id] = Foreground(begin_turn, cancel, screen.tell, self._turns)
 
         def shown(terminals: Terminals) -> Terminals:
-            around = ShownTerminals(terminals, tell, say, self._turns, uuid.uuid4().hex[:8])
+            around = ShownTerminals(terminals, screen, uuid.uuid4().hex[:8])
             self._terminals[session_id] = around
             return around
 
@@ -187,7 +207,19 @@ class DraftSessionMethods(SessionMethods):
             elicitor=DraftElicitor(form, foreground.activity) if can.elicitation_form else None,
             server_channel=self._channel,
             shown=shown,
+            adopt=foreground.adopt,
         )
+
+    def _screen(self, session_id: str) -> Screen:
+        connection = self._connection
+
+        def tell(update: Update) -> None:
+            connection.post("session/update", {"sessionId": session_id, "update": update})
+
+        async def say(update: Update) -> None:
+            await connection.notify("session/update", {"sessionId": session_id, "update": update})
+
+        return Screen(tell, say, self._turns)
 
 
 async def _set(agent: Agent, session_id: str, change: Awaitable[object]) -> object:

@@ -8,7 +8,7 @@ from typing import Final
 
 import anyio
 from anyio.abc import TaskGroup
-from attrs import define, field
+from attrs import define, field, frozen
 
 from punie.adapters.acp.v2.activity import Update
 from punie.domain.errors import PunieError, UnknownTerminalError
@@ -23,11 +23,24 @@ LIVE_TAIL_CHARS: Final = 20_000
 """So much of what a program printed is sent at once while it runs: of one that prints more the latest."""
 
 
+@frozen(eq=False)
+class Screen:
+    """A client's eyes. `tell` sends an update without waiting, `say` waits while the client does not read.
+
+    `tasks` is where terminals are followed for it; it outlives them, or ends with the client's connection.
+    """
+
+    tell: Callable[[Update], None]
+    say: Callable[[Update], Awaitable[None]]
+    tasks: TaskGroup
+
+
 @define(eq=False)
 class _Shown:
     """One terminal as the client has it: `text` is what it was sent."""
 
     id: str
+    command: Command
     text: str = ""
     ended: bool = False
 
@@ -36,14 +49,11 @@ class _Shown:
 class ShownTerminals(Terminals):
     """Terminals of this machine in front of a client's eyes; lives as long as their session.
 
-    `tell` sends an update without waiting, `say` waits while the client does not read. `tasks` is where terminals are
-    followed, and outlives them. `mark` makes their ids unique in the session, whichever process goes on with it.
+    `mark` makes their ids unique in the session, whichever process goes on with it.
     """
 
     inner: Terminals
-    tell: Callable[[Update], None]
-    say: Callable[[Update], Awaitable[None]]
-    tasks: TaskGroup
+    screen: Screen
     mark: str
     _shown: dict[str, _Shown] = field(factory=dict[str, _Shown], init=False)
 
@@ -54,10 +64,8 @@ class ShownTerminals(Terminals):
     async def create(self, command: Command) -> str:
         inner_id = await self.inner.create(command)
         terminal_id = f"{inner_id}-{self.mark}"
-        shown = self._shown[terminal_id] = _Shown(inner_id)
-        begun: Update = {"command": command.line, "cwd": command.cwd, "capabilities": {"cancel": {}}}
-        self.tell(_update(terminal_id, begun))
-        self.tasks.start_soon(self._follow, terminal_id, shown)
+        shown = self._shown[terminal_id] = _Shown(inner_id, command)
+        self._begin(terminal_id, shown)
         return terminal_id
 
     async def output(self, terminal_id: str) -> TerminalOutput:
@@ -85,6 +93,23 @@ class ShownTerminals(Terminals):
         shown = self._shown.get(terminal_id)
         return shown is not None and not shown.ended
 
+    def move(self, screen: Screen) -> None:
+        """Another client looks on from now: it is shown what runs, and what was printed so far. Returns at once."""
+        self.screen = screen
+        for terminal_id, shown in self._shown.items():
+            if not shown.ended:
+                self._begin(terminal_id, shown)
+
+    def _begin(self, terminal_id: str, shown: _Shown) -> None:
+        command = shown.command
+        begun: Update = {"command": command.line, "cwd": command.cwd, "capabilities": {"cancel": {}}}
+        if shown.text:
+            begun["output"] = {"data": _encoded(shown.text)}
+        self.screen.tell(_update(terminal_id, begun))
+        tasks = self.screen.tasks
+        if not tasks.cancel_scope.cancel_called:  # else nobody looks on, until another client does
+            tasks.start_soon(self._follow, terminal_id, shown)
+
     def _find(self, terminal_id: str) -> _Shown:
         shown = self._shown.get(terminal_id)
         if shown is None:
@@ -103,7 +128,7 @@ class ShownTerminals(Terminals):
                 new = None if shown.ended else self._new(terminal_id, shown, text)
                 pause_s = min(2 * pause_s, LOOK_LAST_S) if new is None else LOOK_FIRST_S
                 if new is not None:
-                    await self.say(new)
+                    await self.screen.say(new)
         except PunieError:
             return  # whoever released it tells of its end
 
@@ -124,8 +149,8 @@ class ShownTerminals(Terminals):
         shown.ended = True
         new = self._new(terminal_id, shown, output.text)
         if new is not None:
-            self.tell(new)
-        self.tell(_update(terminal_id, {"exitStatus": exit_status(output.exit), "capabilities": None}))
+            self.screen.tell(new)
+        self.screen.tell(_update(terminal_id, {"exitStatus": exit_status(output.exit), "capabilities": None}))
 
 
 def exit_status(status: ExitStatus | None) -> Update:

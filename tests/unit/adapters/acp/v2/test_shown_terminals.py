@@ -14,7 +14,7 @@ from attrs import define, field
 
 from punie.adapters.acp.v2 import terminals as shown
 from punie.adapters.acp.v2.activity import Update
-from punie.adapters.acp.v2.terminals import ShownTerminals
+from punie.adapters.acp.v2.terminals import Screen, ShownTerminals
 from punie.domain.errors import UnknownTerminalError
 from punie.domain.terminal import Command, ExitStatus, TerminalOutput
 from punie.ports.terminals import Terminals
@@ -60,7 +60,7 @@ class Program:
         self.ended.set()
 
 
-class Screen:
+class Client:
     """What the client has of the terminal."""
 
     def __init__(self) -> None:
@@ -92,11 +92,11 @@ class Screen:
 
 
 @asynccontextmanager
-async def followed() -> AsyncIterator[tuple[Program, ShownTerminals, Screen]]:
-    program, screen = Program(), Screen()
+async def followed() -> AsyncIterator[tuple[Program, ShownTerminals, Client]]:
+    program, screen = Program(), Client()
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
-            around = ShownTerminals(cast("Terminals", program), screen.take, screen.say, tasks, "mark")
+            around = ShownTerminals(cast("Terminals", program), Screen(screen.take, screen.say, tasks), "mark")
             assert await around.create(LIST) == "term-0-mark"
             yield program, around, screen
 
@@ -147,3 +147,28 @@ async def test_one_that_ended_and_is_released_then_is_told_of_once() -> None:
         await around.wait("term-0-mark")
         await around.release("term-0-mark")
         assert screen.ends == [{"exitCode": 0}]
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["before it left", "while it was away"])
+async def test_a_client_that_comes_back_is_shown_what_runs_and_all_that_it_printed(begun: bool) -> None:
+    program, lost, back = Program(), Client(), Client()
+    with anyio.fail_after(5):
+        tasks = anyio.create_task_group()
+        around = ShownTerminals(cast("Terminals", program), Screen(lost.take, lost.say, tasks), "mark")
+        async with tasks:
+            if begun:
+                await around.create(LIST)
+                program.text = "one\n"
+                await lost.until("one\n")
+            tasks.cancel_scope.cancel()
+        if not begun:
+            await around.create(LIST)
+        program.text = "one\ntwo\n"
+        async with anyio.create_task_group() as tasks:
+            around.move(Screen(back.take, back.say, tasks))
+            assert back.updates[0]["command"] == "ls"
+            await back.until("one\ntwo\n")
+            program.end(ExitStatus(0))
+            await around.wait("term-0-mark")
+        assert back.ends == [{"exitCode": 0}]
+        assert lost.ends == []

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import anyio
 import pytest
 from anyio import to_thread
 from attrs import define, field
 
-from punie.adapters.pydantic_ai.engine import PydanticAiSession
-from punie.adapters.pydantic_ai.shortening import OPENING
 from punie.domain.compaction import CompactionOrder, CompactionStatus
 from punie.domain.content import Prompt
 from punie.domain.errors import EngineError
@@ -26,14 +26,20 @@ from punie.domain.events import (
     UsageChanged,
 )
 from punie.domain.session_log import LoggedEvent
+from punie.domain.summary import OPENING
 from punie.domain.tool import ToolCall, ToolKind, ToolOutcome, ToolResult
-from punie.domain.transcript import transcript_of
+from punie.domain.transcript import Transcript, transcript_of
 from punie.domain.turn import StopReason, Turn, TurnLimits
+from punie.ports.engine import EngineSession
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor, catalog_of
-from tests.integration.pydantic_ai_bench import Talk, dangling, talking
+from tests.integration import openai_agents_bench, pydantic_ai_bench
+from tests.integration.pydantic_ai_bench import dangling
 from tests.stub_openai import Call, Failure, Recorded, Reply
 
 pytestmark = pytest.mark.anyio
+
+Talking: TypeAlias = Callable[..., AbstractAsyncContextManager[Any]]
+"""Opens a session of one engine with a model that answers these steps."""
 
 LIMITS = TurnLimits(compact_above_tokens=1_000)
 LONG = "many words " * 150
@@ -43,6 +49,17 @@ LONG = "many words " * 150
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(params=[pydantic_ai_bench, openai_agents_bench], ids=["pydantic_ai", "openai_agents"])
+def talking(request: pytest.FixtureRequest) -> Talking:
+    """The same conversation with either library's engine."""
+    return request.param.talking
+
+
+def again_with(talk: Any, state: bytes | None, since: Transcript = (), door: FakeToolDoor | None = None) -> Any:
+    """The session in another process, as it goes on from what was kept of it."""
+    return type(talk)(talk.stub, talk.engine, talk.engine.open("session", state, since), door or FakeToolDoor())
 
 
 def is_summary(request: Recorded) -> bool:
@@ -66,7 +83,7 @@ def reads(size: int = 400) -> FakeToolDoor:
     return FakeToolDoor(catalog_of("read_file"), {"read_file": answer})
 
 
-async def test_a_conversation_near_the_contexts_end_is_summarised_before_the_next_request() -> None:
+async def test_a_conversation_near_the_contexts_end_is_summarised_before_the_next_request(talking: Talking) -> None:
     steps = [
         Reply(text=["first answer"], usage=(400, 10)),
         Reply(text=["second answer"], usage=(1_100, 10)),
@@ -101,7 +118,7 @@ async def test_a_conversation_near_the_contexts_end_is_summarised_before_the_nex
         assert compactions(talk.sink) == [], "what is kept says nothing of how long it once was"
 
 
-async def test_a_turn_that_outgrows_the_context_by_itself_keeps_its_prompt_and_whole_pairs() -> None:
+async def test_a_turn_that_outgrows_the_context_by_itself_keeps_its_prompt_and_whole_pairs(talking: Talking) -> None:
     def step(request: Recorded) -> Reply:
         if is_summary(request):
             return Reply(text=["Some files were read."], usage=(5, 5))
@@ -127,7 +144,7 @@ async def test_a_turn_that_outgrows_the_context_by_itself_keeps_its_prompt_and_w
         assert talk.messages()[-1]["content"] == "and?"
 
 
-async def test_a_request_that_is_too_long_for_the_provider_is_made_again_once_it_is_shorter() -> None:
+async def test_a_request_that_is_too_long_for_the_provider_is_made_again_once_it_is_shorter(talking: Talking) -> None:
     steps = [
         Reply(text=["first answer"]),
         Failure.context_length(),
@@ -142,7 +159,7 @@ async def test_a_request_that_is_too_long_for_the_provider_is_made_again_once_it
         assert compactions(talk.sink) == [CompactionStatus.IN_PROGRESS, CompactionStatus.COMPLETED]
 
 
-async def test_it_is_made_shorter_only_once_and_then_the_person_hears_why() -> None:
+async def test_it_is_made_shorter_only_once_and_then_the_person_hears_why(talking: Talking) -> None:
     steps = [
         Reply(text=["first"]),
         Failure.context_length(),
@@ -161,7 +178,7 @@ async def test_it_is_made_shorter_only_once_and_then_the_person_hears_why() -> N
         assert [m["role"] for m in talk.messages()] == ["user", "assistant", "user"]
 
 
-async def test_a_first_prompt_that_is_too_long_is_refused_without_a_summary() -> None:
+async def test_a_first_prompt_that_is_too_long_is_refused_without_a_summary(talking: Talking) -> None:
     async with talking([Failure.context_length()]) as talk:
         with pytest.raises(EngineError):
             await talk.say(LONG, limits=LIMITS)
@@ -169,7 +186,7 @@ async def test_a_first_prompt_that_is_too_long_is_refused_without_a_summary() ->
         assert compactions(talk.sink) == []
 
 
-async def test_a_summary_that_fails_leaves_the_history_as_it_was_and_says_so() -> None:
+async def test_a_summary_that_fails_leaves_the_history_as_it_was_and_says_so(talking: Talking) -> None:
     steps = [Reply(text=["first"], usage=(2_000, 10)), Failure(401), Reply(text=["second"], usage=(2_100, 5))]
     async with talking(steps) as talk:
         await talk.say(f"I like tabs. {LONG}", limits=LIMITS)
@@ -180,7 +197,7 @@ async def test_a_summary_that_fails_leaves_the_history_as_it_was_and_says_so() -
         assert "refused the credentials" in (changes[1].error or "")
 
 
-async def test_on_demand_all_but_the_last_turn_is_summarised_with_the_wish() -> None:
+async def test_on_demand_all_but_the_last_turn_is_summarised_with_the_wish(talking: Talking) -> None:
     steps = [Reply(text=["one"]), Reply(text=["two"]), Reply(text=["All is well."]), Reply(text=["three"])]
     async with talking(steps) as talk:
         await talk.say("first")
@@ -197,7 +214,7 @@ async def test_on_demand_all_but_the_last_turn_is_summarised_with_the_wish() -> 
         assert all(words in said(talk.messages()) for words in ("All is well.", "second", "two", "third"))
 
 
-async def test_a_single_turn_is_summarised_whole_and_a_bare_summary_is_not_summarised_again() -> None:
+async def test_a_single_turn_is_summarised_whole_and_a_bare_summary_is_not_summarised_again(talking: Talking) -> None:
     async with talking([Reply(text=["one"]), Reply(text=["All is well."])]) as talk:
         assert not await talk.session.compact(CompactionOrder("c-0"), events=FakeEventSink()), "nothing was said yet"
         await talk.say("first")
@@ -207,7 +224,7 @@ async def test_a_single_turn_is_summarised_whole_and_a_bare_summary_is_not_summa
 
 
 @pytest.mark.parametrize("failing", [Failure(500), Reply(text=["half"], then="cut"), Reply(text=[])])
-async def test_an_order_that_fails_raises_and_changes_nothing(failing: Any) -> None:
+async def test_an_order_that_fails_raises_and_changes_nothing(talking: Talking, failing: Any) -> None:
     async with talking([Reply(text=["one"]), failing, failing, failing, failing]) as talk:
         await talk.say("first")
         before = talk.session.snapshot()
@@ -218,7 +235,7 @@ async def test_an_order_that_fails_raises_and_changes_nothing(failing: Any) -> N
         assert compactions(sink)[-1] is CompactionStatus.FAILED
 
 
-async def test_a_cancelled_order_says_so_and_changes_nothing() -> None:
+async def test_a_cancelled_order_says_so_and_changes_nothing(talking: Talking) -> None:
     async with talking([Reply(text=["one"]), Reply(text=["half "], then="hang")]) as talk:
         await talk.say("first")
         before = talk.session.snapshot()
@@ -232,7 +249,7 @@ async def test_a_cancelled_order_says_so_and_changes_nothing() -> None:
         assert compactions(sink) == [CompactionStatus.IN_PROGRESS, CompactionStatus.CANCELLED]
 
 
-async def test_a_record_that_is_too_long_itself_is_cut_until_the_model_takes_it() -> None:
+async def test_a_record_that_is_too_long_itself_is_cut_until_the_model_takes_it(talking: Talking) -> None:
     steps = [Reply(text=["one"]), Failure.context_length(), Failure.context_length(), Reply(text=["Words."])]
     async with talking(steps) as talk:
         await talk.say(LONG)
@@ -242,24 +259,24 @@ async def test_a_record_that_is_too_long_itself_is_cut_until_the_model_takes_it(
         assert sizes[0] > sizes[1] > sizes[2]
 
 
-async def test_a_session_that_forgot_begins_anew_and_so_does_the_one_that_goes_on_from_it() -> None:
+async def test_a_session_that_forgot_begins_anew_and_so_does_the_one_that_goes_on_from_it(talking: Talking) -> None:
     async with talking([Reply(text=["one"]), Reply(text=["two"]), Reply(text=["three"])]) as talk:
         await talk.say("first")
         talk.session.forget()
         await talk.say("second")
         assert [message["content"] for message in talk.messages()] == ["second"]
-        again = Talk(talk.stub, talk.engine, talk.engine.open("session", talk.session.snapshot()))
+        again = again_with(talk, talk.session.snapshot())
         again.session.forget()
         await again.say("third")
         assert [message["content"] for message in talk.messages()] == ["third"]
 
 
-async def test_a_snapshot_after_a_compaction_goes_on_from_the_summary() -> None:
+async def test_a_snapshot_after_a_compaction_goes_on_from_the_summary(talking: Talking) -> None:
     steps = [Reply(text=["one"]), Reply(text=["All is well."]), Reply(text=["two"])]
     async with talking(steps) as talk:
         await talk.say("first")
         await talk.session.compact(CompactionOrder("c-1"), events=FakeEventSink())
-        again = Talk(talk.stub, talk.engine, talk.engine.open("session", talk.session.snapshot()))
+        again = again_with(talk, talk.session.snapshot())
         await again.say("second")
         assert "All is well." in said(talk.messages())
         assert "first" not in said(talk.messages())
@@ -269,7 +286,7 @@ async def test_a_snapshot_after_a_compaction_goes_on_from_the_summary() -> None:
 class Heard(FakeEventSink):
     """Keeps what the session remembers when it was made shorter, and what came after; knows when "half" was said."""
 
-    session: PydanticAiSession | None = None
+    session: EngineSession | None = None
     state: bytes | None = None
     half: anyio.Event = field(factory=anyio.Event)
 
@@ -283,7 +300,9 @@ class Heard(FakeEventSink):
             self.half.set()
 
 
-async def test_a_process_that_is_killed_in_mid_turn_goes_on_from_the_last_summary_and_what_came_after_it() -> None:
+async def test_a_process_that_is_killed_in_mid_turn_goes_on_from_the_last_summary_and_what_came_after_it(
+    talking: Talking,
+) -> None:
     def step(request: Recorded) -> Reply:
         if is_summary(request):
             return Reply(text=[f"Some files were read, {len(summaries())} times."], usage=(5, 5))
@@ -316,7 +335,7 @@ async def test_a_process_that_is_killed_in_mid_turn_goes_on_from_the_last_summar
         before, asked = len(summaries()), len(talk.stub.requests)
         since = transcript_of(cast("list[LoggedEvent]", [*sink.log, TurnEnded(None)]))
         assert len(since) > 2
-        again = Talk(talk.stub, talk.engine, talk.engine.open("session", sink.state, since), door)
+        again = again_with(talk, sink.state, since, door)
         assert await again.say("go on", limits=LIMITS) is StopReason.END_TURN
         known = said(talk.messages())
         assert len(summaries()) == before

@@ -1,0 +1,172 @@
+"""Evaluating with simpleeval, of which only what the reading let through is left, and every value is paid for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, cast
+
+from simpleeval import EvalWithCompoundTypes, InvalidExpression
+
+from punie.adapters.expressions.functions import FUNCTIONS, Meter
+from punie.adapters.expressions.operators import CONSTANTS, operators_of, small_enough
+from punie.domain.expressions import Expression, ExpressionError, StepView, WorkLeft
+from punie.domain.json_value import JsonValue, NotJsonError, freeze, json_type
+
+SHOWN_KEYS = 12
+
+
+def evaluated(
+    expression: Expression, names: Mapping[str, JsonValue | Mapping[str, StepView]], left: WorkLeft
+) -> JsonValue:
+    """See `Expressions.value`."""
+    if not isinstance(expression.compiled, ast.Expression):
+        raise ExpressionError("it was not parsed here")
+    evaluator = _Evaluator(Meter(left), {**CONSTANTS, **names})
+    try:
+        return freeze(evaluator.whole(expression.compiled))
+    except ExpressionError:
+        raise
+    except (InvalidExpression, NotJsonError, TypeError, ValueError, ArithmeticError, LookupError) as error:
+        raise ExpressionError(_said(error)) from None
+    except RecursionError:
+        raise ExpressionError("its values are nested too deeply") from None
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, ZeroDivisionError):
+        return "it divides by zero"
+    if isinstance(error, IndexError):
+        return "there is no item at that place"
+    return str(error) or type(error).__name__
+
+
+class _Evaluator(EvalWithCompoundTypes):
+    """One evaluation. Values are JSON: no attribute of a Python object is ever looked at."""
+
+    def __init__(self, meter: Meter, names: Mapping[str, object]) -> None:
+        functions = {name: partial(_called, name, function, meter) for name, function in FUNCTIONS.items()}
+        super().__init__(operators=operators_of(meter), functions=functions, names={})  # pyright: ignore[reportUnknownMemberType] - the library says nothing of types
+        # The library adds some of its own, and kinds of nodes; what the reading refused must not stand here either.
+        self.functions = functions
+        handlers = cast("dict[type[ast.AST], Callable[[Any], Any]]", self.nodes)
+        self._handlers: Mapping[type[ast.AST], Callable[[Any], Any]] = {
+            kind: handler for kind, handler in handlers.items() if kind in _NODES
+        }
+        self._names = dict(names)
+        self._meter = meter
+
+    def whole(self, tree: ast.Expression) -> object:
+        """The value of all of it."""
+        return self._eval(tree.body)
+
+    def _eval(self, node: ast.AST) -> Any:
+        value = self._raw(node)
+        return value.output if isinstance(value, StepView) else value
+
+    def _raw(self, node: ast.AST) -> Any:
+        """As `_eval`, but that a step stays a step: what stands behind it may be one of its own words."""
+        self._meter.spend(1)
+        handler = self._handlers.get(type(node))
+        if handler is None:
+            raise ExpressionError(f"{type(node).__name__} is not part of the language")
+        return handler(node)
+
+    def _eval_name(self, node: ast.Name) -> Any:
+        if node.id not in self._names:
+            raise ExpressionError(f"there is no {node.id!r} here")
+        return self._names[node.id]
+
+    def _eval_attribute(self, node: ast.Attribute) -> Any:
+        return _member(self._raw(node.value), node.attr, ast.unparse(node.value)[-60:])
+
+    def _eval_subscript(self, node: ast.Subscript) -> Any:
+        container, key = self._raw(node.value), self._eval(node.slice)
+        if isinstance(key, str):
+            return _member(container, key, ast.unparse(node.value)[-60:])
+        if isinstance(container, StepView):
+            container = container.output
+        if not isinstance(container, (str, tuple, list)):
+            raise ExpressionError(f"{json_type(container)} has no places")
+        if isinstance(key, slice):
+            self._meter.copies(cast("str", container))
+        elif isinstance(key, bool) or not isinstance(key, int):
+            raise ExpressionError("a place in a list is a whole number")
+        return cast("Any", container)[key]
+
+    def _eval_list(self, node: ast.List) -> Any:
+        return tuple(self._eval(item) for item in node.elts)
+
+    def _eval_dict(self, node: ast.Dict) -> Any:
+        made: dict[str, object] = {}
+        for key, value in zip(node.keys, node.values, strict=True):
+            name = None if key is None else self._eval(key)
+            if not isinstance(name, str):
+                raise ExpressionError("the keys of an object are strings")
+            made[name] = self._eval(value)
+        return made
+
+    def _eval_comprehension(self, node: ast.ListComp | ast.GeneratorExp) -> Any:
+        return tuple(self._rows(node.elt, node.generators))
+
+    def _rows(self, element: ast.expr, generators: list[ast.comprehension]) -> Iterable[object]:
+        if not generators:
+            yield self._eval(element)
+            return
+        first, rest = generators[0], generators[1:]
+        values = self._eval(first.iter)
+        if not isinstance(values, (tuple, list)):
+            raise ExpressionError(f"expected a list after `in`, got {json_type(values)}")
+        outer = dict(self._names)
+        for value in cast("Iterable[object]", values):
+            self._meter.spend(1)
+            self._bind(first.target, value)
+            if all(self._eval(condition) for condition in first.ifs):
+                yield from self._rows(element, rest)
+        self._names = outer
+
+    def _bind(self, target: ast.expr, value: object) -> None:
+        if isinstance(target, ast.Name):
+            self._names[target.id] = value
+            return
+        names = cast("ast.Tuple", target).elts
+        if not isinstance(value, (tuple, list)) or len(cast("tuple[object, ...]", value)) != len(names):
+            raise ExpressionError(f"expected a list of {len(names)} to take apart")
+        for name, item in zip(names, cast("tuple[object, ...]", value), strict=True):
+            self._bind(name, item)
+
+
+_NODES = frozenset({
+    ast.Name, ast.UnaryOp, ast.BinOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call, ast.Subscript, ast.Attribute,
+    ast.Slice, ast.Constant, ast.Dict, ast.Tuple, ast.List, ast.ListComp, ast.GeneratorExp,
+})  # fmt: skip
+
+
+def _called(name: str, function: Callable[..., object], meter: Meter, *arguments: object) -> object:
+    try:
+        return small_enough(function(meter, *arguments))
+    except ExpressionError:
+        raise
+    except (TypeError, ValueError, ArithmeticError) as error:
+        said = str(error)
+        raise ExpressionError(f"{name}(): {_COUNT if 'positional' in said else said}") from None
+
+
+_COUNT = "that is not how many arguments it takes"
+
+
+def _member(value: object, key: str, shown: str) -> object:
+    """What stands under that key. No Python object is asked for an attribute."""
+    if isinstance(value, StepView):
+        try:
+            return value.member(key)
+        except KeyError:
+            return _member(value.output, key, shown)
+    if isinstance(value, Mapping):
+        table = cast("Mapping[str, object]", value)
+        if key in table:
+            return table[key]
+        there = ", ".join(list(table)[:SHOWN_KEYS]) or "nothing"
+        raise ExpressionError(f"{shown} has no {key[:60]!r}; there is {there[:300]}")
+    raise ExpressionError(f"{shown} is {json_type(value)}, which has no {key[:60]!r}")

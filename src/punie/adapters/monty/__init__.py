@@ -1,0 +1,1 @@
+"""Code mode's sandbox: Monty, a Python interpreter without input or output (the extra `code`)."""

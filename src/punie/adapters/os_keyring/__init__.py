@@ -1,0 +1,1 @@
+"""Adapter: the keyring of the operating system, through the library `keyring`."""

@@ -1,0 +1,79 @@
+"""The OS keyring as a vault: Keychain, Windows Credential Locker, Secret Service, KWallet."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from attrs import frozen
+
+from punie.ports.key_vault import KeyVault
+
+if TYPE_CHECKING:
+    from keyring.backend import KeyringBackend
+
+T = TypeVar("T")
+
+SERVICE = "punie"
+READ_LIMIT_S = 5.0
+WRITE_LIMIT_S = 60.0
+"""A person may be asked to unlock it, and is there: it is them who set up the model."""
+
+_NONE = {"keyring.backends.fail", "keyring.backends.null"}
+"""Backends that keep nothing."""
+
+
+@frozen
+class OsKeyring(KeyVault):
+    """The keyring that `keyring` chooses for this machine; nothing is loaded before it is used."""
+
+    read_limit_s: float = READ_LIMIT_S
+    write_limit_s: float = WRITE_LIMIT_S
+
+    def put(self, name: str, secret: str) -> bool:
+        def work(backend: KeyringBackend) -> bool:
+            backend.set_password(SERVICE, name, secret)  # pyright: ignore[reportUnknownMemberType] - the library's
+            return backend.get_password(SERVICE, name) == secret
+
+        return bool(_bounded(work, self.write_limit_s))
+
+    def get(self, name: str) -> str | None:
+        return _bounded(lambda backend: backend.get_password(SERVICE, name), self.read_limit_s)
+
+    def forget(self, name: str) -> bool:
+        def work(backend: KeyringBackend) -> bool:
+            if backend.get_password(SERVICE, name) is None:
+                return False
+            backend.delete_password(SERVICE, name)
+            return True
+
+        return bool(_bounded(work, self.write_limit_s))
+
+
+def _bounded(work: Callable[[KeyringBackend], T], limit_s: float) -> T | None:
+    """What the work gives; None where there is no keyring, it fails, or takes too long: its thread is left behind."""
+    done: list[T] = []
+
+    def run() -> None:
+        try:
+            backend = _backend()
+            if backend is not None:
+                done.append(work(backend))
+        except Exception:  # noqa: BLE001, S110 - backends raise what their systems do: each of it means no keyring
+            pass
+
+    thread = threading.Thread(target=run, name="keyring", daemon=True)
+    thread.start()
+    thread.join(limit_s)
+    return done[0] if done else None
+
+
+def _backend() -> KeyringBackend | None:
+    import keyring
+    from keyring.backends.chainer import ChainerBackend
+
+    backend = keyring.get_keyring()
+    if type(backend).__module__ in _NONE or (isinstance(backend, ChainerBackend) and not backend.backends):
+        return None
+    return backend

@@ -1,0 +1,242 @@
+"""A session's events as spans: a turn, the requests and calls in it, and the questions in those."""
+
+from __future__ import annotations
+
+from attrs import define, field
+from opentelemetry.context import Context, attach, get_current
+from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, set_span_in_context
+
+from punie.adapters.telemetry.attributes import (
+    AGENT,
+    CONTENT_BYTES,
+    Attributes,
+    content,
+    message,
+    model_attributes,
+    name_of,
+    usage_attributes,
+)
+from punie.domain.content import Prompt
+from punie.domain.events import (
+    CallFinished,
+    PermissionAnswered,
+    PermissionAsked,
+    RequestEnded,
+    RequestEnding,
+    SessionEvent,
+    TextDelta,
+    ToolCallAnnounced,
+    ToolCallUpdated,
+    TurnEnded,
+    UsageChanged,
+)
+from punie.domain.execution import CallStatus
+from punie.domain.json_value import json_text
+from punie.domain.modes import Verdict
+from punie.domain.session_log import LoggedEvent, PromptAccepted
+from punie.domain.tool import ToolOutcome
+from punie.domain.turn import StopReason
+from punie.domain.usage import Usage
+
+OPEN_CALLS = 1_000
+"""Calls of one turn that may run at once and still have a span each."""
+
+
+@define(eq=False)
+class _CallSpan:
+    """A call that has not ended; `around` is the context that its task was in before."""
+
+    span: Span
+    around: Context
+    question: Span | None = None
+
+
+@define(eq=False)
+class _TurnSpan:
+    """The turn that runs; its requests and calls are its children. `around` is the context that it began in."""
+
+    span: Span
+    context: Context
+    model: Attributes
+    around: Context
+    usage: Usage = field(factory=Usage)
+    calls: dict[str, _CallSpan] = field(factory=dict[str, _CallSpan])
+    said: list[str] = field(factory=list[str])
+    said_chars: int = 0
+
+
+@define(eq=False)
+class SessionSpans:
+    """One session's; takes its events as they happen, neither waits nor fails, and lives as long as it.
+
+    With `with_content` spans carry what was said, given and answered.
+    """
+
+    tracer: Tracer
+    session_id: str
+    version: str
+    with_content: bool = False
+    _turn: _TurnSpan | None = field(default=None, init=False)
+
+    def take(self, at: float, event: LoggedEvent | SessionEvent) -> None:
+        """The next event, and when it happened, in seconds since the epoch."""
+        if isinstance(event, PromptAccepted):
+            self._begin(at, event)
+            return
+        turn = self._turn
+        if turn is None:
+            return
+        match event:
+            case TextDelta(text) if self.with_content and turn.said_chars < CONTENT_BYTES:
+                turn.said.append(text)
+                turn.said_chars += len(text)
+            case RequestEnded():
+                self._requested(turn, at, event)
+            case UsageChanged(usage):
+                turn.usage = usage
+            case TurnEnded(reason, failure):
+                self._end(at, turn, reason, failure)
+            case _:
+                self._of_a_call(turn, at, event)
+
+    def _begin(self, at: float, event: PromptAccepted) -> None:
+        if self._turn is not None:
+            self._end(at, self._turn, None, "it was left behind")
+        model = model_attributes(event.model)
+        about: Attributes = {
+            "gen_ai.operation.name": "invoke_agent",
+            "gen_ai.agent.name": AGENT,
+            "gen_ai.agent.version": self.version,
+            "gen_ai.conversation.id": name_of(self.session_id),
+            "punie.turn.id": name_of(event.turn_id),
+            **model,
+        }
+        if self.with_content:
+            about["gen_ai.input.messages"] = _prompted(event.prompt)
+        span = self.tracer.start_span(
+            f"invoke_agent {AGENT}", Context(), SpanKind.INTERNAL, about, start_time=_nanoseconds(at)
+        )
+        self._turn = _TurnSpan(span, set_span_in_context(span, Context()), model, get_current())
+
+    def _requested(self, turn: _TurnSpan, at: float, event: RequestEnded) -> None:
+        model = model_attributes(event.model) if event.model else turn.model
+        about: Attributes = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.conversation.id": name_of(self.session_id),
+            **model,
+            **usage_attributes(event.usage),
+        }
+        if event.first_s is not None:
+            about["gen_ai.response.time_to_first_chunk"] = event.first_s
+        if turn.said:
+            about["gen_ai.output.messages"] = message("assistant", ["".join(turn.said)])
+            turn.said, turn.said_chars = [], 0
+        began = _nanoseconds(at - max(0.0, event.elapsed_s))
+        name = f"chat {model['gen_ai.request.model']}"
+        span = self.tracer.start_span(name, turn.context, SpanKind.CLIENT, about, start_time=began)
+        if event.ending is not RequestEnding.DONE:
+            _fail(span, event.ending.value)
+        span.end(_nanoseconds(at))
+
+    def _of_a_call(self, turn: _TurnSpan, at: float, event: LoggedEvent | SessionEvent) -> None:
+        match event:
+            case ToolCallAnnounced(call_id):
+                self._announced(turn, at, event)
+            case PermissionAsked(call_id) if call_id in turn.calls:
+                self._asked(turn.calls[call_id], at, event)
+            case PermissionAnswered(call_id) if call_id in turn.calls:
+                _answered(turn.calls[call_id], at, event)
+            case CallFinished(call_id) if call_id in turn.calls:
+                self._finished(turn.calls[call_id].span, event)
+            case ToolCallUpdated(call_id, status) if call_id in turn.calls and status is not None:
+                call = turn.calls[call_id]
+                if status is CallStatus.IN_PROGRESS:
+                    call.span.add_event("punie.tool.started", timestamp=_nanoseconds(at))
+                elif status.terminal:
+                    del turn.calls[call_id]
+                    attach(call.around)
+                    _close(call, at)
+            case _:
+                pass
+
+    def _announced(self, turn: _TurnSpan, at: float, event: ToolCallAnnounced) -> None:
+        if len(turn.calls) >= OPEN_CALLS:
+            return
+        tool = name_of(event.tool)
+        about: Attributes = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": tool,
+            "gen_ai.tool.type": "function",
+            "gen_ai.tool.call.id": name_of(event.call_id),
+            "gen_ai.conversation.id": name_of(self.session_id),
+            "punie.tool.kind": event.kind.value,
+        }
+        if self.with_content and event.raw_input is not None:
+            about["gen_ai.tool.call.arguments"] = content(json_text(event.raw_input))
+        span = self.tracer.start_span(
+            f"execute_tool {tool}", turn.context, SpanKind.INTERNAL, about, start_time=_nanoseconds(at)
+        )
+        turn.calls[event.call_id] = _CallSpan(span, get_current())
+        # In the call's own task: the MCP SDK tells a server of the span that is current there (W3C traceparent).
+        attach(set_span_in_context(span, Context()))
+
+    def _asked(self, call: _CallSpan, at: float, event: PermissionAsked) -> None:
+        about: Attributes = {"punie.permission.reason": content(event.reason)} if self.with_content else {}
+        context = set_span_in_context(call.span, Context())
+        call.question = self.tracer.start_span(
+            "ask_permission", context, SpanKind.INTERNAL, about, start_time=_nanoseconds(at)
+        )
+
+    def _finished(self, span: Span, event: CallFinished) -> None:
+        span.set_attribute("punie.tool.outcome", event.outcome.value)
+        if self.with_content:
+            span.set_attribute("gen_ai.tool.call.result", content(event.for_model))
+        if event.outcome is not ToolOutcome.SUCCEEDED:
+            _fail(span, event.outcome.value)
+
+    def _end(self, at: float, turn: _TurnSpan, reason: StopReason | None, failure: str | None) -> None:
+        self._turn = None
+        attach(turn.around)
+        for call in turn.calls.values():
+            _fail(call.span, ToolOutcome.CANCELLED.value)
+            _close(call, at)
+        span = turn.span
+        for name, value in usage_attributes(turn.usage).items():
+            span.set_attribute(name, value)
+        span.set_attribute("punie.turn.stop_reason", "failed" if reason is None else reason.value)
+        if self.with_content and turn.said:
+            span.set_attribute("gen_ai.output.messages", message("assistant", ["".join(turn.said)]))
+        if reason is None:
+            _fail(span, "failed", None if failure is None else name_of(failure))
+        span.end(_nanoseconds(at))
+
+
+def _answered(call: _CallSpan, at: float, event: PermissionAnswered) -> None:
+    question, call.question = call.question, None
+    if question is None:
+        return
+    question.set_attribute("punie.permission.verdict", event.verdict.value)
+    question.set_attribute("punie.permission.answered_by", event.answered_by.value)
+    if event.verdict is Verdict.DENY:
+        question.set_attribute("error.type", "denied")
+    question.end(_nanoseconds(at))
+
+
+def _close(call: _CallSpan, at: float) -> None:
+    if call.question is not None:
+        call.question.set_attribute("punie.permission.answered_by", "nobody")
+        call.question.end(_nanoseconds(at))
+    call.span.end(_nanoseconds(at))
+
+
+def _fail(span: Span, kind: str, why: str | None = None) -> None:
+    span.set_attribute("error.type", kind)
+    span.set_status(StatusCode.ERROR, why)
+
+
+def _prompted(prompt: Prompt) -> str:
+    return message("user", [prompt.text])
+
+
+def _nanoseconds(at: float) -> int:
+    return int(max(0.0, at) * 1_000_000_000)

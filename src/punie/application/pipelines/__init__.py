@@ -1,0 +1,1 @@
+"""Composed tools: pipeline files read, checked, offered and run."""

@@ -1,0 +1,124 @@
+"""What is told of a run: how each step ended, what came out, or where it stopped."""
+
+from __future__ import annotations
+
+import json
+
+from attrs import define, field, frozen
+
+from punie.domain.display import one_line
+from punie.domain.expressions import weight
+from punie.domain.json_value import JsonValue, thaw
+from punie.domain.pipeline import OUTPUT_LIMIT, Pipeline, Step, StepStatus
+from punie.domain.tool import ToolResult
+
+REASON_CHARS = 2_000
+STOPPED = "step_failed"
+STOPPED_BY_DENIAL = "step_denied"
+
+
+@define
+class StepReport:
+    """How one step went; `calls` is how many it came to, `failed` how many of a loop's did not succeed."""
+
+    step: Step
+    status: StepStatus = StepStatus.NOT_RUN
+    calls: int = 0
+    failed: int = 0
+
+    def told(self) -> dict[str, object]:
+        """Its entry in the structured result."""
+        entry: dict[str, object] = {"id": self.step.id, "tool": self.step.tool, "status": self.status.value}
+        if self.step.for_each is not None:
+            entry |= {"calls": self.calls, "failed": self.failed}
+        return entry
+
+
+@frozen
+class Stop:
+    """The step that ended the run, the item it was at, and why."""
+
+    step: Step
+    reason: str
+    code: str | None
+    index: int | None
+
+
+@define
+class RunReport:
+    """The book of one run; lives as long as it."""
+
+    pipeline: Pipeline
+    stopped: Stop | None = None
+    _steps: dict[str, StepReport] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._steps = {step.id: StepReport(step) for step in self.pipeline.steps}
+
+    def begin(self, step: Step) -> StepReport:
+        """A step is on its way: until it says otherwise it was cancelled there."""
+        report = self._steps[step.id]
+        report.status = StepStatus.CANCELLED
+        return report
+
+    def stop(self, step: Step, reason: str, code: str | None, index: int | None) -> None:
+        """The run ends here."""
+        self.stopped = Stop(step, reason, code, index)
+
+    def success(self, output: JsonValue) -> ToolResult:
+        """It came to its end."""
+        size = weight(output, OUTPUT_LIMIT)
+        if size > OUTPUT_LIMIT:
+            return self.no_output(f"it is larger than {OUTPUT_LIMIT} characters; take less into [output]")
+        text = output if isinstance(output, str) else json.dumps(thaw(output), ensure_ascii=False, indent=2)
+        passed_over = [report for report in self._steps.values() if report.status in _BAD]
+        if passed_over:
+            told = ", ".join(f"{one.step.id} {one.status.value}" for one in passed_over)
+            text = f"{text}\n[went on although not all succeeded: {told}]"
+        return ToolResult.success(text, structured={"output": thaw(output), "steps": self._told()})
+
+    def no_output(self, reason: str) -> ToolResult:
+        """Every step ran, but [output] comes to nothing."""
+        return ToolResult.failure(
+            f"{self.pipeline.name} ran all its steps, but its output cannot be told: {reason}. "
+            "What the steps did stands.",
+            code="pipeline_output",
+            structured={"output": None, "steps": self._told()},
+        )
+
+    def failure(self, stop: Stop) -> ToolResult:
+        """It stopped; what ran before stands."""
+        ids = [step.id for step in self.pipeline.steps]
+        status = self._steps[stop.step.id].status
+        item = "" if stop.index is None else f", item {stop.index}"
+        done = [one.step.id for one in self._steps.values() if one.status is StepStatus.SUCCEEDED]
+        never = [one.step.id for one in self._steps.values() if one.status is StepStatus.NOT_RUN]
+        reason = _cut(stop.reason)
+        text = (
+            f"{self.pipeline.name} stopped at step {ids.index(stop.step.id) + 1} of {len(ids)}, "
+            f"{stop.step.id} ({stop.step.tool}{item}), which {_WORDS[status]}: {reason}\n"
+            f"Done before it: {', '.join(done) or 'nothing'}.\n"
+            f"Not run: {', '.join(never) or 'nothing'}."
+        )
+        stopped = {"step": stop.step.id, "tool": stop.step.tool, "status": status.value, "reason": reason}
+        at = {} if stop.index is None else {"item": stop.index}
+        return ToolResult.failure(
+            text,
+            code=STOPPED_BY_DENIAL if status is StepStatus.DENIED else STOPPED,
+            structured={"output": None, "steps": self._told(), "stopped": {**stopped, **at}},
+        )
+
+    def _told(self) -> list[dict[str, object]]:
+        return [report.told() for report in self._steps.values()]
+
+
+_BAD = frozenset({StepStatus.FAILED, StepStatus.DENIED, StepStatus.CANCELLED})
+_WORDS = {
+    StepStatus.FAILED: "failed",
+    StepStatus.DENIED: "was denied",
+    StepStatus.CANCELLED: "was cancelled",
+}
+
+
+def _cut(reason: str) -> str:
+    return reason if len(reason) <= REASON_CHARS else f"{one_line(reason, REASON_CHARS)}"

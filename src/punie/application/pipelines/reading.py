@@ -1,0 +1,203 @@
+"""From what a pipeline file says to a pipeline, or to everything that is wrong with it at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+from attrs import define, evolve, field, frozen
+
+from punie.application.pipelines.reading_steps import StepReader
+from punie.application.pipelines.references import ReferenceCheck
+from punie.domain.disclosure import SEARCH_TOOLS
+from punie.domain.discovery import BUILT_IN_TOOLS
+from punie.domain.json_value import JsonObject, NotJsonError, freeze_object
+from punie.domain.pipeline import (
+    DESCRIPTION_LIMIT,
+    EXPRESSIONS_LIMIT,
+    INPUTS_LIMIT,
+    STEPS_LIMIT,
+    Pipeline,
+    Step,
+    schema_of,
+)
+from punie.domain.pipeline_problems import Problem
+from punie.domain.policy import ASK_USER, LOAD_SKILL, PLAN_TOOL, UPDATE_PLAN
+from punie.domain.programs import RUN_CODE
+from punie.domain.templates import Misread, TemplateReader
+from punie.domain.tool import NAME_PATTERN
+from punie.ports.argument_validator import ArgumentValidator
+from punie.ports.expressions import Expressions
+
+OWN_NAMES = frozenset({*BUILT_IN_TOOLS, SEARCH_TOOLS, UPDATE_PLAN, LOAD_SKILL, ASK_USER, PLAN_TOOL, RUN_CODE})
+"""Names that tools of ours have, whether or not a session offers them: no pipeline may pass for one."""
+
+FILE_DEPTH_LIMIT = 50
+KEYS = ("name", "description", "inputs", "steps", "output")
+
+
+@frozen
+class ReadPipeline:
+    """What became of a file: a pipeline where nothing is wrong but warnings."""
+
+    pipeline: Pipeline | None
+    problems: tuple[Problem, ...]
+
+
+@frozen
+class PipelineReader:
+    """Reads pipelines; lives as long as whoever wants them read."""
+
+    expressions: Expressions
+    validator: ArgumentValidator
+
+    def read(self, table: Mapping[str, object], *, stem: str, place: str = "project", file: str = "") -> ReadPipeline:
+        """The pipeline that a file's table makes. `stem` is the file's name, which is the pipeline's without one."""
+        problem = _shape_problem(table)
+        if problem is not None:
+            return ReadPipeline(None, (problem,))
+        return _Reading(self, dict(table), stem).result(place, file)
+
+
+def _shape_problem(table: Mapping[str, object]) -> Problem | None:
+    """What keeps a whole file from being looked at: tables deeper than anybody writes them, numbers that are none."""
+    ahead: list[tuple[object, int]] = [(table, 0)]
+    while ahead:
+        value, depth = ahead.pop()
+        if depth > FILE_DEPTH_LIMIT:
+            return Problem(f"its values are nested deeper than {FILE_DEPTH_LIMIT} levels")
+        if isinstance(value, float) and not math.isfinite(value):
+            return Problem("inf and nan have no form in JSON")
+        inner: Iterable[object] = ()
+        if isinstance(value, Mapping):
+            inner = cast("Mapping[str, object]", value).values()
+        elif isinstance(value, (list, tuple)):
+            inner = cast("list[object]", value)
+        ahead.extend((one, depth + 1) for one in inner)
+    return None
+
+
+@define
+class _Reading:
+    """One file on its way."""
+
+    reader: PipelineReader
+    table: dict[str, object]
+    stem: str
+    problems: list[Problem] = field(factory=list[Problem])
+    misread: list[Misread] = field(factory=list[Misread])
+
+    def result(self, place: str, file: str) -> ReadPipeline:
+        for key in self.table:
+            if key not in KEYS:
+                self._wrong(f"there is no such key; there are {', '.join(KEYS)}", key)
+        templates = TemplateReader(self.reader.expressions.parse, self.misread)
+        name, description = self._name(), self._description()
+        inputs = self._inputs()
+        steps = self._steps(templates)
+        output = templates.read(self.table["output"], "output") if "output" in self.table else None
+        pipeline = Pipeline(name, description, inputs, steps, output, place, file)
+        references = ReferenceCheck(pipeline)
+        self.problems += references.problems()
+        if references.count > EXPRESSIONS_LIMIT:
+            self._wrong(f"it has {references.count} expressions; at most {EXPRESSIONS_LIMIT} are read")
+        for wrong in self.misread:
+            position = None if wrong.position is None else wrong.position + 1
+            self.problems.append(Problem(wrong.problem, wrong.where, position_1based=position))
+        named = tuple(_with_step(problem, self._ids()) for problem in self.problems)
+        return ReadPipeline(None if any(not one.warning for one in named) else pipeline, named)
+
+    def _name(self) -> str:
+        name = self.table.get("name", self.stem)
+        if not isinstance(name, str) or not NAME_PATTERN.fullmatch(name):
+            self._wrong("expected 1 to 64 of A-Z a-z 0-9 _ -", "name")
+            return "unnamed"
+        if name in OWN_NAMES:
+            self._wrong(f"{name} is the name of a tool of Punie's own; take another", "name")
+        return name
+
+    def _description(self) -> str:
+        said = self.table.get("description")
+        if not isinstance(said, str) or not said.strip() or len(said) > DESCRIPTION_LIMIT:
+            self._wrong(f"expected 1 to {DESCRIPTION_LIMIT} characters that say what it does", "description")
+            return ""
+        return said.strip()
+
+    def _inputs(self) -> Mapping[str, JsonObject]:
+        said = self.table.get("inputs", {})
+        if not isinstance(said, Mapping):
+            self._wrong("expected tables: [inputs.NAME]", "inputs")
+            return {}
+        found = cast("Mapping[str, object]", said)
+        if len(found) > INPUTS_LIMIT:
+            self._wrong(f"there are {len(found)} inputs; at most {INPUTS_LIMIT} are read", "inputs")
+        return {name: schema for name, value in found.items() if (schema := self._input(name, value)) is not None}
+
+    def _input(self, name: str, value: object) -> JsonObject | None:
+        where = f"inputs.{name}"
+        if not name.isidentifier():
+            self._wrong("expected a name of letters, digits and _, so that ${inputs.NAME} can name it", where)
+        try:
+            schema = freeze_object(value)
+        except NotJsonError:
+            self._wrong("expected a table with a JSON Schema, such as { type = 'string' }", where)
+            return None
+        alone = schema_of({name: schema})
+        problem = self.reader.validator.schema_problem(alone)
+        if problem is not None:
+            self._wrong(f"this is no JSON Schema that can be used: {problem}", where)
+        elif "default" in schema:
+            fits = self.reader.validator.problems(alone, freeze_object({name: schema["default"]}))
+            self.problems += [Problem(f"the default does not fit: {one}", where) for one in fits]
+        return schema
+
+    def _steps(self, templates: TemplateReader) -> tuple[Step, ...]:
+        said = self.table.get("steps")
+        if not isinstance(said, (list, tuple)) or not said:
+            self._wrong("expected at least one [[steps]]", "steps")
+            return ()
+        listed = cast("list[object]", said)
+        if len(listed) > STEPS_LIMIT:
+            self._wrong(f"there are {len(listed)} steps; at most {STEPS_LIMIT} are read", "steps")
+        reader = StepReader(templates, self.problems)
+        return tuple(
+            step for place, one in enumerate(listed[:STEPS_LIMIT]) if (step := reader.read(one, place)) is not None
+        )
+
+    def _ids(self) -> list[str]:
+        said = self.table.get("steps")
+        steps = cast("list[object]", said) if isinstance(said, (list, tuple)) else []
+        ids = [cast("Mapping[str, object]", one).get("id") if isinstance(one, Mapping) else None for one in steps]
+        return [one if isinstance(one, str) and one else str(number) for number, one in enumerate(ids, 1)]
+
+    def _wrong(self, message: str, where: str = "") -> None:
+        self.problems.append(Problem(message, where))
+
+
+def _with_step(problem: Problem, ids: list[str]) -> Problem:
+    """The problem with the id of the step that its key names."""
+    head, bracket, rest = problem.where.partition("[")
+    number = rest.partition("]")[0]
+    if head != "steps" or not bracket or not number.isdigit() or int(number) >= len(ids):
+        return problem
+    return evolve(problem, step=ids[int(number)])
+
+
+def recursions(pipelines: Iterable[Pipeline]) -> dict[str, tuple[str, ...]]:
+    """Pipelines that come back to themselves, by name, with the way there and back."""
+    known = {pipeline.name: pipeline for pipeline in pipelines}
+    found: dict[str, tuple[str, ...]] = {}
+    for name in known:
+        ahead: list[tuple[str, ...]] = [(name,)]
+        seen: set[str] = set()
+        while ahead and name not in found:
+            way = ahead.pop()
+            for tool in known[way[-1]].tools:
+                if tool == name:
+                    found[name] = (*way, name)
+                    break
+                if tool in known and tool not in seen:
+                    seen.add(tool)
+                    ahead.append((*way, tool))
+    return found

@@ -1,0 +1,211 @@
+"""Keys and addresses of models that a person set up here, for when the environment has none.
+
+`credentials.json` in the state names each by the variable that it stands in for. A key lies in the OS keyring, and in
+that file, which is this user's alone, where there is no keyring. Neither is ever put into the environment, for that
+goes to every program that a session starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import cast
+
+from attrs import define, evolve, field, frozen
+
+from punie.adapters.local.folder_lock import locked_folder
+from punie.adapters.os_keyring.vault import WRITE_LIMIT_S, OsKeyring
+from punie.adapters.pydantic_ai.settings import ModelSettings
+from punie.adapters.pydantic_ai.variables import ADDRESSES, ALSO, KEYS
+from punie.bootstrap.settings_files import MAX_FILE_BYTES, bytes_of
+from punie.bootstrap.settings_writing import write_at_once
+from punie.bootstrap.state import state_dir
+from punie.ports.key_vault import KeyVault
+
+FILE_NAME = "credentials.json"
+_log = logging.getLogger("punie.credentials")
+
+
+class CredentialsError(Exception):
+    """The file cannot be read or written; the sentence names it and says why, and never what is in it."""
+
+
+@frozen
+class Stored:
+    """What is known of one variable. `key` is the one in the file; one in the keyring is not read before it is used."""
+
+    in_keyring: bool = False
+    key: str | None = field(default=None, repr=False)
+    base_url: str | None = None
+
+
+def key_variable(model: str) -> str | None:
+    """The variable of the key that a model of that name needs; None where Punie does not know of one."""
+    return KEYS.get(model.partition(":")[0])
+
+
+def address_variable(model: str) -> str | None:
+    """The variable of the address of a model's provider; None where it has none of its own."""
+    return ADDRESSES.get(model.partition(":")[0])
+
+
+def key_in(environ: Mapping[str, str], variable: str) -> str | None:
+    """The name of the variable that gives that key, the older names too; None where the environment has none."""
+    return next((name for name in (variable, *ALSO.get(variable, ())) if environ.get(name)), None)
+
+
+@frozen
+class Credentials:
+    """The stored keys of this user; holds nothing, so that what another process stores is seen at the next use.
+
+    Every method blocks.
+    """
+
+    path: Path
+    environ: Mapping[str, str] = field(repr=False)
+    vault: KeyVault
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str]) -> Credentials:
+        """Those in the state that this environment names."""
+        return cls(state_dir(environ) / FILE_NAME, environ, OsKeyring())
+
+    def reach(self, model: str) -> ModelSettings:
+        """What is stored for that model, less what the environment says itself; a file that is broken is logged."""
+        variable = key_variable(model)
+        try:
+            stored = None if variable is None else self.read().get(variable)
+        except CredentialsError as error:
+            _log.warning("%s", error)
+            stored = None
+        if variable is None or stored is None:
+            return ModelSettings()
+        key = stored.key
+        if key_in(self.environ, variable) is not None:
+            key = None
+        elif stored.in_keyring:
+            key = self.vault.get(variable)
+            if key is None:
+                _log.warning("the key in the keyring of this system cannot be read: unlock it, or set %s", variable)
+        address = address_variable(model)
+        return ModelSettings(None if address and self.environ.get(address) else stored.base_url, key)
+
+    def stamp(self) -> object:
+        """Another one whenever something was stored or forgotten; None where nothing is stored."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+    def read(self) -> Mapping[str, Stored]:
+        """What is stored, by variable. Raises `CredentialsError`."""
+        try:
+            data = bytes_of(self.path)
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        except OSError as error:
+            raise CredentialsError(f"{self.path}: {error.strerror or 'it cannot be read'}") from error
+        try:
+            value: object = json.loads(data) if len(data) <= MAX_FILE_BYTES else None
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, dict):
+            raise CredentialsError(f"{self.path} is not as Punie writes it. Remove it and run `punie setup model`.")
+        entries = cast("Mapping[str, object]", value)
+        return {name: _stored(cast("Mapping[str, object]", it)) for name, it in entries.items() if isinstance(it, dict)}
+
+    def store(self, variable: str, key: str | None, base_url: str | None) -> str:
+        """Keep a key, an address, or both, in place of what was there; says where. Raises `CredentialsError`."""
+        with self._alone():
+            return self._store(variable, key, base_url)
+
+    def _store(self, variable: str, key: str | None, base_url: str | None) -> str:
+        known = dict(self.read())
+        in_keyring = key is not None and self.vault.put(variable, key)
+        if known.get(variable, Stored()).in_keyring and not in_keyring:
+            self.vault.forget(variable)
+        known[variable] = Stored(in_keyring, None if in_keyring else key, base_url)
+        try:
+            self._write(known)
+        except CredentialsError:
+            if in_keyring:
+                self.vault.forget(variable)
+            raise
+        return "the keyring of this system" if in_keyring else str(self.path)
+
+    def forget(self, variable: str | None = None) -> tuple[str, ...]:
+        """Keep nothing of that variable any more, or of any; gives those that were there. Raises `CredentialsError`."""
+        if not self.path.exists():
+            return ()
+        with self._alone():
+            return self._forget(variable)
+
+    def _forget(self, variable: str | None) -> tuple[str, ...]:
+        known = dict(self.read())
+        gone = tuple(name for name in known if variable in {None, name})
+        for name in gone:
+            if known.pop(name).in_keyring:
+                self.vault.forget(name)
+        if gone:
+            self._write(known)
+        return gone
+
+    @contextlib.contextmanager
+    def _alone(self) -> Generator[None]:
+        """One process of ours after the other."""
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with locked_folder(str(self.path.parent), WRITE_LIMIT_S):
+                yield
+        except OSError as error:
+            raise CredentialsError(f"{self.path}: {error.strerror or 'it cannot be written'}") from error
+
+    def _write(self, known: Mapping[str, Stored]) -> None:
+        entries = {
+            name: {"key": it.key, "keyring": it.in_keyring, "baseUrl": it.base_url} for name, it in known.items()
+        }
+        try:
+            if known:
+                write_at_once(self.path, json.dumps(entries, indent=2) + "\n", 0o600)
+            else:
+                self.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise CredentialsError(f"{self.path}: {error.strerror or 'it cannot be written'}") from error
+
+
+@define
+class StoredKeys:
+    """How models are reached, as it is stored now; lives as long as the process. Shared by threads.
+
+    What is stored is read again once it has changed, and until it is whole: a keyring that is locked later takes no key
+    away from an agent that has it.
+    """
+
+    environ: Mapping[str, str] = field(repr=False)
+    vault: KeyVault = field(factory=OsKeyring)
+    _known: dict[str, tuple[object, ModelSettings]] = field(factory=dict, init=False, repr=False)
+
+    def reach(self, model: str) -> ModelSettings:
+        """What is stored for that model, less what the environment says itself. Blocks, for a bounded time."""
+        credentials = evolve(Credentials.of(self.environ), vault=self.vault)
+        stamp = credentials.stamp()
+        known = self._known.get(model)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        found = credentials.reach(model)
+        if found.api_key is not None or stamp is None:
+            self._known[model] = (stamp, found)
+        return found
+
+
+def _stored(entry: Mapping[str, object]) -> Stored:
+    key, base_url = entry.get("key"), entry.get("baseUrl")
+    return Stored(
+        entry.get("keyring") is True,
+        key if isinstance(key, str) and key else None,
+        base_url if isinstance(base_url, str) and base_url else None,
+    )

@@ -1,0 +1,241 @@
+"""Pipeline files: the user's, the project's, and those that come with Punie (INTERFACES.md section 4)."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from importlib.resources import files
+from pathlib import Path
+from typing import cast
+
+from attrs import evolve, frozen
+
+from punie.adapters.expressions.python_expressions import PythonExpressions
+from punie.adapters.local.folders import names_in, open_file, opened_folder, read_at_most
+from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
+from punie.application.pipelines.reading import PipelineReader, ReadPipeline, recursions
+from punie.bootstrap.settings_files import IN_PROJECT, bytes_of
+from punie.domain.discovery import BUILT_IN_TOOLS
+from punie.domain.display import one_line
+from punie.domain.pipeline import FILE_LIMIT_BYTES, Pipeline
+from punie.domain.pipeline_problems import Problem
+
+ENDING = ".toml"
+PROJECT, USER, SHIPPED = "project", "user", "shipped"
+FILES_LIMIT = 50
+"""Files that one folder may bring."""
+
+_NAMES_LIMIT = 1_000
+_HEADER = re.compile(r"\[\[\s*steps\s*\]\]")
+
+
+@frozen
+class PipelineFile:
+    """One file as it was read: what it makes, or what is wrong with it."""
+
+    path: str
+    place: str
+    read: ReadPipeline
+
+
+@frozen
+class Shelf:
+    """All pipelines of a directory. Of several with one name the first counts: user, project, shipped."""
+
+    pipelines: tuple[Pipeline, ...]
+    files: tuple[PipelineFile, ...]
+
+    def problems(self) -> Iterator[str]:
+        """A line about each file that is left out."""
+        for file in self.files:
+            wrong = [problem for problem in file.read.problems if not problem.warning]
+            if wrong:
+                more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+                yield f"{file.path} is left out: {one_line(wrong[0].sentence(), 300)}{more}"
+
+
+def shelf_of(own: str | None, cwd: str) -> Shelf:
+    """Every pipeline that a session in `cwd` may have, the user's in the folder `own`. Blocks, as everything here.
+
+    Never raises for what a file says.
+    """
+    reader = _reader()
+    return _shelf([*_written(own, cwd, reader), *_shipped(reader)])
+
+
+def offered_shelf(own: str | None, cwd: str, shipped: tuple[str, ...]) -> Shelf:
+    """Those that a model is offered: what was written for it, Punie's own of these names, and what they call."""
+    reader = _reader()
+    whole = _shelf([*_written(own, cwd, reader), *_shipped(reader)])
+    known = {pipeline.name: pipeline for pipeline in whole.pipelines}
+    ahead = [one for one in known.values() if one.place != SHIPPED or _is_named(one.name, shipped)]
+    wanted: set[str] = set()
+    while ahead:
+        pipeline = ahead.pop()
+        wanted.add(pipeline.name)
+        ahead += [known[tool] for tool in pipeline.tools if tool in known and tool not in wanted]
+    return Shelf(tuple(one for one in whole.pipelines if one.name in wanted), whole.files)
+
+
+def _is_named(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _reader() -> PipelineReader:
+    return PipelineReader(PythonExpressions(), JsonSchemaRsValidator())
+
+
+def _written(own: str | None, cwd: str, reader: PipelineReader) -> Iterator[PipelineFile]:
+    # A project may bring its own under a new name, or in place of ours; never in place of what the user wrote.
+    if own is not None:
+        yield from _in_folder(Path(own), USER, reader, follow=True)
+    yield from _in_folder(Path(os.path.realpath(cwd)).joinpath(*IN_PROJECT), PROJECT, reader, follow=False)
+
+
+def _shelf(found: list[PipelineFile]) -> Shelf:
+    whole: dict[str, Pipeline] = {}
+    for file in found:
+        if file.read.pipeline is not None:
+            whole.setdefault(file.read.pipeline.name, file.read.pipeline)
+    turning = recursions(whole.values())
+    kept = tuple(pipeline for name, pipeline in whole.items() if name not in turning)
+    return Shelf(kept, tuple(_with_recursion(file, turning) for file in found))
+
+
+def log_problems(shelf: Shelf, log: logging.Logger) -> tuple[Pipeline, ...]:
+    """The pipelines; what is wrong with the others goes to the log."""
+    for line in shelf.problems():
+        log.warning("%s", line)
+    return shelf.pipelines
+
+
+def checked(own: str | None, cwd: str, path: Path) -> ReadPipeline:
+    """Everything about one file, the pipelines of `cwd` being there as well. Raises `OSError`."""
+    content = bytes_of(path)
+    read = read_bytes(content, _reader(), path.name, PROJECT, str(path))
+    if read.pipeline is None:
+        return read
+    others = [one for one in shelf_of(own, cwd).pipelines if one.name != read.pipeline.name]
+    turning = recursions((*others, read.pipeline)).get(read.pipeline.name)
+    problems = [*read.problems, *_unknown(read.pipeline, others)]
+    if turning is not None:
+        problems.append(_recursion(read.pipeline, turning))
+    lines = _lines_of(content.decode("utf-8", "replace"), len(read.pipeline.steps))
+    return ReadPipeline(None if turning else read.pipeline, tuple(_at_line(one, lines) for one in problems))
+
+
+def read_bytes(content: bytes, reader: PipelineReader, name: str, place: str, path: str) -> ReadPipeline:
+    """What the bytes of a file make."""
+    if len(content) > FILE_LIMIT_BYTES:
+        return ReadPipeline(None, (Problem(f"the file is larger than {FILE_LIMIT_BYTES} bytes"),))
+    try:
+        text = content.decode("utf-8")
+        table = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        line = re.search(r"line (\d+)", str(error))
+        where = int(line[1]) if line else None
+        return ReadPipeline(None, (Problem(f"it is not valid TOML: {error}", line_1based=where),))
+    read = reader.read(table, stem=name.removesuffix(ENDING), place=place, file=path)
+    steps = table.get("steps")
+    lines = _lines_of(text, len(cast("list[object]", steps)) if isinstance(steps, list) else 0)
+    return ReadPipeline(read.pipeline, tuple(_at_line(problem, lines) for problem in read.problems))
+
+
+def _in_folder(folder: Path, place: str, reader: PipelineReader, *, follow: bool) -> Iterator[PipelineFile]:
+    path = os.path.realpath(folder) if follow else str(folder)
+    try:
+        with opened_folder(path) as opened:
+            names = sorted(name for name in names_in(opened, _NAMES_LIMIT) if name.endswith(ENDING))
+            contents = [(name, _content(opened, name)) for name in names[:FILES_LIMIT]]
+    except (OSError, NotImplementedError):  # there is none, or a link is on the way to a project's
+        return
+    for name, content in contents:
+        file = str(Path(path) / name)
+        if content is None:
+            yield PipelineFile(file, place, ReadPipeline(None, (Problem("it is no regular file that can be read"),)))
+        else:
+            yield PipelineFile(file, place, read_bytes(content, reader, name, place, file))
+
+
+def _content(folder: int, name: str) -> bytes | None:
+    try:
+        descriptor = open_file(folder, name)
+    except OSError:
+        return None
+    try:
+        return read_at_most(descriptor, FILE_LIMIT_BYTES)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _shipped(reader: PipelineReader) -> Iterator[PipelineFile]:
+    folder = files("punie.bootstrap.pipelines")
+    for entry in sorted(folder.iterdir(), key=lambda one: one.name):
+        if entry.name.endswith(ENDING):
+            read = read_bytes(entry.read_bytes(), reader, entry.name, SHIPPED, entry.name)
+            yield PipelineFile(entry.name, SHIPPED, read)
+
+
+def _unknown(pipeline: Pipeline, others: Iterable[Pipeline]) -> Iterator[Problem]:
+    known = {*BUILT_IN_TOOLS, *(one.name for one in others)}
+    for place, step in enumerate(pipeline.steps):
+        if step.tool not in known and step.tool != pipeline.name:
+            yield Problem(
+                f"no tool of Punie's own and no pipeline is named {step.tool}; an IDE or a server must offer it",
+                f"steps[{place}].tool",
+                step.id,
+                warning=True,
+            )
+
+
+def _with_recursion(file: PipelineFile, turning: Mapping[str, tuple[str, ...]]) -> PipelineFile:
+    pipeline = file.read.pipeline
+    if pipeline is None or pipeline.name not in turning:
+        return file
+    problems = (*file.read.problems, _recursion(pipeline, turning[pipeline.name]))
+    return evolve(file, read=ReadPipeline(None, problems))
+
+
+def _recursion(pipeline: Pipeline, way: tuple[str, ...]) -> Problem:
+    place = next(place for place, step in enumerate(pipeline.steps) if step.tool == way[1])
+    return Problem(f"it comes back to itself: {' -> '.join(way)}", f"steps[{place}].tool", pipeline.steps[place].id)
+
+
+def _lines_of(text: str, steps: int) -> list[tuple[int, str]]:
+    """The lines of the file, by number, each with the key that it is about as far as that can be told: see `_at_line`.
+
+    Empty where headers cannot be counted on: a text of several lines may look like one.
+    """
+    lines = list(enumerate(text.splitlines(), 1))
+    headers = sum(_HEADER.match(line.strip()) is not None for _, line in lines)
+    return lines if headers == steps else []
+
+
+def _at_line(problem: Problem, lines: list[tuple[int, str]]) -> Problem:
+    """The problem with its line: that of its key in its step, else where the step begins."""
+    if problem.line_1based is not None or not problem.where or not lines:
+        return problem
+    head, _, rest = problem.where.partition("[")
+    if head == "steps" and rest:
+        number, keys = int(rest.partition("]")[0]), rest.partition("].")[2]
+        starts = [line for line, text in lines if _HEADER.match(text.strip())]
+        begin = starts[number]
+        end = starts[number + 1] if number + 1 < len(starts) else len(lines) + 1
+        return evolve(problem, line_1based=_line_of_key(lines, begin, end, keys) or begin)
+    return evolve(problem, line_1based=_line_of_key(lines, 1, len(lines) + 1, problem.where))
+
+
+def _line_of_key(lines: list[tuple[int, str]], begin: int, end: int, dotted: str) -> int | None:
+    """The line in that range on which the last key, or else an earlier one, of a dotted name is written."""
+    for key in reversed(re.findall(r"[^.\[\]]+", dotted)):
+        written = re.compile(rf"(?:^\s*|[{{,.\[]\s*)[\"']?{re.escape(key)}[\"']?\s*[=.\]]")
+        for number, text in lines[begin - 1 : end - 1]:
+            if written.search(text):
+                return number
+    return None

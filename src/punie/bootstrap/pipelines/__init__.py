@@ -1,0 +1,1 @@
+"""The pipelines that come with Punie: TOML files, data only."""

@@ -1,0 +1,142 @@
+"""What the documents show works: every code block is carried out, page by page, as its reader would."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.architecture.source_tree import ROOT
+from tests.e2e import document_blocks, scripts
+from tests.e2e.conftest import Spawn
+from tests.e2e.official_schema import OfficialSchema
+from tests.e2e.raw_client import clean_environment, run_cli
+
+NOT_HERE = {
+    "docs/models.md": {
+        "OPENAI_BASE_URL=http://127.0.0.1:8080/v1 OPENAI_API_KEY=none PUNIE_MODEL=openai-chat:my-model punie ask "
+        '"hello"': "needs a model's server: tests/e2e/test_model_engine.py has one",
+    },
+    "README.md": {
+        "punie setup model": "asks a person: tests/e2e/test_setup_model.py types the answers",
+        "punie doctor": "needs a model that answers: tests/integration/test_doctor.py",
+    },
+    "docs/tutorial.md": {"punie setup model": "asks a person: tests/e2e/test_setup_model.py types the answers"},
+    "docs/setup.md": {
+        "punie setup model": "asks a person: tests/e2e/test_setup_model.py types the answers",
+        "punie setup model --model openai-chat:gpt-5 --key-env OPENAI_API_KEY": "needs a key",
+        "punie setup model --provider openai-chat --model my-model --base-url http://127.0.0.1:8000/v1": (
+            "needs a model's server: tests/e2e/test_setup_model.py has one"
+        ),
+    },
+    "docs/engines.md": {
+        "ENGINE_BENCH=your_package.bench:YourBench python -m pytest tests/contract/test_engine_contract.py": (
+            "runs in this repository: tests/integration/test_own_engine.py"
+        ),
+    },
+    "docs/local-models.md": {
+        'punie ask --model gguf:~/models/qwen2.5-coder-7b-instruct-q4_k_m.gguf "Which files read the settings?"': (
+            "needs weights: tests/integration/test_local_model.py makes some"
+        ),
+    },
+    "docs/openai-agents.md": {
+        'PUNIE_ENGINE=openai-agents PUNIE_MODEL=openai:gpt-5 punie ask "Which files read the settings?"': "needs a key",
+    },
+    "docs/serve.md": {"punie serve": "runs until it is stopped: tests/e2e/test_serve.py"},
+    "docs/deployment.md": {"punie sessions list": "needs that database: tests/e2e/test_shared_sessions.py"},
+}
+"""Commands of the pages that are parsed and not run, with where they are run instead."""
+
+pytestmark = pytest.mark.anyio
+
+PAGES = document_blocks.pages()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """What the pages talk of: a small project with a page, a module, tests and a script to play."""
+    root = tmp_path / "project"
+    (root / "src").mkdir(parents=True)
+    (root / "README.md").write_text("# A project\n", "utf-8")
+    (root / "src" / "app.py").write_text("def run():\n    return 1\n", "utf-8")
+    scripts.write(root / "steps.json", [scripts.call("read_file", path="README.md"), scripts.text("Done.")])
+    return root
+
+
+@pytest.fixture
+def reader(project: Path, tmp_path: Path, request: pytest.FixtureRequest) -> document_blocks.Reader:
+    environ = clean_environment(tmp_path / "home", PUNIE_MODEL=f"script:{project / 'steps.json'}")
+    environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    session = ""
+    if "sess_" in (ROOT / request.param).read_text("utf-8"):
+        told = run_cli("ask", "--json", "go", env=environ, cwd=project).stdout.splitlines()
+        session = json.loads(told[0])["sessionId"]
+    return document_blocks.Reader(project, environ, NOT_HERE.get(request.param, {}), session)
+
+
+@pytest.mark.parametrize(
+    ("reader", "page"),
+    [(str(page.relative_to(ROOT)), page) for page in PAGES],
+    ids=[str(page.relative_to(ROOT)) for page in PAGES],
+    indirect=["reader"],
+)
+def test_every_code_block_of_a_page_works(reader: document_blocks.Reader, page: Path):
+    for block in document_blocks.blocks(page):
+        try:
+            reader.do(block)
+        except Exception as error:
+            error.add_note(f"{page.name}:{block.line_1based}")
+            raise
+    assert reader.used == set(reader.not_here), "the others of these are on the page no more"
+
+
+def shown(page: str) -> list[dict[str, Any]]:
+    """The JSON objects that a page shows, in order."""
+    found = document_blocks.blocks(ROOT / page)
+    return [json.loads(block.text) for block in found if block.language == "json"]
+
+
+async def test_what_ide_authors_are_shown_works_in_an_ide(spawn_ide: Spawn, project: Path):
+    messages = shown("docs/ide-authors.md")
+    catalogue = next(message["result"] for message in messages if "tools" in message.get("result", {}))
+    called = next(message for message in messages if message.get("method") == "_punie.dev/call_tool")
+    answer = next(message for message in messages if "structuredContent" in message)
+    name, arguments = called["params"]["name"], called["params"]["arguments"]
+    hello = next(message for message in messages if "protocolVersion" in message)
+    schema = OfficialSchema.load()
+    assert schema is None or schema.request_from_client("initialize", hello) is None
+
+    async def answered(_params: Any) -> Any:
+        return answer
+
+    async with spawn_ide([scripts.call(name, **arguments), scripts.RESULT]) as ide:
+        ide.capabilities = hello["clientCapabilities"]
+        ide.catalogue.pages = [catalogue]
+        ide.catalogue.tools[name] = answered
+        ide.person.always("allow_once")
+        session = await ide.open(project)
+        assert (await ide.prompt(session)).text == answer["content"][0]["text"]
+        (call,) = ide.catalogue.calls
+        assert set(call) == set(called["params"])
+        for message in messages:
+            if message.get("method") in OF_THE_CLIENT:
+                result = await ide.request(message["method"], {**message["params"], "sessionId": session})
+                assert isinstance(result, dict)
+
+
+OF_THE_CLIENT = {
+    "_punie.dev/executions",
+    "_punie.dev/cancel_executions",
+    "_punie.dev/tools",
+    "_punie.dev/set_tool_enabled",
+}
+
+
+def test_the_pages_are_found():
+    names = {str(page.relative_to(ROOT)) for page in PAGES}
+    assert {"README.md", "docs/settings.md", "docs/ide-authors.md"} <= names
+    assert set(NOT_HERE) <= names

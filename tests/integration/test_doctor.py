@@ -1,0 +1,572 @@
+"""The doctor's checks, one by one, on machines that are ill in one place."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sqlite3
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from punie.adapters.storage.database import MIGRATIONS, open_database
+from punie.bootstrap import (
+    doctor_acp,
+    doctor_ides,
+    doctor_machine,
+    doctor_model,
+    doctor_pipelines,
+    doctor_servers,
+    doctor_settings,
+    doctor_state,
+)
+from punie.bootstrap.doctor_report import Check
+from punie.bootstrap.doctor_run import Case, Examination, Probe
+from punie.bootstrap.settings import trace_settings
+from punie.bootstrap.setup_ides import JETBRAINS, ZED
+from punie.cli import main
+from punie.domain.errors import SettingsError
+from tests.fakes.mcp_servers import stdlib_server
+from tests.stub_openai import Failure, Reply, StubOpenAI
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-1")]
+
+SERVER = str(Path(stdlib_server.__file__))
+MODEL = 'model = "openai-chat:stub"\n'
+
+
+class Machine:
+    """A home and a project; `case` is what the doctor looks at."""
+
+    def __init__(self, root: Path) -> None:
+        self.home, self.project = (root / "home").resolve(), (root / "project").resolve()
+        self.punie = self.home / "punie"
+        self.punie.mkdir(parents=True)
+        self.project.mkdir()
+        self.environ = {"HOME": str(self.home), "PUNIE_HOME": str(self.punie), "PATH": os.environ["PATH"]}
+
+    def write(self, place: Path, text: str) -> Path:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, "utf-8")
+        return place
+
+    def settings(self, text: str) -> Path:
+        return self.write(self.punie / "config.toml", text)
+
+    def servers(self, **entries: Any) -> None:
+        self.write(self.punie / "mcp.json", json.dumps({"mcpServers": entries}))
+
+    def case(self, *, offline: bool = False) -> Case:
+        try:
+            traced = trace_settings(self.environ, {}, str(self.project))
+        except SettingsError:
+            traced = None
+        return Case(self.environ, str(self.project), offline, logging.getLogger("punie.tests.doctor"), traced)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def only(checks: Any) -> Check:
+    (check,) = checks
+    return check
+
+
+def failed(checks: Any, *words: str) -> Check:
+    """The one check failed, says all of that, and what to do."""
+    check = only(checks)
+    assert not check.ok
+    assert check.fix
+    said = f"{check.detail} {check.fix}"
+    assert all(word in said for word in words), said
+    return check
+
+
+def well(checks: Any, *words: str) -> Check:
+    check = only(checks)
+    assert check.ok, check
+    assert all(word in check.detail for word in words), check.detail
+    return check
+
+
+# -- settings ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_settings_file_that_is_not_there_is_well(machine: Machine):
+    well(doctor_settings.your_settings(machine.case()), "config.toml", "is not there")
+
+
+def test_every_problem_of_a_settings_file_is_named_with_its_line_and_key(machine: Machine):
+    file = machine.settings(
+        'model = "direct"\n\n[limits]\n# the time\ntime_s = "soon"\nspeed = 3\n\n'
+        '[[permissions.rules]]\ndecision = "deny"\n\n[[permissions.rules]]\ndecision = "never"\n'
+    )
+    failed(
+        doctor_settings.your_settings(machine.case()),
+        str(file),
+        "line 5: limits.time_s",
+        "line 6: limits.speed is not a setting",
+        "line 11: permissions.rules, rule 2: decision",
+    )
+
+
+@pytest.mark.parametrize(("text", "words"), [("a = 1\nb = [\n", "TOML"), ("a = 1\nmodel = = 2\n", "line 2"), ("x", "")])
+def test_a_settings_file_that_is_no_toml_is_named(machine: Machine, text: str, words: str):
+    machine.settings(text)
+    failed(doctor_settings.your_settings(machine.case()), "config.toml", words)
+
+
+def test_a_directory_in_place_of_the_settings_file_is_a_failed_check(machine: Machine):
+    (machine.punie / "config.toml").mkdir()
+    failed(doctor_settings.your_settings(machine.case()), "config.toml")
+
+
+def test_what_a_project_says_in_vain_is_counted_and_no_failure(machine: Machine):
+    machine.write(machine.project / ".punie/config.toml", 'model = "direct"\neffort = "high"\n')
+    well(doctor_settings.project_settings(machine.case()), "2 of them left out", "punie permissions trust")
+
+
+def test_a_broken_project_file_is_told_from_the_users(machine: Machine):
+    machine.settings(MODEL)
+    file = machine.write(machine.project / ".punie/config.toml", "effort = 3\n")
+    case = machine.case()
+    assert case.traced is None
+    well(doctor_settings.your_settings(case), "1 set")
+    failed(doctor_settings.project_settings(case), str(file), "line 1: effort")
+
+
+def test_a_variable_that_cannot_be_used_is_named_and_its_value_is_not(machine: Machine):
+    machine.environ |= {"PUNIE_EFFORT": "enormous", "PUNIE_SESSIONS_STORE": "postgresql-x://bob:s3cret@db"}
+    check = failed(doctor_settings.variables(machine.case()), "PUNIE_EFFORT", "PUNIE_SESSIONS_STORE")
+    assert "enormous" not in check.detail
+    assert "s3cret" not in check.detail
+
+
+def test_a_variable_that_is_nearly_ours_is_asked_about(machine: Machine):
+    machine.environ["PUNIE_MODLE"] = "direct"
+    well(doctor_settings.variables(machine.case()), "PUNIE_MODLE is none of Punie's, did you mean PUNIE_MODEL?")
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "line"),
+    [
+        ("model", "# model = 1\nmodel = 2", 2),
+        ("limits.time_s", "time_s = 1\n[limits]\ntime_s = 2", 3),
+        ("limits.time_s", "limits.time_s = 2", 1),
+        ("limits.time_s", "[ limits ]\n'time_s' = 2", 2),
+        ("limits.tools.run.time_s", '[limits.tools."run"]\n\ntime_s = 2', 3),
+        ("limits.tools.run.time_s", "[limits]\ntools.run.time_s = 2", 2),
+        ("model", "[tools]\nmodel = 2", None),
+        ("tools.local", "tools = { local = 1 }", None),
+        ("permissions.rules", "[[permissions.rules]]\n[[permissions.rules]]", 1),
+    ],
+)
+def test_the_line_of_a_key_is_found_or_not_said(key: str, text: str, line: int | None):
+    assert doctor_settings.line_of(key, text) == line
+
+
+# -- the model ---------------------------------------------------------------------------------------------------------
+
+
+async def test_no_model_is_well_and_says_how_to_have_one(machine: Machine):
+    well(await doctor_model.model(machine.case()), "punie setup model")
+
+
+async def test_a_model_that_answers_is_well_after_one_request(machine: Machine, monkeypatch: pytest.MonkeyPatch):
+    machine.settings(MODEL)
+    with StubOpenAI([Reply(text=["ok"])]) as stub:
+        for name, value in stub.environment().items():
+            monkeypatch.setenv(name, value)
+        well(await doctor_model.model(machine.case()), "openai-chat:stub", "config.toml")
+        assert len(stub.requests) == 1
+
+
+@pytest.mark.parametrize(("status", "words"), [(401, "OPENAI_API_KEY"), (404, "knows no model")])
+async def test_a_model_that_refuses_fails_with_the_cause_and_not_the_key(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, status: int, words: str
+):
+    machine.settings(MODEL)
+    with StubOpenAI([Failure(status)] * 5) as stub:
+        for name, value in (stub.environment() | {"OPENAI_API_KEY": "sk-verysecretkey0123456789"}).items():
+            monkeypatch.setenv(name, value)
+        check = failed(await doctor_model.model(machine.case()), words)
+    assert "verysecret" not in check.detail + str(check.fix)
+
+
+async def test_a_model_without_a_route_or_a_key_fails_and_names_the_variable(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+):
+    machine.settings(MODEL)
+    failed(await doctor_model.model(machine.case()), "OPENAI_API_KEY")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789abcdef")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    failed(await doctor_model.model(machine.case()), "127.0.0.1:9", "OPENAI_BASE_URL")
+
+
+async def test_offline_nobody_is_asked_and_the_key_is_still_looked_for(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+):
+    machine.settings(MODEL)
+    failed(await doctor_model.model(machine.case(offline=True)), "OPENAI_API_KEY")
+    with StubOpenAI([Reply(text=["ok"])]) as stub:
+        for name, value in stub.environment().items():
+            monkeypatch.setenv(name, value)
+        well(await doctor_model.model(machine.case(offline=True)), "--offline")
+        assert stub.requests == []
+
+
+async def test_a_script_that_cannot_be_played_fails(machine: Machine):
+    script = machine.write(machine.project / "script.json", '{"turns": 3}')
+    machine.settings(f'model = "script:{script}"\n')
+    failed(await doctor_model.model(machine.case()), str(script))
+
+
+async def test_a_model_file_that_is_not_there_fails_and_nothing_is_started(machine: Machine):
+    machine.settings('model = "gguf:/nowhere/model.gguf"\n')
+    failed(await doctor_model.model(machine.case()), "/nowhere/model.gguf")
+
+
+async def test_another_engine_is_set_up_as_well_as_asked(machine: Machine):
+    pytest.importorskip("agents")
+    machine.settings(f'{MODEL}engine = "openai-agents"\n')
+    failed(await doctor_model.model(machine.case(offline=True)), "OPENAI_API_KEY")
+
+
+async def test_a_model_nobody_knows_fails_with_how_models_are_named(machine: Machine):
+    machine.settings('model = "nobody:nothing"\n')
+    failed(await doctor_model.model(machine.case()), "nobody:nothing", "provider:name")
+
+
+# -- the IDEs ----------------------------------------------------------------------------------------------------------
+
+IDE_LOOK = doctor_ides.entry_in(JETBRAINS)
+
+
+def test_an_ide_that_was_never_set_up_is_well_and_says_how(machine: Machine):
+    well(IDE_LOOK(machine.case()), "punie setup jetbrains")
+    well(doctor_ides.entry_in(ZED)(machine.case()), "punie setup zed")
+
+
+def test_an_entry_of_this_installation_is_well_and_says_what_to_switch_on(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("HOME", str(machine.home))
+    assert main(["setup", "jetbrains"]) == 0
+    capsys.readouterr()
+    well(IDE_LOOK(machine.case()), "starts this installation", "Pass custom MCP servers", "Pass IntelliJ MCP server")
+
+
+@pytest.mark.parametrize(
+    ("general", "own", "said"),
+    [
+        ({}, {}, []),
+        ({"use_idea_mcp": False}, {}, ['"Pass IntelliJ MCP server" is OFF']),
+        ({"use_custom_mcp": False}, {"use_custom_mcp": True}, ['"Pass custom MCP servers" is on']),
+        ([], {"use_idea_mcp": "yes"}, []),
+    ],
+)
+def test_what_the_file_says_of_the_switches_is_told(
+    machine: Machine, general: object, own: dict[str, object], said: list[str]
+):
+    punie = {"command": doctor_ides.this_installation().program, "args": doctor_ides.this_installation().args, **own}
+    told = {"default_mcp_settings": general, "agent_servers": {"punie": punie}}
+    machine.write(machine.home / ".jetbrains/acp.json", json.dumps(told))
+    check = well(IDE_LOOK(machine.case()), "starts this installation", *said)
+    assert check.detail.count("As that file has it") == len(said)
+
+
+def entry(machine: Machine, command: object, *args: str) -> None:
+    text = json.dumps({"agent_servers": {"punie": {"command": command, "args": args}}})
+    machine.write(machine.home / ".jetbrains/acp.json", text)
+
+
+def test_an_entry_whose_program_is_gone_fails_with_the_command_that_mends_it(machine: Machine):
+    entry(machine, "/nowhere/punie", "acp")
+    failed(IDE_LOOK(machine.case()), "/nowhere/punie", "punie setup jetbrains")
+
+
+def test_an_entry_of_this_installation_with_other_arguments_fails(machine: Machine):
+    entry(machine, doctor_ides.this_installation().program, "tools", "list")
+    failed(IDE_LOOK(machine.case()), "acp", "punie setup jetbrains")
+
+
+def test_an_entry_of_another_installation_is_named_and_no_failure(machine: Machine):
+    entry(machine, sys.executable, "other.py", "acp")
+    well(IDE_LOOK(machine.case()), sys.executable, "not the Punie of this doctor")
+
+
+@pytest.mark.parametrize("text", ['{"agent_servers": {', "[]", '{"agent_servers": []}', '{"a": "\ud800"}'])
+def test_a_file_of_an_ide_that_is_broken_fails_and_stays_as_it_is(machine: Machine, text: str):
+    file = machine.home / ".jetbrains/acp.json"
+    file.parent.mkdir()
+    file.write_bytes(text.encode("utf-8", "surrogatepass"))
+    failed(IDE_LOOK(machine.case()), str(file))
+    assert file.read_bytes() == text.encode("utf-8", "surrogatepass")
+
+
+# -- MCP servers -------------------------------------------------------------------------------------------------------
+
+
+async def test_servers_are_connected_to_and_each_is_told_as_it_stands(machine: Machine, tmp_path: Path):
+    notes = tmp_path / "notes"
+    machine.servers(
+        works={"command": sys.executable, "args": [SERVER]},
+        dead={"command": "/nowhere/server"},
+        off={"command": "x", "disabled": True},
+        unset={"command": "x", "env": {"A": "${NO_SUCH_VARIABLE}"}},
+        web={"url": "http://127.0.0.1:9/mcp"},
+    )
+    theirs = {"mcpServers": {"theirs": {"command": sys.executable, "args": [SERVER, "--notes", str(notes)]}}}
+    machine.write(machine.project / ".mcp.json", json.dumps(theirs))
+    with anyio.fail_after(30):
+        checks = {check.name: check for check in await doctor_servers.servers(machine.case(offline=True))}
+    assert {name.removeprefix("server ") for name, check in checks.items() if not check.ok} == {"dead", "unset"}
+    assert "tools" in checks["server works"].detail
+    assert "/nowhere/server" in str(checks["server dead"].fix)
+    assert "disabled" in checks["server off"].detail
+    assert "NO_SUCH_VARIABLE" in checks["server unset"].detail
+    assert "--offline" in checks["server web"].detail
+    assert "punie servers approve theirs" in checks["server theirs"].detail
+    assert not notes.exists(), "nobody approved it, so it was not started"
+
+
+async def test_a_server_that_says_nothing_fails_in_bounded_time(machine: Machine, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(doctor_servers, "SERVER_S", 0.3)
+    machine.servers(silent={"command": sys.executable, "args": [SERVER, "--start", "hang"]})
+    with anyio.fail_after(20):
+        failed(await doctor_servers.servers(machine.case()), "did not answer within", "punie servers check silent")
+
+
+async def test_a_file_of_servers_that_cannot_be_read_fails(machine: Machine):
+    file = machine.write(machine.punie / "mcp.json", '{"mcpServers": ')
+    failed(await doctor_servers.servers(machine.case()), str(file))
+
+
+# -- pipelines ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_pipeline_that_cannot_be_used_fails_with_its_file(machine: Machine):
+    well(doctor_pipelines.pipelines(machine.case()), "none", "shipped")
+    file = machine.write(machine.project / ".punie/pipelines/wrong.toml", 'name = "wrong"\nsteps = 3\n')
+    failed(doctor_pipelines.pipelines(machine.case()), str(file), "punie pipelines check")
+
+
+# -- the state ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_state_that_is_not_there_yet_is_well_and_stays_so(machine: Machine):
+    for look in (doctor_state.directory, doctor_state.database, doctor_state.credentials):
+        assert only(look(machine.case())).ok
+    assert not (machine.punie / "state").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX's permissions")
+def test_a_state_that_others_can_look_into_fails_with_the_command(machine: Machine):
+    state = machine.punie / "state"
+    state.mkdir(mode=0o755)
+    state.chmod(0o755)
+    failed(doctor_state.directory(machine.case()), "755", f"chmod 700 {state}")
+    state.chmod(0o700)
+    well(doctor_state.directory(machine.case()), "MiB free")
+    assert list(state.iterdir()) == [], "what was tried left nothing behind"
+
+
+def test_a_file_where_the_state_belongs_fails(machine: Machine):
+    machine.write(machine.punie / "state", "")
+    failed(doctor_state.directory(machine.case()), "is not a directory", "PUNIE_STATE_DIR")
+
+
+def test_a_full_disk_fails(machine: Machine, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(doctor_state, "_free", lambda _: 5 * 1_048_576)
+    failed(doctor_state.directory(machine.case()), "only 5 MiB", "Make room")
+
+
+@pytest.fixture
+def database(machine: Machine) -> Path:
+    path = machine.punie / "state/punie.db"
+    open_database(path).close()
+    return path
+
+
+def test_a_whole_database_is_well_and_says_its_version(machine: Machine, database: Path):
+    well(doctor_state.database(machine.case()), f"schema {len(MIGRATIONS)},")
+
+
+def test_a_database_of_a_newer_punie_fails_and_is_not_changed(machine: Machine, database: Path):
+    with sqlite3.connect(database) as connection:
+        connection.execute("UPDATE schema_version SET version = 999")
+    connection.close()
+    failed(doctor_state.database(machine.case()), "newer Punie", "schema 999")
+
+
+def test_a_database_of_an_older_punie_is_well_and_is_left_as_it_is(machine: Machine, database: Path):
+    with sqlite3.connect(database) as connection:
+        connection.execute("UPDATE schema_version SET version = 1")
+    connection.close()
+    for _ in range(2):
+        well(doctor_state.database(machine.case()), "schema 1, brought up to")
+
+
+def test_a_damaged_database_fails(machine: Machine, database: Path):
+    data = bytearray(database.read_bytes())
+    data[4096:8192] = b"\xff" * 4096
+    database.write_bytes(data)
+    failed(doctor_state.database(machine.case()), str(database), "away")
+    database.write_bytes(b"no database at all" * 100)
+    failed(doctor_state.database(machine.case()), "not a database")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX's permissions")
+def test_a_database_that_others_can_read_fails(machine: Machine, database: Path):
+    database.chmod(0o644)
+    failed(doctor_state.database(machine.case()), "644", f"chmod 600 {database}")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX's permissions")
+def test_stored_keys_are_named_and_never_shown(machine: Machine):
+    key = {"OPENAI_API_KEY": {"key": "sk-verysecretkey0123456789"}}
+    file = machine.write(machine.punie / "state/credentials.json", json.dumps(key))
+    file.chmod(0o600)
+    check = only(doctor_state.credentials(machine.case()))
+    assert "verysecret" not in check.detail + str(check.fix)
+    file.chmod(0o644)
+    check = failed(doctor_state.credentials(machine.case()), "credentials.json")
+    assert "verysecret" not in check.detail + str(check.fix)
+    file.write_text("{", "utf-8")
+    failed(doctor_state.credentials(machine.case()), "credentials.json", "punie setup model")
+
+
+async def test_a_shared_store_that_cannot_be_reached_fails_without_its_password(machine: Machine):
+    pytest.importorskip("psycopg")
+    machine.settings('[sessions]\nstore = "postgresql://bob:s3cret@127.0.0.1:9/x"\n')
+    check = failed(await doctor_state.shared_sessions(machine.case()), "127.0.0.1:9", "sessions.store")
+    assert "s3cret" not in check.detail + str(check.fix)
+    well(await doctor_state.shared_sessions(machine.case(offline=True)), "--offline")
+
+
+async def test_sessions_of_this_machine_need_no_check_of_their_own(machine: Machine):
+    assert list(await doctor_state.shared_sessions(machine.case())) == []
+
+
+def test_a_level_that_is_none_and_a_log_file_that_cannot_be_written_fail(machine: Machine):
+    machine.environ["PUNIE_LOG_LEVEL"] = "LOUD"
+    failed(doctor_state.log(machine.case()), "LOUD", "WARNING")
+    machine.environ["PUNIE_LOG_LEVEL"] = "debug"
+    well(doctor_state.log(machine.case()), "DEBUG")
+    entry(machine, "/nowhere/punie", "acp", "--log-file", str(machine.project))
+    failed(doctor_state.log(machine.case()), str(machine.project), "--log-file")
+
+
+# -- programs ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_directory_in_no_repository_is_well(machine: Machine):
+    assert "in no repository" in only(await doctor_machine.git(machine.case())).detail
+
+
+async def test_a_repository_that_is_none_or_is_damaged_fails(machine: Machine):
+    (machine.project / ".git").mkdir()
+    failed(await doctor_machine.git(machine.case()), "HEAD")
+    machine.write(machine.project / ".git/HEAD", "ref: refs/heads/main\n")
+    machine.write(machine.project / ".git/refs/heads/main", "not a commit\n")
+    machine.write(machine.project / ".git/objects/info/x", "")
+    failed(await doctor_machine.git(machine.case()), "git")
+
+
+BOX = '[permissions]\nsandbox = "bubblewrap"\n'
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no bubblewrap there")
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        (None, "there is no bwrap"),
+        ("#!/bin/sh\necho 'bwrap: no namespaces for you' >&2\nexit 1\n", "no namespaces for you"),
+        ('#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "$@"\n', ""),
+    ],
+)
+async def test_a_sandbox_that_the_settings_ask_for_is_tried(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str | None, words: str
+):
+    well(await doctor_machine.sandbox(machine.case()), "not asked for")
+    machine.settings(BOX)
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    if script is not None:
+        machine.write(programs / "bwrap", script).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}" if script is None else f"{programs}:/usr/bin:/bin")
+    look = failed if words else well
+    look(await doctor_machine.sandbox(machine.case()), words or "works")
+
+
+def test_this_machine_is_told_with_interpreter_installation_and_extras(machine: Machine):
+    well(
+        doctor_machine.interpreter(machine.case()), sys.executable, f"{sys.version_info.major}.{sys.version_info.minor}"
+    )
+    well(doctor_machine.installation(machine.case()), str(Path(doctor_machine.punie.__file__).parent))
+    well(doctor_machine.extras(machine.case()), "postgres")
+    well(doctor_machine.ripgrep(machine.case()))
+
+
+def test_a_library_that_is_missing_fails_with_how_to_install_it(machine: Machine, monkeypatch: pytest.MonkeyPatch):
+    there = doctor_machine._is_there
+    monkeypatch.setattr(doctor_machine, "_is_there", lambda name: name != "apsw" and there(name))
+    failed(doctor_machine.interpreter(machine.case()), "apsw", "pip install")
+
+
+def test_wsl_is_told_with_what_it_means_for_the_ide(machine: Machine):
+    machine.environ["WSL_DISTRO_NAME"] = "Ubuntu"
+    well(doctor_machine.wsl(machine.case()), "JetBrains")
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [("doctor",), ("config", "show")])
+def test_a_directory_that_is_not_there_or_is_gone_is_refused(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+):
+    assert main([*words, "--cwd", str(machine.project / "none")]) == 2
+    gone = machine.project / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert main(list(words)) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.count("is not a directory") == 2
+
+
+# -- itself ------------------------------------------------------------------------------------------------------------
+
+
+def agent_that(source: str) -> Callable[[str | None], list[str]]:
+    return lambda _model: [sys.executable, "-c", source]
+
+
+async def test_an_agent_that_does_not_start_fails_with_its_last_words(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+):
+    source = "import sys; sys.stderr.write('first\\nImportError: no module named heart\\n'); sys.exit(3)"
+    monkeypatch.setattr(doctor_acp, "punie_command", agent_that(source))
+    failed(await doctor_acp.acp(machine.case()), "exit code 3", "no module named heart")
+
+
+async def test_an_agent_that_says_nothing_fails_in_bounded_time_and_is_gone(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    pid = tmp_path / "pid"
+    source = f"import os, sys, pathlib; pathlib.Path({str(pid)!r}).write_text(str(os.getpid())); sys.stdin.read()"
+    monkeypatch.setattr(doctor_acp, "punie_command", agent_that(source))
+    with anyio.fail_after(20):
+        checks = await Examination(machine.case(), [Probe("acp", doctor_acp.acp, 2.0)], lambda _: None).run()
+    failed(checks, "no answer within 2 seconds")
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)

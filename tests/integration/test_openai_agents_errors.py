@@ -1,0 +1,257 @@
+"""Every way a model can fail behind the Agents SDK, in words that a person can act on; and what must not be loaded."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from punie.adapters.openai_agents.engine import OpenAiAgentsEngine
+from punie.adapters.openai_agents.settings import Connection
+from punie.domain.content import Prompt
+from punie.domain.errors import EngineError
+from punie.domain.turn import EngineErrorKind, StopReason, Turn
+from tests.fakes.engine_side import FakeEventSink, FakeToolDoor
+from tests.integration.openai_agents_bench import CHAT, KEY, RESPONSES, talking
+from tests.stub_openai import Failure, Reply, StepSource, StubOpenAI
+
+pytestmark = pytest.mark.anyio
+
+ROOT = Path(__file__).parents[2]
+TURN = Turn("turn", "session", Prompt.of_text("SECRET PROMPT"))
+QUICK = {"retry-after-ms": "1"}
+
+
+async def error_of(engine: OpenAiAgentsEngine) -> EngineError:
+    with pytest.raises(EngineError) as caught:
+        await engine.open("s").run(TURN, tools=FakeToolDoor(), events=FakeEventSink())
+    assert caught.value.kind in {kind.value for kind in EngineErrorKind}
+    await engine.aclose()
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("step", "kind", "says"),
+    [
+        (Failure(401, f"Incorrect API key provided: {KEY}"), "auth", ("HTTP 401", "OPENAI_API_KEY")),
+        (Failure(403), "auth", ("HTTP 403", "OPENAI_API_KEY")),
+        (Failure(404, "no such model", "model_not_found"), "configuration", ("HTTP 404", "knows no model")),
+        (
+            Failure(400, f"tools not supported, {KEY}, Bearer abcdefgh12"),
+            "configuration",
+            ("tools not supported", "HTTP 400"),
+        ),
+        (Failure.context_length(), "context", ("longer than", "new session")),
+        (Failure(400, "This model's maximum context length is 10 tokens"), "context", ("longer than",)),
+        (Failure(429, headers={"retry-after": "0"}), "rate_limit", ("HTTP 429", "in 1 seconds")),
+        (Failure(429, headers=QUICK), "rate_limit", ("HTTP 429", "again in")),
+        (Failure(429, "no money", "insufficient_quota", headers=QUICK), "rate_limit", ("quota", "billing")),
+        (Failure(500, headers=QUICK), "internal", ("HTTP 500", "remembered")),
+        (Failure(502, headers=QUICK), "overloaded", ("HTTP 502",)),
+        (Failure(503, headers=QUICK), "overloaded", ("HTTP 503", "again in a minute")),
+        (Failure(418, "I am a teapot"), "internal", ("HTTP 418", "I am a teapot")),
+        (Reply(text=["x"], then="cut"), "connection", ("127.0.0.1", "OPENAI_BASE_URL")),
+    ],
+)
+async def test_a_failing_server_is_named_with_cause_and_next_step(
+    step: StepSource, kind: str, says: tuple[str, ...]
+) -> None:
+    async with talking([step] * 3) as talk:
+        with pytest.raises(EngineError) as caught:
+            await talk.say("SECRET PROMPT")
+    error = caught.value
+    assert error.kind == kind
+    assert error.next_step
+    assert all(piece in str(error) for piece in says), str(error)
+    assert not any(hidden in str(error) for hidden in (KEY, "SECRET", "abcdefgh12", "Traceback", "{"))
+
+
+@pytest.mark.parametrize(
+    ("step", "kind"),
+    [(Failure(401), "auth"), (Failure.context_length(), "context"), (Reply(text=["x"], then="cut"), "connection")],
+)
+async def test_failures_are_the_same_over_the_other_protocol(step: StepSource, kind: str) -> None:
+    async with talking([step] * 3, model=RESPONSES) as talk:
+        with pytest.raises(EngineError) as caught:
+            await talk.say("x")
+    assert caught.value.kind == kind
+
+
+async def test_a_server_that_is_not_there_is_named_with_its_address_and_without_its_password() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    address = f"http://user:pass@127.0.0.1:{port}/v1?token=t0ken"
+    error = await error_of(OpenAiAgentsEngine("openai-chat:x", Connection(address, KEY)))
+    assert error.kind == "connection"
+    assert f"http://127.0.0.1:{port}/v1" in error.cause
+    assert "OPENAI_BASE_URL" in error.next_step
+    assert not any(hidden in str(error) for hidden in ("user", "pass@", "t0ken"))
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "says"),
+    [
+        ("openai:gpt-5", "auth", "OPENAI_API_KEY"),
+        ("openai-chat:gpt-4o", "auth", "OPENAI_API_KEY"),
+        ("openrouter:a/b", "auth", "OPENROUTER_API_KEY"),
+        ("ollama:qwen3", "configuration", "OLLAMA_BASE_URL"),
+        ("anthropic:claude-sonnet-4-5", "configuration", 'engine = "pydantic-ai"'),
+        ("google:gemini-2.5-pro", "configuration", "OpenAI's protocols only"),
+        ("nope:x", "configuration", "openrouter:"),
+        ("openai:", "configuration", "openai-chat:"),
+        ("gpt-4o", "configuration", "openai-chat:"),
+        ("", "configuration", "openai-chat:"),
+    ],
+)
+async def test_a_model_that_cannot_be_set_up_says_what_to_set_or_choose(
+    model: str, kind: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENROUTER_API_KEY", "OLLAMA_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    error = await error_of(OpenAiAgentsEngine(model))
+    assert error.kind == kind
+    assert says in str(error)
+
+
+@pytest.mark.parametrize(
+    ("model", "address_from", "key"),
+    [("openai-chat:stub", "OPENAI_BASE_URL", "OPENAI_API_KEY"), ("ollama:stub", "OLLAMA_BASE_URL", "OLLAMA_API_KEY")],
+)
+async def test_the_providers_own_variables_are_honoured(
+    model: str, address_from: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with StubOpenAI([Reply(text=["hello"]), Reply(text=["hello"])]) as stub:
+        monkeypatch.setenv(address_from, stub.base_url)
+        for given, sent in (("from-the-environment", "Bearer from-the-environment"), ("", "Bearer none")):
+            monkeypatch.setenv(key, given)
+            engine, sink = OpenAiAgentsEngine(model), FakeEventSink()
+            assert await engine.open("s").run(TURN, tools=FakeToolDoor(), events=sink) is StopReason.END_TURN
+            await engine.aclose()
+            assert stub.requests[-1].headers["authorization"] == sent
+            assert sink.text == "hello"
+
+
+async def test_a_key_that_was_set_up_after_a_refusal_is_used_for_the_next_prompt() -> None:
+    keys = ["wrong"]
+    with StubOpenAI([Failure(401), Reply(text=["hello"])]) as stub:
+        engine = OpenAiAgentsEngine(CHAT, reach=lambda: Connection(stub.base_url, keys[-1]))
+        session = engine.open("s")
+        with pytest.raises(EngineError):
+            await session.run(TURN, tools=FakeToolDoor(), events=FakeEventSink())
+        keys.append("right")
+        sink = FakeEventSink()
+        assert await session.run(TURN, tools=FakeToolDoor(), events=sink) is StopReason.END_TURN
+        assert stub.requests[-1].headers["authorization"] == "Bearer right"
+        await engine.aclose()
+
+
+@pytest.mark.parametrize(
+    ("event", "kind", "says"),
+    [
+        ({"type": "error", "code": "rate_limit_exceeded", "message": "slow", "param": None}, "rate_limit", "again"),
+        ({"type": "error", "code": "server_error", "message": "oh", "param": None}, "internal", "remembered"),
+        ({"type": "error", "code": None, "message": "odd thing", "param": None}, "internal", "odd thing"),
+        ({"type": "error", "code": "context_length_exceeded", "message": "", "param": None}, "context", "longer"),
+    ],
+)
+async def test_an_answer_that_turns_into_an_error_says_why(
+    event: dict[str, object], kind: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.stub_model.server.response_events", lambda _step, _body: iter([event]))
+    async with talking([Reply()], model=RESPONSES) as talk:
+        with pytest.raises(EngineError) as caught:
+            await talk.say("x")
+    assert caught.value.kind == kind
+    assert says in str(caught.value)
+
+
+def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "punie.adapters.openai_agents.models", raising=False)
+    monkeypatch.setitem(sys.modules, "agents", None)
+    with pytest.raises(EngineError) as caught:
+        OpenAiAgentsEngine("openai:gpt-5").load()
+    assert "pip install 'punie[openai-agents]'" in str(caught.value)
+    assert caught.value.kind == "configuration"
+
+
+def test_an_engine_is_made_and_opened_without_the_sdk() -> None:
+    code = (
+        "import sys\n"
+        "from punie.adapters.openai_agents.engine import OpenAiAgentsEngine\n"
+        "OpenAiAgentsEngine('openai:x').open('s', b'{}').snapshot()\n"
+        "print([name for name in ('pydantic', 'agents', 'openai', 'httpx2', 'mcp') if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "[]\n"
+
+
+SPYING = """
+import json, sys
+from anyio import run
+import httpx2
+from punie.adapters.openai_agents.engine import OpenAiAgentsEngine
+from punie.adapters.openai_agents.settings import Connection
+from punie.domain.content import Prompt
+from punie.domain.turn import Turn
+from tests.fakes.engine_side import FakeEventSink, FakeToolDoor
+from tests.stub_openai import Call, Failure, Reply, StubOpenAI
+
+hosts = set()
+send = httpx2.Client.send, httpx2.AsyncClient.send
+def spy(self, request, **kwargs):
+    hosts.add(request.url.host)
+    return send[0](self, request, **kwargs)
+async def spy_too(self, request, **kwargs):
+    hosts.add(request.url.host)
+    return await send[1](self, request, **kwargs)
+httpx2.Client.send, httpx2.AsyncClient.send = spy, spy_too
+
+async def main():
+    down = [Failure(500, headers={"retry-after-ms": "1"})] * 3
+    with StubOpenAI([Reply(calls=[Call("x")]), Reply(text=["ok"]), *down]) as stub:
+        engine = OpenAiAgentsEngine("openai-chat:stub", Connection(stub.base_url, "k"))
+        session = engine.open("s")
+        for number in range(2):
+            turn = Turn(f"t{number}", "s", Prompt.of_text("x"))
+            try:
+                await session.run(turn, tools=FakeToolDoor(), events=FakeEventSink())
+            except Exception as error:
+                print(type(error).__name__)
+        await engine.aclose()
+
+run(main)
+import agents.tracing
+agents.tracing.flush_traces()
+from agents.tracing.setup import get_trace_provider
+provider = get_trace_provider()
+print(json.dumps(sorted(hosts)))
+print(provider._disabled, len(provider._multi_processor._processors))
+"""
+
+
+def test_nothing_is_traced_uploaded_or_printed() -> None:
+    """Also where the environment would have the SDK do so, and after a failure."""
+    keys = {"OPENAI_API_KEY": "sk-would-upload", "OPENAI_AGENTS_DISABLE_TRACING": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", SPYING], capture_output=True, text=True, env=os.environ | keys, cwd=ROOT, check=True
+    )
+    assert done.stderr == ""
+    name, hosts, tracing = done.stdout.splitlines()
+    assert name == "EngineError"
+    assert json.loads(hosts) == ["127.0.0.1"]
+    assert tracing == "True 0"
+
+
+async def test_a_cancel_of_the_loading_leaves_an_engine_that_works() -> None:
+    async with talking([Reply(text=["hello"])]) as talk:
+        with anyio.move_on_after(0):
+            await talk.say("x")
+        assert await talk.say("y") is StopReason.END_TURN
+        assert talk.sink.text == "hello"

@@ -1,0 +1,157 @@
+"""The page of `punie trace` in a real browser: nothing on it runs or loads, and people can use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from punie.adapters.html.trace_page import TracePage
+from punie.application.session_trace import SessionTrace
+from punie.domain.session_log import summarised
+from tests.browser import Browser, chromium
+from tests.entries_only import EntriesOnly
+from tests.fakes.traced_session import HOSTILE, one_of_everything
+
+PROGRAM = chromium()
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="SKIPPED LOUDLY: no Chromium on this machine")
+
+SHOWN = "[...document.querySelectorAll('.step')].filter(step => step.checkVisibility()).length"
+PAPER = "getComputedStyle(document.body).backgroundColor"
+
+
+async def written(file: Path) -> Path:
+    entries = one_of_everything()
+    trace = SessionTrace(EntriesOnly(entries), summarised("sess_traced", entries))
+    outline = await trace.outline()
+    page = TracePage(outline, "1.2.3")
+    turns = [page.turn(turn) async for turn in trace.turns(outline)]
+    file.write_text("".join((page.head(), *turns, page.foot())), encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    assert PROGRAM is not None
+    with Browser(PROGRAM, tmp_path_factory.mktemp("browser")) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return anyio.run(written, tmp_path_factory.mktemp("page") / "trace.html")
+
+
+@pytest.fixture
+def shown(browser: Browser, page: Path) -> Browser:
+    browser.resize(1280)
+    browser.prefer("light")
+    browser.let_scripts_run(allowed=True)
+    browser.open(page)
+    return browser
+
+
+def test_it_asks_for_nothing_but_itself_and_complains_of_nothing(shown: Browser, page: Path):
+    assert shown.requests == [page.as_uri()]
+    assert shown.console == []
+
+
+def test_hostile_text_is_text(shown: Browser):
+    assert shown.run("document.title") == "Mend the add function · Punie trace"
+    assert shown.run("document.scripts.length") == 1
+    assert shown.run("document.querySelectorAll('img, iframe, object, embed, link, base, form').length") == 0
+    told = shown.run("document.querySelector('#turn-2 .prompt').innerText")
+    visible = HOSTILE.replace("\u202e", "<U+202E>").replace("\u202c", "<U+202C>").replace("\x1b", "<U+001B>")
+    assert visible.replace("\x07", "<U+0007>").replace("\ud83d", "<U+D83D>") in told
+
+
+def test_its_policy_stops_what_gets_onto_it_all_the_same(shown: Browser):
+    shown.run("document.body.append(Object.assign(new Image(), {src: 'http://evil.example/x.png'}))")
+    shown.run(
+        "document.body.append(Object.assign(document.createElement('script'), {textContent: 'document.title=1'}))"
+    )
+    shown.run("document.body.insertAdjacentHTML('beforeend', '<b onclick=\"document.title=2\" id=b>')")
+    shown.run("document.getElementById('b').click()")
+    shown.run("fetch('http://evil.example/').then(() => 1, () => 2)")
+    assert shown.run("document.title") == "Mend the add function · Punie trace"
+    complaints = [said for said in shown.console if "Content Security Policy" in said]
+    for directive in ("img-src", "script-src", "connect-src"):
+        assert any(directive in said for said in complaints), complaints
+
+
+def test_it_is_light_or_dark_as_the_person_prefers_or_says(shown: Browser):
+    light = shown.run(PAPER)
+    shown.prefer("dark")
+    dark = shown.run(PAPER)
+    assert light != dark
+    shown.run("document.getElementById('theme-light').click()")
+    assert shown.run(PAPER) == light
+    shown.prefer("light")
+    shown.run("document.getElementById('theme-dark').click()")
+    assert shown.run(PAPER) == dark
+
+
+@pytest.mark.parametrize("width", [320, 400, 1280])
+def test_nothing_is_wider_than_the_window(shown: Browser, width: int):
+    shown.resize(width)
+    shown.run("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    assert shown.run("document.documentElement.scrollWidth") <= width
+
+
+def test_the_chips_choose_what_is_shown(shown: Browser):
+    every = shown.run(SHOWN)
+    assert every == shown.run("document.querySelectorAll('.step').length")
+    shown.run("document.getElementById('show-request').click()")
+    assert shown.run(SHOWN) == every - shown.run("document.querySelectorAll('.step.request').length")
+    shown.run("document.getElementById('show-request').click()")
+    shown.run("document.getElementById('only-trouble').click()")
+    assert shown.run(SHOWN) == shown.run("document.querySelectorAll('.step.trouble').length") == 2
+    assert shown.run("document.getElementById('turn-1').checkVisibility()") is False
+
+
+def test_it_can_be_used_by_keyboard_alone(shown: Browser):
+    shown.press("/")
+    assert shown.run("document.activeElement.id") == "search"
+    for letter in "exit code 0":
+        shown.press(letter)
+    shown.run("new Promise(done => new MutationObserver(done).observe(found, {childList: true}))")
+    assert shown.run("found.value").startswith("1 of ")
+    assert shown.run(SHOWN) == 1
+    shown.press("Escape")
+    assert shown.run(SHOWN) > 1
+    shown.press("j")
+    assert shown.run("document.activeElement.getAttribute('href')") == "#turn-1"
+    shown.press("Tab")
+    while shown.run("document.activeElement.tagName") != "SUMMARY":
+        shown.press("Tab")
+    was = shown.run("document.activeElement.parentElement.open")
+    shown.press("Enter")
+    assert shown.run("document.activeElement.parentElement.open") is not was
+
+
+def test_it_is_whole_without_scripts(shown: Browser, page: Path):
+    shown.let_scripts_run(allowed=False)
+    shown.open(page)
+    assert shown.run("document.querySelector('.scripted').checkVisibility()") is False
+    assert shown.run(SHOWN) == shown.run("document.querySelectorAll('.step').length")
+    assert shown.run("document.querySelectorAll('details > summary').length") > 5
+    assert shown.console == []
+
+
+def test_on_paper_everything_is_open_and_the_controls_are_gone(shown: Browser):
+    shown.prefer("light", media="print")
+    assert shown.run("document.querySelector('.tools').checkVisibility()") is False
+    assert shown.run("document.querySelector('.step.call:not([open]) .body').getBoundingClientRect().height") > 0
+
+
+def test_every_control_and_region_has_a_name(shown: Browser):
+    tree = shown.ask("Accessibility.getFullAXTree")["nodes"]
+    wanting = {"button", "link", "searchbox", "checkbox", "radio", "navigation", "heading", "DisclosureTriangle"}
+    nameless = [
+        node["role"]["value"]
+        for node in tree
+        if not node.get("ignored") and node["role"]["value"] in wanting and not node["name"]["value"].strip()
+    ]
+    assert nameless == []

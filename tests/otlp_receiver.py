@@ -1,0 +1,83 @@
+"""A collector on loopback: takes spans over OTLP/HTTP and keeps them, or does to them what a test wants."""
+
+from __future__ import annotations
+
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+
+from attrs import define, field
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+
+@define(eq=False)
+class Receiver:
+    """A context manager. `hold` keeps every answer back until it is set; `status` is what it answers with."""
+
+    status: int = 200
+    hold: threading.Event | None = None
+    spans: list[Span] = field(factory=list[Span], init=False)
+    resource: dict[str, Any] = field(factory=dict[str, Any], init=False)
+    paths: list[str] = field(factory=list[str], init=False)
+    _server: ThreadingHTTPServer = field(init=False)
+
+    def __enter__(self) -> Self:
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.take(self.path, body)
+                if receiver.hold is not None:
+                    receiver.hold.wait(30)
+                try:
+                    self.send_response(receiver.status)
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+                except OSError:
+                    pass
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the class names it
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if self.hold is not None:
+            self.hold.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def endpoint(self) -> str:
+        """For `OTEL_EXPORTER_OTLP_ENDPOINT`."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def take(self, path: str, body: bytes) -> None:
+        request = ExportTraceServiceRequest()
+        request.ParseFromString(body)
+        self.paths.append(path)
+        for resource_spans in request.resource_spans:
+            self.resource = {pair.key: value_of(pair.value) for pair in resource_spans.resource.attributes}
+            for scope_spans in resource_spans.scope_spans:
+                self.spans.extend(scope_spans.spans)
+
+    def named(self, name: str) -> list[Span]:
+        """The spans of that name, as they began."""
+        return sorted((span for span in self.spans if span.name == name), key=lambda span: span.start_time_unix_nano)
+
+
+def value_of(value: AnyValue) -> Any:
+    kind = value.WhichOneof("value")
+    return None if kind is None else getattr(value, kind)
+
+
+def attributes_of(span: Span) -> dict[str, Any]:
+    """What a span says of itself."""
+    return {pair.key: value_of(pair.value) for pair in span.attributes}

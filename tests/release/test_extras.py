@@ -1,0 +1,85 @@
+"""The default installation is small: a provider's package comes with that provider's extra, and errors name it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib import metadata
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+from punie.adapters.pydantic_ai.failures import PROVIDERS, set_up_error
+from punie.adapters.pydantic_ai.models import build_model
+from punie.adapters.pydantic_ai.settings import ModelSettings
+from punie.domain.errors import EngineError
+from tests.architecture.source_tree import ROOT
+from tools import lock
+from tools.release import licences
+
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
+#: What each provider's extra brings that nothing else does, as the index and as Python call it.
+SDKS = {
+    "anthropic": ("anthropic", "anthropic"),
+    "bedrock": ("boto3", "boto3"),
+    "cohere": ("cohere", "cohere"),
+    "google": ("google-genai", "google.genai"),
+    "groq": ("groq", "groq"),
+    "huggingface": ("huggingface-hub", "huggingface_hub"),
+    "mistral": ("mistralai", "mistralai"),
+    "xai": ("xai-sdk", "xai_sdk"),
+}
+
+
+def installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def test_each_provider_s_extra_is_pydantic_ai_s_own_in_the_range_of_the_default_installation() -> None:
+    (default,) = [need for need in PROJECT["dependencies"] if need.startswith(lock.FORWARDED)]
+    span = default.partition("]")[2]
+    forwarded = {name: needs for name, needs in EXTRAS.items() if needs[0].startswith(lock.FORWARDED)}
+    assert forwarded == {name: [f"{lock.FORWARDED}{name}]{span}"] for name in SDKS}
+    assert forwarded.keys() == PROVIDERS
+    assert set(metadata.metadata("pydantic-ai-slim").get_all("Provides-Extra") or ()) >= PROVIDERS
+
+
+@pytest.mark.parametrize("name", ["runtime.txt", "dev.txt"])
+def test_no_lock_holds_a_provider_s_package(name: str) -> None:
+    pinned = licences.locked([ROOT / "requirements" / name])
+    assert "openai" in pinned
+    assert not {package for package, _ in SDKS.values()} & pinned.keys()
+
+
+def test_the_tests_lock_every_other_extra() -> None:
+    assert {option.removeprefix("--extra=") for option in lock.tested_extras()} == EXTRAS.keys() - PROVIDERS
+    pinned = licences.locked([ROOT / "requirements/dev.txt"])
+    asked = [need for name, needs in EXTRAS.items() if name not in PROVIDERS for need in needs]
+    names = [re.split(r"[\[<>=!~ ]", need)[0] for need in asked]
+    assert [name for name in names if name not in pinned] == []
+
+
+def test_a_release_is_built_with_the_backend_that_the_tests_use() -> None:
+    tools, tests = (licences.locked([ROOT / "requirements" / name]) for name in ("release.txt", "dev.txt"))
+    assert tools["hatchling"] == tests["hatchling"]
+    assert {"build", "cyclonedx-bom", "pip-audit"} <= tools.keys()
+
+
+@pytest.mark.parametrize("name", sorted(SDKS))
+def test_the_error_for_a_provider_whose_package_is_missing_names_our_extra(name: str) -> None:
+    if installed(SDKS[name][1]):
+        pytest.skip("the provider's package is installed here")
+    with pytest.raises(EngineError, match=re.escape(f"pip install 'punie[{name}]'")) as caught:
+        build_model(f"{name}:some-model", ModelSettings())
+    assert caught.value.kind == "configuration"
+
+
+def test_an_extra_that_is_not_ours_is_named_as_it_is() -> None:
+    error = set_up_error("new:x", ImportError('... — `pip install "pydantic-ai-slim[new-one]"`'))
+    assert "pip install 'pydantic-ai-slim[new-one]'" in str(error)
+    assert "Install what new:x needs" in str(set_up_error("new:x", ImportError("no module named new")))

@@ -1,0 +1,145 @@
+"""`make release` as a whole: what stops it, what it goes on after, and what its exit codes mean."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+import punie
+from tests.architecture.source_tree import ROOT
+from tools.release import __main__ as run
+from tools.release import install, project
+from tools.release.project import ReleaseError
+
+CHANGELOG = """# Changelog
+
+## Unreleased
+
+- not yet
+
+## [1.1.0] - 2026-02-03
+
+### Added
+
+- more
+
+## 1.0.0 - 2026-01-02
+- the first
+
+## 0.9.0
+
+- undated
+
+## 0.8.0 - 2025-01-01
+"""
+
+
+def test_the_notes_are_the_section_of_the_version_and_no_more() -> None:
+    assert project.notes(CHANGELOG, "1.1.0") == "### Added\n\n- more\n"
+    assert project.notes(CHANGELOG, "1.0.0") == "- the first\n"
+
+
+@pytest.mark.parametrize(
+    ("version", "says"),
+    [("1.2.0", "no section"), ("1.1", "no section"), ("0.9.0", "no date"), ("0.8.0", "says nothing under 0.8.0")],
+)
+def test_a_version_without_notes_is_no_release(version: str, says: str) -> None:
+    with pytest.raises(ReleaseError, match=says):
+        project.notes(CHANGELOG, version)
+
+
+def test_the_version_is_read_from_its_one_place(tmp_path: Path) -> None:
+    assert project.version() == punie.__version__
+    assert project.SEMVER.fullmatch(project.version())
+    (tmp_path / "src/punie").mkdir(parents=True)
+    (tmp_path / "src/punie/__init__.py").write_text('"""No version."""\n', encoding="utf-8")
+    with pytest.raises(ReleaseError, match="__version__"):
+        project.version(tmp_path)
+
+
+def test_our_changelog_has_something_to_say_of_what_comes_next() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    named = [found["version"] for found in project.HEADING.finditer(text)]
+    assert named[0] in {"Unreleased", project.version()}
+
+
+@pytest.mark.parametrize(
+    ("codes", "code", "says"),
+    [
+        ({"tree": 0, "build": 0, "install": 0, "audit": 0}, 0, "everything passed; nothing was uploaded"),
+        ({"tree": 0, "build": 0, "install": 0, "audit": 3}, 3, "ready but for the audit"),
+        ({"tree": 1, "build": 0, "install": 0, "audit": 3}, 1, "NOT READY: tree, audit"),
+        ({"tree": 0, "build": 1, "install": 0, "audit": 0}, 1, "NOT READY: build, install"),
+        ({"tree": 0, "build": 0, "install": 0, "audit": 1}, 1, "NOT READY: audit"),
+    ],
+)
+def test_every_step_is_tried_and_the_last_line_is_the_verdict(
+    codes: dict[str, int], code: int, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tried: list[str] = []
+
+    def step(name: str) -> int:
+        tried.append(name)
+        return codes[name]
+
+    assert run.release({name: lambda name=name: step(name) for name in codes}) == code
+    assert says in "".join(capsys.readouterr())
+    assert tried == [name for name in codes if not (name == "install" and codes["build"])]
+
+
+def test_a_step_that_cannot_be_taken_has_failed_and_the_others_are_tried(capsys: pytest.CaptureFixture[str]) -> None:
+    def impossible() -> int:
+        raise ReleaseError("git failed: no repository here")
+
+    assert run.release({"tree": impossible, "audit": lambda: 3}) == 1
+    said = capsys.readouterr().err
+    assert "tree: git failed: no repository here" in said
+    assert "NOT READY: tree, audit" in said
+
+
+def test_the_steps_are_those_that_a_release_needs() -> None:
+    assert list(run.STEPS) == ["tree", "licences", "registry", "build", "notes", "install", "extras", "sbom", "audit"]
+
+
+def test_a_clean_environment_knows_the_way_to_the_index_and_no_keys(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("PUNIE_MODEL", "m")
+    monkeypatch.setenv("PYTHONPATH", "p")
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9")
+    made = install.clean_environment(tmp_path)
+    assert made["HOME"] == str(tmp_path)
+    assert made["PIP_INDEX_URL"] == "http://127.0.0.1:9"
+    assert not {"OPENAI_API_KEY", "PUNIE_MODEL", "PYTHONPATH"} & made.keys()
+
+
+def test_one_wheel_is_installed_and_not_some_wheel(tmp_path: Path) -> None:
+    with pytest.raises(ReleaseError, match="has 0 wheels"):
+        install.wheel_in(tmp_path)
+    (tmp_path / "punie-1.0.0-py3-none-any.whl").touch()
+    assert install.wheel_in(tmp_path).name == "punie-1.0.0-py3-none-any.whl"
+    (tmp_path / "punie-1.1.0-py3-none-any.whl").touch()
+    with pytest.raises(ReleaseError, match="has 2 wheels"):
+        install.wheel_in(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        ("echo punie 9.9.9", "--version says 'punie 9.9.9'"),
+        ('[ "$1" = demo ] || echo punie 1.0.0', "did not come to its end"),
+        ("exit 4", "ended with 4"),
+        ('[ "$1" = demo ] && echo What happened; [ "$1" != --version ] || echo punie 1.0.0', "instead of answering"),
+    ],
+)
+def test_an_installation_that_does_not_work_is_no_release(tmp_path: Path, program: str, says: str) -> None:
+    script, empty = tmp_path / "punie", tmp_path / "empty"
+    empty.mkdir()
+    script.write_text(f"#!/bin/sh\n{program}\n", encoding="utf-8")
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    with pytest.raises(ReleaseError, match=says):
+        install.works(script, "1.0.0", {"PATH": os.environ["PATH"]}, empty)

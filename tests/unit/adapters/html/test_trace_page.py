@@ -1,0 +1,231 @@
+"""The page of a trace: whole, safe and bounded (issue 7)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+
+import anyio
+import pytest
+from attrs import define, field
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from punie.adapters.html import bars, wording
+from punie.adapters.html.trace_page import MARK, TracePage
+from punie.application.session_trace import PAGE_WEIGHT, SessionTrace
+from punie.domain.content import Prompt
+from punie.domain.events import (
+    CallFinished,
+    PermissionAnswered,
+    PermissionAsked,
+    TextDelta,
+    ThoughtDelta,
+    ToolCallAnnounced,
+    ToolCallUpdated,
+    TurnEnded,
+)
+from punie.domain.execution import CallStatus
+from punie.domain.modes import AnsweredBy, Verdict
+from punie.domain.session_log import LogEntry, LoggedEvent, PromptAccepted, summarised
+from punie.domain.timeline import Shares
+from punie.domain.timeline_builder import TimelineBuilder
+from punie.domain.tool import ToolKind, ToolOutcome
+from tests.entries_only import EntriesOnly
+from tests.fakes.logged_events import CONTENT, EVENTS, TEXT, TREES, tuples
+from tests.fakes.sessions import a_conversation, entries
+from tests.fakes.traced_session import a_long_session, one_of_everything
+
+pytestmark = pytest.mark.anyio
+
+VOID = {"meta", "input", "br", "hr", "rect"}
+
+
+PROMPTS = st.just(PromptAccepted("t", Prompt.of_text("go")))
+IDS = st.sampled_from(["c1", "c2"])
+CALLS = st.one_of(
+    st.builds(ToolCallAnnounced, IDS, TEXT, TEXT, st.sampled_from(ToolKind), st.just(()), TREES),
+    st.builds(ToolCallUpdated, IDS, st.sampled_from(CallStatus), st.none() | tuples(CONTENT)),
+    st.builds(CallFinished, IDS, TEXT, st.sampled_from(ToolOutcome), TEXT),
+    st.builds(PermissionAsked, IDS, TEXT, tuples(TEXT)),
+    st.builds(PermissionAnswered, IDS, st.sampled_from(Verdict), TEXT, st.sampled_from(AnsweredBy), st.none() | TEXT),
+)
+"""Events of a few calls, in any order."""
+
+
+@define(slots=False)
+class Reader(HTMLParser):
+    """What a browser would make of it: elements, attributes and texts; elements are closed in their order."""
+
+    tags: list[tuple[str, dict[str, str | None]]] = field(factory=list)
+    open: list[str] = field(factory=list)
+    text: str = ""
+
+    def __attrs_post_init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+async def page_of(log: list[LogEntry], session_id: str = "sess_1", page_weight: int = PAGE_WEIGHT) -> str:
+    trace = SessionTrace(EntriesOnly(log), summarised(session_id, log), page_weight)
+    outline = await trace.outline()
+    page = TracePage(outline, "1.2.3")
+    turns = [page.turn(turn) async for turn in trace.turns(outline)]
+    return "".join((page.head(), *turns, page.foot()))
+
+
+def read(page: str) -> Reader:
+    reader = Reader()
+    reader.feed(page)
+    reader.close()
+    assert reader.open == [], "every element is closed"
+    return reader
+
+
+async def test_it_is_one_whole_document_with_its_mark() -> None:
+    page = await page_of(one_of_everything())
+    assert page.startswith(f"<!doctype html>\n{MARK}\n")
+    reader = read(page)
+    assert [tag for tag, _ in reader.tags].count("article") == 3
+    ids = [attributes["id"] for _, attributes in reader.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    targets = {str(attributes["href"])[1:] for tag, attributes in reader.tags if tag == "a"}
+    assert targets <= set(ids)
+
+
+async def test_durations_tokens_cost_questions_and_changes_are_on_it() -> None:
+    text = " ".join(read(await page_of(one_of_everything())).text.split())
+    for said in (
+        "Mend the add function", "9,460 in, 304 out (7,936 from cache) tokens", "$0.0065", "16.3 s",
+        "1,850 in, 64 out · first word 620 ms · $0.0021", "answered “Allow for this session” after 4.2 s",
+        "denied", "answered “Reject” after 1 min 15 s", "+2 \u22121", "The model is anthropic:claude-sonnet from here.",
+        "It failed. The model answered with HTTP 429", "context 2,700 of 131,072", "2 passed in 0.41s",
+    ):  # fmt: skip
+        assert said in text, said
+
+
+async def test_nothing_of_the_session_becomes_markup_and_nothing_is_hidden() -> None:
+    page = await page_of(one_of_everything())
+    reader = read(page)
+    names = {tag for tag, _ in reader.tags}
+    assert not names & {"img", "iframe", "object", "embed", "link", "base", "form", "audio", "video", "source"}
+    assert [tag for tag, _ in reader.tags].count("script") == 1
+    for _, attributes in reader.tags:
+        assert not [name for name in attributes if name.startswith("on") or name in {"style", "src", "srcset"}]
+        assert str(attributes.get("href", "#")).startswith("#")
+    assert "{{ 7 * 7 }}" in reader.text
+    assert "<U+202E>gnp.exe<U+202C>" in reader.text
+    hidden = [char for char in page if not char.isprintable() and char not in "\n\t"]
+    assert hidden == []
+
+
+async def test_its_policy_names_its_own_style_and_script_and_nothing_else() -> None:
+    page = await page_of(one_of_everything())
+    policy = next(
+        str(attributes["content"])
+        for tag, attributes in read(page).tags
+        if tag == "meta" and attributes.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert policy.startswith("default-src 'none'; ")
+    for directive, tag in (("style-src", "style"), ("script-src", "script")):
+        (text,) = re.findall(f"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{directive} 'sha256-{digest}'" in policy
+    assert "unsafe" not in policy
+    assert "url(" not in page
+    assert "@import" not in page
+
+
+@pytest.mark.parametrize("words", ["</pre></article><script>x</script>", "\x00\x1b[2J", "\ud800", "\u2028", "", "\r\n"])
+async def test_any_text_anywhere_leaves_the_page_whole(words: str) -> None:
+    log = entries(
+        PromptAccepted(words, Prompt.of_text(words), words),
+        ThoughtDelta(words, words),
+        TextDelta(words, words),
+        TurnEnded(None, words),
+    )
+    page = await page_of(log, session_id=f"sess_{words}")
+    page.encode()
+    assert [tag for tag, _ in read(page).tags].count("script") == 1
+
+
+@given(st.lists(st.tuples(EVENTS | PROMPTS | CALLS, st.floats(-1e3, 1e3)), max_size=30))
+@settings(max_examples=60, deadline=None)
+def test_no_log_makes_a_page_that_is_not_whole(events: list[tuple[LoggedEvent, float]]) -> None:
+    log = [LogEntry(place, 1e9 + at, event) for place, (event, at) in enumerate(events, start=1)]
+    page = anyio.run(page_of, log)
+    page.encode()
+    names = [tag for tag, _ in read(page).tags]
+    assert (names.count("script"), names.count("html")) == (1, 1)
+    assert names.count("article") == sum(isinstance(event, PromptAccepted) for event, _ in events)
+
+
+async def test_a_text_that_begins_with_an_empty_line_keeps_it() -> None:
+    """A browser drops the first newline of `pre`."""
+    page = await page_of(entries(PromptAccepted("t", Prompt.of_text("go")), TextDelta("\nfirst", "m")))
+    assert '<pre class="text prose">\n\nfirst</pre>' in page
+
+
+async def test_an_old_log_and_an_empty_one_have_a_page() -> None:
+    assert "Reading" not in read(await page_of(entries(*a_conversation()))).text
+    assert "Nothing was said in this session yet." in read(await page_of(entries(*a_conversation()[:1]))).text
+
+
+async def test_a_turn_that_goes_on_is_not_called_done() -> None:
+    assert "not finished" in read(await page_of(entries(*a_conversation()[:-1]))).text
+
+
+async def test_a_very_long_session_has_a_page_of_bounded_size_that_says_what_is_missing() -> None:
+    page = await page_of(list(a_long_session(turns=600, calls=2)), page_weight=100_000)
+    assert len(page) < 700_000
+    text = " ".join(read(page).text.split())
+    assert "200 earlier turns are not on this page" in text
+    assert "is not on this page: the latest are told as far as there is room" in text
+
+
+async def test_a_very_long_turn_says_how_many_steps_are_missing() -> None:
+    page = await page_of(list(a_long_session(turns=1, calls=1_501)))
+    assert "1 step is left out here." in page
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0 ms"), (-1, "0 ms"), (0.0042, "4.2 ms"), (0.62, "620 ms"), (0.9996, "1.0 s"), (4.24, "4.2 s"),
+        (59.96, "1 min"), (75, "1 min 15 s"), (3_600, "1 h"), (7_500, "2 h 5 min"), (3_599.9, "1 h"),
+    ],
+)  # fmt: skip
+def test_durations_are_said_in_two_units_at_most(seconds: float, words: str) -> None:
+    assert wording.duration(seconds) == words
+
+
+def test_a_moment_that_no_calendar_has_is_shown_as_it_is() -> None:
+    assert wording.moment(1e20) == "1e+20"
+
+
+def test_bars_stay_on_their_axis_and_can_be_seen() -> None:
+    builder = TimelineBuilder()
+    turns = [turn for entry in one_of_everything() if (turn := builder.take(entry)) is not None]
+    for turn in turns:
+        for step in turn.steps:
+            for bar in bars.bars_of(turn, step):
+                assert 0 <= bar.x <= bar.x + bar.width <= bars.AXIS + 0.01
+                assert bar.width >= bars.SHORTEST
+    assert [bar.look for bar in bars.parts_of(Shares(1, 0, 3, 0), 4)] == ["tool", "person"]
+    assert sum(bar.width for bar in bars.parts_of(Shares(1, 2, 3, 4), 10)) == pytest.approx(bars.AXIS)
+    assert bars.parts_of(Shares(), 0) == ()

@@ -1,0 +1,133 @@
+"""The history of the engine on the Agents SDK: what is a snapshot, what is repaired, and where it may be cut."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from punie.adapters.openai_agents.items import (
+    INTERRUPTED,
+    Told,
+    call_item,
+    closed,
+    dump,
+    flat,
+    parse,
+    result_item,
+    said_item,
+    user_item,
+)
+from punie.adapters.openai_agents.shortening import (
+    Counted,
+    History,
+    Running,
+    cut_resting,
+    cut_running,
+    length_of,
+    shortened,
+    written_out,
+)
+from punie.domain.errors import UnreadableSnapshotError
+from punie.domain.model_text import NO_ANSWER
+from punie.domain.summary import OPENING
+
+LONG = "many words " * 100
+
+
+def turn(prompt: str, *answers: str) -> Told:
+    """A turn whose answers each call a tool, but for the last."""
+    groups = [
+        [call_item(f"c{number}", "read_file", "{}"), result_item(f"c{number}", text)]
+        for number, text in enumerate(answers[:-1])
+    ]
+    return [[user_item(prompt)], *groups, [said_item(answers[-1])]]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [],
+        {"format": 2, "turns": []},
+        {"format": 1},
+        {"format": 1, "turns": [1]},
+        {"format": 1, "turns": [[[{"role": "system", "content": "obey"}]]]},
+        {"format": 1, "turns": [[[{"role": "user", "content": None}]]]},
+        {"format": 1, "turns": [[[{"type": "function_call", "call_id": 1, "name": "x", "arguments": "{}"}]]]},
+        {"format": 1, "turns": [[[{"type": "shell_call", "call_id": "1"}]]]},
+        [{"kind": "request", "parts": []}],
+    ],
+    ids=json.dumps,
+)
+def test_what_is_no_snapshot_of_this_engine_is_said_to_be_none(value: Any) -> None:
+    with pytest.raises(UnreadableSnapshotError):
+        parse(json.dumps(value).encode())
+
+
+def test_a_snapshot_comes_back_as_it_was_also_with_halves_of_pairs_in_it() -> None:
+    turns = [turn("first", "result \ud800", "done"), turn("ünïcode", "ok")]
+    assert parse(dump(turns)) == turns
+    assert parse(dump([])) == []
+
+
+def test_a_call_without_a_result_gets_one_before_pictures_and_a_prompt_without_an_answer_gets_one_too() -> None:
+    pictures = user_item([{"type": "input_text", "text": "look"}])
+    broken = [
+        [user_item("x")],
+        [call_item("a", "t", "{}"), call_item("b", "t", "{}"), result_item("b", "done"), pictures],
+        [],
+    ]
+    whole = closed(broken)
+    assert whole[1] == [*broken[1][:3], result_item("a", INTERRUPTED), pictures]
+    assert whole[2] == [said_item(NO_ANSWER)]
+    assert closed(whole) == whole, "what is closed stays as it is"
+    assert closed([]) == []
+
+
+def test_a_running_turn_keeps_the_latest_turns_that_fit_and_a_cut_parts_no_call_from_its_result() -> None:
+    turns = [turn(f"{LONG} {number}", "ok") for number in range(4)]
+    now = Running(History(turns), [[user_item("now")]])
+    one = length_of(flat(turns[:1]))
+    cut = cut_running(now, int(one * 2.5))
+    assert cut is not None
+    assert (list(cut.old), list(cut.kept), cut.running, cut.prompt) == (turns[:2], turns[2:], now.told, [])
+    shorter = shortened(cut, "SUMMARY")
+    assert [item["role"] for item in flat(shorter.over.turns)][:2] == ["user", "assistant"]
+    assert "SUMMARY" in str(shorter.history.turns[0])
+
+
+def test_a_turn_that_does_not_fit_by_itself_keeps_its_prompt_and_its_last_answers_whole() -> None:
+    told = turn("the prompt", *[f"{number} {LONG}" for number in range(6)], "x")[:-1]
+    cut = cut_running(Running(History(), told), length_of(told[-1]) * 2 + 10)
+    assert cut is not None
+    assert cut.prompt == told[0]
+    assert cut.running == told[-2:]
+    shorter = shortened(cut, "SUMMARY")
+    assert shorter.told == [told[0], *told[-2:]]
+    again = cut_running(Running(shorter.history, shorter.told), 10)
+    assert again is not None
+    assert again.running == told[-1:], "the last answer stays, however long it is"
+
+
+def test_where_there_is_only_a_summary_or_a_prompt_nothing_is_gained() -> None:
+    summary = shortened(cut_resting([turn("a", "b")], 0) or pytest.fail("a turn can be cut"), "S").history.turns
+    assert str(summary[0]).count(OPENING[:30]) == 1
+    assert cut_resting(summary, 0) is None
+    assert cut_resting([], 100) is None
+    assert cut_running(Running(History(summary), [[user_item(LONG)]]), 1) is None
+    assert cut_running(Running(History(), [[user_item(LONG)]]), 1) is None
+
+
+def test_the_size_is_what_the_provider_counted_and_an_estimate_of_what_came_since() -> None:
+    told = turn("x", LONG, "y")
+    assert Running(History(), told[:2], Counted(5_000, 2)).tokens == 5_000
+    assert Running(History(), told, Counted(5_000, 2)).tokens == 5_000 + length_of(told[2])
+    after = Running(History(), told, Counted(5_000, 3)).over
+    assert Running(after, [[user_item("y")]]).tokens == 5_000 + length_of([user_item("y")])
+
+
+def test_the_record_for_a_summary_shows_who_said_what_and_keeps_to_its_length() -> None:
+    record = written_out([turn("look", "found it", "done")], 10_000)
+    assert record == "USER: look\n\nCALL read_file: {}\n\nRESULT: found it\n\nAGENT: done"
+    assert len(written_out([turn(LONG, LONG, LONG)], 300)) < 400

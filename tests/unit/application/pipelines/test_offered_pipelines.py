@@ -1,0 +1,73 @@
+"""Pipelines among the tools of a session: last, only where they can run, and never in another tool's place."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from punie.adapters.expressions.python_expressions import PythonExpressions
+from punie.application.pipelines.composed_tool import ComposedTool
+from punie.application.pipelines.offered import PipelineTools
+from punie.domain.pipeline import Pipeline
+from punie.domain.tool import ToolSource
+from tests.unit.application.desk_bench import RecordingTool, tool
+from tests.unit.application.pipelines.pipeline_bench import pipeline
+
+pytestmark = pytest.mark.anyio
+
+
+def made(name: str, *tools: str) -> Pipeline:
+    steps = "".join(f'[[steps]]\nid = "s{place}"\ntool = "{one}"\n' for place, one in enumerate(tools))
+    return pipeline(f'name = "{name}"\ndescription = "Does it."\n{steps}')
+
+
+def tools_of(*pipelines: Pipeline) -> PipelineTools:
+    async def load() -> tuple[Pipeline, ...]:
+        return pipelines
+
+    return PipelineTools(load, PythonExpressions(), logging.getLogger("punie.test"))
+
+
+async def names(tools: PipelineTools, *others: str) -> list[str]:
+    there: list[RecordingTool] = [tool(other) for other in others]
+    return [one.descriptor.name for one in await tools(there)]
+
+
+async def test_only_what_can_run_here_is_offered() -> None:
+    tools = tools_of(made("reads", "read"), made("both", "read", "write"), made("outer", "both", "read"))
+    assert await names(tools, "read", "write") == ["reads", "both", "outer"]
+    assert await names(tools, "read") == ["reads"], "nor one whose pipeline cannot run"
+    assert await names(tools) == []
+
+
+async def test_a_tool_of_the_same_name_goes_before_and_the_log_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "punie.test")
+    tools = tools_of(made("mine", "read"))
+    assert await names(tools, "read", "mine") == []
+    assert await names(tools, "read", "mine") == []
+    assert [record.getMessage() for record in caplog.records] == [
+        "the pipeline mine is left out: another tool has its name"
+    ]
+
+
+async def test_it_stays_the_same_tool_when_the_others_are_listed_anew() -> None:
+    tools = tools_of(made("reads", "read"))
+    first, second = await tools([tool("read")]), await tools([tool("read"), tool("more")])
+    assert first[0] is second[0]
+
+
+async def test_the_descriptor_says_what_it_takes_and_what_it_runs() -> None:
+    text = (
+        '[inputs.a]\ntype = "string"\n[inputs.b]\ntype = "integer"\ndefault = 1\n[[steps]]\nid = "s"\ntool = "read"\n'
+    )
+    composed = ComposedTool(pipeline(text), PythonExpressions(), logging.getLogger("punie.test"))
+    said = composed.descriptor
+    assert (said.source, said.description) == (ToolSource.PIPELINE, "Does what a test says. (Runs read.)")
+    assert said.parameters == {
+        "type": "object",
+        "properties": {"a": {"type": "string"}, "b": {"type": "integer", "default": 1}},
+        "required": ("a",),
+        "additionalProperties": False,
+    }
+    assert composed.title({"a": "x\n\x1b[2J", "b": 2, "c": (1,)}) == "Running made_up (a=x <U+001B>[2J, b=2)"

@@ -1,0 +1,518 @@
+"""A pipeline's run: its steps as calls of their own, in order, as far as they succeed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from punie.adapters.expressions.python_expressions import PythonExpressions
+from punie.application.composition import Bounds, Composition
+from punie.application.pipelines.run import PipelineRun
+from punie.domain.content import Text
+from punie.domain.decisions import Policy
+from punie.domain.events import ToolCallAnnounced, ToolCallUpdated
+from punie.domain.execution import CallStatus
+from punie.domain.expressions import WorkLeft
+from punie.domain.json_value import thaw
+from punie.domain.limits import CallLimits, Limits
+from punie.domain.modes import Mode
+from punie.domain.tool import ToolCall, ToolOutcome, ToolResult
+from punie.ports.tool_executor import CallProgress
+from tests.fakes.client import FakeClient
+from tests.fakes.progress import FakeProgress
+from tests.unit.application.desk_bench import LOG, RecordingTool, call, desk_of, tool
+from tests.unit.application.pipelines.pipeline_bench import bench, composed, failing, giving, output, pipeline, statuses
+
+pytestmark = pytest.mark.anyio
+
+THREE = """
+    [[steps]]
+    id = "one"
+    tool = "first"
+    [[steps]]
+    id = "two"
+    tool = "second"
+    arguments = { path = "${steps.one.path}", note = "saw ${steps.one.path} and ${steps.one.n}" }
+    [[steps]]
+    id = "three"
+    tool = "third"
+    arguments = { all = "${steps.two}" }
+    [output]
+    last = "${steps.three}"
+    n = "${steps.one.n}"
+"""
+EACH = """
+    [[steps]]
+    id = "all"
+    tool = "take"
+    for_each = "${[1, 2, 3, 4, 5, 6]}"
+    parallel = PARALLEL
+    on_error = ON_ERROR
+    arguments = { n = "${item}", at = "${index}" }
+    [[steps]]
+    id = "after"
+    tool = "after"
+    [output]
+    taken = "${steps.all}"
+    how = "${steps.all.status}"
+"""
+
+
+def each(parallel: object = "false", on_error: str = '"stop"') -> str:
+    return EACH.replace("PARALLEL", str(parallel)).replace("ON_ERROR", on_error)
+
+
+@pytest.mark.requirement("S0-51")
+async def test_three_tools_run_one_after_the_other_and_hand_their_data_on() -> None:
+    first, second = giving("first", {"path": "a.txt", "n": 3}), giving("second", {"k": [1, 2]})
+    third = giving("third", text="the end")
+    desk = await bench(THREE, [first, second, third])
+    result = await desk.turn().call(call("made_up"))
+    assert output(result) == {"last": "the end", "n": 3}
+    assert statuses(result) == {"one": "succeeded", "two": "succeeded", "three": "succeeded"}
+    sent = {event.tool: thaw(event.raw_input) for event in desk.events if isinstance(event, ToolCallAnnounced)}
+    assert sent == {
+        "made_up": {},
+        "first": {},
+        "second": {"path": "a.txt", "note": "saw a.txt and 3"},
+        "third": {"all": {"k": [1, 2]}},
+    }
+    assert all(life[-1] is CallStatus.COMPLETED for life in desk.lives.values())
+    assert len(desk.lives) == 4, "a card a step, and that of the pipeline"
+
+
+@pytest.mark.requirement("S0-51")
+@pytest.mark.parametrize("denied", [0, 1, 2])
+async def test_each_step_asks_for_itself_and_a_denial_ends_the_run(denied: int) -> None:
+    tools = [giving(name, {"path": "a", "n": 1}, asks=True) for name in ("first", "second", "third")]
+    client = FakeClient()
+    for place in range(3):
+        client.queue_permission_selected("reject" if place == denied else "allow_once")
+    desk = await bench(THREE, tools, client=client)
+    result = await desk.turn().call(call("made_up"))
+    assert [len(one.ran) for one in tools] == [1] * denied + [0] * (3 - denied)
+    assert result.outcome is ToolOutcome.FAILED
+    assert result.code == "step_denied"
+    ids = ["one", "two", "three"]
+    assert statuses(result) == {
+        id_: "succeeded" if place < denied else "denied" if place == denied else "not_run"
+        for place, id_ in enumerate(ids)
+    }
+    assert (
+        f"stopped at step {denied + 1} of 3, {ids[denied]} ({tools[denied].tool.name}), which was denied" in result.text
+    )
+    assert [question.tool for question in client.questions] == [one.tool.name for one in tools[: denied + 1]]
+    assert len(desk.lives) == denied + 2, "what never ran has no card"
+
+
+async def test_the_first_failure_ends_the_run_and_says_where_and_why() -> None:
+    third = giving("third")
+    desk = await bench(THREE, [giving("first", {"path": "a", "n": 1}), failing("second", "No such thing."), third])
+    result = await desk.turn().call(call("made_up"))
+    assert not third.ran
+    assert result.text == (
+        "made_up stopped at step 2 of 3, two (second), which failed: No such thing.\n"
+        "Done before it: one.\nNot run: three."
+    )
+    told: Any = thaw(result.structured)
+    assert told["stopped"] == {"step": "two", "tool": "second", "status": "failed", "reason": "No such thing."}
+
+
+async def test_the_pipeline_itself_asks_nobody_in_any_mode() -> None:
+    for mode in Mode:
+        client = FakeClient()
+        text = '[[steps]]\nid = "one"\ntool = "look"\n'
+        desk = await bench(text, [giving("look")], client=client, policy=Policy(mode))
+        assert (await desk.turn().call(call("made_up"))).succeeded
+        assert client.questions == []
+
+
+async def test_in_read_only_a_step_that_changes_something_is_denied() -> None:
+    change = giving("change", asks=True)
+    desk = await bench('[[steps]]\nid = "one"\ntool = "change"\n', [change], policy=Policy(Mode.READ_ONLY))
+    result = await desk.turn().call(call("made_up"))
+    assert (result.code, change.ran) == ("step_denied", [])
+
+
+async def test_a_step_that_may_fail_leaves_null_or_its_default_and_the_run_goes_on() -> None:
+    text = """
+        [[steps]]
+        id = "one"
+        tool = "breaks"
+        on_error = "continue"
+        [[steps]]
+        id = "two"
+        tool = "breaks"
+        on_error = { default = ["none"] }
+        [[steps]]
+        id = "three"
+        tool = "asks"
+        on_error = "continue"
+        [output]
+        all = "${[steps.one, steps.two, steps.three, steps.one.status, steps.three.status, steps.two.text]}"
+    """
+    client = FakeClient()
+    client.queue_permission_selected("reject")
+    desk = await bench(text, [failing("breaks"), giving("asks", asks=True)], client=client)
+    result = await desk.turn().call(call("made_up"))
+    assert output(result) == {"all": (None, ("none",), None, "failed", "denied", "It broke.")}
+    assert "went on although not all succeeded: one failed, two failed, three denied" in result.text
+
+
+async def test_a_condition_that_does_not_hold_skips_its_step_and_its_loop() -> None:
+    text = """
+        [[steps]]
+        id = "never"
+        tool = "look"
+        when = "${false}"
+        [[steps]]
+        id = "loop"
+        tool = "look"
+        when = "steps.never is not null"
+        for_each = "${steps.never.matches}"
+        [[steps]]
+        id = "odd"
+        tool = "look"
+        for_each = "${[1, 2, 3]}"
+        when = "item % 2 == 1"
+        [output]
+        all = "${[steps.never.status, steps.loop, steps.odd.status]}"
+    """
+    look = giving("look", 7)
+    desk = await bench(text, [look])
+    result = await desk.turn().call(call("made_up"))
+    assert output(result)["all"] == ("skipped", (), ("succeeded", "skipped", "succeeded"))
+    assert len(look.ran) == 2
+
+
+def counting(most: list[int]) -> RecordingTool:
+    """A tool that notes how many of its calls run at once."""
+    now = 0
+
+    async def effect(_progress: CallProgress) -> ToolResult:
+        nonlocal now
+        now += 1
+        most.append(now)
+        for _ in range(5):
+            await anyio.lowlevel.checkpoint()
+        now -= 1
+        return ToolResult.success("x", structured=now)
+
+    return tool("take", effect=effect)
+
+
+@pytest.mark.parametrize(("parallel", "at_once"), [("false", 1), (1, 1), (3, 3), ("true", 6)])
+async def test_a_loop_runs_as_many_at_once_as_it_says(parallel: object, at_once: int) -> None:
+    most: list[int] = []
+    desk = await bench(each(parallel), [counting(most), giving("after")])
+    result = await desk.turn().call(call("made_up"))
+    assert len(output(result)["taken"]) == 6
+    assert max(most) == at_once
+
+
+async def test_what_a_loop_gives_is_in_the_order_of_its_items() -> None:
+    async def effect(progress: CallProgress) -> ToolResult:
+        place = int(progress.call_id[-1], 16) % 5
+        for _ in range(place):
+            await anyio.lowlevel.checkpoint()
+        return ToolResult.success(progress.call_id)
+
+    desk = await bench(each("true"), [tool("take", effect=effect), giving("after")])
+    taken = output(await desk.turn().call(call("made_up")))["taken"]
+    announced = {event.call_id: event.raw_input for event in desk.events if isinstance(event, ToolCallAnnounced)}
+    assert [announced[one]["n"] for one in taken] == [1, 2, 3, 4, 5, 6]  # type: ignore[index,call-overload]
+
+
+async def test_a_loop_that_may_go_on_tells_of_each_item() -> None:
+    ran = 0
+
+    async def effect(_progress: CallProgress) -> ToolResult:
+        nonlocal ran
+        ran += 1
+        return ToolResult.success("x", structured=ran) if ran % 2 else ToolResult.failure("even")
+
+    desk = await bench(each("false", "{ default = 0 }"), [tool("take", effect=effect), giving("after")])
+    result = await desk.turn().call(call("made_up"))
+    assert output(result)["taken"] == (1, 0, 3, 0, 5, 0)
+    told: Any = thaw(result.structured)
+    assert told["steps"][0] == {"id": "all", "tool": "take", "status": "failed", "calls": 6, "failed": 3}
+
+
+async def test_after_an_item_that_fails_no_other_begins() -> None:
+    ran = 0
+
+    async def effect(_progress: CallProgress) -> ToolResult:
+        nonlocal ran
+        ran += 1
+        return ToolResult.failure("Third.") if ran == 3 else ToolResult.success("x")
+
+    after = giving("after")
+    desk = await bench(each(), [tool("take", effect=effect), after])
+    result = await desk.turn().call(call("made_up"))
+    assert (ran, after.ran) == (3, [])
+    assert "all (take, item 2), which failed: Third." in result.text
+
+
+async def test_an_item_that_fails_stops_those_beside_it() -> None:
+    began = anyio.Event()
+
+    async def effect(_progress: CallProgress) -> ToolResult:
+        if began.is_set():
+            return ToolResult.failure("No.")
+        began.set()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    desk = await bench(each(2), [tool("take", effect=effect), giving("after")])
+    with anyio.fail_after(10):
+        result = await desk.turn().call(call("made_up"))
+    assert result.code == "step_failed"
+    assert all(life[-1].terminal for life in desk.lives.values()), "no card is left open"
+    assert "item 1" in result.text
+
+
+async def test_steps_that_say_so_run_at_the_same_time() -> None:
+    here, both = 0, anyio.Event()
+
+    async def effect(_progress: CallProgress) -> ToolResult:
+        nonlocal here
+        here += 1
+        if here == 2:
+            both.set()
+        await both.wait()  # neither ends before the other began
+        return ToolResult.success("met")
+
+    text = """
+        [[steps]]
+        id = "one"
+        tool = "meet"
+        parallel = true
+        [[steps]]
+        id = "two"
+        tool = "meet"
+        parallel = true
+        arguments = { n = 2 }
+        [[steps]]
+        id = "then"
+        tool = "after"
+        [output]
+        met = "${[steps.one, steps.two]}"
+    """
+    desk = await bench(text, [tool("meet", effect=effect), giving("after")])
+    with anyio.fail_after(10):
+        assert output(await desk.turn().call(call("made_up")))["met"] == ("met", "met")
+
+
+async def test_the_composed_call_holds_no_place_that_its_own_calls_need() -> None:
+    desk = await bench(THREE, [giving(name, {"path": "a", "n": 1}) for name in ("first", "second", "third")],
+                       limits=Limits(concurrent_calls=1))  # fmt: skip
+    with anyio.fail_after(10):
+        assert (await desk.turn().call(call("made_up"))).succeeded
+
+
+async def test_the_time_limit_is_each_steps_own() -> None:
+    async def slow(_progress: CallProgress) -> ToolResult:
+        await anyio.sleep(0.06)
+        return ToolResult.success("slept")
+
+    text = '[[steps]]\nid = "s"\ntool = "slow"\nfor_each = [1, 2, 3]\narguments = { n = "${item}" }\n'
+    desk = await bench(text, [tool("slow", effect=slow)], limits=Limits(CallLimits(time_s=0.15)))
+    with anyio.fail_after(10):
+        assert (await desk.turn().call(call("made_up"))).succeeded
+
+
+async def test_a_step_over_its_time_fails_and_the_run_says_so() -> None:
+    async def stuck(_progress: CallProgress) -> ToolResult:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    desk = await bench('[[steps]]\nid = "s"\ntool = "slow"\n', [tool("slow", effect=stuck)],
+                       limits=Limits(CallLimits(time_s=0.01)))  # fmt: skip
+    with anyio.fail_after(10):
+        result = await desk.turn().call(call("made_up"))
+    assert "s (slow), which failed: slow was stopped: it took longer than 0.01 s" in result.text
+
+
+@pytest.mark.parametrize("how", ["turn", "card", "desk"])
+async def test_a_cancel_ends_the_step_under_way_and_nothing_after_it_starts(how: str) -> None:
+    began = anyio.Event()
+
+    async def stuck(_progress: CallProgress) -> ToolResult:
+        began.set()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    third = giving("third")
+    desk = await bench(THREE, [giving("first", {"path": "a", "n": 1}), tool("second", effect=stuck), third])
+    turn, results = desk.turn(), []
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+
+            async def run() -> None:
+                results.append(await turn.call(call("made_up")))
+
+            tasks.start_soon(run)
+            await began.wait()
+            if how == "turn":
+                tasks.cancel_scope.cancel()
+            else:
+                running = desk.desk.running.all()
+                wanted = "made_up" if how == "card" else "second"
+                stopped = next(one.correlation_id for one in running if one.tool == wanted)
+                assert desk.desk.running.stop(stopped) == 1
+        await turn.close()
+    assert third.ran == []
+    assert all(life[-1] is CallStatus.FAILED for life in list(desk.lives.values())[2:])
+    assert desk.desk.running.all() == ()
+    if how != "turn":
+        assert not results[0].succeeded
+
+
+async def test_its_card_says_how_far_it_is() -> None:
+    desk = await bench(THREE, [giving(name, {"path": "a", "n": 1}) for name in ("first", "second", "third")])
+    await desk.turn().call(call("made_up"))
+    own = next(event.call_id for event in desk.events if isinstance(event, ToolCallAnnounced))
+    said = [
+        block.text
+        for event in desk.events
+        if isinstance(event, ToolCallUpdated) and event.call_id == own and event.status is None
+        for block in event.content or ()
+        if isinstance(block, Text)
+    ]
+    assert said[0] == "0% 1/3 one"
+
+
+async def test_the_books_have_every_step_and_the_pipeline() -> None:
+    desk = await bench(THREE, [giving("first", {"path": "a", "n": 1}), failing("second"), giving("third")])
+    await desk.turn().call(call("made_up"))
+    total = desk.desk.statistics.snapshot().total
+    assert (total.calls, total.succeeded, total.failed) == (3, 1, 2)
+
+
+async def test_what_a_tool_says_is_never_read_as_an_expression() -> None:
+    hostile = "${1 + 1} $${x} ${inputs.secret}"
+    desk = await bench(THREE, [giving("first", {"path": hostile, "n": 1}), giving("second"), giving("third")])
+    await desk.turn().call(call("made_up"))
+    sent = next(thaw(event.raw_input) for event in desk.events
+                if isinstance(event, ToolCallAnnounced) and event.tool == "second")  # fmt: skip
+    assert sent == {"path": hostile, "note": f"saw {hostile} and 1"}
+
+
+async def test_inputs_are_checked_and_have_their_defaults() -> None:
+    text = """
+        [inputs.path]
+        type = "string"
+        [inputs.n]
+        type = "integer"
+        default = 5
+        [[steps]]
+        id = "one"
+        tool = "look"
+        [output]
+        got = "${inputs}"
+    """
+    look = giving("look")
+    desk = await bench(text, [look])
+    turn = desk.turn()
+    assert output(await turn.call(call("made_up", {"path": "x"})))["got"] == {"n": 5, "path": "x"}
+    for wrong in ({}, {"path": 1}, {"path": "x", "n": "5"}, {"path": "x", "more": 1}, [], None):
+        assert (await turn.call(call("made_up", wrong if wrong is not None else "text"))).code == "invalid_arguments"
+    assert len(look.ran) == 1
+
+
+async def test_an_expression_that_comes_to_nothing_fails_its_step_before_any_call() -> None:
+    first, second = giving("first", {"other": 1}), giving("second")
+    desk = await bench(THREE, [first, second, giving("third")])
+    result = await desk.turn().call(call("made_up"))
+    assert (len(first.ran), second.ran) == (1, [])
+    assert "two (second), which failed: ${steps.one.path}: steps.one has no 'path'; there is other." in result.text
+
+
+async def test_an_output_that_comes_to_nothing_says_that_the_steps_ran() -> None:
+    desk = await bench('[[steps]]\nid = "one"\ntool = "look"\n[output]\nx = "${steps.one.nope}"\n', [giving("look")])
+    result = await desk.turn().call(call("made_up"))
+    assert result.code == "pipeline_output"
+    assert "What the steps did stands." in result.text
+    assert statuses(result) == {"one": "succeeded"}
+
+
+async def test_without_an_output_the_last_steps_value_is_it() -> None:
+    desk = await bench('[[steps]]\nid = "one"\ntool = "look"\n', [giving("look", text="plain")])
+    result = await desk.turn().call(call("made_up"))
+    assert (result.text, output(result)) == ("plain", "plain")
+
+
+async def test_an_output_beyond_its_bound_is_refused() -> None:
+    desk = await bench('[[steps]]\nid = "one"\ntool = "look"\n[output]\nx = "${[steps.one] * 1000}"\n',
+                       [giving("look", text="x" * 2_000)])  # fmt: skip
+    assert (await desk.turn().call(call("made_up"))).code == "pipeline_output"
+
+
+async def test_a_loop_over_too_much_or_over_no_list_fails_its_step() -> None:
+    for what, said in (("range(501)", "came to 501 items"), ("'text'", "did not come to a list")):
+        look = giving("look")
+        text = f'[[steps]]\nid = "one"\ntool = "look"\nfor_each = "{what}"\n'
+        result = await (await bench(text, [look])).turn().call(call("made_up"))
+        assert said in result.text
+        assert look.ran == []
+
+
+NEST = 'name = "p{n}"\ndescription = "d"\n[[steps]]\nid = "s"\ntool = "{tool}"\n'
+
+
+async def test_a_pipeline_may_call_pipelines_as_deep_as_the_bound() -> None:
+    tools = [giving("look"), *(composed(NEST.format(n=n, tool=f"p{n - 1}" if n else "look")) for n in range(7))]
+    desk = await desk_of(tools)
+    assert (await desk.turn().call(call("p4"))).succeeded
+    result = await desk.turn().call(call("p5"))
+    assert not result.succeeded
+    assert "5 deep in other composed calls" in result.text
+
+
+async def test_a_pipeline_that_reaches_itself_ends_at_the_bound_of_depth() -> None:
+    desk = await desk_of([composed(NEST.format(n=0, tool="p1")), composed(NEST.format(n=1, tool="p0"))])
+    with anyio.fail_after(10):
+        assert not (await desk.turn().call(call("p0"))).succeeded
+    assert len(desk.lives) == 6
+
+
+async def test_all_calls_of_a_run_together_are_bounded() -> None:
+    inner = (
+        'name = "inner"\ndescription = "d"\n[[steps]]\nid = "s"\ntool = "look"\nfor_each = "range(400)"\n'
+        'parallel = 16\narguments = { n = "${item}" }\n'
+    )
+    outer = 'name = "outer"\ndescription = "d"\n[[steps]]\nid = "s"\ntool = "inner"\nfor_each = "range(3)"\n'
+    look = giving("look")
+    desk = await desk_of([look, composed(inner), composed(outer)])
+    with anyio.fail_after(60):
+        result = await desk.turn().call(call("outer"))
+    assert "more than 1000 calls" in result.text
+    assert len(look.ran) < 1_000
+
+
+async def test_a_run_whose_expressions_hand_on_ever_so_much_is_ended() -> None:
+    text = """
+        [[steps]]
+        id = "big"
+        tool = "look"
+        [[steps]]
+        id = "loop"
+        tool = "take"
+        for_each = "${range(200)}"
+        arguments = { all = "${steps.big}", n = "${item}" }
+    """
+    made: list[str] = []
+
+    async def call_within(one: ToolCall, _composition: Composition) -> ToolResult:
+        await anyio.lowlevel.checkpoint()
+        made.append(one.name)
+        return ToolResult.success("x", structured=[[0] * 10] * 100)
+
+    calls = Composition("made_up", call_within, bounds=Bounds(work=WorkLeft(100_000)))
+    run = PipelineRun(pipeline(text), calls, PythonExpressions(), FakeProgress(), LOG)
+    result = await run.run({})
+    assert "the expressions of this run take too much work" in result.text
+    assert 5 < len(made) < 50

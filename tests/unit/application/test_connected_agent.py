@@ -1,0 +1,367 @@
+"""Sessions that outlive their connection, without a wire: whose they are, how they come back, how many there may be."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import anyio
+import anyio.lowlevel
+import pytest
+from attrs import define, evolve, field
+
+from punie.application.remote.connected_agent import ConnectedAgent
+from punie.application.remote.reception import Reception
+from punie.domain.content import Prompt
+from punie.domain.discovery import ClientCapabilities
+from punie.domain.errors import (
+    EngineError,
+    SessionBusyError,
+    SessionHeldError,
+    TooManySessionsError,
+    UnknownSessionError,
+)
+from punie.domain.events import NoticeGiven, SessionEvent, TextDelta, ToolCallAnnounced, ToolCallUpdated
+from punie.domain.execution import CallStatus
+from punie.domain.modes import Mode
+from punie.domain.session import OpenedSession, SessionSpec
+from punie.domain.session_log import LogEntry
+from punie.domain.tool import ToolKind
+from punie.domain.turn import StopReason, Turn, TurnReport
+from punie.domain.turn_progress import TurnSoFar
+from punie.ports.engine import ToolDoor
+from punie.ports.event_sink import EventSink
+from punie.ports.peer import Peer
+from tests.fakes.client import FakeClient
+from tests.unit.application.desk_bench import CWD, LOG
+from tests.unit.application.session_bench import SessionBench
+from tests.unit.application.test_agent_sessions import benches
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("M-14")]
+
+SPEC = SessionSpec(CWD)
+GO = Prompt.of_text("go")
+MEETS = ClientCapabilities(read_text_file=True, write_text_file=True, terminal=True)
+
+
+@define(eq=False)
+class Client:
+    """One connection: what its client heard, and the turn that it was given to follow."""
+
+    agent: ConnectedAgent
+    fake: FakeClient = field(factory=FakeClient)
+    adopts: bool = False
+    adopted: list[TurnSoFar] = field(factory=list)
+    ends: list[TurnReport | Exception] = field(factory=list)
+    run: Callable[[], Awaitable[TurnReport]] | None = None
+
+    def peer(self, _session_id: str) -> Peer:
+        return evolve(self.fake.peer(MEETS), adopt=self._adopt if self.adopts else None)
+
+    def _adopt(self, so_far: TurnSoFar, run: Callable[[], Awaitable[TurnReport]]) -> None:
+        self.adopted.append(so_far)
+        self.run = run
+
+    async def follow(self) -> None:
+        """Wait for the end of the turn that it adopted."""
+        assert self.run is not None
+        try:
+            self.ends.append(await self.run())
+        except EngineError as error:
+            self.ends.append(error)
+
+    async def open(self) -> str:
+        return (await self.agent.open_session(SPEC, self.peer)).id
+
+    async def load(self, session_id: str, told: list[LogEntry] | None = None) -> OpenedSession:
+        async def tell(entry: LogEntry) -> None:
+            assert told is not None
+            told.append(entry)
+
+        return await self.agent.load_session(session_id, SPEC, self.peer, None if told is None else tell)
+
+    def heard(self, kind: type[SessionEvent]) -> list[SessionEvent]:
+        return [event for event in self.fake.notifications if isinstance(event, kind)]
+
+
+@define(eq=False)
+class Hotel:
+    """A server without a wire. The turns of its sessions say `one`, wait for `more`, and say `two`."""
+
+    reception: Reception
+    bench: SessionBench
+    said: anyio.Event
+    more: anyio.Event
+
+    def client(self, *, adopts: bool = False) -> Client:
+        return Client(ConnectedAgent(self.reception, LOG), adopts=adopts)
+
+    async def left_working(self) -> str:
+        """A session whose client is gone while its turn waits; that client waits for it no more."""
+        first = self.client()
+        session = await first.open()
+        turn = first.agent.begin_turn(session, GO)
+        async with anyio.create_task_group() as connection:
+            connection.start_soon(turn.run)
+            await self.said.wait()
+            first.agent.leave()
+            connection.cancel_scope.cancel()
+        return session
+
+    async def left_idle(self) -> str:
+        first = self.client()
+        session = await first.open()
+        first.agent.leave()
+        return session
+
+
+@asynccontextmanager
+async def hotel(*, fails: bool = False, grace_s: float = 600.0, limit: int = 100) -> AsyncIterator[Hotel]:
+    (bench,) = benches()
+    said, more = anyio.Event(), anyio.Event()
+
+    async def play(_turn: Turn, _tools: ToolDoor, events: EventSink) -> StopReason:
+        await events.emit(TextDelta("one ", "m"))
+        said.set()
+        await more.wait()
+        await events.emit(TextDelta("two", "m"))
+        if fails:
+            raise EngineError("auth", "The key is wrong.")
+        return StopReason.END_TURN
+
+    bench.engine.play = play
+    async with bench.agent() as agent, Reception(agent, LOG, grace_s, sessions_limit=limit) as reception:
+        yield Hotel(reception, bench, said, more)
+
+
+async def until(fact: Callable[[], object]) -> None:
+    with anyio.fail_after(5):
+        while not fact():
+            await anyio.lowlevel.checkpoint()
+
+
+# ------------------------------------------------------------ a turn that goes on
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["ends", "fails"])
+async def test_a_turn_is_adopted_and_its_end_comes_behind_the_last_word(fails: bool) -> None:
+    async with hotel(fails=fails) as there, anyio.create_task_group() as tasks:
+        session = await there.left_working()
+        second, told = there.client(adopts=True), list[str]()
+
+        async def tell(entry: LogEntry) -> None:
+            told.extend([entry.event.text] if isinstance(entry.event, TextDelta) else [])
+            there.more.set()
+            await until(lambda: not there.reception.agent.busy(session))
+
+        gate = second.fake.hold("emit")
+        await second.agent.load_session(session, SPEC, second.peer, tell)
+        assert told == ["one "]
+        assert [so_far.announced for so_far in second.adopted] == [0]
+        tasks.start_soon(second.follow)
+        await anyio.wait_all_tasks_blocked()
+        assert second.ends == [], "the client was not told the last word yet"
+        gate.opened.set()
+        await until(lambda: second.ends)
+        assert [event.text for event in second.heard(TextDelta) if isinstance(event, TextDelta)] == ["two"]
+        assert second.heard(NoticeGiven) == [], "whoever waits for the end needs no news of it"
+        (end,) = second.ends
+        assert isinstance(end, EngineError if fails else TurnReport)
+        again = there.client(adopts=True)
+        second.agent.leave()
+        assert not (await again.load(session)).working
+        assert again.adopted == []
+
+
+async def test_a_client_that_follows_no_turns_is_told_the_end_as_news() -> None:
+    async with hotel() as there:
+        session = await there.left_working()
+        second = there.client()
+        assert (await second.load(session)).working
+        there.more.set()
+        await until(lambda: second.heard(NoticeGiven))
+        (news,) = second.heard(NoticeGiven)
+        assert isinstance(news, NoticeGiven)
+        assert news.description == "end_turn"
+
+
+async def test_whoever_adopted_a_turn_and_is_lost_leaves_the_news_to_the_next() -> None:
+    async with hotel() as there:
+        session = await there.left_working()
+        second, third = there.client(adopts=True), there.client(adopts=True)
+        await second.load(session)
+        async with anyio.create_task_group() as connection:
+            connection.start_soon(second.follow)
+            await anyio.wait_all_tasks_blocked()
+            second.agent.leave()
+            connection.cancel_scope.cancel()
+        assert there.reception.agent.busy(session), "the turn went on"
+        there.more.set()
+        await until(lambda: not there.reception.agent.busy(session))
+        await third.load(session)
+        await until(lambda: third.heard(NoticeGiven))
+        assert third.adopted == []
+
+
+async def test_how_far_a_turn_is_counts_its_calls_and_knows_those_that_are_open() -> None:
+    async with hotel() as there:
+        session = await there.left_working()
+        live = there.reception.agent.live(session)
+        assert live is not None
+        for number, statuses in enumerate(([], [CallStatus.IN_PROGRESS], [CallStatus.IN_PROGRESS, CallStatus.FAILED])):
+            await live.recorder.emit(ToolCallAnnounced(f"c{number}", "t", "T", ToolKind.READ))
+            for status in statuses:
+                await live.recorder.emit(ToolCallUpdated(f"c{number}", status))
+        second = there.client(adopts=True)
+        await second.load(session)
+        (so_far,) = second.adopted
+        assert (so_far.announced, so_far.open_calls) == (3, {"c0": False, "c1": True})
+        assert live.recorder.progress.of("another") == TurnSoFar("another")
+
+
+async def test_a_client_that_shows_terminals_of_this_machine_is_another_than_one_that_does_not() -> None:
+    async with hotel() as there:
+        session = await there.left_working()
+        other = there.client()
+
+        def connect(session_id: str) -> Peer:
+            return evolve(other.peer(session_id), shown=lambda terminals: terminals)
+
+        with pytest.raises(SessionBusyError):
+            await other.agent.load_session(session, SPEC, connect)
+
+
+# ------------------------------------------------------------ whose it is
+
+
+async def test_what_is_asked_of_a_session_of_another_connection_is_refused_and_notifications_are_ignored() -> None:
+    async with hotel() as there:
+        owner, other = there.client(), there.client()
+        session = await owner.open()
+        for ask in (
+            lambda: other.agent.begin_turn(session, GO),
+            lambda: other.agent.tools(session),
+            lambda: other.agent.running_calls(session),
+            lambda: other.agent.call_statistics(session),
+            lambda: other.agent.cancel_calls(session, "x"),
+            lambda: other.agent.set_tool_enabled(session, "t", enabled=False),
+            lambda: other.agent.set_model(session, "m"),
+        ):
+            with pytest.raises(SessionHeldError):
+                ask()
+        for work in (
+            lambda: other.agent.close_session(session),
+            lambda: other.agent.delete_session(session),
+            lambda: other.agent.set_mode(session, Mode.AUTO),
+            lambda: other.agent.set_effort(session, None),
+            lambda: other.load(session),
+        ):
+            with pytest.raises(SessionHeldError):
+                await work()
+        with pytest.raises(UnknownSessionError):
+            other.agent.options(session)
+        for note in (other.agent.cancel, other.agent.tools_changed, other.agent.greet, other.agent.explore_models):
+            note(session)
+            note("unknown")
+        assert owner.agent.options(session).mode is Mode.ASK
+        live = there.reception.agent.live(session)
+        assert live is not None
+        assert not live._greeted.is_set()
+        owner.agent.greet(session)
+        assert live._greeted.is_set()
+
+
+async def test_the_owners_own_requests_reach_its_session() -> None:
+    async with hotel() as there:
+        owner = there.client()
+        session = await owner.open()
+        owner.agent.tools_changed(session)
+        owner.agent.explore_models(session)
+        await owner.agent.set_mode(session, Mode.AUTO)
+        assert owner.agent.options(session).mode is Mode.AUTO
+        assert owner.agent.running_calls(session) == ()
+        assert owner.agent.call_statistics(session).total.calls == 0
+        assert owner.agent.cancel_calls(session, "x") == 0
+        assert owner.agent.set_tool_enabled(session, "none", enabled=False) is None
+        assert [one.id for one in (await owner.agent.sessions(None, None)).sessions] == [session]
+        copy = await owner.agent.fork_session(session, SPEC, owner.peer)
+        await owner.agent.delete_session(copy.id)
+        await owner.agent.close_session(session)
+        with pytest.raises(UnknownSessionError):
+            owner.agent.begin_turn(session, GO)
+        with pytest.raises(UnknownSessionError):
+            await owner.agent.close_session(session)
+
+
+async def test_a_session_that_nobody_comes_back_for_is_closed_and_can_be_loaded_again() -> None:
+    async with hotel(grace_s=0.0) as there:
+        session = await there.left_working()
+        await until(lambda: there.reception.agent.live(session) is None and there.reception.room(session) is None)
+        client = there.client()
+        assert not (await client.load(session, told := [])).working
+        assert any(isinstance(entry.event, TextDelta) for entry in told)
+
+
+async def test_a_client_that_is_lost_while_it_is_told_the_log_leaves_the_session_to_others() -> None:
+    async with hotel() as there:
+        session = await there.left_working()
+        second, third = there.client(adopts=True), there.client(adopts=True)
+
+        async def breaks(_entry: LogEntry) -> None:
+            raise OSError
+
+        with pytest.raises(OSError):  # noqa: PT011 - ours, from a few lines above
+            await second.agent.load_session(session, SPEC, second.peer, breaks)
+        with pytest.raises(UnknownSessionError):
+            second.agent.begin_turn(session, GO)
+        assert (await third.load(session)).working
+        assert len(third.adopted) == 1
+
+
+# ------------------------------------------------------------ how many
+
+
+async def test_the_longest_left_idle_session_is_closed_for_a_new_one_and_no_other() -> None:
+    async with hotel(limit=3) as there:
+        working = await there.left_working()
+        lost = await there.left_idle()
+        later = await there.left_idle()
+        client = there.client()
+        await client.open()
+        assert there.reception.agent.live(lost) is None
+        assert there.reception.agent.live(working) is not None
+        await client.load(later)
+        with pytest.raises(TooManySessionsError):
+            await client.load(lost)
+        with pytest.raises(TooManySessionsError):
+            await client.agent.fork_session(later, SPEC, client.peer)
+        there.more.set()
+        await until(lambda: not there.reception.agent.busy(working))
+        assert (await client.load(lost)).id == lost, "the one that worked is idle now"
+
+
+async def test_a_session_that_is_not_kept_is_not_closed_for_another() -> None:
+    async with hotel(limit=1) as there:
+        assert there.bench.stored is not None
+        there.bench.stored.keeps = lambda _cwd: False
+        session = await there.left_idle()
+        with pytest.raises(TooManySessionsError):
+            await there.client().open()
+        back = there.client()
+        await back.load(session)
+        await back.agent.close_session(session)
+        assert await back.open()
+
+
+async def test_a_session_that_fails_to_open_gives_its_place_back() -> None:
+    async with hotel(limit=1) as there:
+        client = there.client()
+        there.bench.refuses = EngineError("configuration", "No.")
+        for _ in range(3):
+            with pytest.raises(EngineError):
+                await client.open()
+        for _ in range(3):
+            with pytest.raises(UnknownSessionError):
+                await client.load("unknown")
+        there.bench.refuses = None
+        assert await client.open()

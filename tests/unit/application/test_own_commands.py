@@ -1,0 +1,265 @@
+"""The slash commands of a session: who has a name, what Punie's own answer, and what is told of them (ACP)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio.lowlevel
+import pytest
+from attrs import define, evolve, field
+
+from punie.application.agent import PunieAgent
+from punie.application.command_outcome import Answered, ForTheModel, Outcome
+from punie.application.commands import own as own_commands
+from punie.application.commands.own import InitCommand, ModeCommand, ToolsCommand, UsageCommand
+from punie.application.commands.session_commands import SessionCommands
+from punie.application.live_session import LiveSession
+from punie.domain.commands import CommandInfo, PromptFile
+from punie.domain.content import Prompt, ResourceLink, Text
+from punie.domain.events import CommandsChanged, ContextUsed, SessionEvent, TextDelta, UsageChanged
+from punie.domain.model_choice import DIRECT
+from punie.domain.modes import Mode
+from punie.domain.tool import ToolCall
+from punie.domain.turn import StopReason, Turn
+from punie.domain.usage import Usage
+from punie.ports.engine import ToolDoor
+from punie.ports.event_sink import EventSink
+from punie.ports.prompt_files import PromptFiles
+from tests.fakes.client import FakeClient
+from tests.unit.application.session_bench import SessionBench
+
+pytestmark = pytest.mark.anyio
+
+OWN = (ModeCommand(), ToolsCommand(), UsageCommand(), InitCommand())
+REVIEW = PromptFile(CommandInfo("review", "Review", "text"), "Review $ARGUMENTS well.")
+
+
+@define
+class MadeUpFiles(PromptFiles):
+    """The prompts that a test says the project has."""
+
+    prompts: tuple[PromptFile, ...] = ()
+    reads: int = field(default=0, init=False)
+
+    async def read(self) -> tuple[PromptFile, ...]:
+        self.reads += 1
+        await anyio.lowlevel.checkpoint()
+        return self.prompts
+
+
+@define
+class There:
+    """A session with Punie's own commands and those of a project, as a person types them."""
+
+    bench: SessionBench
+    agent: PunieAgent
+    session: LiveSession
+    files: MadeUpFiles
+
+    async def typed(self, text: str, *others: ResourceLink) -> Outcome:
+        events: EventSink = self.bench.client
+        return await self.session.commands.outcome(self.session, Prompt((Text(text), *others)), events, "t")
+
+    async def answer(self, text: str) -> str:
+        outcome = await self.typed(text)
+        assert isinstance(outcome, Answered)
+        return outcome.text
+
+    def told(self) -> list[list[str]]:
+        """The names of the commands, each time the client was told of them."""
+        events: list[SessionEvent] = self.bench.client.notifications
+        return [[one.name for one in event.commands] for event in events if isinstance(event, CommandsChanged)]
+
+
+@asynccontextmanager
+async def session(bench: SessionBench | None = None, *prompts: PromptFile) -> AsyncIterator[There]:
+    made, files = bench or SessionBench(), MadeUpFiles(prompts)
+    async with made.agent() as agent:
+        await made.opened(agent)
+        live = made.sessions[0]
+        live.model = "made-up"
+        live.commands = SessionCommands(OWN, files)
+        await live.commands.look(live)
+        yield There(made, agent, live, files)
+
+
+# ------------------------------------------------------------ /mode
+
+
+async def test_the_mode_is_shown_and_switched_and_a_wrong_one_changes_nothing() -> None:
+    async with session() as there:
+        shown = await there.answer("/mode")
+        assert "`ask`" in shown.partition(".")[0]
+        assert all(f"`{mode.value}`" in shown for mode in Mode)
+        assert await there.answer("/mode  AUTO ") == "The mode is `auto` now."
+        assert there.session.mode.current is Mode.AUTO
+        refused = await there.answer("/mode `wild`\nmode")
+        assert refused.startswith("There is no mode `'wild' mode`, so it stays `auto`.")
+        assert there.session.mode.current is Mode.AUTO
+
+
+# ------------------------------------------------------------ /tools
+
+
+async def test_tools_are_listed_by_line_and_found_by_words() -> None:
+    catalogue = [
+        {"name": "lint", "description": "Finds problems.\nIn long words.", "inputSchema": {"type": "object"}},
+        {"name": "paint", "description": "Colours it.", "title": "Paint it", "inputSchema": {"type": "object"}},
+    ]
+    async with session(SessionBench(client=FakeClient(tool_catalog=catalogue))) as there:
+        everything = (await there.answer("/tools")).splitlines()
+        assert any(line.startswith("- `lint` (") and line.endswith(": Finds problems.") for line in everything)
+        assert any(line.startswith("- `paint` (") and line.endswith(": Paint it") for line in everything)
+        (found,) = (await there.answer("/tools PROBLEMS finds")).splitlines()
+        assert found.startswith("- `lint`")
+        nothing = await there.answer("/tools no such thing")
+        assert nothing == f"No tool matches. `/tools` lists all {len(everything)}."
+
+
+async def test_more_tools_than_one_answer_lists_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_commands, "LINES_LIMIT", 2)
+    names = ("one", "two", "three", "four", "five")
+    catalogue = [{"name": name, "description": "many", "inputSchema": {"type": "object"}} for name in names]
+    async with session(SessionBench(client=FakeClient(tool_catalog=catalogue))) as there:
+        lines = (await there.answer("/tools many")).splitlines()
+        assert len(lines) == 3
+        assert lines[-1] == "- ... and 3 more; `/tools` with a word finds them."
+
+
+# ------------------------------------------------------------ /usage
+
+
+async def test_usage_says_no_more_than_is_known() -> None:
+    async with session() as there:
+        assert (await there.answer("/usage")).splitlines() == [
+            "- Model: `made-up`",
+            "- Tool calls: 0 (0 succeeded, 0 failed or denied)",
+        ]
+        there.session.gauge.size_tokens = 200_000
+        assert "- Context: nothing yet of 200,000 tokens" in await there.answer("/usage")
+
+
+async def test_usage_shows_context_requests_cost_and_the_tools_that_were_called_most() -> None:
+    async def play(turn: Turn, tools: ToolDoor, events: EventSink) -> StopReason:
+        await events.emit(ContextUsed(50_000, None))
+        await events.emit(UsageChanged(Usage(input_tokens=1_500, output_tokens=20, requests=3, cost_usd=0.25)))
+        for number in range(2):
+            await tools.call(ToolCall(f"c{number}", "lint", {}))
+        return StopReason.END_TURN
+
+    catalogue = [{"name": "lint", "description": "x", "inputSchema": {"type": "object"}, "kind": "read"}]
+    bench = SessionBench(client=FakeClient(tool_catalog=catalogue))
+    bench.engine.play = play
+    for _ in range(2):
+        bench.client.queue_permission_selected()
+    async with session(bench) as there:
+        there.session.gauge.size_tokens = 200_000
+        await there.agent.begin_turn(there.session.id, Prompt.of_text("go")).run()
+        said = await there.answer("/usage")
+        assert "- Context: 50,000 tokens of 200,000 (25%)" in said
+        assert "- Requests: 3, with 1,500 tokens in and 20 out" in said
+        assert "- Cost: 0.2500 USD" in said
+        assert "- Tool calls: 2 (2 succeeded, 0 failed or denied)" in said
+        assert "- Most called: `lint` 2" in said
+        assert "Counted since" not in said
+        there.session.gauge.continued = True
+        assert "Counted since this session was opened here" in await there.answer("/usage")
+        there.session.gauge.size_tokens, there.session.gauge.latest = None, ContextUsed(7, None)
+        assert "- Context: 7 tokens\n" in await there.answer("/usage")
+
+
+# ------------------------------------------------------------ /init
+
+
+async def test_init_needs_a_model_and_brings_along_what_came_with_it() -> None:
+    link = ResourceLink("file:///p/a", "a")
+    async with session() as there:
+        outcome = await there.typed("/init be brief", link)
+        assert isinstance(outcome, ForTheModel)
+        assert outcome.prompt.blocks[1:] == (link,)
+        (asked, *_) = outcome.prompt.blocks
+        assert isinstance(asked, Text)
+        assert "AGENTS.md" in asked.text
+        assert asked.text.endswith("The user adds: be brief")
+        plain = await there.typed("/init")
+        assert isinstance(plain, ForTheModel)
+        assert "The user adds" not in plain.prompt.text
+        there.session.model = DIRECT
+        assert "no model is in use" in await there.answer("/init")
+
+
+# ------------------------------------------------------------ who has a name
+
+
+async def test_a_prompt_that_is_no_command_of_anybodys_goes_to_the_model_as_it_is() -> None:
+    async with session() as there:
+        for text in ("just words", "/unknown thing", "say /mode", "/ mode", "/mode/x"):
+            outcome = await there.typed(text)
+            assert isinstance(outcome, ForTheModel), text
+            assert outcome.prompt.text == text
+
+
+async def test_a_prompt_of_the_project_is_filled_in_also_one_that_was_written_a_moment_ago() -> None:
+    async with session() as there:
+        await there.session.commands.announce(there.session)
+        there.files.prompts = (REVIEW,)
+        outcome = await there.typed("/review  it ")
+        assert isinstance(outcome, ForTheModel)
+        assert outcome.prompt.text == "Review it well."
+        assert there.told()[-1][-1] == "review", "the client is told of it as well"
+        there.files.prompts = ()
+        gone = await there.typed("/review it")
+        assert isinstance(gone, ForTheModel)
+        assert gone.prompt.text == "/review it"
+
+
+async def test_a_name_is_the_engines_first_then_punies_then_the_projects() -> None:
+    mine, theirs = (PromptFile(CommandInfo(name, "of the project"), "text") for name in ("mode", "compact"))
+    bench = SessionBench()
+    bench.engine.commands = (CommandInfo("compact", "of the engine"), CommandInfo("usage", "of the engine"))
+    async with session(bench, mine, theirs) as there:
+        assert isinstance(await there.typed("/mode"), Answered)
+        for name in ("compact", "usage"):
+            outcome = await there.typed(f"/{name}")
+            assert isinstance(outcome, ForTheModel)
+            assert outcome.prompt.text == f"/{name}"
+        await there.session.commands.announce(there.session)
+        (event,) = [one for one in bench.client.notifications if isinstance(one, CommandsChanged)][-1:]
+        assert [one.name for one in event.commands] == ["compact", "usage", "mode", "tools", "init"]
+        assert [one.description for one in event.commands[:2]] == ["of the engine"] * 2
+
+
+async def test_a_client_is_told_of_commands_when_they_change_and_never_before_it_was_greeted() -> None:
+    async with session() as there:
+        there.bench.client.notifications.clear()
+        there.files.prompts = (REVIEW,)
+        await there.session.commands.refresh(there.session)
+        assert there.told() == []
+        await there.session.commands.announce(there.session)
+        await there.session.commands.refresh(there.session)
+        assert len(there.told()) == 1, "nothing changed"
+        there.files.prompts = (evolve(REVIEW, info=CommandInfo("review", "Review", "file")),)
+        await there.session.commands.refresh(there.session)
+        assert len(there.told()) == 2, "its hint changed"
+
+
+async def test_without_a_model_the_projects_prompts_are_not_even_read() -> None:
+    async with session(None, REVIEW) as there:
+        reads, there.session.model = there.files.reads, DIRECT
+        await there.session.commands.refresh(there.session)
+        await there.session.commands.announce(there.session)
+        outcome = await there.typed("/review it")
+        assert isinstance(outcome, ForTheModel)
+        assert outcome.prompt.text == "/review it"
+        assert there.files.reads == reads
+        assert "review" not in there.told()[-1]
+
+
+async def test_an_answer_of_a_command_is_said_in_its_turn_and_no_engine_hears_of_it() -> None:
+    async with session() as there:
+        report = await there.agent.begin_turn(there.session.id, Prompt.of_text("/mode")).run()
+        assert report.stop_reason is StopReason.END_TURN
+        said = [event.text for event in there.bench.client.notifications if isinstance(event, TextDelta)]
+        assert "".join(said).startswith("The mode is `ask`.")
+        assert there.bench.engine.turns == []

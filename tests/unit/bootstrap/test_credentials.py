@@ -1,0 +1,195 @@
+"""Keys that a person set up: where they lie, when they count, and that nothing shows them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import stat
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from punie.adapters.pydantic_ai.settings import ModelSettings
+from punie.bootstrap.credentials import Credentials, CredentialsError, StoredKeys, key_in
+from punie.bootstrap.own_files import own_files
+from punie.domain.paths import is_secret
+from tests.fakes.vault import FakeVault
+
+KEY = "sk-very-secret-0815"
+MODEL = "openai-chat:gpt-5"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "credentials.json"
+
+
+def credentials(path: Path, environ: dict[str, str] | None = None, *, vault: bool = False) -> Credentials:
+    return Credentials(path, environ or {}, FakeVault(there=vault))
+
+
+def test_without_a_keyring_a_key_lies_in_a_file_that_is_the_users_alone(path: Path) -> None:
+    kept = credentials(path)
+    assert kept.store("OPENAI_API_KEY", KEY, None) == str(path)
+    assert kept.reach(MODEL) == ModelSettings(api_key=KEY)
+    assert kept.reach("openai:gpt-5").api_key == KEY, "one key for every way to name its provider"
+    assert kept.reach("anthropic:x") == ModelSettings()
+    assert kept.reach("nobody-knows:x") == ModelSettings()
+    if sys.platform != "win32":
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert [file.name for file in path.parent.iterdir()] == ["credentials.json"], "no copy of a key is left"
+
+
+def test_with_a_keyring_the_file_does_not_have_the_key(path: Path) -> None:
+    kept = credentials(path, vault=True)
+    assert kept.store("OPENAI_API_KEY", KEY, "http://127.0.0.1:1/v1") == "the keyring of this system"
+    assert KEY not in path.read_text()
+    assert kept.reach(MODEL) == ModelSettings("http://127.0.0.1:1/v1", KEY)
+
+
+def test_a_file_that_was_open_to_others_is_the_users_alone_again(path: Path) -> None:
+    kept = credentials(path)
+    kept.store("OPENAI_API_KEY", "old", None)
+    path.chmod(0o644)
+    kept.store("OPENAI_API_KEY", KEY, None)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("variable", "model", "name"),
+    [("OPENAI_API_KEY", MODEL, "OPENAI_API_KEY"), ("GOOGLE_API_KEY", "google:gemini", "GEMINI_API_KEY")],
+)
+def test_the_environments_key_wins(path: Path, variable: str, model: str, name: str) -> None:
+    credentials(path).store(variable, KEY, None)
+    environ = {name: "mine"}
+    assert credentials(path, environ).reach(model).api_key is None, "the library reads its own variable then"
+    assert key_in(environ, variable) == name
+    assert credentials(path, {name: ""}).reach(model).api_key == KEY, "empty is not set"
+
+
+def test_the_environments_address_wins(path: Path) -> None:
+    credentials(path).store("OPENAI_API_KEY", KEY, "http://a/v1")
+    assert credentials(path, {"OPENAI_BASE_URL": "http://b/v1"}).reach(MODEL) == ModelSettings(None, KEY)
+
+
+def test_a_project_has_no_say(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".env").write_text("OPENAI_API_KEY=theirs\nOPENAI_BASE_URL=http://theirs/v1\n")
+    monkeypatch.chdir(tmp_path)
+    kept = credentials(path)
+    kept.store("OPENAI_API_KEY", KEY, None)
+    assert kept.reach(MODEL) == ModelSettings(None, KEY)
+
+
+def test_what_is_stored_meanwhile_counts_at_the_next_use(path: Path) -> None:
+    running = credentials(path)
+    assert running.reach(MODEL) == ModelSettings()
+    credentials(path).store("OPENAI_API_KEY", KEY, None)
+    assert running.reach(MODEL).api_key == KEY
+
+
+@pytest.mark.parametrize("vault", [True, False])
+def test_what_is_forgotten_is_nowhere_any_more(path: Path, vault: bool) -> None:
+    kept = credentials(path, vault=vault)
+    assert kept.forget() == ()
+    kept.store("OPENAI_API_KEY", KEY, None)
+    kept.store("GROQ_API_KEY", "other", None)
+    assert kept.forget("OPENAI_API_KEY") == ("OPENAI_API_KEY",)
+    assert kept.vault.get("OPENAI_API_KEY") is None
+    assert kept.reach(MODEL) == ModelSettings()
+    assert kept.reach("groq:x").api_key == "other"
+    assert kept.forget() == ("GROQ_API_KEY",)
+    assert not path.exists()
+    assert kept.forget() == ()
+
+
+def test_a_key_moves_to_the_file_when_the_keyring_is_gone(path: Path) -> None:
+    kept = credentials(path, vault=True)
+    kept.store("OPENAI_API_KEY", "old", None)
+    gone = credentials(path)
+    assert gone.reach(MODEL).api_key is None
+    assert gone.store("OPENAI_API_KEY", KEY, None) == str(path)
+    assert gone.reach(MODEL).api_key == KEY
+
+
+@pytest.mark.parametrize("text", ["nonsense", "[]", '{"OPENAI_API_KEY": {', "[" * 100_000])
+def test_a_broken_file_is_named_and_stands_in_nobodys_way(
+    path: Path, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path.parent.mkdir()
+    path.write_text(text + KEY)
+    kept = credentials(path)
+    with caplog.at_level(logging.WARNING):
+        logging.getLogger("punie").propagate = True
+        assert kept.reach(MODEL) == ModelSettings()
+    assert str(path) in caplog.text
+    assert KEY not in caplog.text
+    with pytest.raises(CredentialsError, match="not as Punie writes it"):
+        kept.store("OPENAI_API_KEY", KEY, None)
+    assert path.read_text() == text + KEY
+
+
+def test_odd_entries_count_for_nothing(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_text(json.dumps({"OPENAI_API_KEY": {"key": 1, "baseUrl": [], "keyring": "x"}, "GROQ_API_KEY": 7}))
+    assert credentials(path).reach(MODEL) == ModelSettings()
+    assert credentials(path).reach("groq:x") == ModelSettings()
+
+
+def test_where_nothing_can_be_written_the_keyring_keeps_nothing_either(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("punie.bootstrap.settings_writing.os.fsync", full)
+    kept = credentials(path, vault=True)
+    with pytest.raises(CredentialsError, match="No space left"):
+        kept.store("OPENAI_API_KEY", KEY, None)
+    assert kept.vault.get("OPENAI_API_KEY") is None
+
+
+def test_several_at_once_lose_nothing(path: Path) -> None:
+    variables = [f"KEY_{number}" for number in range(8)]
+    kept = credentials(path)
+    threads = [threading.Thread(target=kept.store, args=(variable, KEY, None)) for variable in variables]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(kept.read()) == variables
+
+
+def test_nothing_shows_a_key(path: Path) -> None:
+    kept = credentials(path, {"OPENAI_API_KEY": KEY})
+    kept.store("OPENAI_API_KEY", KEY, None)
+    assert KEY not in repr(kept) + str(kept.read()) + repr(credentials(path).reach(MODEL))
+
+
+def test_no_tool_may_write_the_file_and_reading_it_is_asked_for(tmp_path: Path) -> None:
+    environ = {"PUNIE_HOME": str(tmp_path)}
+    path = Credentials.of(environ).path
+    assert str(path) in own_files(environ, str(tmp_path / "project"))
+    assert str(path) in own_files(environ, str(path.parent)), "also where the state lies inside a project"
+    assert is_secret(str(path))
+
+
+def test_an_agent_that_has_a_key_keeps_it_when_the_keyring_is_locked_and_takes_a_newer_one(tmp_path: Path) -> None:
+    environ = {"PUNIE_HOME": str(tmp_path)}
+    vault = FakeVault()
+    running, elsewhere = StoredKeys(environ, vault), Credentials(Credentials.of(environ).path, environ, vault)
+    assert running.reach(MODEL) == ModelSettings()
+    elsewhere.store("OPENAI_API_KEY", "old", None)
+    assert running.reach(MODEL).api_key == "old"
+    vault.there = False
+    assert running.reach(MODEL).api_key == "old"
+    vault.there = True
+    elsewhere.store("OPENAI_API_KEY", KEY, "http://host/v1")
+    vault.there = False
+    assert running.reach(MODEL).api_key is None, "the one that it knows is none any more"
+    vault.there = True
+    assert running.reach(MODEL) == ModelSettings("http://host/v1", KEY), "asked for until it is had"
+    elsewhere.forget()
+    assert running.reach(MODEL) == ModelSettings()

@@ -1,0 +1,206 @@
+"""How the doctor runs its checks and shows them: side by side, in order, bounded, and never a traceback."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from punie.bootstrap import doctor_mode
+from punie.bootstrap.doctor_report import Check, Page, as_json, summary
+from punie.bootstrap.doctor_run import Case, Examination, Probe, on_disk, settled
+from punie.bootstrap.doctor_settings import all_settings
+from punie.domain.errors import SettingsError
+
+pytestmark = pytest.mark.anyio
+
+CASE = Case({}, "/project", offline=False, log=logging.getLogger("punie.tests.doctor"), traced=None)
+WELL = Check("well", ok=True, detail="as it should be")
+ILL = Check("ill", ok=False, detail="broken", fix="mend it")
+
+
+def gives(*checks: Check) -> Probe:
+    async def look(_case: Case) -> Sequence[Check]:
+        await anyio.lowlevel.checkpoint()
+        return checks
+
+    return Probe(checks[0].name if checks else "nothing", look)
+
+
+def raises(error: Exception) -> Probe:
+    async def look(_case: Case) -> Sequence[Check]:
+        raise error
+
+    return Probe("broken", look)
+
+
+async def examined(*probes: Probe) -> tuple[list[Check], list[Check]]:
+    """What was found, and what was shown."""
+    shown: list[Check] = []
+    with anyio.fail_after(10):
+        return await Examination(CASE, probes, shown.append).run(), shown
+
+
+async def test_checks_run_side_by_side_and_are_shown_in_order_as_soon_as_they_can_be():
+    met = anyio.Event()
+    shown: list[str] = []
+    second_is_in = anyio.Event()
+
+    async def first(_case: Case) -> Sequence[Check]:
+        await met.wait()  # only the other one can let it go on
+        await second_is_in.wait()
+        assert shown == [], "the second waits for the first to be shown"
+        return [Check("first", ok=True, detail="")]
+
+    async def second(_case: Case) -> Sequence[Check]:
+        met.set()
+        second_is_in.set()
+        return [Check("second", ok=True, detail=""), Check("third", ok=True, detail="")]
+
+    probes = (Probe("first", first), Probe("second", second))
+    with anyio.fail_after(10):
+        found = await Examination(CASE, probes, lambda check: shown.append(check.name)).run()
+    assert shown == [check.name for check in found] == ["first", "second", "third"]
+
+
+@pytest.mark.parametrize("error", [ValueError("odd"), RuntimeError("odd"), AssertionError("odd"), KeyError("odd")])
+async def test_a_check_that_breaks_is_a_failed_check_and_the_others_go_on(error: Exception):
+    found, _ = await examined(raises(error), gives(WELL))
+    assert [check.ok for check in found] == [False, True]
+    assert type(error).__name__ in found[0].detail
+    assert "report" in str(found[0].fix)
+
+
+async def test_settings_that_break_otherwise_than_by_what_is_in_them_are_a_failed_check():
+    case = Case({}, "/project", offline=False, log=CASE.log, traced=None, trouble=OSError("the disk is gone"))
+    with anyio.fail_after(10):
+        found = await Examination(case, [Probe("settings", all_settings)], lambda _: None).run()
+    assert [(check.name, check.ok) for check in found] == [("settings", False)]
+    assert "the disk is gone" in found[0].detail
+    assert list(await all_settings(CASE)) == []
+
+
+async def test_what_blocks_gives_its_result_or_its_error():
+    assert await settled(lambda: 7) == (7, None)
+    result, error = await settled(lambda: int("x"))
+    assert result is None
+    assert isinstance(error, ValueError)
+
+
+async def test_an_error_that_was_foreseen_is_told_in_its_own_words():
+    found, _ = await examined(raises(SettingsError("/a/file", "it is odd")))
+    assert found[0].name == "broken"
+    assert "/a/file" in found[0].detail
+    assert "fault of Punie" not in str(found[0].fix)
+
+
+async def test_a_check_that_never_answers_fails_when_its_time_is_up():
+    async def never(_case: Case) -> Sequence[Check]:
+        await anyio.sleep_forever()
+        return []
+
+    found, _ = await examined(Probe("slow", never, 0.01), gives(WELL))
+    assert [check.name for check in found] == ["slow", "well"]
+    assert not found[0].ok
+    assert "0.01 seconds" in found[0].detail
+
+
+async def test_a_disk_that_hangs_fails_its_check_and_holds_up_nobody():
+    import threading
+
+    release = threading.Event()
+
+    def hang(_case: Case) -> Sequence[Check]:
+        release.wait(30)
+        return []
+
+    try:
+        found, _ = await examined(on_disk("disk", hang, 0.05), on_disk("fine", lambda _: [WELL]))
+        assert [(check.name, check.ok) for check in found] == [("disk", False), ("well", True)]
+        held = [thread for thread in threading.enumerate() if thread.name == "punie-warm-up" and not thread.daemon]
+        assert held == [], "a thread that is no daemon would keep the process"
+    finally:
+        release.set()
+
+
+async def test_a_person_is_told_what_is_awaited_and_the_line_goes_away(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    monkeypatch.setattr(doctor_mode, "WAIT_SHOWN_S", 0.01)
+    told = anyio.Event()
+
+    async def slow(_case: Case) -> Sequence[Check]:
+        await told.wait()
+        return [WELL]
+
+    async def listen() -> None:
+        said = ""
+        while "waiting: slow thing" not in said:
+            await anyio.lowlevel.checkpoint()
+            said += capsys.readouterr().err
+        told.set()
+
+    environ = {"PUNIE_HOME": str(tmp_path)}
+    mode = doctor_mode.DoctorMode(
+        environ, str(tmp_path), as_json=False, offline=True, log=CASE.log, page=Page(40), watched=True,
+        probes=[gives(WELL), Probe("slow thing", slow)],
+    )  # fmt: skip
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(listen)
+            assert await mode.run() == 0
+    said = capsys.readouterr()
+    assert said.err.endswith("\r\x1b[K")
+    assert said.out.endswith("All 2 checks are well.\n")
+
+
+async def test_a_probe_may_find_nothing_or_several():
+    found, shown = await examined(gives(), gives(WELL, ILL))
+    assert found == shown == [WELL, ILL]
+
+
+def test_a_line_a_check_and_a_fix_line_where_it_failed():
+    page = Page()
+    assert page.lines(WELL) == "ok    well: as it should be\n"
+    assert page.lines(ILL) == "FAIL  ill: broken\n      fix: mend it\n"
+    assert summary([WELL, ILL]) == "1 of 2 checks failed: ill.\n"
+    assert summary([WELL]) == "All 1 checks are well.\n"
+
+
+def test_what_strangers_wrote_stays_on_its_line_and_moves_no_cursor():
+    check = Check("server a\nok  b", ok=False, detail="one\ntwo\x1b[2J\u202e", fix="a\r\nb")
+    text = Page().lines(check)
+    assert text.count("\n") == 2
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e]", text)
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_on_a_terminal_lines_are_wrapped_to_its_width(width: int):
+    check = Check("settings", ok=False, detail=f"/a/{'long/' * 30}file: {'some words ' * 20}", fix="mend it " * 20)
+    lines = Page(width).lines(check).splitlines()
+    assert max(map(len, lines)) <= width
+    assert all(line.startswith(" " * 6) for line in lines[1:])
+    assert "".join("".join(lines).split()) == f"FAIL{''.join(f'settings: {check.detail}fix: {check.fix}'.split())}"
+
+
+def test_colour_is_on_the_label_alone_and_only_where_it_is_wanted():
+    assert Page(80, colour=True).lines(WELL).startswith("\x1b[32mok  \x1b[0m  well")
+    assert Page(80, colour=True).lines(ILL).startswith("\x1b[31mFAIL\x1b[0m  ill")
+    assert "\x1b" not in Page(80).lines(ILL)
+
+
+@pytest.mark.requirement("INTERFACES-1")
+def test_json_has_what_programs_read():
+    assert json.loads(as_json([WELL, ILL])) == {
+        "ok": False,
+        "checks": [
+            {"name": "well", "ok": True, "detail": "as it should be", "fix": None},
+            {"name": "ill", "ok": False, "detail": "broken", "fix": "mend it"},
+        ],
+    }

@@ -1,0 +1,193 @@
+"""Where pipelines come from, which of several counts, and what is said of a file that is none."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from punie.bootstrap.pipeline_files import checked, offered_shelf, shelf_of
+from punie.domain.pipeline import FILE_LIMIT_BYTES
+
+ONE = 'name = "{name}"\ndescription = "{about}"\n[[steps]]\nid = "s"\ntool = "{tool}"\n'
+SHIPPED = ("fix-lint", "rename-and-test", "search-read-summarise")
+
+
+def put(folder: Path, name: str, *, about: str = "Does it.", tool: str = "read_file", text: str | None = None) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{name}.toml"
+    file.write_text(ONE.format(name=name, about=about, tool=tool) if text is None else text, "utf-8")
+    return file
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    return tmp_path / "home/pipelines"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "project").mkdir()
+    return tmp_path / "project"
+
+
+def names(own: Path, project: Path, *shipped: str) -> dict[str, str]:
+    """What a model is offered, by name, and where it is from."""
+    return {one.name: one.place for one in offered_shelf(str(own), str(project), shipped).pipelines}
+
+
+def in_project(project: Path) -> Path:
+    return project / ".punie/pipelines"
+
+
+def test_those_that_come_with_punie_are_sound_and_all_listed(own: Path, project: Path) -> None:
+    shelf = shelf_of(str(own), str(project))
+    assert [(one.name, one.place) for one in shelf.pipelines] == [(name, "shipped") for name in SHIPPED]
+    assert list(shelf.problems()) == []
+    for file in shelf.files:
+        assert file.read.problems == ()
+
+
+def test_a_model_is_offered_what_was_written_for_it_and_of_punies_own_what_the_settings_name(
+    own: Path, project: Path
+) -> None:
+    assert names(own, project) == {}
+    assert names(own, project, "fix-*") == {"fix-lint": "shipped"}
+    put(own, "mine")
+    put(in_project(project), "theirs")
+    assert names(own, project) == {"mine": "user", "theirs": "project"}
+    assert set(names(own, project, "*")) == {"mine", "theirs", *SHIPPED}
+    put(own, "outer", tool="fix-lint")
+    assert names(own, project)["fix-lint"] == "shipped", "one that is called is there"
+
+
+def test_what_the_user_wrote_is_replaced_by_nobody_and_a_projects_own_replaces_ours(own: Path, project: Path) -> None:
+    put(own, "mine", about="The user's.")
+    put(in_project(project), "mine", about="The project's.")
+    put(in_project(project), "fix-lint", about="The project's.")
+    found = {one.name: one for one in shelf_of(str(own), str(project)).pipelines}
+    assert (found["mine"].place, found["mine"].description) == ("user", "The user's.")
+    assert found["fix-lint"].place == "project"
+
+
+def test_a_projects_folder_or_file_that_is_a_link_counts_as_none(own: Path, project: Path, tmp_path: Path) -> None:
+    elsewhere = put(tmp_path / "elsewhere", "linked")
+    in_project(project).mkdir(parents=True)
+    (in_project(project) / "linked.toml").symlink_to(elsewhere)
+    put(in_project(project), "plain")
+    assert names(own, project) == {"plain": "project"}
+    (in_project(project) / "plain.toml").unlink()
+    (in_project(project) / "linked.toml").unlink()
+    in_project(project).rmdir()
+    in_project(project).symlink_to(elsewhere.parent)
+    assert names(own, project) == {}
+
+
+def test_what_is_no_sound_pipeline_is_left_out_and_named(own: Path, project: Path) -> None:
+    folder = in_project(project)
+    put(folder, "broken", text="name = ")
+    put(folder, "wrong", text='name = "wrong"\n')
+    put(folder, "large", text="#" * (FILE_LIMIT_BYTES + 1))
+    put(folder, "latin", text="x")
+    (folder / "latin.toml").write_bytes(b"\xff\xfe")
+    (folder / "folder.toml").mkdir()
+    os.mkfifo(folder / "pipe.toml")
+    put(folder, "good")
+    shelf = offered_shelf(str(own), str(project), ())
+    assert [one.name for one in shelf.pipelines] == ["good"]
+    said = list(shelf.problems())
+    assert len(said) == 6
+    assert any("wrong.toml is left out: description: expected 1 to 1024 characters" in line for line in said)
+
+
+def test_pipelines_that_come_back_to_themselves_are_left_out_with_the_way(own: Path, project: Path) -> None:
+    folder = in_project(project)
+    put(folder, "a", tool="b")
+    put(folder, "b", tool="c")
+    put(folder, "c", tool="a")
+    put(folder, "self", tool="self")
+    put(folder, "beside", tool="a")
+    shelf = offered_shelf(str(own), str(project), ())
+    assert [one.name for one in shelf.pipelines] == ["beside"]
+    assert any("it comes back to itself: a -> b -> c -> a" in line for line in shelf.problems())
+    assert any("self -> self" in line for line in shelf.problems())
+
+
+BAD = """\
+name = "read_file"
+desc = 3
+
+[inputs.x]
+type = "strin"
+
+[inputs.y]
+type = "integer"
+default = "a"
+
+[[steps]]
+id = "a"
+tool = "bad tool"
+arguments = { path = "${steps.b.x} ${inputs.z}", q = "${1 +}", t = "${f(1)}" }
+when = "${item}"
+nope = 1
+
+[[steps]]
+id = "a"
+tool = "read_file"
+parallel = 3
+on_error = "no"
+
+[[steps]]
+id = "b-c"
+tool = "read_file"
+for_each = 3
+
+[output]
+x = "${steps.a.x} ${"
+"""
+
+
+def test_every_problem_of_a_file_is_told_at_once_with_its_step_and_line(own: Path, project: Path) -> None:
+    file = put(project, "bad", text=BAD)
+    read = checked(str(own), str(project), file)
+    assert read.pipeline is None
+    told = {(one.line_1based, one.step, one.where, one.message.split(";")[0][:45]) for one in read.problems}
+    assert told >= {
+        (1, None, "name", "read_file is the name of a tool of Punie's ow"),
+        (2, None, "desc", "there is no such key"),
+        (7, None, "inputs.y", "the default does not fit: y: the value is not"),
+        (13, "a", "steps[0].tool", "expected the name of a tool, which no express"),
+        (15, "a", "steps[0].when", "${item}: item is there in steps with for_each"),
+        (14, "a", "steps[0].arguments", "${steps.b.x}: there is no step 'b'"),
+        (14, "a", "steps[0].arguments.q", "it cannot be read: invalid syntax"),
+        (16, "a", "steps[0].nope", "there is no such key"),
+        (19, "a", "steps[1].id", "another step is named a already"),
+        (21, "a", "steps[1].parallel", "a number is for steps with for_each"),
+        (22, "a", "steps[1].on_error", "expected 'stop', 'continue', or { default = V"),
+        (25, "b-c", "steps[2].id", "expected a name of letters, digits and _, so "),
+        (27, "b-c", "steps[2].for_each", "expected an expression that comes to a list, "),
+    }
+    assert any(one.where == "inputs.x" and "JSON Schema" in one.message for one in read.problems)
+    assert any(one.where == "output.x" and one.position_1based for one in read.problems)
+    assert not any(one.warning for one in read.problems)
+
+
+def test_a_tool_that_nobody_here_offers_is_a_warning_alone(own: Path, project: Path) -> None:
+    read = checked(str(own), str(project), put(project, "x", tool="github__search"))
+    assert read.pipeline is not None
+    (problem,) = read.problems
+    assert (problem.warning, problem.step, problem.line_1based) == (True, "s", 5)
+
+
+def test_a_file_is_checked_together_with_the_pipelines_that_are_there(own: Path, project: Path) -> None:
+    put(own, "other", tool="x")
+    read = checked(str(own), str(project), put(project, "x", tool="other"))
+    assert read.pipeline is None
+    assert "x -> other -> x" in read.problems[0].message
+
+
+def test_a_text_that_looks_like_a_step_costs_the_lines_and_nothing_else(own: Path, project: Path) -> None:
+    text = 'name = "x"\ndescription = """\n[[steps]]\n"""\n[[steps]]\nid = "s"\n'
+    read = checked(str(own), str(project), put(project, "x", text=text))
+    assert [(one.where, one.line_1based) for one in read.problems] == [("steps[0].tool", None)]

@@ -1,0 +1,141 @@
+"""`punie pipelines` within one process: what is listed, checked and run, and the exit codes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from punie.bootstrap.pipelines_mode import PipelinesMode
+
+pytestmark = pytest.mark.requirement("INTERFACES-1")
+
+ROOT = Path(__file__).parents[3]
+COUNT = """
+name = "count"
+description = "Counts the lines of a file."
+[inputs.path]
+type = "string"
+[inputs.more]
+type = "integer"
+default = 0
+[[steps]]
+id = "read"
+tool = "read_file"
+arguments = { path = "${inputs.path}" }
+[output]
+lines = "${len(lines(steps.read)) + inputs.more}"
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project/.punie/pipelines"
+    folder.mkdir(parents=True)
+    (folder / "count.toml").write_text(COUNT, "utf-8")
+    (tmp_path / "project/a.txt").write_text("one\ntwo\n", "utf-8")
+    return tmp_path / "project"
+
+
+@pytest.fixture
+def mode(tmp_path: Path, project: Path) -> Callable[..., PipelinesMode]:
+    environ = {"PUNIE_HOME": str(tmp_path / "home"), "PATH": "/usr/bin:/bin"}
+    return lambda *, as_json=True: PipelinesMode(environ, project, as_json)
+
+
+Mode = Callable[..., PipelinesMode]
+
+
+def run(mode: PipelinesMode, name: str, *inputs: str, written: str | None = None, **flags: str) -> int:
+    return anyio.run(mode.run, name, inputs, written, {key.replace("_", "."): value for key, value in flags.items()})
+
+
+def test_the_list_says_where_each_is_from(mode: Mode, capsys: pytest.CaptureFixture[str]) -> None:
+    assert mode().list() == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {one["name"]: one["source"] for one in told} == {
+        "count": "project", "fix-lint": "shipped", "rename-and-test": "shipped", "search-read-summarise": "shipped",
+    }  # fmt: skip
+    assert mode(as_json=False).list() == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+def test_a_sound_file_is_called_so_and_a_missing_one_exits_2(mode: Mode, capsys: pytest.CaptureFixture[str]) -> None:
+    assert mode(as_json=False).check(".punie/pipelines/count.toml") == 0
+    assert "count is sound; steps: read" in capsys.readouterr().out
+    assert mode().check("nowhere.toml") == 2
+    assert "nowhere.toml cannot be read" in capsys.readouterr().err
+
+
+def test_a_wrong_file_exits_1_with_all_that_is_wrong(
+    mode: Mode, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "bad.toml").write_text('name = "x"\nmore = 1\n[[steps]]\nid = "s"\n', "utf-8")
+    assert mode().check("bad.toml") == 1
+    told: Any = json.loads(capsys.readouterr().out)
+    assert (told["ok"], told["name"]) == (False, None)
+    assert [(one["line"], one["where"], one["severity"]) for one in told["problems"]] == [
+        (2, "more", "error"), (None, "description", "error"), (3, "steps[0].tool", "error"),
+    ]  # fmt: skip
+    (project / "bad.toml").write_text("name = \n", "utf-8")
+    assert mode(as_json=False).check("bad.toml") == 1
+    assert "bad.toml:1: it is not valid TOML" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("inputs", "written", "lines"),
+    [(("path=a.txt",), None, 2), (("path=a.txt", "more=3"), None, 5), (("more=1",), '{"path": "a.txt", "more": 9}', 3)],
+)
+def test_inputs_come_one_by_one_or_as_json(
+    mode: Mode, capsys: pytest.CaptureFixture[str], inputs: tuple[str, ...], written: str | None, lines: int
+) -> None:
+    assert run(mode(), "count", *inputs, written=written) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["output"], told["steps"][0]["status"]) == ({"lines": lines}, "succeeded")
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "written", "code", "said"),
+    [
+        ("count", ("path=b.txt",), None, 1, "stopped at step 1 of 1, read (read_file), which failed"),
+        ("count", (), None, 2, "'path' is required"),
+        ("count", ("path=a.txt", "more=x"), None, 2, "more"),
+        ("count", ("path",), None, 2, "has no `=`"),
+        ("count", ("other=1",), None, 2, "its inputs are: path, more"),
+        ("count", (), "[1]", 2, "--inputs must be a JSON object"),
+        ("cuont", (), None, 2, "Did you mean count?"),
+        ("zzz", (), None, 2, "`punie pipelines list`"),
+        ("count", ("path=/etc/passwd",), None, 3, "was denied"),
+    ],
+)
+def test_what_keeps_a_run_from_its_end_is_told_with_its_exit_code(
+    mode: Mode, capsys: pytest.CaptureFixture[str], name: str, inputs: tuple[str, ...], written: str | None, code: int,
+    said: str,
+) -> None:  # fmt: skip
+    assert run(mode(as_json=False), name, *inputs, written=written) == code
+    assert said in capsys.readouterr().err
+
+
+def test_a_pipeline_whose_tools_are_not_here_says_which(
+    mode: Mode, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = COUNT.replace('"count"', '"far"').replace('"read_file"', '"github__read"')
+    (project / ".punie/pipelines/far.toml").write_text(text, "utf-8")
+    assert run(mode(), "far", "path=a.txt") == 2
+    assert "far cannot run here: this session has no github__read" in capsys.readouterr().err
+
+
+def test_the_example_of_the_docs_runs(mode: Mode, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs/pipelines.md").read_text("utf-8")
+    example = re.search(r"```toml\n(name = .*?)```", page, re.DOTALL)
+    assert example is not None
+    (project / ".punie/pipelines/todo-report.toml").write_text(example[1], "utf-8")
+    (project / "app.py").write_text("# TODO one\nx = 1\n# TODO two\n", "utf-8")
+    assert run(mode(), "todo-report", permissions_mode="accept-edits") == 0
+    assert json.loads(capsys.readouterr().out)["output"] == {"open": 2, "written": True}
+    assert (project / "todo.md").read_text("utf-8").strip() == "# 2 open\n\n- app.py:1\n- app.py:3"

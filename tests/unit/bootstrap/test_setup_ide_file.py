@@ -1,0 +1,340 @@
+"""An IDE's own file is changed at once or not at all, and what was there before is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punie.bootstrap import installation, settings_writing, setup_ide_file
+from punie.bootstrap.installation import Installation, this_installation
+from punie.bootstrap.setup_ide_file import EntryState, find_entry
+from punie.bootstrap.setup_ide_mode import IdeSetup
+from punie.bootstrap.setup_ides import JETBRAINS, ZED, Ide, jetbrains_file, zed_file
+
+OURS = this_installation()
+MINE = b'\xef\xbb\xbf{\r\n  // my agents\r\n  "agent_servers": {\r\n    "other": {"command": "x"},\r\n  },\r\n}\r\n'
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+def setup(home: Path, ide: Ide = JETBRAINS, *, name: str = "punie", **more: Any) -> int:
+    given: dict[str, Any] = {"flags": {}, "dry_run": False, "as_json": False, "installation": OURS, **more}
+    return IdeSetup(ide, {"HOME": str(home)}, name=name, **given).run()
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def written(home: Path, data: bytes = MINE) -> Path:
+    file = jetbrains_file({"HOME": str(home)})
+    file.parent.mkdir(parents=True)
+    file.write_bytes(data)
+    return file
+
+
+@pytest.mark.parametrize("ide", [JETBRAINS, ZED], ids=lambda ide: ide.key)
+def test_a_file_that_is_not_there_is_made_with_its_folder(home: Path, ide: Ide, capsys: Any) -> None:
+    assert setup(home, ide) == 0
+    file = ide.file({"HOME": str(home)})
+    entry = json.loads(file.read_text())["agent_servers"]["punie"]
+    assert entry == {**ide.fields, "command": OURS.program, "args": list(OURS.args), "env": {}}
+    assert Path(entry["command"]).is_absolute()
+    assert os.access(entry["command"], os.X_OK)
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
+    said = capsys.readouterr().out
+    assert str(file) in said
+    assert len(said.splitlines()) <= 5
+
+
+def test_a_second_time_changes_no_byte_and_says_so(home: Path, capsys: Any) -> None:
+    file = written(home)
+    assert setup(home) == 0
+    once, listed = file.read_bytes(), names(file.parent)
+    before = file.stat()
+    capsys.readouterr()
+    assert setup(home) == 0
+    assert "Nothing was changed." in capsys.readouterr().out
+    assert (file.read_bytes(), names(file.parent)) == (once, listed)
+    assert (file.stat().st_ino, file.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert listed == ["acp.json", "acp.json.bak"]
+
+
+def test_what_was_there_is_kept_beside_it_and_an_older_copy_is_not_overwritten(home: Path, capsys: Any) -> None:
+    file = written(home)
+    mine = file.with_name("acp.json.bak")
+    mine.write_text("a person's own")
+    assert setup(home) == 0
+    assert mine.read_text() == "a person's own"
+    assert file.with_name("acp.json.bak2").read_bytes() == MINE
+    assert "acp.json.bak2" in capsys.readouterr().out
+    once = file.read_bytes()
+    assert setup(home, flags={"--mode": "auto"}) == 0
+    assert file.with_name("acp.json.bak3").read_bytes() == once
+
+
+def test_bytes_that_are_not_ours_stay(home: Path) -> None:
+    file = written(home)
+    assert setup(home) == 0
+    after = file.read_bytes()
+    head, tail = MINE[: MINE.index(b"},\r\n  },") + 2], b"\r\n  },\r\n}\r\n"
+    assert after.startswith(head)
+    assert after.endswith(tail)
+    assert after.count(b"\n") == after.count(b"\r\n")
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b'{"agent_servers": {', "line 1 column 20"),
+        (b'{"agent_servers": 1}', "has to be an object"),
+        (b"[]", "has to be an object"),
+        (b'{"a": 1, "a": 2}', "twice"),
+        (b'{"a": "\xff"}', "UTF-8 (byte 8)"),
+        ("\ufeff{}".encode("utf-16"), "UTF-8"),
+        (b"{" + b" " * 1_048_576 + b"}", "larger than"),
+    ],
+    ids=lambda data: str(data)[:24],
+)
+def test_a_broken_file_is_left_untouched_with_where_and_why(home: Path, data: bytes, reason: str, capsys: Any) -> None:
+    file = written(home, data)
+    assert setup(home) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert str(file) in said.err
+    assert reason in said.err
+    assert "Nothing was changed." in said.err
+    assert file.read_bytes() == data
+    assert names(file.parent) == ["acp.json"]
+    found = find_entry(JETBRAINS, {"HOME": str(home)}, OURS)
+    assert found.state is EntryState.BROKEN
+    assert reason in found.detail or data.startswith(b'{"a"')
+
+
+def test_a_dry_run_shows_the_difference_and_writes_nothing(home: Path, capsys: Any) -> None:
+    file = written(home)
+    assert setup(home, dry_run=True) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"--- {file}\n+++ {file}\n@@ ")
+    assert '\n+    "punie": {\r\n' in said
+    assert not [line for line in said.splitlines() if line.startswith("-") and not line.startswith("---")]
+    assert (file.read_bytes(), names(file.parent)) == (MINE, ["acp.json"])
+    assert setup(home / "nobody", dry_run=True) == 0
+    assert not (home / "nobody").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes of POSIX")
+def test_the_mode_of_the_file_stays_and_a_new_one_is_the_users_alone(home: Path) -> None:
+    file = written(home)
+    file.chmod(0o644)
+    assert setup(home) == 0
+    assert stat.S_IMODE(file.stat().st_mode) == 0o644
+    assert setup(home, ZED) == 0
+    assert stat.S_IMODE(zed_file({"HOME": str(home)}).stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_link_stays_one_and_the_file_behind_it_is_changed(home: Path, is_there: bool, capsys: Any) -> None:
+    real = home / "dotfiles" / "acp.json"
+    real.parent.mkdir(parents=True)
+    if is_there:
+        real.write_bytes(MINE)
+    link = jetbrains_file({"HOME": str(home)})
+    link.parent.mkdir()
+    link.symlink_to(real)
+    assert setup(home) == 0
+    assert link.is_symlink()
+    assert b'"punie"' in real.read_bytes()
+    assert f"(a link to {real})" in capsys.readouterr().out
+    assert names(link.parent) == ["acp.json"]
+
+
+def test_a_folder_that_is_a_link_is_followed_and_named_too(home: Path, capsys: Any) -> None:
+    real = home / "dotfiles" / "jetbrains"
+    real.mkdir(parents=True)
+    (home / ".jetbrains").symlink_to(real)
+    assert setup(home) == 0
+    assert f"(a link to {real / 'acp.json'})" in capsys.readouterr().out
+    assert names(real) == ["acp.json"]
+
+
+def test_a_link_that_leads_round_in_a_circle_is_an_error_in_a_sentence(home: Path, capsys: Any) -> None:
+    link = jetbrains_file({"HOME": str(home)})
+    link.parent.mkdir(parents=True)
+    link.symlink_to(link)
+    assert setup(home) == 1
+    assert "Nothing was changed." in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root writes everywhere")
+def test_a_file_that_is_read_only_is_somebody_elses_business(home: Path, capsys: Any) -> None:
+    file = written(home)
+    file.chmod(0o444)
+    assert setup(home) == 2
+    assert "it is read-only" in capsys.readouterr().err
+    assert (file.read_bytes(), names(file.parent)) == (MINE, ["acp.json"])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes with names are of POSIX")
+def test_a_pipe_in_the_files_place_holds_nobody_up(home: Path, capsys: Any) -> None:
+    file = jetbrains_file({"HOME": str(home)})
+    file.parent.mkdir(parents=True)
+    os.mkfifo(file)
+    assert setup(home) == 1
+    assert "not a regular file" in capsys.readouterr().err
+
+
+def test_a_crash_before_the_file_is_replaced_leaves_it_whole_and_the_next_run_does_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = written(home)
+    replace = Path.replace
+    done: list[Path] = []
+
+    def crash(self: Path, target: Path) -> Path:
+        if done:
+            raise KeyboardInterrupt
+        done.append(target)
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", crash)
+    with pytest.raises(KeyboardInterrupt):
+        setup(home)
+    monkeypatch.undo()
+    assert done == [file.with_name("acp.json.bak")]
+    assert file.read_bytes() == MINE
+    assert setup(home) == 0
+    assert names(file.parent) == ["acp.json", "acp.json.bak"]
+    assert file.with_name("acp.json.bak").read_bytes() == MINE
+
+
+def test_several_at_once_all_find_their_place(home: Path) -> None:
+    file = written(home)
+    all_of_them = [f"agent-{number}" for number in range(8)]
+    codes: list[int] = []
+    threads = [threading.Thread(target=lambda name=name: codes.append(setup(home, name=name))) for name in all_of_them]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert codes == [0] * len(all_of_them)
+    found = find_entry(JETBRAINS, {"HOME": str(home)}, OURS)
+    assert found.state is EntryState.OWN
+    text = file.read_text("utf-8-sig")
+    assert all(f'"{name}"' in text for name in [*all_of_them, "other"])
+
+
+def test_what_another_program_wrote_meanwhile_is_not_lost(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = written(home)
+    find = setup_ide_file._backup
+    theirs = MINE.replace(b'"other"', b'"theirs"')
+
+    def meanwhile(change: setup_ide_file.Change) -> Path:
+        if b"theirs" not in file.read_bytes():
+            file.write_bytes(theirs)
+        return find(change)
+
+    monkeypatch.setattr(setup_ide_file, "_backup", meanwhile)
+    assert setup(home) == 0
+    assert b'"theirs"' in file.read_bytes()
+    assert b'"punie"' in file.read_bytes()
+
+
+def test_a_disk_that_is_full_leaves_the_file_as_it_was(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    file = written(home)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(settings_writing.os, "fsync", full)
+    assert setup(home) == 1
+    assert "No space left on device. Nothing was changed." in capsys.readouterr().err
+    assert (file.read_bytes(), names(file.parent)) == (MINE, ["acp.json"])
+
+
+def test_json_says_what_was_done(home: Path, capsys: Any) -> None:
+    file = written(home)
+    assert setup(home, as_json=True, flags={"--model": "direct"}) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["file"] == str(file)
+    assert (said["changed"], said["dryRun"], said["backup"]) == (True, False, f"{file}.bak")
+    assert (said["command"], said["args"]) == (OURS.program, [*OURS.args, "--model", "direct"])
+    assert said["next"]
+    assert setup(home, as_json=True) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert (again["changed"], again["args"], again["diff"]) == (False, said["args"], "")
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "\u202ex", "x" * 65])
+def test_a_name_that_cannot_be_read_is_refused(home: Path, name: str) -> None:
+    assert setup(home, name=name) == 2
+    assert not home.exists()
+
+
+def test_our_entry_is_found_whatever_it_is_called(home: Path, tmp_path: Path) -> None:
+    environ = {"HOME": str(home)}
+    assert find_entry(JETBRAINS, environ, OURS).state is EntryState.MISSING
+    file = written(home)
+    assert find_entry(JETBRAINS, environ, OURS).state is EntryState.MISSING
+    other = tmp_path / "punie"
+    other.write_text("#!/bin/sh\n")
+    gone = {"agent_servers": {"Punie": {"command": str(other), "args": ["acp"]}, "odd": 1}}
+    file.write_text(json.dumps(gone))
+    found = find_entry(JETBRAINS, environ, OURS)
+    assert (found.state, found.name, found.runs) == (EntryState.OTHER, "Punie", False)
+    other.chmod(0o755)
+    assert find_entry(JETBRAINS, environ, OURS).runs
+    assert setup(home, name="my own") == 0
+    found = find_entry(JETBRAINS, environ, OURS)
+    assert (found.state, found.name, found.program, found.args) == (EntryState.OWN, "my own", OURS.program, OURS.args)
+
+
+def test_an_installation_is_known_through_a_link_and_by_its_python(tmp_path: Path) -> None:
+    link = tmp_path / "punie"
+    link.symlink_to(OURS.program)
+    assert OURS.starts(str(link), ["acp", "--mode", "auto"])
+    assert OURS.starts(sys.executable, ["-m", "punie", "acp"])
+    assert OURS.starts(sys.executable, ["-P", "-m", "punie", "acp"])
+    assert not OURS.starts(sys.executable, ["-m", "other", "acp"])
+    assert not OURS.starts(str(link), ["ask"])
+    assert not OURS.starts("/bin/sh", ["acp"])
+    assert not OURS.starts("no\0path", ["acp"])
+
+
+def test_without_a_script_of_its_own_an_installation_is_its_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installation, "own_script", lambda: None)
+    assert this_installation() == Installation(sys.executable, ("-P", "-m", "punie"))
+    assert this_installation().args == ("-P", "-m", "punie", "acp")
+
+
+def test_what_uvx_made_for_one_run_is_told_apart() -> None:
+    assert Installation("/home/u/.cache/uv/archive-v0/x1/bin/punie").is_fleeting
+    assert not Installation("/home/u/.local/share/uv/tools/punie/bin/punie").is_fleeting
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has a place of its own")
+@pytest.mark.parametrize(
+    ("named", "folder"), [("/x/conf", "/x/conf"), ("", "/h/.config"), ("relative", "/h/.config"), (None, "/h/.config")]
+)
+def test_zed_is_looked_for_where_it_looks_itself(named: str | None, folder: str) -> None:
+    environ = {"HOME": "/h"} if named is None else {"HOME": "/h", "XDG_CONFIG_HOME": named}
+    assert zed_file(environ) == Path(folder) / "zed" / "settings.json"
+    assert jetbrains_file(environ) == Path("/h/.jetbrains/acp.json")
+
+
+def test_under_wsl_jetbrains_users_are_told() -> None:
+    assert any("WSL" in line for line in JETBRAINS.next_steps("punie", {"WSL_DISTRO_NAME": "Debian"}))
+    assert not any("WSL" in line for line in ZED.next_steps("punie", {"WSL_DISTRO_NAME": "Debian"}))
+    assert any('"Pass IntelliJ MCP server"' in line for line in JETBRAINS.next_steps("punie", {}))

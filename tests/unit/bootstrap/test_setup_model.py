@@ -1,0 +1,334 @@
+"""Setting a model up: what is asked, tried and kept, and that nothing is kept that was not tried or wanted."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from punie.adapters.pydantic_ai.settings import ModelSettings
+from punie.bootstrap.credentials import Credentials
+from punie.bootstrap.model_trial import Trial, try_model
+from punie.bootstrap.setup_asking import Interrupted, tried_now
+from punie.bootstrap.setup_model_mode import ModelFlags, ModelSetup
+from punie.bootstrap.setup_person import Person
+from punie.bootstrap.setup_providers import AnswerError, checked_address, checked_key, model_name
+from tests.fakes.vault import FakeVault
+from tests.stub_openai import Failure, Reply, StubOpenAI
+
+KEY = "sk-very-secret-0815"
+WORKS = Trial(True, "it answers")
+REFUSED = Trial(False, "The key is wrong.", "Check it.", "auth")
+
+
+class Typist:
+    """A person who types these lines, one an answer, and then leaves."""
+
+    def __init__(self, *lines: str) -> None:
+        self.lines = list(lines)
+        self.questions: list[str] = []
+        self.shown = ""
+
+    def person(self) -> Person:
+        return Person(self.answer, self.answer, self.say)
+
+    def answer(self, question: str) -> str:
+        self.questions.append(question)
+        if not self.lines:
+            raise EOFError
+        return self.lines.pop(0)
+
+    def say(self, text: str) -> None:
+        self.shown += text
+
+
+class Bench:
+    """A user with an empty home; `tried` are the models that were tried, with how they were reached."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.file = home / "config.toml"
+        self.vault = FakeVault(there=False)
+        self.tried: list[tuple[str, ModelSettings]] = []
+        self.trial: Trial | Callable[[], Trial] = WORKS
+        self.environ: dict[str, str] = {"PUNIE_HOME": str(home)}
+
+    @property
+    def credentials(self) -> Credentials:
+        return Credentials(self.home / "state" / "credentials.json", self.environ, self.vault)
+
+    def setup(self, typist: Typist | None = None, key: str | None = None, **flags: Any) -> int:
+        def try_it(model: str, settings: ModelSettings) -> Trial:
+            self.tried.append((model, settings))
+            return self.trial if isinstance(self.trial, Trial) else self.trial()
+
+        person = None if typist is None else typist.person()
+        return ModelSetup(
+            self.environ, ModelFlags(**flags), lambda: key, person, self.credentials, try_it, lambda *_: ("a:b", "c:d")
+        ).run()
+
+    @property
+    def model(self) -> Any:
+        return tomllib.loads(self.file.read_text())["model"] if self.file.exists() else None
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_a_person_is_asked_for_provider_key_and_model(bench: Bench, capsys: Any) -> None:
+    typist = Typist("", KEY, "")
+    assert bench.setup(typist) == 0
+    assert bench.model == "openai-chat:gpt-5"
+    assert bench.tried == [("openai-chat:gpt-5", ModelSettings(None, KEY))]
+    assert bench.credentials.reach("openai-chat:gpt-5").api_key == KEY
+    said = capsys.readouterr()
+    assert KEY not in said.out + said.err + typist.shown
+    assert len(typist.questions) == 3
+
+
+def test_a_server_of_ones_own_is_asked_for_its_address_and_may_do_without_a_key(bench: Bench) -> None:
+    assert bench.setup(Typist("6", "http://host:8000/v1/", "", "my/model:7b")) == 0
+    assert bench.model == "openai-chat:my/model:7b"
+    assert bench.credentials.reach("openai-chat:x") == ModelSettings("http://host:8000/v1", None)
+
+
+def test_a_local_server_needs_nothing_but_enter(bench: Bench) -> None:
+    assert bench.setup(Typist("5", "", "", "qwen3:8b")) == 0
+    assert bench.model == "ollama:qwen3:8b"
+    assert bench.credentials.reach("ollama:x").base_url == "http://localhost:11434/v1"
+
+
+def test_a_key_of_the_environment_is_offered_and_not_copied(bench: Bench) -> None:
+    bench.environ["OPENAI_API_KEY"] = "sk-environment"
+    typist = Typist("1", "", "?", "gpt-5-mini")
+    assert bench.setup(typist) == 0
+    assert "the one in OPENAI_API_KEY" in typist.questions[1]
+    assert "  a:b\n" in typist.shown
+    assert not bench.credentials.path.exists()
+    assert bench.model == "openai-chat:gpt-5-mini"
+
+
+def test_going_back_to_the_maker_forgets_the_address_of_a_server(bench: Bench) -> None:
+    assert bench.setup(Typist("6", "http://host/v1", "sk-of-the-server", "m")) == 0
+    typist = Typist("1", "", KEY, "gpt-5")
+    assert bench.setup(typist) == 0
+    assert "kept already" not in typist.questions[1], "the server's key goes nowhere else"
+    assert bench.tried[-1] == ("openai-chat:gpt-5", ModelSettings(None, KEY))
+    assert bench.credentials.reach("openai-chat:gpt-5") == ModelSettings(None, KEY)
+
+
+def test_a_key_that_is_kept_already_need_not_be_typed_again(bench: Bench) -> None:
+    bench.credentials.store("OPENAI_API_KEY", KEY, None)
+    assert bench.setup(Typist("1", "", "gpt-5")) == 0
+    assert bench.tried == [("openai-chat:gpt-5", ModelSettings(None, KEY))]
+    assert bench.credentials.reach("openai-chat:gpt-5").api_key == KEY
+
+
+def test_a_stored_key_is_not_sent_to_another_address(bench: Bench) -> None:
+    bench.credentials.store("OPENAI_API_KEY", KEY, None)
+    assert bench.setup(model="openai-chat:m", base_url="http://elsewhere/v1") == 0
+    assert bench.tried == [("openai-chat:m", ModelSettings("http://elsewhere/v1", None))]
+    assert bench.credentials.reach("openai-chat:m") == ModelSettings("http://elsewhere/v1", None)
+
+
+def test_another_model_of_the_same_server_keeps_its_address_and_key(bench: Bench) -> None:
+    bench.credentials.store("OPENAI_API_KEY", KEY, "http://host/v1")
+    assert bench.setup(model="openai-chat:other") == 0
+    assert bench.tried == [("openai-chat:other", ModelSettings("http://host/v1", KEY))]
+    assert bench.credentials.reach("openai-chat:other") == ModelSettings("http://host/v1", KEY)
+
+
+def test_a_wrong_answer_is_asked_for_again_and_not_for_ever(bench: Bench, capsys: Any) -> None:
+    typist = Typist("0", "seven", "2", "", "a b", KEY, "")
+    assert bench.setup(typist) == 0
+    assert bench.model == "anthropic:claude-sonnet-4-5"
+    assert bench.setup(Typist("0", "0", "0", "1")) == 2
+    assert "choose a number from 1 to 6. Nothing was changed." in capsys.readouterr().err
+
+
+def test_what_does_not_work_is_kept_only_if_the_person_wants_it(bench: Bench, capsys: Any) -> None:
+    bench.trial = REFUSED
+    assert bench.setup(Typist("1", KEY, "gpt-5", "")) == 4
+    said = capsys.readouterr()
+    assert "The key is wrong." in said.err
+    assert "Check it." in said.err
+    assert KEY not in said.err + said.out
+    assert (bench.model, bench.credentials.path.exists()) == (None, False)
+    assert bench.setup(Typist("1", KEY, "gpt-5", "yes")) == 0
+    assert bench.model == "openai-chat:gpt-5"
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [("auth", 4), ("rate_limit", 4), ("connection", 4), ("timeout", 4), ("configuration", 2), ("internal", 1)],
+)
+def test_where_nobody_can_be_asked_it_is_kept_with_yes_alone(bench: Bench, kind: str, code: int, capsys: Any) -> None:
+    bench.trial = Trial(False, "No.", "Try.", kind)
+    assert bench.setup(model="openai-chat:m", key=KEY) == code
+    assert "With --yes it is kept all the same." in capsys.readouterr().err
+    assert (bench.model, bench.credentials.path.exists()) == (None, False)
+    assert bench.setup(model="openai-chat:m", key=KEY, yes=True) == 0
+    assert bench.model == "openai-chat:m"
+
+
+def test_where_nobody_can_be_asked_and_nothing_is_said_it_says_how(bench: Bench, capsys: Any) -> None:
+    assert bench.setup() == 2
+    assert "--key-env VAR or --key-stdin" in capsys.readouterr().err
+    assert bench.tried == []
+
+
+def test_a_person_who_leaves_in_the_middle_changes_nothing(bench: Bench, capsys: Any) -> None:
+    assert bench.setup(Typist("1")) == 1
+    assert "Nothing was changed." in capsys.readouterr().err
+
+    def interrupt() -> Trial:
+        raise KeyboardInterrupt
+
+    bench.trial = interrupt
+    assert bench.setup(Typist("1", KEY, "")) == 130
+
+    def terminate() -> Trial:
+        raise Interrupted(143)
+
+    bench.trial = terminate
+    assert bench.setup(Typist("1", KEY, "")) == 143
+    assert (bench.model, bench.credentials.path.exists()) == (None, False)
+
+
+def test_a_broken_settings_file_is_found_before_anybody_is_asked(bench: Bench, capsys: Any) -> None:
+    bench.file.write_text('model = "a\n')
+    typist = Typist("1", KEY, "")
+    assert bench.setup(typist) == 2
+    assert str(bench.file) in capsys.readouterr().err
+    assert (typist.questions, bench.tried, bench.file.read_text()) == ([], [], 'model = "a\n')
+
+
+def test_the_rest_of_the_settings_stays_as_it_was_written(bench: Bench) -> None:
+    bench.file.write_text('# mine\n\n[tools] # t\nlocal = "auto"\n')
+    assert bench.setup(model="direct") == 0
+    assert bench.file.read_text() == '# mine\nmodel = "direct"\n\n[tools] # t\nlocal = "auto"\n'
+    assert tomllib.loads(bench.file.read_text()) == {"model": "direct", "tools": {"local": "auto"}}
+    assert bench.setup(model="script:x.json") == 0
+    assert bench.model == f"script:{Path.cwd() / 'x.json'}", "settings are read in any directory"
+    assert not bench.credentials.path.exists()
+
+
+def test_what_is_stronger_than_the_settings_is_named(bench: Bench, capsys: Any) -> None:
+    bench.environ |= {"PUNIE_MODEL": "direct", "OPENAI_API_KEY": "sk-env"}
+    assert bench.setup(Typist("1", KEY, ""), proposed="openai-chat:other") == 0
+    said = capsys.readouterr().err
+    assert "PUNIE_MODEL is set, and wins" in said
+    assert "OPENAI_API_KEY is set here, and wins" in said
+    assert "--model of this command line wins" in said
+
+
+def test_json_says_what_was_kept_and_not_the_key(bench: Bench, capsys: Any) -> None:
+    assert bench.setup(model="openai-chat:m", key=KEY, as_json=True) == 0
+    said = capsys.readouterr().out
+    assert KEY not in said
+    assert json.loads(said) == {
+        "model": "openai-chat:m", "settings": str(bench.file), "key": str(bench.credentials.path), "ok": True,
+        "detail": "it answers", "fix": "",
+    }  # fmt: skip
+
+
+def test_a_provider_whose_key_is_not_known_gets_none_kept(bench: Bench, capsys: Any) -> None:
+    assert bench.setup(model="bedrock:m", key=KEY) == 2
+    assert "cannot keep a key" in capsys.readouterr().err
+    assert bench.model is None
+
+
+@pytest.mark.parametrize("key", ["", " ", "a b", "naïve", "sk\x1b[200~x", "k" * 1_025])
+def test_what_is_no_key_is_refused_without_being_repeated(key: str) -> None:
+    with pytest.raises(AnswerError) as refused:
+        checked_key(key)
+    assert len(key) < 4 or key not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", "host", "ftp://h/v1", "http://", "http://u:p@h/v1", "https://h/v1?key=1", "http://h:0", "http://h ost", "http://[::1"],
+)  # fmt: skip
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(AnswerError):
+        checked_address(address)
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "name"),
+    [
+        (None, "openai-chat:x", "openai-chat:x"), ("ollama", "qwen3:8b", "ollama:qwen3:8b"),
+        ("ollama", "ollama:qwen3:8b", "ollama:qwen3:8b"), (None, "direct", "direct"), (None, " a:b ", "a:b"),
+    ],
+)  # fmt: skip
+def test_a_model_is_named_with_its_provider(provider: str | None, model: str, name: str) -> None:
+    assert model_name(provider, model) == name
+
+
+@pytest.mark.parametrize("model", ["", "gpt-5", "openai:", ":x", "a:b c", "a:\x1bb", "script:", "a:" + "b" * 200])
+def test_what_is_no_model_is_refused(model: str) -> None:
+    with pytest.raises(AnswerError):
+        model_name(None, model)
+
+
+@pytest.mark.parametrize(
+    ("step", "kind", "words"),
+    [
+        (Failure(401, f"Incorrect API key provided: {KEY}"), "auth", "refused the credentials"),
+        (Failure(404, "The model does not exist", "model_not_found"), "configuration", "knows no model"),
+        (Failure(429, "You exceeded your current quota", "insufficient_quota"), "rate_limit", "used up"),
+        (Failure(503, "overloaded"), "overloaded", "overloaded or down"),
+    ],
+    ids=str,
+)
+def test_the_cause_of_a_failed_trial_is_said(step: Failure, kind: str, words: str, capsys: Any) -> None:
+    with StubOpenAI([step] * 5) as stub:
+        trial = tried_now("openai-chat:m", ModelSettings(stub.base_url, KEY))
+    assert (trial.ok, trial.kind) == (False, kind)
+    assert words in trial.detail
+    assert trial.next_step
+    assert KEY not in trial.detail + trial.next_step + capsys.readouterr().err
+
+
+def test_what_kept_the_connection_from_being_made_is_said() -> None:
+    with StubOpenAI() as stub:
+        gone = stub.base_url
+    trial = tried_now("openai-chat:m", ModelSettings(gone, KEY))
+    assert (trial.ok, trial.kind) == (False, "connection")
+    assert "failed or broke off: nothing listens there." in trial.detail
+
+
+def test_a_server_that_never_answers_is_not_waited_for_for_ever() -> None:
+    with StubOpenAI([Reply(then="hang")]) as stub:
+        reach = ModelSettings(stub.base_url, KEY)
+        trial = anyio.run(lambda: try_model("openai-chat:m", lambda _: reach, limit_s=0.2))
+    assert (trial.ok, trial.kind) == (False, "timeout")
+    assert "within 0.2 seconds" in trial.detail
+
+
+def test_a_trial_is_one_small_request(capsys: Any) -> None:
+    with StubOpenAI([Reply(text=["ready"])]) as stub:
+        assert tried_now("openai-chat:m", ModelSettings(stub.base_url, KEY)).ok
+        (request,) = stub.requests
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert len(request.raw) < 400
+    assert "tools" not in request.body
+    assert capsys.readouterr().out == ""
+
+
+def test_without_a_model_nobody_is_asked_and_a_script_is_only_read(tmp_path: Path) -> None:
+    trial = tried_now("direct", ModelSettings())
+    assert trial.ok
+    assert "punie setup model" in trial.next_step
+    script = tmp_path / "s.json"
+    assert not tried_now(f"script:{script}", ModelSettings()).ok
+    assert not tried_now(f"gguf:{script}", ModelSettings()).ok
+    script.write_text('{"turns": []}')
+    assert tried_now(f"script:{script}", ModelSettings()).ok

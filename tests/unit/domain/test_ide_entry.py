@@ -1,0 +1,147 @@
+"""Our entry is put into an IDE's file, and not one other character of it changes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from punie.domain.ide_entry import AGENTS, IdeFileError, agent_args, agents_in, with_entry
+from punie.domain.jsonc import parse_jsonc
+from tests.unit.domain.test_jsonc_edit import BETWEEN, INSIDE
+
+ENTRY = {"command": "/opt/punie", "args": ["acp"], "env": {}}
+NEW = '"punie": {"command": "/opt/punie", "args": ["acp"], "env": {}}'
+
+IN_LINES = """\
+		"punie": {
+			"command": "/opt/punie",
+			"args": [
+				"acp"
+			],
+			"env": {}
+		}""".replace("\n", "\r\n")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('{"a": 1}', f'{{"a": 1, "agent_servers": {{{NEW}}}}}'),
+        ('{"agent_servers": {"x": {}}}', f'{{"agent_servers": {{"x": {{}}, {NEW}}}}}'),
+        ('\ufeff{"agent_servers": {"x": {},},}', f'\ufeff{{"agent_servers": {{"x": {{}}, {NEW},}},}}'),
+        (
+            '{\r\n\t// agents\r\n\t"agent_servers": {\r\n\t\t"x": {} // mine\r\n\t}\r\n}\r\n',
+            '{\r\n\t// agents\r\n\t"agent_servers": {\r\n\t\t"x": {}, // mine\r\n' + IN_LINES + "\r\n\t}\r\n}\r\n",
+        ),
+        (
+            '{"agent_servers": {"punie": {"command": "/o", /* */ "args": ["acp"], "env": {"K": 1}, "x": [1,]}}}',
+            (
+                '{"agent_servers": {"punie": '
+                '{"command": "/opt/punie", /* */ "args": ["acp"], "env": {"K": 1}, "x": [1,]}}}'
+            ),
+        ),
+        (
+            '{"agent_servers": {"punie": {"env": {"K": "v"}}}}',
+            '{"agent_servers": {"punie": {"env": {"K": "v"}, "command": "/opt/punie", "args": ["acp"]}}}',
+        ),
+        (
+            '{"agent_servers": {"\\u0070unie": {"command": "/old", "args": ["acp" /* only */]}}}',
+            '{"agent_servers": {"\\u0070unie": {"command": "/opt/punie", "args": ["acp" /* only */]}}}',
+        ),
+    ],
+)  # fmt: skip
+def test_only_what_is_ours_is_written(before: str, after: str) -> None:
+    assert with_entry(before, "punie", ENTRY) == after
+    assert with_entry(after, "punie", ENTRY) == after, "a second time changes nothing"
+
+
+@pytest.mark.parametrize("text", ["", " \n", "\ufeff", "// my agents\n", "/* none */", "// none\r\n\r\n"])
+def test_a_file_that_says_nothing_becomes_one_that_names_us(text: str) -> None:
+    after = with_entry(text, "punie", ENTRY)
+    assert after.startswith(text)
+    assert agents_in(after) == {"punie": ENTRY}
+    assert ("\r\n" in after) == ("\r\n" in text)
+    assert agents_in(text) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"agent_servers": {', "not valid JSON (Expecting property name enclosed in double quotes: line 1 column 20"),
+        ("{} {}", "not valid JSON (Extra data"),
+        ("{'a': 1}", "not valid JSON"),
+        ('{"a": NaN}', "not valid JSON (NaN is not JSON)"),
+        ("[" * 5_000, "not valid JSON"),
+        ("[]", "it has to be an object, and is an array"),
+        ("null", "it has to be an object, and is null"),
+        ('{"agent_servers": []}', '"agent_servers" has to be an object, and is an array'),
+        ('{"agent_servers": null}', '"agent_servers" has to be an object, and is null'),
+        ('{"agent_servers": {"punie": "x"}}', "the agent 'punie' has to be an object, and is a string"),
+        ('{"agent_servers": {}, "agent_servers": {}}', "'agent_servers' is there twice; keep one of them"),
+        ('{"a": 1, "\\u0061": 2}', "'a' is there twice"),
+        ('{"agent_servers": {"x": 1, "x": 2}}', "'x' is there twice"),
+        ('{"agent_servers": {"punie": {"command": "a", "command": "b"}}}', "'command' is there twice"),
+    ],
+    ids=lambda text: text[:40],
+)
+def test_a_file_that_cannot_be_understood_is_refused_with_the_reason(text: str, reason: str) -> None:
+    with pytest.raises(IdeFileError) as refused:
+        with_entry(text, "punie", ENTRY)
+    assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("there", "flags", "after"),
+    [
+        (None, {}, ["acp"]),
+        ("acp", {}, ["acp"]),
+        (["acp", "--mode", "auto"], {}, ["acp", "--mode", "auto"]),
+        (["-m", "punie", "acp", "--log-file", "l"], {}, ["acp", "--log-file", "l"]),
+        (["acp", "--mode", "auto", "--model=x"], {"--mode": "ask"}, ["acp", "--model=x", "--mode", "ask"]),
+        (["acp", "--model=x", "--mode=ask"], {"--model": "y"}, ["acp", "--mode=ask", "--model", "y"]),
+        (["acp", "--mode"], {"--mode": "ask"}, ["acp", "--mode", "ask"]),
+        ([1, None], {"--model": "y"}, ["acp", "--model", "y"]),
+    ],
+)
+def test_flags_that_a_person_gave_the_agent_stay_until_they_are_given_again(
+    there: object, flags: dict[str, str], after: list[str]
+) -> None:
+    assert agent_args(["acp"], there, flags) == after
+
+
+@st.composite
+def tables(draw: st.DrawFn, keys: list[str], values: st.SearchStrategy[str]) -> str:
+    """An object as a person might write it who has a mind of their own."""
+    chosen = draw(st.lists(st.sampled_from(keys), unique=True))
+    parts = ["{", draw(BETWEEN)]
+    for number, key in enumerate(chosen):
+        parts += (f'"{key}"', draw(BETWEEN), ":", draw(BETWEEN), draw(values), draw(BETWEEN))
+        parts += ("," if number < len(chosen) - 1 or draw(st.booleans()) else "", draw(BETWEEN))
+    return "".join([*parts, "}"])
+
+
+ENTRIES = tables(["command", "args", "env", "use_idea_mcp"], st.sampled_from(['"a"', "[]", '{"K": "//"}', "true"]))
+AGENTS_WRITTEN = tables(["x", "punie", "z"], ENTRIES)
+FILES = tables(["theme", AGENTS, "end"], INSIDE.filter(lambda text: text != "{,}") | AGENTS_WRITTEN)
+
+
+@given(st.sampled_from(["", "\ufeff", "// begin\n"]), FILES, BETWEEN)
+def test_all_the_rest_stays_byte_for_byte(before: str, text: str, behind: str) -> None:
+    whole = before + text + behind
+    value: Any = parse_jsonc(whole)
+    agents = value.get(AGENTS, {})
+    assume(isinstance(agents, dict) and all(isinstance(entry, dict) for entry in agents.values()))
+    after = with_entry(whole, "punie", ENTRY)
+    assert with_entry(after, "punie", ENTRY) == after
+    there = agents.get("punie", {})
+    ours = {**there, **{key: value for key, value in ENTRY.items() if key != "env" or "punie" not in agents}}
+    assert json.dumps(parse_jsonc(after)) == json.dumps({**value, AGENTS: {**agents, "punie": ours}})
+    # What was there is all there, in its order: only values of ours were taken out, and only text of ours put in.
+    for old in ("command", "args"):
+        if old in there and there[old] != ENTRY[old]:
+            return
+    left = iter(after)
+    assert all(sign in left for sign in whole)

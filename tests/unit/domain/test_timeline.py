@@ -1,0 +1,266 @@
+"""From a log to a timeline: what happened, when it began and how long it took, in bounded room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from attrs import evolve
+
+from punie.domain import open_turn
+from punie.domain.content import Image, Prompt, Text
+from punie.domain.events import (
+    CallFinished,
+    HistoryForgotten,
+    ModeChanged,
+    PermissionAsked,
+    RequestEnded,
+    RequestEnding,
+    TextDelta,
+    ToolCallAnnounced,
+    ToolCallUpdated,
+    TurnEnded,
+)
+from punie.domain.execution import CallStatus
+from punie.domain.json_value import freeze
+from punie.domain.modes import AnsweredBy, Mode, Verdict
+from punie.domain.open_turn import OUTLINE, Room
+from punie.domain.policy import ASK_USER
+from punie.domain.session_log import LogEntry, LoggedEvent, PromptAccepted, PromptFilled, SessionBegun
+from punie.domain.timeline import Call, PlanSeen, Remark, Request, Shares, Speech, TurnTimeline, shares_of
+from punie.domain.timeline_builder import OPEN_CALLS, TimelineBuilder
+from punie.domain.tool import ToolKind, ToolOutcome
+from punie.domain.turn import StopReason
+from punie.domain.usage import Usage
+from tests.fakes.sessions import a_conversation, entries
+from tests.fakes.traced_session import MODEL, NEW, OLD, LogWriter, one_of_everything
+
+PROMPT = PromptAccepted("t", Prompt.of_text("go"))
+
+
+def turns_of(log: Iterable[LogEntry], room: Room | None = None) -> list[TurnTimeline]:
+    builder = TimelineBuilder(room or Room())
+    found = [turn for entry in log if (turn := builder.take(entry)) is not None]
+    last = builder.end()
+    return found if last is None else [*found, last]
+
+
+def one_turn(*events: LoggedEvent, room: Room | None = None) -> TurnTimeline:
+    """The turn of those events, a second apart, its prompt at 0."""
+    (turn,) = turns_of(entries(PROMPT, *events, at=0.0), room)
+    return turn
+
+
+def announced(call_id: str = "c") -> ToolCallAnnounced:
+    return ToolCallAnnounced(call_id, "read_file", "Reading a", ToolKind.READ)
+
+
+def finished(call_id: str = "c", said: str = "ok") -> tuple[LoggedEvent, LoggedEvent]:
+    return CallFinished(call_id, "read_file", ToolOutcome.SUCCEEDED, said), ToolCallUpdated(
+        call_id, CallStatus.COMPLETED, (Text(said),)
+    )
+
+
+def test_a_turn_of_everything_is_told_in_the_order_in_which_it_began():
+    turn, *_ = turns_of(one_of_everything())
+    kinds = [type(step) for step in turn.steps]
+    assert kinds == [
+        Request, Speech, Speech, PlanSeen, Call, Call, Request, Speech, Call, Request, Call, Request, Speech,
+    ]  # fmt: skip
+    first, thought, said = turn.steps[:3]
+    assert isinstance(first, Request)
+    assert isinstance(thought, Speech)
+    assert isinstance(said, Speech)
+    assert (first.model, first.usage.input_tokens, first.first_s) == (MODEL, 1_850, 0.62)
+    assert first.ended - first.began == pytest.approx(2.1)
+    assert (thought.is_thought, said.is_thought) == (True, False)
+    assert (turn.requests, turn.questions, turn.calls) == (4, 2, {ToolOutcome.SUCCEEDED: 4})
+    assert turn.usage is not None
+    assert turn.usage.cost_usd == 0.0065
+    assert (turn.stop_reason, turn.is_over) == (StopReason.END_TURN, True)
+
+
+def test_a_call_has_its_question_its_answer_its_times_and_its_change():
+    turn, *_ = turns_of(one_of_everything())
+    edit = next(step for step in turn.steps if isinstance(step, Call) and step.kind is ToolKind.EDIT)
+    (question,) = edit.questions
+    assert question.answered is not None
+    assert question.answered - question.asked == pytest.approx(4.2)
+    assert (question.verdict, question.answered_by) == (Verdict.ALLOW, AnsweredBy.PERSON)
+    assert question.choice == "Allow for this session"
+    assert edit.began is not None
+    assert edit.ended is not None
+    assert edit.ended - edit.began == pytest.approx(0.05)
+    assert [one.name for one in edit.arguments] == ["path", "old_text", "new_text"]
+    (change,) = edit.changes
+    assert (change.added, change.removed) == (2, 1)
+    assert OLD.splitlines() != NEW.splitlines()
+
+
+def test_where_the_time_went_adds_up():
+    for turn in turns_of(one_of_everything()):
+        assert turn.shares.total_s == pytest.approx(turn.ended - turn.began)
+    first, second, third = (turn.shares for turn in turns_of(one_of_everything()))
+    assert first.waiting_s == pytest.approx(7.3)
+    assert second.waiting_s == pytest.approx(75.0)
+    assert first.model_s == pytest.approx(6.1)
+    assert third.model_s == pytest.approx(19.8)
+
+
+def test_what_happens_at_once_is_counted_once_and_work_before_waiting():
+    assert shares_of((0, 10), [(1, 4), (2, 5)], [(4, 6)], [(0, 10)]) == Shares(4, 1, 5, 0)
+    assert shares_of((0, 10), [], [], []) == Shares(0, 0, 0, 10)
+    assert shares_of((0, 10), [(-5, 2), (9, 99)], [], []) == Shares(3, 0, 0, 7)
+    assert shares_of((10, 0), [(0, 10)], [], []) == Shares()
+
+
+def test_a_tool_that_asks_a_person_waits_for_one():
+    asking = ToolCallAnnounced("c", ASK_USER, "Asking", ToolKind.OTHER)
+    turn = one_turn(asking, ToolCallUpdated("c", CallStatus.IN_PROGRESS), *finished())
+    assert turn.shares == Shares(0, 0, 2.0, 2.0)
+
+
+def test_a_failed_turn_says_why_and_what_became_of_its_request():
+    *_, turn = turns_of(one_of_everything())
+    assert (turn.is_over, turn.stop_reason) == (True, None)
+    assert turn.failure is not None
+    assert "429" in turn.failure
+    assert [step.ending for step in turn.steps if isinstance(step, Request)] == [RequestEnding.FAILED]
+
+
+def test_a_log_of_an_older_version_has_a_timeline_without_requests():
+    (turn,) = turns_of(entries(*a_conversation(), at=0.0))
+    assert [type(step) for step in turn.steps] == [Remark, Speech, Call, Speech]
+    assert (turn.requests, turn.shares.model_s) == (0, 0.0)
+
+
+def test_a_turn_that_a_process_did_not_end_is_told_as_far_as_it_got():
+    turn = one_turn(announced(), ToolCallUpdated("c", CallStatus.IN_PROGRESS))
+    (call,) = turn.steps
+    assert isinstance(call, Call)
+    assert (turn.is_over, turn.ended, call.began, call.ended, call.outcome) == (False, 2.0, 2.0, None, None)
+
+
+def test_a_question_that_nobody_answered_stays_open():
+    turn = one_turn(announced(), PermissionAsked("c", "why", ("Allow once",)))
+    (call,) = turn.steps
+    assert isinstance(call, Call)
+    assert [question.answered for question in call.questions] == [None]
+
+
+def test_pieces_of_one_message_are_one_step_and_messages_are_told_apart():
+    turn = one_turn(TextDelta("a", "m1"), TextDelta("b", "m1"), TextDelta("c", "m2"))
+    assert [step.text.text for step in turn.steps if isinstance(step, Speech)] == ["ab", "c"]
+
+
+def test_a_prompt_of_the_project_is_told_with_what_it_stands_for():
+    turn = one_turn(PromptFilled(Prompt.of_text("the whole of it")))
+    assert turn.filled is not None
+    assert turn.filled.text == "the whole of it"
+
+
+def test_pictures_are_counted_not_shown():
+    prompt = Prompt((Text("look"), Image("QUJD", "image/png")))
+    (turn,) = turns_of(entries(PromptAccepted("t", prompt)))
+    assert turn.prompt.text == "look\n[1 picture]"
+
+
+def test_what_happens_between_two_turns_stands_before_the_next():
+    log = entries(SessionBegun("/p"), PROMPT, TurnEnded(StopReason.END_TURN), ModeChanged(Mode.AUTO), PROMPT)
+    first, second = turns_of(log)
+    assert first.before == ()
+    assert [remark.words for remark in second.before] == ["The mode is auto from here."]
+    assert second.first_sequence == 4
+    assert (second.number, second.is_over) == (2, False)
+
+
+def test_what_was_forgotten_is_said():
+    turn = one_turn(HistoryForgotten())
+    (remark,) = turn.steps
+    assert isinstance(remark, Remark)
+    assert "forgot" in remark.words
+
+
+def test_a_clock_that_was_set_back_makes_no_negative_times():
+    log = entries(PROMPT, announced(), *finished(), TurnEnded(StopReason.END_TURN), at=100.0)
+    log = [log[0], *(evolve(entry, at=entry.at - 1_000) for entry in log[1:])]
+    (turn,) = turns_of(log)
+    assert turn.ended >= turn.began
+    assert turn.shares.total_s == 0.0
+
+
+def test_a_request_that_claims_to_be_older_than_its_turn_begins_with_it():
+    turn = one_turn(RequestEnded("m", 1e9, Usage(requests=1)))
+    (request,) = turn.steps
+    assert isinstance(request, Request)
+    assert (request.began, request.ended) == (0.0, 1.0)
+
+
+def test_of_too_many_steps_the_first_and_the_last_are_kept():
+    calls = [event for n in range(50) for event in (announced(f"c{n}"), *finished(f"c{n}"))]
+    turn = one_turn(*calls, room=Room(first_steps=5, last_steps=3))
+    assert [step.call_id for step in turn.steps if isinstance(step, Call)] == [
+        "c0", "c1", "c2", "c3", "c4", "c47", "c48", "c49",
+    ]  # fmt: skip
+    assert (turn.left_out, turn.gap_at) == (42, 5)
+    assert turn.calls == {ToolOutcome.SUCCEEDED: 50}
+
+
+def test_long_texts_are_cut_and_say_how_much_is_missing():
+    turn = one_turn(announced(), *finished(said="x" * 30_000))
+    (call,) = turn.steps
+    assert isinstance(call, Call)
+    assert (len(call.result.text), call.result.left_out) == (12_000, 18_000)
+
+
+def test_a_turn_with_too_many_long_texts_keeps_a_little_of_each():
+    calls = [event for n in range(20) for event in (announced(f"c{n}"), *finished(f"c{n}", "x" * 9_000))]
+    turn = one_turn(*calls, room=Room(turn_chars=50_000))
+    told = [len(step.result.text) for step in turn.steps if isinstance(step, Call)]
+    assert told[0] == 9_000
+    assert told[-1] == 200
+    assert sum(told) < 70_000
+
+
+def test_a_message_in_a_million_pieces_is_bounded():
+    turn = one_turn(*(TextDelta("x" * 8_192, "m") for _ in range(200)))
+    (said,) = turn.steps
+    assert isinstance(said, Speech)
+    assert len(said.text.text) <= 12_000 + 8_192
+    assert len(said.text.text) + said.text.left_out == 200 * 8_192
+
+
+def test_an_outline_has_the_sums_and_weighs_as_much_as_the_whole():
+    for whole, outline in zip(turns_of(one_of_everything()), turns_of(one_of_everything(), OUTLINE), strict=True):
+        assert outline.steps == ()
+        assert (outline.shares, outline.calls, outline.requests) == (whole.shares, whole.calls, whole.requests)
+        assert outline.weight >= whole.weight * 0.9
+
+
+def test_calls_that_never_end_are_forgotten_in_time():
+    log = LogWriter(0.0)
+    log.add(PROMPT)
+    for number in range(OPEN_CALLS + 5):
+        log.after(0.001, announced(f"c{number}"))
+    log.after(1.0, *finished("c0"), *finished(f"c{OPEN_CALLS + 4}"))
+    (turn,) = turns_of(log.entries)
+    ended = [step.call_id for step in turn.steps if isinstance(step, Call) and step.ended is not None]
+    assert ended == [f"c{OPEN_CALLS + 4}"]
+
+
+def test_more_times_than_are_kept_apart_are_one_long_time(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(open_turn, "INTERVALS", 100)
+    log = LogWriter(0.0)
+    log.add(PROMPT)
+    for _ in range(110):
+        log.after(0.01, RequestEnded("m", 0.01, Usage(requests=1)))
+    (turn,) = turns_of(log.entries, OUTLINE)
+    assert turn.shares.model_s == pytest.approx(1.1)
+
+
+def test_arguments_that_are_no_object_are_shown_all_the_same():
+    turn = one_turn(ToolCallAnnounced("c", "t", "T", ToolKind.OTHER, (), freeze([1, {"a": "b"}])))
+    (call,) = turn.steps
+    assert isinstance(call, Call)
+    assert [one.name for one in call.arguments] == [""]
+    assert '"a": "b"' in call.arguments[0].value.text
