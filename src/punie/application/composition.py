@@ -9,8 +9,13 @@ from attrs import define, field, frozen
 
 from punie.domain.errors import LimitExceededError
 from punie.domain.expressions import WorkLeft
-from punie.domain.pipeline import CALLS_LIMIT, DEPTH_LIMIT
 from punie.domain.tool import ToolCall, ToolResult
+
+CALLS_LIMIT = 1_000
+"""Calls that one run may come to, those of composed calls in it counted too."""
+
+DEPTH_LIMIT = 5
+"""How deep composed calls may stand in one another."""
 
 
 @define

@@ -55,7 +55,7 @@ from punie.application.tools.update_plan import UpdatePlan
 from punie.bootstrap.continued import Continued
 from punie.bootstrap.model_choices import EngineShelf, disclosure_of
 from punie.bootstrap.plugins import PlugIns
-from punie.bootstrap.session_pipelines import ComposedTools, composed_tools_of
+from punie.bootstrap.session_pipelines import ComposedTools
 from punie.bootstrap.session_servers import (
     ServerState,
     connections_of,
@@ -315,7 +315,7 @@ class SessionContainer(containers.DeclarativeContainer):
     assemble = providers.Singleton(_assemble, session_id, peer, settings, local, client_ledger, outputs, log)
     registry = providers.Singleton(_registry, peer, settings, local)
     skills = providers.Singleton(_skills, spec, settings, log)
-    composed = providers.Singleton(composed_tools_of, spec, settings, log)
+    composed = providers.Singleton(ComposedTools, spec, settings, log)
     toolbox = providers.Singleton(
         _toolbox,
         session_id,

@@ -5,18 +5,20 @@ from __future__ import annotations
 import logging
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio.to_thread
 from attrs import define, field
 
-from punie.adapters.expressions.python_expressions import PythonExpressions
-from punie.application.pipelines.offered import PipelineTools
-from punie.application.pipelines.run_code import RunCode, ToolsInReach
 from punie.application.session_tool import SessionTool
 from punie.bootstrap.settings import Settings
 from punie.bootstrap.settings_files import IN_PROJECT
-from punie.domain.pipeline import Pipeline
 from punie.domain.session import SessionSpec
+
+if TYPE_CHECKING:
+    from punie.application.pipelines.offered import PipelineTools
+    from punie.application.pipelines.run_code import RunCode
+    from punie.domain.pipeline import Pipeline
 
 NO_MONTY = (
     "tools.code_mode is on, but the sandbox that it needs is not installed, so run_code is not offered: "
@@ -26,47 +28,58 @@ NO_MONTY = (
 
 @define
 class ComposedTools:
-    """What comes last among a session's tools, made of the others; lives as long as the session."""
+    """What comes last among a session's tools, made of the others; lives as long as the session.
 
-    pipelines: PipelineTools
-    code_mode: bool
+    The files are read once, when the tools are listed first. Most sessions have none, and load nothing for it.
+    """
+
+    spec: SessionSpec
+    settings: Settings
     log: logging.Logger
-    _reach: ToolsInReach = field(factory=ToolsInReach, init=False)
+    _pipelines: PipelineTools | None = field(default=None, init=False)
     _run_code: RunCode | None = field(default=None, init=False)
+    _looked: bool = field(default=False, init=False)
 
     async def __call__(self, others: tuple[SessionTool, ...]) -> tuple[SessionTool, ...]:
         """The pipelines, and run_code, which reaches them too."""
-        pipelines = await self.pipelines(others)
-        if not self.code_mode or not self._ready():
+        if not self._looked:
+            self._looked = True
+            if await anyio.to_thread.run_sync(_may_have_some, self.spec.cwd, self.settings):
+                self._pipelines = _pipelines_of(self.spec.cwd, self.settings, self.log)
+            if self.settings.code_mode:
+                self._run_code = _program_tool(self.log)
+        pipelines = () if self._pipelines is None else await self._pipelines(others)
+        if self._run_code is None:
             return pipelines
-        self._reach.tools = {tool.descriptor.name: tool.descriptor for tool in (*pipelines, *others)}
-        return (*pipelines, *(() if self._run_code is None else (self._run_code,)))
-
-    def _ready(self) -> bool:
-        if self._run_code is None and find_spec("pydantic_monty") is not None:
-            from punie.adapters.monty.sandbox import MontySandbox
-
-            self._run_code = RunCode(MontySandbox(), self._reach)
-        elif self._run_code is None:
-            self.log.warning(NO_MONTY)
-            self.code_mode = False
-        return self._run_code is not None
+        self._run_code.reach.tools = {tool.descriptor.name: tool.descriptor for tool in (*pipelines, *others)}
+        return (*pipelines, self._run_code)
 
 
-def composed_tools_of(spec: SessionSpec, settings: Settings, log: logging.Logger) -> ComposedTools:
-    """Those that a session there has; the files are read once, when its tools are listed first."""
-
-    async def load() -> tuple[Pipeline, ...]:
-        return await anyio.to_thread.run_sync(_read, spec.cwd, settings, log)
-
-    return ComposedTools(PipelineTools(load, PythonExpressions(), log), settings.code_mode, log)
-
-
-def _read(cwd: str, settings: Settings, log: logging.Logger) -> tuple[Pipeline, ...]:
-    """What is offered, in a session where anything can be: most have none, and load nothing for it."""
+def _may_have_some(cwd: str, settings: Settings) -> bool:
     folders = (settings.pipelines_folder, str(Path(cwd).joinpath(*IN_PROJECT)))
-    if not settings.shipped_pipelines and not any(folder is not None and Path(folder).is_dir() for folder in folders):
-        return ()
+    return bool(settings.shipped_pipelines) or any(folder is not None and Path(folder).is_dir() for folder in folders)
+
+
+def _pipelines_of(cwd: str, settings: Settings, log: logging.Logger) -> PipelineTools:
+    from punie.adapters.expressions.python_expressions import PythonExpressions
+    from punie.application.pipelines.offered import PipelineTools
     from punie.bootstrap.pipeline_files import log_problems, offered_shelf
 
-    return log_problems(offered_shelf(settings.pipelines_folder, cwd, settings.shipped_pipelines), log)
+    def read() -> tuple[Pipeline, ...]:
+        return log_problems(offered_shelf(settings.pipelines_folder, cwd, settings.shipped_pipelines), log)
+
+    async def load() -> tuple[Pipeline, ...]:
+        return await anyio.to_thread.run_sync(read)
+
+    return PipelineTools(load, PythonExpressions(), log)
+
+
+def _program_tool(log: logging.Logger) -> RunCode | None:
+    """None where the sandbox is not installed, which the log says."""
+    if find_spec("pydantic_monty") is None:
+        log.warning(NO_MONTY)
+        return None
+    from punie.adapters.monty.sandbox import MontySandbox
+    from punie.application.pipelines.run_code import RunCode, ToolsInReach
+
+    return RunCode(MontySandbox(), ToolsInReach())

@@ -21,12 +21,6 @@ DESCRIPTION_LIMIT = 1_024
 ITEMS_LIMIT = 500
 """Calls that one step with `for_each` may come to."""
 
-CALLS_LIMIT = 1_000
-"""Calls that one run may come to, those of the pipelines in it counted too."""
-
-DEPTH_LIMIT = 5
-"""How deep composed calls may stand in one another."""
-
 PARALLEL_LIMIT = 16
 PARALLEL_DEFAULT = 8
 OUTPUT_LIMIT = 1_048_576

@@ -10,7 +10,7 @@ pytest.importorskip("pydantic_monty", reason="the extra `code` is not installed"
 
 from punie.adapters.monty.sandbox import MontySandbox
 from punie.application.pipelines.run_code import RunCode, ToolsInReach
-from punie.bootstrap.session_pipelines import NO_MONTY, composed_tools_of
+from punie.bootstrap.session_pipelines import NO_MONTY, ComposedTools
 from punie.bootstrap.settings import Settings
 from punie.domain.decisions import Policy
 from punie.domain.events import ToolCallAnnounced
@@ -98,10 +98,10 @@ async def test_without_the_extra_it_is_not_offered_and_the_log_says_why(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     spec = SessionSpec("/nowhere")
-    with_it = composed_tools_of(spec, Settings(code_mode=True), LOG)
+    with_it = ComposedTools(spec, Settings(code_mode=True), LOG)
     assert [tool.descriptor.name for tool in await with_it(())] == ["run_code"]
-    assert await composed_tools_of(spec, Settings(), LOG)(()) == ()
+    assert await ComposedTools(spec, Settings(), LOG)(()) == ()
     monkeypatch.setattr("punie.bootstrap.session_pipelines.find_spec", lambda _name: None)
-    without = composed_tools_of(spec, Settings(code_mode=True), LOG)
+    without = ComposedTools(spec, Settings(code_mode=True), LOG)
     assert await without(()) == await without(()) == ()
     assert [record.getMessage() for record in caplog.records] == [NO_MONTY]
