@@ -17,9 +17,8 @@ from attrs import define, field
 from punie.adapters.console.pipe import Pipe
 from punie.adapters.console.sessions import ConversationText, heading_text, sessions_text, summary_object
 from punie.application.session_files import SessionFileError, entry_line, exported, imported, looked_through
-from punie.bootstrap.logs import start_logging
 from punie.bootstrap.session_finding import found_session, sessions_of
-from punie.bootstrap.session_store import session_store, user_settings
+from punie.bootstrap.session_store import command_store
 from punie.domain.display import display_safe, one_line
 from punie.domain.errors import PunieError, SettingsError
 from punie.domain.session_log import LogEntry, SessionSummary
@@ -142,10 +141,8 @@ def run_sessions(
     new_id: bool = False,
 ) -> int:
     """Run one of them; gives the exit code. `given` is a session's id, or the file to import."""
-    environ: Mapping[str, str] = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
-    log = start_logging(environ, None)
     try:
-        store = session_store(environ, user_settings(environ, {}), log)
+        store = command_store()
     except SettingsError as error:
         sys.stderr.write(f"punie: {display_safe(str(error))}\n")
         return EXIT_USAGE

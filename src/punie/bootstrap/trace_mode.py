@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,9 +15,8 @@ import anyio
 from punie import __version__
 from punie.adapters.html.trace_page import MARK, TracePage
 from punie.application.session_trace import SessionTrace
-from punie.bootstrap.logs import start_logging
 from punie.bootstrap.session_finding import LAST, found_session, last_session
-from punie.bootstrap.session_store import session_store, user_settings
+from punie.bootstrap.session_store import command_store
 from punie.domain.display import display_safe, one_line
 from punie.domain.errors import PunieError, SettingsError
 from punie.domain.session_log import SessionSummary
@@ -114,10 +113,8 @@ async def _trace(store: SessionStore, given: str, output: str | None, *, force: 
 
 def run_trace(*, given: str, output: str | None = None, force: bool = False, in_browser: bool = False) -> int:
     """Write the page and print its path; gives the exit code."""
-    environ: Mapping[str, str] = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
-    log = start_logging(environ, None)
     try:
-        store = session_store(environ, user_settings(environ, {}), log)
+        store = command_store()
     except SettingsError as error:
         sys.stderr.write(f"punie: {display_safe(str(error))}\n")
         return EXIT_USAGE
