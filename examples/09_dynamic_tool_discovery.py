@@ -12,11 +12,11 @@ from pathlib import Path
 
 import anyio
 
-from punie.adapters.acp.ide.project.toolset import PROJECT_TOOLS
-from punie.bootstrap.local_ide import open_local_ide, punie_command
-from punie.domain.catalog import ToolCatalog
-from punie.domain.discovery import CatalogAnswer, ClientCapabilities, plan_tools
-from punie.domain.tool import ToolDescriptor
+from punie.commands.demo.local_ide import open_local_ide, punie_command
+from punie.domain.tools.catalog import ToolCatalog
+from punie.domain.tools.discovery import CatalogAnswer, ClientCapabilities, plan_tools
+from punie.domain.tools.tool import ToolDescriptor
+from punie_ide.project.toolset import PROJECT_TOOLS
 
 SCRIPT = {
     "turns": [

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import anyio
 
-from punie.application.session_tool import CallContext, PreparedCall, text_argument
-from punie.application.tool_registry import TypedTool
+from punie.application.offer.registry import TypedTool
+from punie.application.tools.session_tool import CallContext, PreparedCall, text_argument
 from punie.bootstrap.session_here import open_session_here
 from punie.domain import ToolDescriptor, ToolParameter, ToolResult, ToolSource
-from punie.domain.json_value import JsonObject
+from punie.domain.values.json_value import JsonObject
 from punie.ports import CallProgress
 from punie.ports.workspace import Workspace
 

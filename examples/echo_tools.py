@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import anyio
 
-from punie.application.plug_in_tools import PlugIn
+from punie.application.offer.plug_ins import PlugIn
 from punie.bootstrap.plugins import PlugIns
 from punie.bootstrap.session_here import open_session_here
 from punie.domain import (

@@ -12,9 +12,9 @@ from typing import Any
 
 import anyio
 
-from punie.adapters.acp.ide.permission import Question, allow_once
-from punie.adapters.acp.ide.tools import IdeTool, ToolContext
-from punie.bootstrap.local_ide import open_local_ide, punie_command
+from punie.commands.demo.local_ide import open_local_ide, punie_command
+from punie_ide.permission import Question, allow_once
+from punie_ide.tools import IdeTool, ToolContext
 
 
 async def count_words(arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:

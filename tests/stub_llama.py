@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from punie.adapters.llama_cpp.server import ModelServer, Serving, Tell
+from punie_gguf.server import ModelServer, Serving, Tell
 
 STUB_MODEL = "gguf:/nowhere/stub.gguf"
 CONTEXT_TOKENS = 32_768

@@ -19,13 +19,14 @@ from attrs import fields, has
 import punie.domain.public as nouns
 import punie.ports.public as promises
 from punie import cli
-from punie.domain import errors, events
-from punie.domain.turn import EngineErrorKind
+from punie.domain import errors
+from punie.domain.errors import EngineErrorKind
+from punie.domain.session import events
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = Path("docs/reference")
 MADE = "<!-- Made from the code by `python -m tools.reference --write`; change the code, not this page. -->"
-_PACKAGE = re.compile(r"\b(?:punie\.(?:domain|ports)\.\w+\.|collections\.abc\.|typing\.)")
+_PACKAGE = re.compile(r"\b(?:punie\.(?:domain|ports)\.(?:\w+\.)+|collections\.abc\.|typing\.)")
 _SOURCES = re.compile(r"\s*\((?:[A-Z]+\d*-\d+|DESIGN\.md|INTERFACES\.md|ports/|ruling)[^)]*\)")
 
 
@@ -98,7 +99,7 @@ _ABOUT_KINDS = """\
 What a model's provider answers is sorted into kinds. `auth` is error -32000 on the wire, which asks a
 client to offer its user a way to log in; the others are -32603 with code, cause and next step. There are"""
 _ABOUT_EVENTS = """\
-What a turn tells while it runs, in `punie.domain.events`. They become the client's `session/update`, the
+What a turn tells while it runs, in `punie.domain.session.events`. They become the client's `session/update`, the
 lines of `punie ask --json` and the session's log."""
 _ABOUT_NAMES = """\
 What a tool provider, a permission broker or an engine of your own may import, from `punie.ports` and

@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-from punie.bootstrap.settings_keys import CALL_BOUNDS, KEYS, RULES, Key
+from punie.bootstrap.settings.keys import CALL_BOUNDS, KEYS, RULES, Key
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = Path("docs/settings.md")

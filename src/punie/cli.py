@@ -6,23 +6,21 @@ import argparse
 from collections.abc import Sequence
 
 from punie import __version__
-from punie.commands import (
-    acp,
-    ask,
-    completion,
-    config,
-    demo,
-    doctor,
-    permissions,
-    pipelines,
-    serve,
-    servers,
-    sessions,
-    setup,
-    tools,
-    trace,
-    usage,
-)
+from punie.commands.acp import command as acp
+from punie.commands.ask import command as ask
+from punie.commands.completion import command as completion
+from punie.commands.config import command as config
+from punie.commands.demo import command as demo
+from punie.commands.doctor import command as doctor
+from punie.commands.permissions import command as permissions
+from punie.commands.pipelines import command as pipelines
+from punie.commands.serve import command as serve
+from punie.commands.servers import command as servers
+from punie.commands.sessions import command as sessions
+from punie.commands.setup import command as setup
+from punie.commands.tools import command as tools
+from punie.commands.trace import command as trace
+from punie.commands.usage import command as usage
 
 COMMANDS = (
     setup,

@@ -1,4 +1,4 @@
-"""What the architecture tests look at: the files of src/punie, their syntax trees, their imports."""
+"""What the architecture tests look at: the files of src, their syntax trees, their imports."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Import:
 
 @cache
 def source_files() -> tuple[Path, ...]:
-    """Every Python file of the package."""
-    return tuple(sorted(SRC.rglob("*.py")))
+    """Every Python file of the wheel's packages."""
+    return tuple(sorted(SRC.parent.rglob("*.py")))
 
 
 @cache
@@ -38,13 +38,13 @@ def tree_of(path: Path) -> ast.Module:
 
 
 def inside(path: Path) -> str:
-    """The file's place below src/punie, as `domain/tool.py`."""
-    return path.relative_to(SRC).as_posix()
+    """The file's place below src/punie, as `domain/errors.py`; in another package of ours, as `punie_ide/wire.py`."""
+    return path.relative_to(SRC.parent).as_posix().removeprefix("punie/")
 
 
 def room(path: Path) -> str:
-    """The first folder below src/punie, or the file's own name at the top."""
-    return path.relative_to(SRC).parts[0]
+    """The first folder below src/punie, or the file's own name at the top; in another package of ours, its name."""
+    return inside(path).split("/", 1)[0]
 
 
 def imports_of(tree: ast.AST) -> Iterator[Import]:

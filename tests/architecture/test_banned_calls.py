@@ -27,26 +27,26 @@ STARTS_PROCESS = {"anyio.run_process", "anyio.open_process", "run_process", "ope
 
 # DESIGN.md, section 8: `except Exception` is legal at the wire and at the turn. Each place with its reason.
 CATCHES_ALL: dict[str, str] = {
-    "adapters/acp/incoming.py": "the wire: every request is answered, whatever its handler raises",
+    "mechanics/jsonrpc/incoming.py": "the wire: every request is answered, whatever its handler raises",
     "bootstrap/warm_up.py": "a thread hands what broke to the task that awaits it, unchanged",
     "adapters/acp/v2/foreground.py": "the turn: its prompt was answered long ago, so its failure is told as a state",
-    "adapters/acp/pending.py": "the wire: a late answer's clean-up must not end the connection",
-    "application/command_review.py": "a stranger's text: where working it out breaks, a person is asked",
+    "mechanics/jsonrpc/pending.py": "the wire: a late answer's clean-up must not end the connection",
+    "application/desk/command_review.py": "a stranger's text: where working it out breaks, a person is asked",
     "application/agent.py": "the turn's owner: closing one session must not take the others along",
-    "application/run_turn.py": "the turn: one that was cancelled is over, however its engine took it",
+    "application/turns/run_turn.py": "the turn: one that was cancelled is over, however its engine took it",
     "application/servers/known_server.py": "a stranger's server: one that breaks takes no other along (S4-43)",
-    "application/plug_in_tools.py": "a stranger's code: a plug-in that breaks is named and left out",
+    "application/offer/plug_ins.py": "a stranger's code: a plug-in that breaks is named and left out",
     "bootstrap/plugins.py": "a stranger's code: importing it may raise anything, and must not cost the agent",
-    "application/tool_desk.py": "the turn: a call that breaks is that call's failure and the turn goes on (S2-80)",
+    "application/desk/turn_desk.py": "the turn: a call that breaks is that call's failure and the turn goes on (S2-80)",
     "adapters/mcp/link.py": "the owner of a connection: what a stranger's server breaks, it breaks there only",
-    "application/model_switch.py": "a stranger's engine: closing the one before must not undo the change of model",
+    "application/turns/model_switch.py": "a stranger's engine: closing the one before must not undo the switch",
     "adapters/pydantic_ai/model_list.py": "a provider's client: whatever keeps a list from being read is one error",
     "application/remote/carried_turn.py": "the turn: what breaks it is told to whoever waits, not to the server",
     "adapters/os_keyring/vault.py": "a stranger's keyring: whatever a system raises there means that there is none",
     "adapters/websocket/server.py": "the wire: the fault of one client's connection ends that connection alone",
     "bootstrap/telemetry.py": "a stranger's library: whatever it dislikes in the environment must not cost the agent",
-    "bootstrap/doctor_run.py": "a check of the doctor: one that breaks is a check that failed, not a traceback",
-    "application/tool_lifetimes.py": "the session's end: somebody else's tool must not keep it from closing (S2-06)",
+    "commands/doctor/side_by_side.py": "a check of the doctor: a broken one failed, and is no traceback",
+    "application/desk/lifetimes.py": "the session's end: somebody else's tool must not keep it from closing (S2-06)",
 }
 
 SILENCED = re.compile(r"#\s*(?:noqa|type:\s*ignore|pyright:\s*ignore|ty:\s*ignore|pragma:\s*no cover)\b(?P<rest>.*)$")

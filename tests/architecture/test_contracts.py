@@ -64,9 +64,12 @@ PLANTED: list[tuple[str, dict[str, str], tuple[str, ...]]] = [
     ),
     (
         "layers",
-        {"adapters/acp/planted.py": "from punie.application.tool_registry import ToolRegistry\n"},
-        ("punie.application.tool_registry",),
+        {"adapters/acp/planted.py": "from punie.application.offer.registry import ToolRegistry\n"},
+        ("punie.application.offer.registry",),
     ),
+    ("shellsight", {"../shellsight/planted.py": "def late():\n    import punie.cli\n"}, ("shellsight.planted",)),
+    ("mechanics", {"mechanics/planted.py": "import punie.domain.errors\n"}, ("punie.mechanics.planted",)),
+    ("siblings", {"domain/values/planted.py": "import punie.domain.session.turn\n"}, ("values", "session")),
     ("ports", {"ports/planted.py": "import attrs, anyio, msgspec, socket\n"}, ("msgspec", "socket")),
     ("application", {"application/planted.py": "import anyio, msgspec, subprocess\n"}, ("msgspec", "subprocess")),
     ("pydantic-ai", {"bootstrap/planted.py": "def late():\n    from pydantic_ai import Agent\n"}, ("pydantic_ai",)),
@@ -92,10 +95,10 @@ PLANTED: list[tuple[str, dict[str, str], tuple[str, ...]]] = [
         {"bootstrap/planted.py": "def late():\n    import mcp.client\n    import mcp_types\n"},
         ("mcp", "mcp_types"),
     ),
-    ("xllamacpp", {"adapters/llama_cpp/planted.py": "def late():\n    import xllamacpp\n"}, ("xllamacpp",)),
+    ("xllamacpp", {"../punie_gguf/planted.py": "def late():\n    import xllamacpp\n"}, ("xllamacpp",)),
     ("keyring", {"bootstrap/planted.py": "def late():\n    import keyring.errors\n"}, ("keyring",)),
     ("websockets", {"bootstrap/planted.py": "def late():\n    import websockets.server\n"}, ("websockets",)),
-    ("shtab", {"commands/planted.py": "def late():\n    import shtab\n"}, ("punie.commands.planted",)),
+    ("shtab", {"bootstrap/planted.py": "def late():\n    import shtab\n"}, ("punie.bootstrap.planted",)),
     (
         "jinja2",
         {"bootstrap/planted.py": "def late():\n    import jinja2\n    import markupsafe\n"},
@@ -122,7 +125,7 @@ def lint(root: Path) -> tuple[int, str]:
 def copied_tree(tmp_path: Path) -> Path:
     """The package, its contracts and the linter's tools, to be spoilt at will."""
     unmade = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(SRC, tmp_path / "src" / "punie", ignore=unmade)
+    shutil.copytree(SRC.parent, tmp_path / "src", ignore=unmade)
     shutil.copytree(ROOT / "tools", tmp_path / "tools", ignore=unmade)
     shutil.copy(ROOT / ".importlinter", tmp_path)
     return tmp_path

@@ -30,7 +30,7 @@ def run(mocker: MockerFixture, files: dict[str, dict[str, int]]) -> int:
 
 
 def test_floors_that_are_reached_pass(mocker: MockerFixture) -> None:
-    files = {"domain/tool.py": summary((95, 100), (19, 20)), "adapters/acp/wire.py": summary((90, 100), (18, 20))}
+    files = {"domain/tools/tool.py": summary((95, 100), (19, 20)), "adapters/acp/wire.py": summary((90, 100), (18, 20))}
     assert run(mocker, files) == 0
 
 
@@ -41,7 +41,7 @@ def test_the_inside_has_the_higher_floor(mocker: MockerFixture, capsys: pytest.C
 
 
 def test_untested_branches_cannot_hide_behind_many_lines(mocker: MockerFixture) -> None:
-    assert run(mocker, {"domain/tool.py": summary((1000, 1000), (8, 10))}) == 1
+    assert run(mocker, {"domain/tools/tool.py": summary((1000, 1000), (8, 10))}) == 1
 
 
 def test_the_whole_has_a_floor_too(mocker: MockerFixture) -> None:

@@ -11,7 +11,7 @@ def test_the_page_is_up_to_date() -> None:
 
 
 def test_the_links_of_the_table_lead_to_pages_that_are_there() -> None:
-    from punie.bootstrap.settings_keys import KEYS
+    from punie.bootstrap.settings.keys import KEYS
 
     pages = {key.page.partition("#")[0] for key in KEYS.values() if key.page is not None}
     assert pages

@@ -6,13 +6,13 @@ import itertools
 import time
 from collections.abc import Sequence
 
-from punie.adapters.local.path_guard import LocalPathGuard
-from punie.adapters.shell.tree_sitter_bash import TreeSitterBashParser
-from punie.application.command_review import paths_to_follow, read_command, with_places
+from punie.adapters.local.files.path_guard import LocalPathGuard
+from punie.application.desk.command_review import paths_to_follow, read_command, with_places
 from punie.application.tools.own_tools import OWN_TOOLS
-from punie.domain.decisions import Facts, PermissionRequest, Policy
-from punie.domain.policy import decide
-from punie.domain.terminal import Command
+from punie.domain.permission.decisions import Facts, PermissionRequest, Policy
+from punie.domain.permission.policy import decide
+from punie.domain.values.terminal import Command
+from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 from tests.bench.figures import Row, amount
 from tests.bench.world import World, expect
 from tests.corpus.lines import everyday

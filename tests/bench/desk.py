@@ -13,24 +13,24 @@ import anyio.lowlevel
 from attrs import define, frozen
 
 from punie.adapters.local.clock import LocalClock
-from punie.adapters.local.output_store import LocalOutputStore
-from punie.adapters.local.path_guard import LocalPathGuard
+from punie.adapters.local.files.output_store import LocalOutputStore
+from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.adapters.storage.memory import MemoryUsageLedger
-from punie.application.discover_tools import DiscoverTools
-from punie.application.session_desk import ToolDesk
-from punie.application.session_tool import CallContext, PreparedCall, SessionTool
-from punie.application.tool_desk import TurnDesk
-from punie.application.toolbox import Toolbox
-from punie.domain.discovery import ClientCapabilities, LocalTools
-from punie.domain.events import SessionEvent
-from punie.domain.json_value import JsonObject
-from punie.domain.limits import Limits
-from punie.domain.permission import Dismissed, PermissionOutcome, PermissionQuestion
-from punie.domain.tool import ToolCall, ToolDescriptor, ToolResult, ToolSource
-from punie.ports.event_sink import EventSink
-from punie.ports.permission_broker import PermissionBroker
-from punie.ports.tool_executor import CallProgress
+from punie.application.desk.session_desk import ToolDesk
+from punie.application.desk.turn_desk import TurnDesk
+from punie.application.offer.discover import DiscoverTools
+from punie.application.offer.toolbox import Toolbox
+from punie.application.tools.session_tool import CallContext, PreparedCall, SessionTool
+from punie.domain.permission.flow import Dismissed, PermissionOutcome, PermissionQuestion
+from punie.domain.session.events import SessionEvent
+from punie.domain.tools.discovery import ClientCapabilities, LocalTools
+from punie.domain.tools.limits import Limits
+from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolResult, ToolSource
+from punie.domain.values.json_value import JsonObject
+from punie.ports.engine import EventSink
+from punie.ports.permission import PermissionBroker
+from punie.ports.tools import CallProgress
 from tests.bench.figures import Row, amount
 from tests.bench.world import World, expect
 from tests.fakes.leave import leave_of, memory_approvals

@@ -13,11 +13,11 @@ from punie.adapters.local.clock import LocalClock
 from punie.adapters.mcp.servers import McpServers
 from punie.application.servers.session_servers import described
 from punie.application.tools.search_tools import SearchTools
-from punie.domain.definition import encode_definition
-from punie.domain.disclosure import DisclosureForm, listing
-from punie.domain.json_value import EMPTY_OBJECT
-from punie.domain.tool import ToolDescriptor
-from punie.domain.tool_search import ToolIndex
+from punie.domain.tools.definition import encode_definition
+from punie.domain.tools.disclosure import DisclosureForm, listing
+from punie.domain.tools.search import ToolIndex
+from punie.domain.tools.tool import ToolDescriptor
+from punie.domain.values.json_value import EMPTY_OBJECT
 from tests.bench.client import Broken
 from tests.bench.figures import Row, amount
 from tests.bench.world import World

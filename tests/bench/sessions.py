@@ -10,14 +10,14 @@ from collections.abc import Iterator
 import anyio
 
 from punie.adapters.local.clock import LocalClock
-from punie.adapters.local.process_table import LocalProcessTable
-from punie.adapters.storage.sessions import SqliteSessionStore
-from punie.domain.content import Prompt, Text
-from punie.domain.events import CallFinished, TextDelta, ToolCallAnnounced, ToolCallUpdated, TurnEnded
-from punie.domain.execution import CallStatus
-from punie.domain.session_log import LogEntry, LoggedEvent, PromptAccepted, SessionBegun
-from punie.domain.tool import ToolKind, ToolOutcome
-from punie.domain.turn import StopReason
+from punie.adapters.local.programs.process_table import LocalProcessTable
+from punie.adapters.storage.sessions.user_file import SqliteSessionStore
+from punie.domain.session.events import CallFinished, TextDelta, ToolCallAnnounced, ToolCallUpdated, TurnEnded
+from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, SessionBegun
+from punie.domain.session.turn import StopReason
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.tool import ToolKind, ToolOutcome
+from punie.domain.values.content import Prompt, Text
 from tests.bench.client import Json, RawClient
 from tests.bench.figures import Row, amount, ratio
 from tests.bench.world import World, expect

@@ -17,9 +17,9 @@ import anyio
 from punie.adapters.local.clock import LocalClock
 from punie.adapters.mcp.servers import McpServers
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.domain.elicitation import ElicitationAction, ElicitationAnswer
-from punie.domain.json_value import JsonObject, freeze_object, thaw_object
-from punie.domain.servers import HttpTransport, ServerConfig, ToolInfo
+from punie.domain.servers.server import HttpTransport, ServerConfig, ToolInfo
+from punie.domain.session.elicitation import ElicitationAction, ElicitationAnswer
+from punie.domain.values.json_value import JsonObject, freeze_object, thaw_object
 from tests.fakes.elicitor import FakeElicitor
 from tests.fakes.progress import FakeProgress
 

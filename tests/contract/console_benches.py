@@ -15,7 +15,7 @@ import anyio.from_thread
 from punie.adapters.acp.updates import encode_update
 from punie.adapters.console.broker import ConsoleBroker
 from punie.adapters.console.events import DenialTally, JsonLinesSink, TextSink
-from punie.domain.display import display_safe
+from punie.domain.values.display import display_safe
 from tests.contract.peer_benches import BrokerBench, SinkBench
 
 LETTERS = {"allow_once": "o", "allow_session": "s", "reject": "r"}

@@ -10,13 +10,13 @@ import anyio
 from attrs import define, field
 
 from punie.adapters.acp.elicitation import AcpElicitor
-from punie.adapters.acp.jsonrpc import Connection
 from punie.adapters.acp.v2.activity import Activity
 from punie.adapters.acp.v2.client import DraftElicitor
 from punie.application.remote.seated import SeatedElicitor
-from punie.domain.elicitation import CANCELLED, DECLINED, ElicitationAction, ElicitationAnswer
-from punie.domain.json_value import freeze_object
-from punie.ports.elicitor import Elicitor
+from punie.domain.session.elicitation import CANCELLED, DECLINED, ElicitationAction, ElicitationAnswer
+from punie.domain.values.json_value import freeze_object
+from punie.mechanics.jsonrpc.connection import Connection
+from punie.ports.people import Elicitor
 from tests.contract.acp_benches import SESSION, over_the_wire
 from tests.contract.peer_benches import Maker, simply
 from tests.contract.seated_benches import through_the_seat

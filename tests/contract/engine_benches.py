@@ -15,15 +15,15 @@ import anyio.to_thread
 from attrs import define, frozen
 
 from punie.adapters.direct.engine import DirectEngine
-from punie.adapters.llama_cpp.engine import LocalModelEngine
-from punie.adapters.openai_agents.engine import OpenAiAgentsEngine
-from punie.adapters.openai_agents.settings import Connection
 from punie.adapters.pydantic_ai.engine import PydanticAiEngine
 from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.adapters.scripted.engine import ScriptedEngine
 from punie.bootstrap.local_model import local_engine
-from punie.domain.content import Prompt
+from punie.domain.values.content import Prompt
 from punie.ports.engine import Engine
+from punie_gguf.engine import LocalModelEngine
+from punie_openai_agents.engine import OpenAiAgentsEngine
+from punie_openai_agents.settings import Connection
 from tests.fakes.engine_side import FakeEventSink
 from tests.stub_llama import STUB_MODEL, StubLlama, answering, escaped
 from tests.stub_openai import Call, Failure, Reply, StepSource, StubOpenAI
@@ -240,7 +240,7 @@ BENCHES: dict[str, type[EngineBench]] = {
     "direct": DirectBench,
     "pydantic_ai": PydanticAiBench,
     "openai_agents": OpenAiAgentsBench,
-    "llama_cpp": LlamaCppBench,
+    "gguf": LlamaCppBench,
 }
 
 LOOPS = {
@@ -248,7 +248,7 @@ LOOPS = {
     "direct": ("asyncio", "trio"),
     "pydantic_ai": ("asyncio",),
     "openai_agents": ("asyncio",),
-    "llama_cpp": ("asyncio",),
+    "gguf": ("asyncio",),
 }
 """Pydantic AI and the Agents SDK are tied to asyncio, and with them their engines."""
 

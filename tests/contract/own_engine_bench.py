@@ -10,10 +10,10 @@ import anyio
 from attrs import define, field
 
 from examples.own_engine import BusyError, Message, OwnEngine, OwnSession
-from punie.domain.catalog import ToolCatalog
-from punie.domain.content import Prompt
-from punie.domain.tool import ToolCall
-from punie.domain.transcript import Transcript
+from punie.domain.session.transcript import Transcript
+from punie.domain.tools.catalog import ToolCatalog
+from punie.domain.tools.tool import ToolCall
+from punie.domain.values.content import Prompt
 from punie.ports.engine import Engine, EngineSession
 from tests.contract.engine_benches import Act, Calls, EngineBench, Fails, ListsTools, Says, Stalls
 from tests.fakes.engine_side import FakeEventSink

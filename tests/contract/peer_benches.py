@@ -15,18 +15,17 @@ from typing import Any, TypeAlias
 import anyio
 from attrs import define, field
 
-from punie.adapters.llama_cpp.sized_events import SizedEvents
 from punie.adapters.scripted.broker import RecordedBroker
-from punie.application.run_turn import TurnEvents
+from punie.application.turns.run_turn import TurnEvents
 from punie.domain.errors import ToolFailedError
-from punie.domain.events import TextDelta
-from punie.domain.json_value import thaw
-from punie.domain.permission import Dismissed, Selected
-from punie.domain.tool import ToolCall
-from punie.ports.event_sink import EventSink
-from punie.ports.permission_broker import PermissionBroker
-from punie.ports.tool_executor import ToolExecutor
-from punie.ports.tool_provider import ToolProvider, ToolSourceError
+from punie.domain.permission.flow import Dismissed, Selected
+from punie.domain.session.events import TextDelta
+from punie.domain.tools.tool import ToolCall
+from punie.domain.values.json_value import thaw
+from punie.ports.engine import EventSink
+from punie.ports.permission import PermissionBroker
+from punie.ports.tools import ToolExecutor, ToolProvider, ToolSourceError
+from punie_gguf.sized_events import SizedEvents
 from tests.fakes.client import FakeClient
 from tests.fakes.engine_side import FakeEventSink
 

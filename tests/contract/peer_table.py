@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from punie.adapters.acp.client import AcpEventSink, AcpPermissionBroker
-from punie.adapters.acp.discovery import AcpToolBridge, AcpToolCatalog
+from punie.adapters.acp.extension.discovery import AcpToolBridge, AcpToolCatalog
 from punie.adapters.acp.v2.client import DraftEventSink, DraftPermissionBroker
 from punie.adapters.console.broker import ConsoleBroker
 from punie.adapters.console.events import JsonLinesSink, TextSink
-from punie.adapters.llama_cpp.sized_events import SizedEvents
 from punie.adapters.scripted.broker import RecordedBroker
 from punie.application.remote.held_sink import HeldSink
 from punie.application.remote.seated import SeatedBridge, SeatedBroker, SeatedCatalog
-from punie.application.run_turn import TurnEvents
 from punie.application.servers.session_servers import ServerCalls
-from punie.application.session_recorder import SessionRecorder
+from punie.application.sessions.recorder import SessionRecorder
+from punie.application.turns.run_turn import TurnEvents
+from punie_gguf.sized_events import SizedEvents
 from tests.contract.acp_benches import (
     AcpBrokerBench,
     AcpExecutorBench,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from attrs import define, field
 
-from punie.application.session_recorder import KeptSession, SessionRecorder
-from punie.ports.event_sink import EventSink
+from punie.application.sessions.recorder import KeptSession, SessionRecorder
+from punie.ports.engine import EventSink
 from tests.contract.peer_benches import FakeSinkBench, SinkBench
 from tests.contract.session_benches import LOG, memory_sessions
 

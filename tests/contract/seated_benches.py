@@ -9,8 +9,8 @@ from typing import Any
 from punie.application.remote.held_sink import HeldSink
 from punie.application.remote.seat import ClientSeat
 from punie.application.remote.seated import seated
-from punie.domain.discovery import ClientCapabilities
-from punie.ports.peer import Peer
+from punie.domain.tools.discovery import ClientCapabilities
+from punie.ports.people import Peer
 from tests.fakes.client import FakeClient
 
 

@@ -12,16 +12,16 @@ import anyio
 import msgspec
 from msgspec import Raw
 
-from punie.adapters.acp.rpc_errors import RpcError
 from punie.adapters.acp.server_channel import AcpServerChannel
 from punie.adapters.local.clock import LocalClock
 from punie.adapters.mcp.servers import McpServers
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.domain.json_value import JsonObject, freeze_object
-from punie.domain.servers import ClientTransport, ServerConfig, ServerListing, StdioTransport, ToolInfo
-from punie.domain.tool import ToolResult
-from punie.ports.tool_executor import CallProgress
-from punie.ports.tool_server import ToolServer, ToolServers
+from punie.domain.servers.server import ClientTransport, ServerConfig, ServerListing, StdioTransport, ToolInfo
+from punie.domain.tools.tool import ToolResult
+from punie.domain.values.json_value import JsonObject, freeze_object
+from punie.mechanics.jsonrpc.errors import RpcError
+from punie.ports.servers import ToolServer, ToolServers
+from punie.ports.tools import CallProgress
 from tests.contract.acp_benches import wire
 from tests.contract.tables import Maker
 from tests.fakes.mcp_servers import stdlib_server

@@ -16,9 +16,9 @@ from punie.application.servers.known_server import Surroundings
 from punie.application.servers.registry import ServerRegistry
 from punie.application.servers.session_servers import ServerCalls
 from punie.domain.errors import ToolFailedError
-from punie.domain.json_value import JsonObject, thaw
-from punie.domain.tool import ToolCall, ToolResult
-from punie.ports.tool_executor import CallProgress, ToolExecutor
+from punie.domain.tools.tool import ToolCall, ToolResult
+from punie.domain.values.json_value import JsonObject, thaw
+from punie.ports.tools import CallProgress, ToolExecutor
 from tests.contract.peer_benches import ExecutorBench
 from tests.fakes.clock import FakeClock
 from tests.fakes.servers import a_server, a_tool

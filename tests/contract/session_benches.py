@@ -13,14 +13,14 @@ from pathlib import Path
 
 from attrs import define, field
 
-from punie.adapters.storage.memory_sessions import MemorySessions, MemorySessionStore
-from punie.adapters.storage.postgres_sessions import PostgresSessionStore
-from punie.adapters.storage.sessions import SqliteSessionStore
-from punie.domain.session_codec import encoded
-from punie.domain.session_lease import ProcessIdentity
-from punie.domain.session_log import LogEntry
-from punie.ports.process_table import ProcessTable
-from punie.ports.session_store import SessionStore
+from punie.adapters.storage.sessions.memory_sessions import MemorySessions, MemorySessionStore
+from punie.adapters.storage.sessions.postgres_sessions import PostgresSessionStore
+from punie.adapters.storage.sessions.user_file import SqliteSessionStore
+from punie.domain.session.codec import encoded
+from punie.domain.session.lease import ProcessIdentity
+from punie.domain.session.log import LogEntry
+from punie.ports.machine import ProcessTable
+from punie.ports.sessions import SessionStore
 from tests.contract.tables import Maker
 from tests.fakes.clock import FakeClock
 from tests.postgres_server import PostgresServer, postgres_server

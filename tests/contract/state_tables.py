@@ -13,11 +13,8 @@ from punie.adapters.storage.memory_grants import MemoryAuditTrail, MemoryGrantSt
 from punie.adapters.storage.memory_servers import MemoryServerApprovals, MemoryServerListings
 from punie.adapters.storage.servers import SqliteServerApprovals, SqliteServerListings
 from punie.adapters.storage.state_file import StateFile
-from punie.ports.audit_trail import AuditTrail
-from punie.ports.grant_store import GrantStore
-from punie.ports.server_approvals import ServerApprovals
-from punie.ports.server_listings import ServerListings
-from punie.ports.tool_pins import ToolPins
+from punie.ports.permission import AuditTrail, GrantStore, ToolPins
+from punie.ports.servers import ServerApprovals, ServerListings
 from tests.contract.tables import Maker
 
 LOG = logging.getLogger("test.state")

@@ -19,21 +19,17 @@ from attrs import define, field
 
 from punie.adapters.git.repository import DulwichRepository
 from punie.adapters.local.clock import LocalClock
-from punie.adapters.local.file_tree import LocalFileTree
-from punie.adapters.local.path_guard import LocalPathGuard
-from punie.adapters.local.terminals import LocalTerminals
-from punie.adapters.local.workspace import LocalWorkspace
+from punie.adapters.local.files.file_tree import LocalFileTree
+from punie.adapters.local.files.path_guard import LocalPathGuard
+from punie.adapters.local.files.workspace import LocalWorkspace
+from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.adapters.shell.tree_sitter_bash import TreeSitterBashParser
 from punie.adapters.storage.memory import MemoryUsageLedger
 from punie.adapters.storage.sqlite import SqliteUsageLedger
-from punie.domain.terminal import Command
-from punie.ports.file_tree import FileTree
-from punie.ports.path_guard import PathGuard
-from punie.ports.repository import Repository
-from punie.ports.terminals import Terminals
-from punie.ports.usage_ledger import UsageLedger
-from punie.ports.workspace import Workspace
+from punie.domain.values.terminal import Command
+from punie.ports.sessions import UsageLedger
+from punie.ports.workspace import FileTree, PathGuard, Repository, Terminals, Workspace
+from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.domain.json_value import freeze_object, thaw_object
-from punie.ports.argument_validator import ArgumentValidator
+from punie.domain.values.json_value import freeze_object, thaw_object
+from punie.ports.tools import ArgumentValidator
 from tests.contract.tables import VALIDATORS
 
 READ_FILE = {

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from punie.domain.audit import BEGINNING, canonical, chain_hash
-from punie.ports.audit_trail import AuditTrail
+from punie.domain.permission.audit import BEGINNING, canonical, chain_hash
+from punie.ports.permission import AuditTrail
 from tests.contract.state_tables import AUDIT_TRAILS
 from tests.fakes.grants import a_decision
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from punie.ports.clock import Clock
+from punie.ports.machine import Clock
 from tests.contract.tables import CLOCKS
 
 

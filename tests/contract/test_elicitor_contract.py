@@ -8,9 +8,9 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.adapters.acp.jsonrpc import RpcError
-from punie.domain.elicitation import CANCELLED, DECLINED, Elicitation, ElicitationAction, ElicitationAnswer
-from punie.domain.json_value import freeze_object
+from punie.domain.session.elicitation import CANCELLED, DECLINED, Elicitation, ElicitationAction, ElicitationAnswer
+from punie.domain.values.json_value import freeze_object
+from punie.mechanics.jsonrpc.connection import RpcError
 from tests.contract.acp_benches import over_the_wire
 from tests.contract.elicitor_benches import ELICITORS, AcpElicitorBench, ElicitorBench
 

@@ -14,13 +14,15 @@ import pytest
 from attrs import define, field
 
 import punie.adapters
-from punie.domain.compaction import CompactionOrder, CompactionStatus
-from punie.domain.content import Prompt
+import punie_gguf
+import punie_openai_agents
 from punie.domain.errors import EngineError
-from punie.domain.events import CompactionChanged, TextDelta, TurnEnded
-from punie.domain.tool import ToolCall, ToolOutcome, ToolResult
-from punie.domain.transcript import AgentSaid, PersonSaid, ToolUsed, TurnsLeftOut, TurnStoppedShort
-from punie.domain.turn import StopReason, Turn
+from punie.domain.model.compaction import CompactionOrder, CompactionStatus
+from punie.domain.session.events import CompactionChanged, TextDelta, TurnEnded
+from punie.domain.session.transcript import AgentSaid, PersonSaid, ToolUsed, TurnsLeftOut, TurnStoppedShort
+from punie.domain.session.turn import StopReason, Turn
+from punie.domain.tools.tool import ToolCall, ToolOutcome, ToolResult
+from punie.domain.values.content import Prompt
 from punie.ports.engine import Engine, EngineSession, HistoryKeeper
 from tests.contract.engine_benches import (
     BENCHES,
@@ -42,8 +44,8 @@ from tests.fakes.gate import Gate
 
 pytestmark = pytest.mark.anyio
 
-ALL = places("scripted", "direct", "pydantic_ai", "openai_agents", "llama_cpp")
-WITH_A_MODEL = places("scripted", "pydantic_ai", "openai_agents", "llama_cpp")
+ALL = places("scripted", "direct", "pydantic_ai", "openai_agents", "gguf")
+WITH_A_MODEL = places("scripted", "pydantic_ai", "openai_agents", "gguf")
 
 
 @pytest.fixture(scope="module", params=ALL, ids="-".join)
@@ -53,7 +55,7 @@ def place(request: pytest.FixtureRequest) -> tuple[str, str]:
 
 with_a_memory = pytest.mark.parametrize(
     "place",
-    [place for place in places("pydantic_ai", "openai_agents", "llama_cpp") if BENCHES[place[0]].summarises],
+    [place for place in places("pydantic_ai", "openai_agents", "gguf") if BENCHES[place[0]].summarises],
     ids="-".join,
     indirect=True,
     scope="module",
@@ -76,10 +78,11 @@ async def bench(place: tuple[str, str], tmp_path: Path) -> AsyncIterator[EngineB
 
 @pytest.mark.skipif(YOURS is not None, reason="the suite runs on somebody else's engine")
 def test_every_engine_of_ours_stands_in_the_table() -> None:
-    for found in pkgutil.walk_packages(punie.adapters.__path__, "punie.adapters."):
-        importlib.import_module(found.name)
-    ours = {kind.__module__.split(".")[2] for kind in Engine.__subclasses__() if kind.__module__.startswith("punie.")}
-    assert ours == set(BENCHES)
+    for package in (punie.adapters, punie_gguf, punie_openai_agents):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(found.name)
+    ours = {kind.__module__.split(".")[-2] for kind in Engine.__subclasses__() if kind.__module__.startswith("punie")}
+    assert {name.removeprefix("punie_") for name in ours} == set(BENCHES)
 
 
 _numbers = itertools.count(1)

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 import anyio
 import pytest
 
-from punie.domain.content import Diff, TerminalView, Text
-from punie.domain.events import (
+from punie.domain.model.usage import Usage
+from punie.domain.permission.policy import Verdict
+from punie.domain.session.events import (
     PermissionSettled,
     SessionEvent,
     TextDelta,
@@ -18,11 +19,10 @@ from punie.domain.events import (
     TurnEnded,
     UsageChanged,
 )
-from punie.domain.execution import CallStatus
-from punie.domain.policy import Verdict
-from punie.domain.tool import ToolKind
-from punie.domain.turn import StopReason
-from punie.domain.usage import Usage
+from punie.domain.session.turn import StopReason
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.tool import ToolKind
+from punie.domain.values.content import Diff, TerminalView, Text
 from tests.contract.peer_benches import SinkBench
 from tests.contract.peer_table import SINKS
 

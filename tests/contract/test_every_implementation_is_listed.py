@@ -13,6 +13,9 @@ import pytest
 
 import punie
 import punie.ports
+import punie_gguf
+import punie_ide
+import punie_openai_agents
 import tests.fakes
 from tests.contract import elicitor_benches, peer_table, session_benches, state_tables, tables, wire_benches
 
@@ -29,7 +32,6 @@ SUITES: dict[str, set[str]] = {
     "PathGuard": names(tables.PATH_GUARDS),
     "Repository": names(tables.REPOSITORIES),
     "ArgumentValidator": names(tables.VALIDATORS),
-    "ShellParser": names(tables.SHELL_PARSERS),
     "Clock": names(tables.CLOCKS),
     "UsageLedger": names(tables.LEDGERS),
     "GrantStore": names(state_tables.GRANT_STORES),
@@ -65,6 +67,10 @@ ONE_SIDED = {
 """Ports that one class of the application keeps and that only its own tests can hold it to, and why."""
 
 
+PACKAGES = (punie, punie_gguf, punie_ide, punie_openai_agents, tests.fakes)
+OURS = tuple(f"{package.__name__}." for package in PACKAGES)
+
+
 def load(package: ModuleType) -> None:
     """Import every module below a package, so that its classes are known as subclasses."""
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
@@ -83,15 +89,15 @@ def ports() -> Iterator[type]:
 def implementations(port: type) -> Iterator[type]:
     """The whole classes that name the port as their base, directly or not; tests' own one-off doubles do not count."""
     for child in port.__subclasses__():
-        if not inspect.isabstract(child) and child.__module__.startswith(("punie.", "tests.fakes.")):
+        if not inspect.isabstract(child) and child.__module__.startswith(OURS):
             yield child
         yield from implementations(child)
 
 
 @pytest.fixture(scope="module")
 def known() -> dict[str, set[str]]:
-    load(punie)
-    load(tests.fakes)
+    for package in PACKAGES:
+        load(package)
     return {port.__name__: {kind.__name__ for kind in implementations(port)} for port in ports()}
 
 
@@ -107,7 +113,7 @@ def test_a_port_that_two_classes_keep_has_a_contract_suite(known: dict[str, set[
 
 
 def test_an_implementation_that_nobody_listed_is_found(known: dict[str, set[str]]) -> None:
-    from punie.ports.event_sink import EventSink
+    from punie.ports.engine import EventSink
 
     class Unlisted(EventSink):
         async def emit(self, event: Any) -> None: ...

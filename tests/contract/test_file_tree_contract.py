@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from punie.domain.errors import OutsideWorkspaceError, ToldToModel
-from punie.ports.file_tree import Findings
+from punie.ports.workspace import Findings
 from tests.contract.tables import FILE_TREES, HAS_RIPGREP, TreeBench, local_file_tree_with_ripgrep
 
 pytestmark = pytest.mark.anyio

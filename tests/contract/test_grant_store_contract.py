@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from punie.ports.grant_store import GrantStore
+from punie.ports.permission import GrantStore
 from tests.contract.state_tables import GRANT_STORES
 from tests.fakes.grants import a_grant
 from tests.fakes.records import NOW

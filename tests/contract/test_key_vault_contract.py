@@ -10,7 +10,7 @@ import keyring.errors
 import pytest
 
 from punie.adapters.os_keyring.vault import OsKeyring
-from punie.ports.key_vault import KeyVault
+from punie.ports.machine import KeyVault
 from tests.fakes.vault import FakeVault
 
 

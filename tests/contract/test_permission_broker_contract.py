@@ -8,8 +8,7 @@ import anyio
 import pytest
 
 from punie.adapters.console.broker import HeadlessBroker
-from punie.domain.content import Diff
-from punie.domain.permission import (
+from punie.domain.permission.flow import (
     ALLOW_ONCE,
     ALLOW_SESSION,
     REJECT,
@@ -20,7 +19,8 @@ from punie.domain.permission import (
     PermissionQuestion,
     Selected,
 )
-from punie.domain.tool import ToolKind
+from punie.domain.tools.tool import ToolKind
+from punie.domain.values.content import Diff
 from tests.contract.peer_benches import BrokerBench
 from tests.contract.peer_table import BROKERS
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from punie.ports.server_approvals import ServerApprovals
+from punie.ports.servers import ServerApprovals
 from tests.contract.state_tables import SERVER_APPROVALS
 from tests.fakes.servers import an_approval
 

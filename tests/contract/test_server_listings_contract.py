@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from punie.domain.json_value import freeze_object
-from punie.ports.server_listings import ServerListings
+from punie.domain.values.json_value import freeze_object
+from punie.ports.servers import ServerListings
 from tests.contract.state_tables import SERVER_LISTINGS
 from tests.fakes.servers import a_listing, a_tool
 

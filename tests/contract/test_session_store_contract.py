@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from punie.domain.content import Prompt
 from punie.domain.errors import LeaseLostError, SessionHeldError, SessionStoreError
-from punie.domain.events import TextDelta, TitleChanged, TurnEnded
-from punie.domain.modes import Mode
-from punie.domain.session_log import EngineSnapshot, LogEntry, PromptAccepted, SessionBegun, SessionSummary
-from punie.domain.turn import StopReason
-from punie.ports.session_store import SessionLease, SessionStore
+from punie.domain.permission.modes import Mode
+from punie.domain.session.events import TextDelta, TitleChanged, TurnEnded
+from punie.domain.session.log import EngineSnapshot, LogEntry, PromptAccepted, SessionBegun, SessionSummary
+from punie.domain.session.turn import StopReason
+from punie.domain.values.content import Prompt
+from punie.ports.sessions import SessionLease, SessionStore
 from tests.contract.session_benches import SESSION_STORES, StoreBench
 from tests.fakes.sessions import BEGIN, a_conversation, entries
 

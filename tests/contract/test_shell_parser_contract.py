@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.shell.line import (
+from shellsight.line import (
     Command,
     Compound,
     CompoundKind,
@@ -21,7 +21,7 @@ from punie.domain.shell.line import (
     Variable,
     Word,
 )
-from punie.ports.shell_parser import LINE_LIMIT_BYTES, ShellParser
+from shellsight.parser.port import LINE_LIMIT_BYTES, ShellParser
 from tests.contract.shell_lines import READ, UNREADABLE, Words
 from tests.contract.tables import SHELL_PARSERS
 

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from punie.domain.errors import UnknownTerminalError
-from punie.domain.terminal import ExitStatus, TerminalOutput
+from punie.domain.values.terminal import ExitStatus, TerminalOutput
 from tests.contract.tables import TerminalsBench
 from tests.contract.wire_benches import ALL_TERMINALS
 

@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from punie.domain.errors import ToldToModel
-from punie.domain.json_value import thaw
-from punie.domain.tool import ToolResult
+from punie.domain.tools.tool import ToolResult
+from punie.domain.values.json_value import thaw
 from tests.contract.peer_benches import ExecutorBench
 from tests.contract.peer_table import EXECUTORS
 from tests.fakes.progress import FakeProgress

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from punie.ports.tool_pins import ToolPins
+from punie.ports.permission import ToolPins
 from tests.contract.state_tables import TOOL_PINS
 from tests.fakes.grants import a_pin
 

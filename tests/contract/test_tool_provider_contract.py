@@ -9,9 +9,9 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.domain.json_value import thaw, thaw_object
-from punie.domain.tool import ToolKind, ToolSource
-from punie.ports.tool_provider import ToolSourceError
+from punie.domain.tools.tool import ToolKind, ToolSource
+from punie.domain.values.json_value import thaw, thaw_object
+from punie.ports.tools import ToolSourceError
 from tests.contract.peer_benches import ProviderBench
 from tests.contract.peer_table import PROVIDERS
 

@@ -9,11 +9,11 @@ import anyio
 import pytest
 from attrs import evolve
 
-from punie.domain.content import Text
-from punie.domain.json_value import EMPTY_OBJECT, freeze_object, thaw_object
-from punie.domain.servers import ServerConfig
-from punie.domain.tool import ToolOutcome
-from punie.ports.tool_server import ServerUnavailableError
+from punie.domain.servers.server import ServerConfig
+from punie.domain.tools.tool import ToolOutcome
+from punie.domain.values.content import Text
+from punie.domain.values.json_value import EMPTY_OBJECT, freeze_object, thaw_object
+from punie.ports.servers import ServerUnavailableError
 from tests.contract.server_benches import TOOL_SERVERS, ServersBench
 from tests.fakes.mcp_servers import stdlib_server
 from tests.fakes.progress import FakeProgress

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from punie.domain.tool import ToolOutcome
-from punie.domain.usage import Usage
-from punie.ports.usage_ledger import UsageLedger
+from punie.domain.model.usage import Usage
+from punie.domain.tools.tool import ToolOutcome
+from punie.ports.sessions import UsageLedger
 from tests.contract.tables import LEDGERS
 from tests.fakes.records import NOW, a_call, a_turn
 

@@ -14,13 +14,12 @@ import anyio
 import anyio.lowlevel
 
 from punie.adapters.acp.client import AcpTerminals, AcpWorkspace
-from punie.adapters.acp.ide.observed import ObservedTerminals, ObservedWorkspace
 from punie.adapters.acp.v2.activity import Update
 from punie.adapters.acp.v2.terminals import Screen, ShownTerminals
 from punie.application.remote.seated import SeatedTerminals, SeatedWorkspace
-from punie.domain.terminal import Command
-from punie.ports.terminals import Terminals
-from punie.ports.workspace import Workspace
+from punie.domain.values.terminal import Command
+from punie.ports.workspace import Terminals, Workspace
+from punie_ide.observed import ObservedTerminals, ObservedWorkspace
 from tests.contract.seated_benches import through_the_seat
 from tests.contract.tables import (
     TERMINALS,

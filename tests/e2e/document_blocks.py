@@ -23,7 +23,7 @@ from punie import cli
 from punie.adapters.scripted.script import parse_script
 from punie.bootstrap.pipeline_files import checked
 from punie.bootstrap.server_files import configured_servers
-from punie.bootstrap.settings import load_settings
+from punie.bootstrap.settings.settings import load_settings
 from tests.architecture.source_tree import ROOT
 from tools import check_docs
 

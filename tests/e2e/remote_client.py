@@ -24,7 +24,7 @@ from websockets.exceptions import ConnectionClosed
 from punie.adapters.websocket.door import Door
 from punie.adapters.websocket.server import WebSocketServer, listen
 from punie.adapters.websocket.wire import Limits
-from punie.bootstrap.serve_clients import ServedClients, served_clients
+from punie.commands.serve.clients import ServedClients, served_clients
 from tests.e2e.draft_client import DraftClient
 from tests.e2e.ide_parts import Json, Terminals
 from tests.e2e.official_schema import OfficialSchema

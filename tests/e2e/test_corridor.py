@@ -13,11 +13,11 @@ from tests.e2e.official_schema import OfficialSchema
 from tests.e2e.raw_client import RawClient, capabilities, clean_environment
 
 ROOMS = [
-    "adapters/acp/stdio receive",
+    "mechanics/jsonrpc/stdio receive",
     "adapters/acp/sessions _prompt",
-    "application/run_turn run",
+    "application/turns/run_turn run",
     "adapters/scripted/engine run",
-    "application/tool_desk call",
+    "application/desk/turn_desk call",
     "application/tools/files prepare",
     "adapters/acp/client read_text",
 ]

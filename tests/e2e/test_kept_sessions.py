@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from attrs import frozen
 
-from punie.domain.transcript import INTERRUPTED
+from punie.domain.session.transcript import INTERRUPTED
 from tests.crashes.requests import invalid
 from tests.crashes.story import SeenTurn, malformed, turns_of
 from tests.e2e.conftest import Spawn

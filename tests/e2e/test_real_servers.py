@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from punie.domain.servers import StdioTransport
+from punie.domain.servers.server import StdioTransport
 from tests.e2e.conftest import Spawn
 from tests.e2e.raw_client import clean_environment, run_cli
 from tests.e2e.scripts import RESULT, TOOLS, call

@@ -9,10 +9,10 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.adapters.acp.ide.events import FileWritten, ProgramEnded
-from punie.adapters.acp.ide.permission import Question
-from punie.adapters.acp.ide.tools import IdeTool, ToolContext
-from punie.bootstrap.local_ide import open_local_ide
+from punie.commands.demo.local_ide import open_local_ide
+from punie_ide.events import FileWritten, ProgramEnded
+from punie_ide.permission import Question
+from punie_ide.tools import IdeTool, ToolContext
 
 pytestmark = pytest.mark.anyio
 

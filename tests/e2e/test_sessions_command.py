@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from punie.adapters.local.clock import LocalClock
-from punie.adapters.local.process_table import LocalProcessTable
-from punie.adapters.storage.sessions import SqliteSessionStore
-from punie.domain.content import Prompt
-from punie.domain.events import CallFinished, TextDelta, TitleChanged, ToolCallAnnounced, TurnEnded
-from punie.domain.session_log import LoggedEvent, PromptAccepted, SessionBegun
-from punie.domain.tool import ToolKind, ToolOutcome
-from punie.domain.turn import StopReason
+from punie.adapters.local.programs.process_table import LocalProcessTable
+from punie.adapters.storage.sessions.user_file import SqliteSessionStore
+from punie.domain.session.events import CallFinished, TextDelta, TitleChanged, ToolCallAnnounced, TurnEnded
+from punie.domain.session.log import LoggedEvent, PromptAccepted, SessionBegun
+from punie.domain.session.turn import StopReason
+from punie.domain.tools.tool import ToolKind, ToolOutcome
+from punie.domain.values.content import Prompt
 from tests.e2e.raw_client import clean_environment, run_cli
 from tests.fakes.sessions import BEGIN, a_conversation, entries
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from punie.adapters.html.trace_page import MARK
-from punie.bootstrap.trace_mode import PageError, new_page, page_target
+from punie.commands.trace.run import PageError, new_page, page_target
 from tests.e2e.raw_client import clean_environment, run_cli
 from tests.e2e.scripts import call, fail, text, thought, usage, write
 

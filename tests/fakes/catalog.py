@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from punie.domain.catalog import ToolCatalog
-from punie.domain.discovery import CatalogAnswer, DroppedEntry
-from punie.domain.json_value import NotJsonError
-from punie.domain.tool import ToolDescriptor, ToolSource
+from punie.domain.tools.catalog import ToolCatalog
+from punie.domain.tools.discovery import CatalogAnswer, DroppedEntry
+from punie.domain.tools.tool import ToolDescriptor, ToolSource
+from punie.domain.values.json_value import NotJsonError
 
 _KNOWN = {
     "name", "kind", "description", "title", "parameters", "inputSchema", "outputSchema", "annotations",

@@ -6,19 +6,17 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from punie.domain.discovery import CatalogAnswer, ClientCapabilities
 from punie.domain.errors import ToolFailedError, UnknownTerminalError
-from punie.domain.events import SessionEvent
-from punie.domain.permission import Dismissed, PermissionOutcome, PermissionQuestion, Selected
-from punie.domain.terminal import Command, ExitStatus, TerminalOutput
-from punie.domain.tool import ToolCall, ToolDescriptor, ToolResult
-from punie.ports.event_sink import EventSink
-from punie.ports.peer import Peer
-from punie.ports.permission_broker import PermissionBroker
-from punie.ports.terminals import Terminals
-from punie.ports.tool_executor import CallProgress, ToolExecutor
-from punie.ports.tool_provider import ToolProvider, ToolSourceError
-from punie.ports.workspace import Workspace
+from punie.domain.permission.flow import Dismissed, PermissionOutcome, PermissionQuestion, Selected
+from punie.domain.session.events import SessionEvent
+from punie.domain.tools.discovery import CatalogAnswer, ClientCapabilities
+from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolResult
+from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
+from punie.ports.engine import EventSink
+from punie.ports.people import Peer
+from punie.ports.permission import PermissionBroker
+from punie.ports.tools import CallProgress, ToolExecutor, ToolProvider, ToolSourceError
+from punie.ports.workspace import Terminals, Workspace
 from tests.fakes.catalog import answer
 from tests.fakes.gate import Gate
 from tests.fakes.terminal import FakeTerminal

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from punie.ports.clock import Clock
+from punie.ports.machine import Clock
 
 
 class FakeClock(Clock):

@@ -8,8 +8,8 @@ import anyio
 import anyio.lowlevel
 from attrs import define, field
 
-from punie.domain.elicitation import CANCELLED, Elicitation, ElicitationAnswer
-from punie.ports.elicitor import Elicitor
+from punie.domain.session.elicitation import CANCELLED, Elicitation, ElicitationAnswer
+from punie.ports.people import Elicitor
 
 
 @define(slots=False)

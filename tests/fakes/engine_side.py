@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 
 from attrs import define, field
 
-from punie.domain.catalog import ToolCatalog
-from punie.domain.events import SessionEvent, TextDelta, ThoughtDelta, UsageChanged
-from punie.domain.tool import ToolCall, ToolDescriptor, ToolResult
-from punie.domain.usage import Usage
-from punie.ports.engine import ToolDoor
-from punie.ports.event_sink import EventSink
+from punie.domain.model.usage import Usage
+from punie.domain.session.events import SessionEvent, TextDelta, ThoughtDelta, UsageChanged
+from punie.domain.tools.catalog import ToolCatalog
+from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolResult
+from punie.ports.engine import EventSink, ToolDoor
 from tests.fakes.gate import Gate
 
 Answer = ToolResult | Callable[[ToolCall], ToolResult]

@@ -6,9 +6,9 @@ from typing import Any
 
 from attrs import evolve
 
-from punie.domain.audit import DecisionRecord
-from punie.domain.grants import DAY_S, StoredGrant, ToolPin
-from punie.domain.modes import AnsweredBy, Verdict
+from punie.domain.permission.audit import DecisionRecord
+from punie.domain.permission.grants import DAY_S, StoredGrant, ToolPin
+from punie.domain.permission.modes import AnsweredBy, Verdict
 from tests.fakes.records import NOW
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from punie.adapters.local.path_guard import LocalPathGuard
-from punie.adapters.shell.tree_sitter_bash import TreeSitterBashParser
+from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.storage.memory_grants import MemoryAuditTrail, MemoryGrantStore, MemoryToolPins
-from punie.application.command_review import CommandReview
-from punie.application.leave_to_act import Approvals, LeaveToAct
-from punie.application.open_questions import OpenQuestions
-from punie.domain.decisions import Policy
-from punie.ports.clock import Clock
-from punie.ports.permission_broker import PermissionBroker
+from punie.application.desk.command_review import CommandReview
+from punie.application.desk.permission import Approvals, LeaveToAct
+from punie.application.desk.questions import OpenQuestions
+from punie.domain.permission.decisions import Policy
+from punie.ports.machine import Clock
+from punie.ports.permission import PermissionBroker
+from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 
 HOME = "/home/nobody-here"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 
-from punie.adapters.acp.jsonrpc import Oversized, Transport
+from punie.mechanics.jsonrpc.connection import Oversized, Transport
 
 Incoming = bytes | bytearray | Oversized
 

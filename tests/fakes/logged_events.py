@@ -6,19 +6,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from punie.domain.compaction import CompactionStatus
-from punie.domain.content import (
-    Block,
-    Diff,
-    EmbeddedResource,
-    Image,
-    Prompt,
-    ResourceLink,
-    ResultContent,
-    TerminalView,
-    Text,
-)
-from punie.domain.events import (
+from punie.domain.model.choice import Effort
+from punie.domain.model.compaction import CompactionStatus
+from punie.domain.model.usage import Usage
+from punie.domain.permission.modes import AnsweredBy, Mode, Verdict
+from punie.domain.session.events import (
     CallFinished,
     CompactionChanged,
     ContextUsed,
@@ -37,14 +29,22 @@ from punie.domain.events import (
     TurnEnded,
     UsageChanged,
 )
-from punie.domain.execution import CallStatus
-from punie.domain.json_value import freeze
-from punie.domain.model_choice import Effort
-from punie.domain.modes import AnsweredBy, Mode, Verdict
-from punie.domain.session_log import LoggedEvent, PromptAccepted, PromptFilled, SessionBegun
-from punie.domain.tool import ToolKind, ToolOutcome
-from punie.domain.turn import StopReason
-from punie.domain.usage import Usage
+from punie.domain.session.log import LoggedEvent, PromptAccepted, PromptFilled, SessionBegun
+from punie.domain.session.turn import StopReason
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.tool import ToolKind, ToolOutcome
+from punie.domain.values.content import (
+    Block,
+    Diff,
+    EmbeddedResource,
+    Image,
+    Prompt,
+    ResourceLink,
+    ResultContent,
+    TerminalView,
+    Text,
+)
+from punie.domain.values.json_value import freeze
 
 TEXT = st.text(st.characters(exclude_categories=()), max_size=20)
 OPTIONAL = st.none() | TEXT

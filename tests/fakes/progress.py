@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from attrs import define, field
 
-from punie.domain.content import ResultContent
-from punie.ports.tool_executor import CallProgress
+from punie.domain.values.content import ResultContent
+from punie.ports.tools import CallProgress
 
 
 @define

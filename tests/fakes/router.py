@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from punie.adapters.acp.jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, RequestId, Router, RpcError
+from punie.mechanics.jsonrpc.connection import INTERNAL_ERROR, METHOD_NOT_FOUND, RequestId, Router, RpcError
 
 Handler = Callable[[Any], Awaitable[object]]
 

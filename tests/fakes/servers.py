@@ -6,10 +6,10 @@ from typing import Any
 
 from attrs import evolve
 
-from punie.domain.json_value import freeze_object
-from punie.domain.server_names import qualified_name
-from punie.domain.server_records import KeptListing, ServerApproval
-from punie.domain.servers import ServerConfig, StdioTransport, ToolInfo
+from punie.domain.servers.names import qualified_name
+from punie.domain.servers.records import KeptListing, ServerApproval
+from punie.domain.servers.server import ServerConfig, StdioTransport, ToolInfo
+from punie.domain.values.json_value import freeze_object
 from tests.fakes.records import NOW
 
 

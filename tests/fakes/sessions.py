@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from punie.domain.content import Prompt, Text
-from punie.domain.events import (
+from punie.domain.model.usage import Usage
+from punie.domain.permission.modes import Mode
+from punie.domain.session.events import (
     CallFinished,
     ModeChanged,
     TextDelta,
@@ -12,13 +13,12 @@ from punie.domain.events import (
     TurnEnded,
     UsageChanged,
 )
-from punie.domain.execution import CallStatus
-from punie.domain.json_value import freeze_object
-from punie.domain.modes import Mode
-from punie.domain.session_log import LogEntry, LoggedEvent, PromptAccepted, SessionBegun
-from punie.domain.tool import ToolKind, ToolOutcome
-from punie.domain.turn import StopReason
-from punie.domain.usage import Usage
+from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, SessionBegun
+from punie.domain.session.turn import StopReason
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.tool import ToolKind, ToolOutcome
+from punie.domain.values.content import Prompt, Text
+from punie.domain.values.json_value import freeze_object
 
 BEGIN = 1_800_000_000.0
 

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from punie.domain.catalog import ToolCatalog
-from punie.domain.tool import ToolDescriptor, ToolSource
+from punie.domain.tools.catalog import ToolCatalog
+from punie.domain.tools.tool import ToolDescriptor, ToolSource
 
 SERVERS: dict[str, list[dict[str, Any]]] = json.loads(Path(__file__).with_name("sixty_tools.json").read_text("utf-8"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 from attrs import define, field
 
-from punie.domain.terminal import OUTPUT_LIMIT_BYTES, ExitStatus, TerminalOutput
+from punie.domain.values.terminal import OUTPUT_LIMIT_BYTES, ExitStatus, TerminalOutput
 
 
 @define

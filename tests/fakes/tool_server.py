@@ -8,11 +8,11 @@ from typing import TypeAlias
 import anyio
 from attrs import define, field
 
-from punie.domain.json_value import JsonObject
-from punie.domain.servers import ServerConfig, ServerListing
-from punie.domain.tool import ToolResult
-from punie.ports.tool_executor import CallProgress
-from punie.ports.tool_server import ServerUnavailableError, ToolServer, ToolServers
+from punie.domain.servers.server import ServerConfig, ServerListing
+from punie.domain.tools.tool import ToolResult
+from punie.domain.values.json_value import JsonObject
+from punie.ports.servers import ServerUnavailableError, ToolServer, ToolServers
+from punie.ports.tools import CallProgress
 
 Answer: TypeAlias = Callable[[JsonObject, CallProgress], Awaitable[ToolResult]]
 

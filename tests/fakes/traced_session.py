@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from attrs import define, field
 
-from punie.domain.compaction import CompactionStatus
-from punie.domain.content import Diff, Prompt, ResultContent, Text
-from punie.domain.events import (
+from punie.domain.model.compaction import CompactionStatus
+from punie.domain.model.usage import Usage
+from punie.domain.permission.modes import AnsweredBy, Verdict
+from punie.domain.session.events import (
     CallFinished,
     CompactionChanged,
     ContextUsed,
@@ -26,14 +27,13 @@ from punie.domain.events import (
     TurnEnded,
     UsageChanged,
 )
-from punie.domain.execution import CallStatus
-from punie.domain.json_value import JsonValue, freeze
-from punie.domain.modes import AnsweredBy, Verdict
-from punie.domain.plan import PlanStep, StepStatus
-from punie.domain.session_log import LogEntry, LoggedEvent, PromptAccepted, SessionBegun
-from punie.domain.tool import ToolKind, ToolOutcome
-from punie.domain.turn import StopReason
-from punie.domain.usage import Usage
+from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, SessionBegun
+from punie.domain.session.plan import PlanStep, StepStatus
+from punie.domain.session.turn import StopReason
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.tool import ToolKind, ToolOutcome
+from punie.domain.values.content import Diff, Prompt, ResultContent, Text
+from punie.domain.values.json_value import JsonValue, freeze
 
 BEGIN = 1_795_000_000.0
 MODEL = "openai-chat:gpt-oss-120b"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import define, field
 
-from punie.ports.key_vault import KeyVault
+from punie.ports.machine import KeyVault
 
 
 @define

@@ -15,8 +15,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from punie.adapters.shell.tree_sitter_bash import TreeSitterBashParser
-from punie.domain.shell.line import Script, Unreadable
+from shellsight.line import Script, Unreadable
+from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 from tests.fuzz.engine import AROUND, DANGEROUS, HARMLESS, TEXTS, check_dangerous, check_decisions
 from tests.unit.adapters.shell.shell_lines import LINES
 
@@ -69,7 +69,7 @@ def by_coverage(lines: int) -> None:
     def one(data: bytes) -> None:
         check(data.decode(errors="surrogateescape"))
 
-    with atheris.instrument_imports(include=["punie.adapters.shell"]):
+    with atheris.instrument_imports(include=["shellsight.parser"]):
         PARSER.warm_up()  # loads the readings, which nothing has loaded yet
     atheris.Setup([sys.argv[0], f"-runs={lines}", "-max_len=256"], one)
     atheris.Fuzz()

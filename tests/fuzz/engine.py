@@ -7,16 +7,16 @@ from collections.abc import Mapping
 
 from hypothesis import strategies as st
 
-from punie.adapters.local.path_guard import LocalPathGuard
-from punie.adapters.shell.tree_sitter_bash import TreeSitterBashParser
-from punie.application import command_review
-from punie.application.command_review import paths_to_follow, with_places
+from punie.adapters.local.files.path_guard import LocalPathGuard
+from punie.application.desk import command_review
+from punie.application.desk.command_review import paths_to_follow, with_places
 from punie.application.tools.own_tools import OWN_TOOLS
-from punie.domain.decisions import Decision, Facts, PermissionRequest, Policy
-from punie.domain.modes import Mode, Verdict
-from punie.domain.policy import decide
-from punie.domain.rules import Rule
-from punie.domain.terminal import Command
+from punie.domain.permission.decisions import Decision, Facts, PermissionRequest, Policy
+from punie.domain.permission.modes import Mode, Verdict
+from punie.domain.permission.policy import decide
+from punie.domain.permission.rules import Rule
+from punie.domain.values.terminal import Command
+from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 from tests.corpus.lines import dangerous, everyday
 from tests.unit.adapters.shell.shell_lines import LINES
 

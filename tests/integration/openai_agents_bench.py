@@ -9,11 +9,11 @@ from typing import Any
 
 from attrs import define, field
 
-from punie.adapters.openai_agents.engine import OpenAiAgentsEngine, OpenAiAgentsSession
-from punie.adapters.openai_agents.settings import Connection
-from punie.domain.content import Prompt
-from punie.domain.model_choice import Effort
-from punie.domain.turn import StopReason, Turn, TurnLimits
+from punie.domain.model.choice import Effort
+from punie.domain.session.turn import StopReason, Turn, TurnLimits
+from punie.domain.values.content import Prompt
+from punie_openai_agents.engine import OpenAiAgentsEngine, OpenAiAgentsSession
+from punie_openai_agents.settings import Connection
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor
 from tests.stub_openai import StepSource, StubOpenAI
 

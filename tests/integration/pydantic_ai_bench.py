@@ -11,8 +11,8 @@ from attrs import define, field
 
 from punie.adapters.pydantic_ai.engine import PydanticAiEngine, PydanticAiSession
 from punie.adapters.pydantic_ai.settings import ModelSettings
-from punie.domain.content import Prompt
-from punie.domain.turn import StopReason, Turn, TurnLimits
+from punie.domain.session.turn import StopReason, Turn, TurnLimits
+from punie.domain.values.content import Prompt
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor
 from tests.stub_openai import StepSource, StubOpenAI
 

@@ -9,7 +9,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from punie.adapters.acp.ide.events import (
+from punie.commands.demo.run import run_demo
+from punie.domain.permission.flow import ALLOW_ONCE, REJECT
+from punie.domain.values.content import Diff, Text
+from punie_ide.demo.conversation import Conversation
+from punie_ide.demo.screen import Screen
+from punie_ide.events import (
     CallAnnounced,
     CallMoved,
     FileWritten,
@@ -19,12 +24,7 @@ from punie.adapters.acp.ide.events import (
     ProgramStarted,
     TurnFinished,
 )
-from punie.adapters.acp.ide.permission import Question
-from punie.bootstrap.demo.conversation import Conversation
-from punie.bootstrap.demo.run import run_demo
-from punie.bootstrap.demo.screen import Screen
-from punie.domain.content import Diff, Text
-from punie.domain.permission import ALLOW_ONCE, REJECT
+from punie_ide.permission import Question
 
 pytestmark = pytest.mark.anyio
 

@@ -12,10 +12,10 @@ import pytest
 from anyio import to_thread
 from attrs import define, field
 
-from punie.domain.compaction import CompactionOrder, CompactionStatus
-from punie.domain.content import Prompt
 from punie.domain.errors import EngineError
-from punie.domain.events import (
+from punie.domain.model.compaction import CompactionOrder, CompactionStatus
+from punie.domain.model.summary import OPENING
+from punie.domain.session.events import (
     CallFinished,
     CompactionChanged,
     CompactionDelta,
@@ -25,11 +25,11 @@ from punie.domain.events import (
     TurnEnded,
     UsageChanged,
 )
-from punie.domain.session_log import LoggedEvent
-from punie.domain.summary import OPENING
-from punie.domain.tool import ToolCall, ToolKind, ToolOutcome, ToolResult
-from punie.domain.transcript import Transcript, transcript_of
-from punie.domain.turn import StopReason, Turn, TurnLimits
+from punie.domain.session.log import LoggedEvent
+from punie.domain.session.transcript import Transcript, transcript_of
+from punie.domain.session.turn import StopReason, Turn, TurnLimits
+from punie.domain.tools.tool import ToolCall, ToolKind, ToolOutcome, ToolResult
+from punie.domain.values.content import Prompt
 from punie.ports.engine import EngineSession
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor, catalog_of
 from tests.integration import openai_agents_bench, pydantic_ai_bench

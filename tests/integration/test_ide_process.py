@@ -12,10 +12,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from punie.adapters.acp.ide import process
-from punie.adapters.acp.ide.process import AgentGone, launch_agent
-from punie.adapters.acp.ide.reference import ReferenceIde, start_ide
-from punie.adapters.acp.jsonrpc import RpcError
+from punie.mechanics.jsonrpc.connection import RpcError
+from punie_ide import process
+from punie_ide.process import AgentGone, launch_agent
+from punie_ide.reference import ReferenceIde, start_ide
 
 pytestmark = pytest.mark.anyio
 

@@ -15,15 +15,15 @@ import pytest
 from attrs import define
 
 from punie.application.agent import PunieAgent
-from punie.application.live_session import LiveSession
+from punie.application.turns.live_session import LiveSession
 from punie.bootstrap.lifespan import Process
 from punie.bootstrap.plugins import PlugIns
 from punie.bootstrap.warm_up import WarmUp
-from punie.domain.content import Prompt
-from punie.domain.discovery import ClientCapabilities
-from punie.domain.session import SessionSpec
-from punie.domain.turn import StopReason
-from punie.ports.peer import Peer
+from punie.domain.session.session import SessionSpec
+from punie.domain.session.turn import StopReason
+from punie.domain.tools.discovery import ClientCapabilities
+from punie.domain.values.content import Prompt
+from punie.ports.people import Peer
 from tests.fakes.client import FakeClient
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("DC-05")]
@@ -208,9 +208,9 @@ async def test_resources_are_entered_in_order_and_left_in_reverse(process: Proce
 async def test_this_machines_files_and_terminals_are_entered_before_the_session_that_uses_them(
     process: Process, tmp_path: Path
 ) -> None:
-    from punie.adapters.local.output_store import LocalOutputStore
-    from punie.adapters.local.terminals import LocalTerminals
-    from punie.application.session_recorder import SessionRecorder
+    from punie.adapters.local.files.output_store import LocalOutputStore
+    from punie.adapters.local.programs.terminals import LocalTerminals
+    from punie.application.sessions.recorder import SessionRecorder
     from punie.bootstrap.container import Continued, SessionContainer
     from punie.bootstrap.model_choices import EngineShelf, ProviderLists
 

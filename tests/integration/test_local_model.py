@@ -23,20 +23,20 @@ import pytest
 from attrs import define, field
 from pytest_mock import MockerFixture
 
-from punie.adapters.llama_cpp import server as server_module
-from punie.adapters.llama_cpp.engine import LocalModelEngine, LocalModelSession
-from punie.adapters.llama_cpp.server import ModelServer, Serving
 from punie.adapters.pydantic_ai.stepwise.model import grammar
 from punie.adapters.pydantic_ai.stepwise.schema import step_schema
 from punie.bootstrap.engines import Engines
 from punie.bootstrap.local_model import local_engine
-from punie.domain.catalog import ToolCatalog
-from punie.domain.compaction import CompactionOrder, CompactionStatus
-from punie.domain.content import Prompt
 from punie.domain.errors import EngineError
-from punie.domain.events import CompactionChanged, ContextUsed
-from punie.domain.tool import ToolDescriptor
-from punie.domain.turn import StopReason, Turn, TurnLimits
+from punie.domain.model.compaction import CompactionOrder, CompactionStatus
+from punie.domain.session.events import CompactionChanged, ContextUsed
+from punie.domain.session.turn import StopReason, Turn, TurnLimits
+from punie.domain.tools.catalog import ToolCatalog
+from punie.domain.tools.tool import ToolDescriptor
+from punie.domain.values.content import Prompt
+from punie_gguf import server as server_module
+from punie_gguf.engine import LocalModelEngine, LocalModelSession
+from punie_gguf.server import ModelServer, Serving
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor
 from tests.tiny_gguf import tiny_model
 
@@ -418,7 +418,7 @@ async def test_the_child_ends_when_the_pipe_from_its_parent_does(local: Local) -
 
 PARENT = """
 import sys, anyio
-from punie.adapters.llama_cpp.server import ModelServer
+from punie_gguf.server import ModelServer
 async def main():
     server = ModelServer(sys.argv[1])
     async def tell(text): pass

@@ -15,8 +15,8 @@ from attrs import evolve
 from punie.adapters.local.clock import LocalClock
 from punie.adapters.mcp.questions import REFUSALS_TOLD
 from punie.adapters.mcp.servers import McpServers
-from punie.domain.json_value import EMPTY_OBJECT
-from punie.domain.servers import ServerConfig, StdioTransport
+from punie.domain.servers.server import ServerConfig, StdioTransport
+from punie.domain.values.json_value import EMPTY_OBJECT
 from tests.fakes.mcp_servers import stdlib_server
 from tests.fakes.progress import FakeProgress
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from punie.domain.content import EmbeddedResource, Image, ResourceLink, Text
-from punie.domain.json_value import EMPTY_OBJECT, freeze_object
-from punie.domain.tool import ToolOutcome, ToolResult
+from punie.domain.tools.tool import ToolOutcome, ToolResult
+from punie.domain.values.content import EmbeddedResource, Image, ResourceLink, Text
+from punie.domain.values.json_value import EMPTY_OBJECT, freeze_object
 from tests.contract.server_benches import McpBench, modern_servers, stdio_servers
 from tests.fakes.progress import FakeProgress
 

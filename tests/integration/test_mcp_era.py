@@ -12,9 +12,9 @@ from mcp.client import session as library
 
 from punie.adapters.local.clock import LocalClock
 from punie.adapters.mcp.servers import McpServers
-from punie.domain.json_value import EMPTY_OBJECT, freeze_object
-from punie.domain.servers import ServerConfig
-from punie.ports.tool_server import ServerUnavailableError
+from punie.domain.servers.server import ServerConfig
+from punie.domain.values.json_value import EMPTY_OBJECT, freeze_object
+from punie.ports.servers import ServerUnavailableError
 from tests.contract.server_benches import program
 from tests.fakes.progress import FakeProgress
 

@@ -14,10 +14,10 @@ import pytest
 from punie.adapters.local.clock import LocalClock
 from punie.adapters.mcp import server as server_module
 from punie.adapters.mcp.servers import McpServers
-from punie.domain.json_value import EMPTY_OBJECT, freeze_object
-from punie.domain.servers import ServerConfig, StdioTransport
-from punie.domain.tool import ToolOutcome
-from punie.ports.tool_server import ServerUnavailableError
+from punie.domain.servers.server import ServerConfig, StdioTransport
+from punie.domain.tools.tool import ToolOutcome
+from punie.domain.values.json_value import EMPTY_OBJECT, freeze_object
+from punie.ports.servers import ServerUnavailableError
 from tests.contract.server_benches import program
 from tests.fakes.clock import FakeClock
 from tests.fakes.progress import FakeProgress
@@ -270,8 +270,8 @@ import sys
 import anyio
 from punie.adapters.local.clock import LocalClock
 from punie.adapters.mcp.servers import McpServers
-from punie.domain.json_value import EMPTY_OBJECT
-from punie.domain.servers import ServerConfig, StdioTransport
+from punie.domain.values.json_value import EMPTY_OBJECT
+from punie.domain.servers.server import ServerConfig, StdioTransport
 from tests.fakes.progress import FakeProgress
 
 async def main():

@@ -13,9 +13,9 @@ from pytest_mock import MockerFixture
 from punie.adapters.local.clock import LocalClock
 from punie.adapters.mcp import noise
 from punie.adapters.mcp.servers import McpServers
-from punie.domain.json_value import freeze_object
-from punie.domain.servers import ServerConfig, StdioTransport
-from punie.ports.tool_server import ServerUnavailableError
+from punie.domain.servers.server import ServerConfig, StdioTransport
+from punie.domain.values.json_value import freeze_object
+from punie.ports.servers import ServerUnavailableError
 from tests.contract.server_benches import program
 from tests.fakes.mcp_servers import faulty_server
 from tests.fakes.progress import FakeProgress

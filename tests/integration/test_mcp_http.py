@@ -13,9 +13,9 @@ import pytest
 
 from punie.adapters.local.clock import LocalClock
 from punie.adapters.mcp.servers import McpServers
-from punie.domain.json_value import EMPTY_OBJECT, freeze_object
-from punie.domain.servers import HttpTransport, ServerConfig
-from punie.ports.tool_server import ServerUnavailableError
+from punie.domain.servers.server import HttpTransport, ServerConfig
+from punie.domain.values.json_value import EMPTY_OBJECT, freeze_object
+from punie.ports.servers import ServerUnavailableError
 from tests.contract.server_benches import PROGRAM, program
 from tests.fakes.progress import FakeProgress
 

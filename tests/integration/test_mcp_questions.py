@@ -16,11 +16,11 @@ import pytest
 from punie.adapters.local.clock import LocalClock
 from punie.adapters.mcp.servers import McpServers
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.domain.elicitation import Elicitation, ElicitationAction, ElicitationAnswer
-from punie.domain.json_value import freeze_object
-from punie.domain.servers import ServerConfig, StdioTransport
-from punie.domain.tool import ToolResult
-from punie.ports.tool_server import ToolServer
+from punie.domain.servers.server import ServerConfig, StdioTransport
+from punie.domain.session.elicitation import Elicitation, ElicitationAction, ElicitationAnswer
+from punie.domain.tools.tool import ToolResult
+from punie.domain.values.json_value import freeze_object
+from punie.ports.servers import ToolServer
 from tests.fakes.elicitor import FakeElicitor
 from tests.fakes.mcp_servers import stdlib_server
 from tests.fakes.progress import FakeProgress

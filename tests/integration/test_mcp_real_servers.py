@@ -19,9 +19,9 @@ from punie.adapters.local.clock import LocalClock
 from punie.adapters.mcp.server import McpServer
 from punie.adapters.mcp.servers import McpServers
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.domain.content import EmbeddedResource, Image, ResourceLink
-from punie.domain.json_value import freeze_object
-from punie.domain.tool import ToolResult
+from punie.domain.tools.tool import ToolResult
+from punie.domain.values.content import EmbeddedResource, Image, ResourceLink
+from punie.domain.values.json_value import freeze_object
 from tests.fakes.progress import FakeProgress
 from tests.servers import installed
 

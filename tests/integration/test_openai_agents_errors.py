@@ -12,11 +12,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from punie.adapters.openai_agents.engine import OpenAiAgentsEngine
-from punie.adapters.openai_agents.settings import Connection
-from punie.domain.content import Prompt
-from punie.domain.errors import EngineError
-from punie.domain.turn import EngineErrorKind, StopReason, Turn
+from punie.domain.errors import EngineError, EngineErrorKind
+from punie.domain.session.turn import StopReason, Turn
+from punie.domain.values.content import Prompt
+from punie_openai_agents.engine import OpenAiAgentsEngine
+from punie_openai_agents.settings import Connection
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor
 from tests.integration.openai_agents_bench import CHAT, KEY, RESPONSES, talking
 from tests.stub_openai import Failure, Reply, StepSource, StubOpenAI
@@ -173,7 +173,7 @@ async def test_an_answer_that_turns_into_an_error_says_why(
 
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "punie.adapters.openai_agents.models", raising=False)
+    monkeypatch.delitem(sys.modules, "punie_openai_agents.models", raising=False)
     monkeypatch.setitem(sys.modules, "agents", None)
     with pytest.raises(EngineError) as caught:
         OpenAiAgentsEngine("openai:gpt-5").load()
@@ -184,7 +184,7 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
 def test_an_engine_is_made_and_opened_without_the_sdk() -> None:
     code = (
         "import sys\n"
-        "from punie.adapters.openai_agents.engine import OpenAiAgentsEngine\n"
+        "from punie_openai_agents.engine import OpenAiAgentsEngine\n"
         "OpenAiAgentsEngine('openai:x').open('s', b'{}').snapshot()\n"
         "print([name for name in ('pydantic', 'agents', 'openai', 'httpx2', 'mcp') if name in sys.modules])\n"
     )
@@ -196,10 +196,10 @@ SPYING = """
 import json, sys
 from anyio import run
 import httpx2
-from punie.adapters.openai_agents.engine import OpenAiAgentsEngine
-from punie.adapters.openai_agents.settings import Connection
-from punie.domain.content import Prompt
-from punie.domain.turn import Turn
+from punie_openai_agents.engine import OpenAiAgentsEngine
+from punie_openai_agents.settings import Connection
+from punie.domain.values.content import Prompt
+from punie.domain.session.turn import Turn
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor
 from tests.stub_openai import Call, Failure, Reply, StubOpenAI
 

@@ -9,16 +9,16 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.adapters.openai_agents.engine import OpenAiAgentsEngine
-from punie.adapters.openai_agents.settings import Connection
 from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.bootstrap.model_trial import try_model
-from punie.bootstrap.settings_values import EngineChoice
-from punie.domain.catalog import SearchableOffer, ToolCatalog
-from punie.domain.content import EmbeddedResource, Image, Prompt, ResourceLink, Text
-from punie.domain.model_choice import Effort
-from punie.domain.tool import ToolCall, ToolDescriptor, ToolOutcome, ToolResult
-from punie.domain.turn import StopReason
+from punie.bootstrap.settings.values import EngineChoice
+from punie.domain.model.choice import Effort
+from punie.domain.session.turn import StopReason
+from punie.domain.tools.catalog import SearchableOffer, ToolCatalog
+from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolOutcome, ToolResult
+from punie.domain.values.content import EmbeddedResource, Image, Prompt, ResourceLink, Text
+from punie_openai_agents.engine import OpenAiAgentsEngine
+from punie_openai_agents.settings import Connection
 from tests.fakes.engine_side import FakeToolDoor, catalog_of, message_ids
 from tests.integration.openai_agents_bench import BOTH, CHAT, KEY, RESPONSES, Talk, dangling, talking
 from tests.stub_openai import Call, Failure, Recorded, Reply, StubOpenAI

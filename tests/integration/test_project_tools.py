@@ -11,15 +11,15 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.adapters.acp.ide.project import problems
-from punie.adapters.acp.ide.project.toolset import PROJECT_TOOLS
-from punie.adapters.acp.ide.tools import ToolAnswer, ToolContext
-from punie.adapters.local.path_guard import LocalPathGuard
-from punie.adapters.local.terminals import LocalTerminals
-from punie.adapters.local.workspace import LocalWorkspace
+from punie.adapters.local.files.path_guard import LocalPathGuard
+from punie.adapters.local.files.workspace import LocalWorkspace
+from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.domain.errors import ToldToModel, ToolFailedError
-from punie.domain.json_value import freeze_object
+from punie.domain.values.json_value import freeze_object
+from punie_ide.project import problems
+from punie_ide.project.toolset import PROJECT_TOOLS
+from punie_ide.tools import ToolAnswer, ToolContext
 
 pytestmark = pytest.mark.anyio
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from punie.domain.catalog import SearchableOffer, ToolCatalog
-from punie.domain.tool import ToolDescriptor, ToolResult
-from punie.domain.turn import StopReason
+from punie.domain.session.turn import StopReason
+from punie.domain.tools.catalog import SearchableOffer, ToolCatalog
+from punie.domain.tools.tool import ToolDescriptor, ToolResult
 from tests.fakes.engine_side import FakeToolDoor
 from tests.fakes.gate import Gate
 from tests.integration.pydantic_ai_bench import Talk, talking

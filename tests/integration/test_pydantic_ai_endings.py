@@ -9,9 +9,9 @@ import anyio.to_thread
 import pytest
 
 from punie.domain.errors import EngineError
-from punie.domain.events import TextDelta
-from punie.domain.tool import ToolResult
-from punie.domain.turn import StopReason, TurnLimits
+from punie.domain.session.events import TextDelta
+from punie.domain.session.turn import StopReason, TurnLimits
+from punie.domain.tools.tool import ToolResult
 from tests.fakes.engine_side import FakeToolDoor, catalog_of
 from tests.fakes.gate import Gate
 from tests.integration.pydantic_ai_bench import Talk, dangling, talking

@@ -18,9 +18,9 @@ from pydantic_ai.models.test import TestModel
 
 from punie.adapters.pydantic_ai.engine import PydanticAiEngine
 from punie.adapters.pydantic_ai.settings import ModelSettings
-from punie.domain.content import Prompt
-from punie.domain.errors import EngineError
-from punie.domain.turn import EngineErrorKind, StopReason, Turn
+from punie.domain.errors import EngineError, EngineErrorKind
+from punie.domain.session.turn import StopReason, Turn
+from punie.domain.values.content import Prompt
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor, catalog_of
 from tests.integration.pydantic_ai_bench import talking
 from tests.stub_openai import Failure, Reply, StepSource
@@ -221,8 +221,8 @@ def test_the_library_prints_nothing_of_its_own() -> None:
     code = (
         "import anyio\n"
         "from punie.adapters.pydantic_ai.engine import PydanticAiEngine\n"
-        "from punie.domain.content import Prompt\n"
-        "from punie.domain.turn import Turn\n"
+        "from punie.domain.values.content import Prompt\n"
+        "from punie.domain.session.turn import Turn\n"
         "from tests.fakes.engine_side import FakeEventSink, FakeToolDoor\n"
         "async def main():\n"
         "    turn = Turn('t', 's', Prompt.of_text('x'))\n"

@@ -11,11 +11,11 @@ import pytest
 
 from punie.adapters.pydantic_ai.engine import PydanticAiEngine
 from punie.adapters.pydantic_ai.settings import ModelSettings
-from punie.domain.catalog import ToolCatalog
-from punie.domain.content import EmbeddedResource, Image, Prompt, ResourceLink, Text
-from punie.domain.json_value import thaw
-from punie.domain.tool import ToolCall, ToolDescriptor, ToolOutcome, ToolResult
-from punie.domain.turn import StopReason
+from punie.domain.session.turn import StopReason
+from punie.domain.tools.catalog import ToolCatalog
+from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolOutcome, ToolResult
+from punie.domain.values.content import EmbeddedResource, Image, Prompt, ResourceLink, Text
+from punie.domain.values.json_value import thaw
 from tests.fakes.engine_side import FakeToolDoor, catalog_of, message_ids
 from tests.integration.pydantic_ai_bench import Talk, dangling, talking
 from tests.stub_openai import Call, Reply, StubOpenAI

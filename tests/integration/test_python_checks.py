@@ -12,9 +12,9 @@ import pytest
 
 from punie.adapters.checks import programs
 from punie.adapters.checks.python_checks import ProjectChecks
-from punie.adapters.local.terminals import LocalTerminals
-from punie.domain.checks import Check, Problem, ProblemReport, TestReport
+from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.domain.errors import ToolFailedError
+from punie.domain.tools.checks import Check, Problem, ProblemReport, TestReport
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("M-22")]
 

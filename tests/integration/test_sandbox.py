@@ -10,9 +10,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from punie.adapters.local.sandbox import PROGRAM, Bubblewrap
-from punie.adapters.local.terminals import LocalTerminals
-from punie.domain.terminal import Command, TerminalOutput
+from punie.adapters.local.programs.sandbox import PROGRAM, Bubblewrap
+from punie.adapters.local.programs.terminals import LocalTerminals
+from punie.domain.values.terminal import Command, TerminalOutput
 
 pytestmark = [
     pytest.mark.anyio,

@@ -17,14 +17,14 @@ import anyio.lowlevel
 import pytest
 
 from punie.adapters.local.clock import LocalClock
-from punie.adapters.local.process_table import LocalProcessTable
+from punie.adapters.local.programs.process_table import LocalProcessTable
 from punie.adapters.storage.database import Database, open_database
-from punie.adapters.storage.sessions import SqliteSessionStore
+from punie.adapters.storage.sessions.user_file import SqliteSessionStore
 from punie.domain.errors import LeaseLostError, SessionHeldError, SessionStoreError
-from punie.domain.events import CallFinished, TextDelta
-from punie.domain.session_codec import BODY_LIMIT
-from punie.domain.session_log import EngineSnapshot, LogEntry, SessionBegun
-from punie.domain.tool import ToolOutcome
+from punie.domain.session.codec import BODY_LIMIT
+from punie.domain.session.events import CallFinished, TextDelta
+from punie.domain.session.log import EngineSnapshot, LogEntry, SessionBegun
+from punie.domain.tools.tool import ToolOutcome
 from tests.fakes.sessions import BEGIN, a_conversation, entries
 
 pytestmark = pytest.mark.anyio
@@ -40,11 +40,11 @@ from pathlib import Path
 import anyio
 import anyio.lowlevel
 from punie.adapters.local.clock import LocalClock
-from punie.adapters.local.process_table import LocalProcessTable
-from punie.adapters.storage.sessions import SqliteSessionStore
+from punie.adapters.local.programs.process_table import LocalProcessTable
+from punie.adapters.storage.sessions.user_file import SqliteSessionStore
 from punie.domain.errors import SessionHeldError
-from punie.domain.events import TextDelta
-from punie.domain.session_log import LogEntry, SessionBegun
+from punie.domain.session.events import TextDelta
+from punie.domain.session.log import LogEntry, SessionBegun
 
 def batches():
     yield [LogEntry(1, 1.0, SessionBegun("/project"))]

@@ -18,15 +18,15 @@ import anyio.to_thread
 import psycopg
 import pytest
 
-from punie.adapters.local.process_table import LocalProcessTable
-from punie.adapters.storage import postgres, postgres_schema
-from punie.adapters.storage.postgres_sessions import PostgresSessionStore
+from punie.adapters.local.programs.process_table import LocalProcessTable
+from punie.adapters.storage.sessions import postgres, postgres_schema
+from punie.adapters.storage.sessions.postgres_sessions import PostgresSessionStore
 from punie.domain.errors import LeaseLostError, SessionHeldError, SessionStoreError
-from punie.domain.events import CallFinished, TextDelta
-from punie.domain.session_codec import BODY_LIMIT
-from punie.domain.session_lease import ProcessIdentity
-from punie.domain.session_log import EngineSnapshot, LogEntry, SessionBegun
-from punie.domain.tool import ToolOutcome
+from punie.domain.session.codec import BODY_LIMIT
+from punie.domain.session.events import CallFinished, TextDelta
+from punie.domain.session.lease import ProcessIdentity
+from punie.domain.session.log import EngineSnapshot, LogEntry, SessionBegun
+from punie.domain.tools.tool import ToolOutcome
 from tests.contract.session_benches import Table
 from tests.fakes.sessions import BEGIN, a_conversation, entries
 from tests.postgres_server import PostgresServer, postgres_server
@@ -41,8 +41,8 @@ SECRET = "not-a-real-secret"
 HOLDER = """
 import logging, os, anyio
 from punie.bootstrap.session_store import session_store, user_settings
-from punie.domain.events import TextDelta
-from punie.domain.session_log import LogEntry, SessionBegun
+from punie.domain.session.events import TextDelta
+from punie.domain.session.log import LogEntry, SessionBegun
 
 async def hold():
     store = session_store(os.environ, user_settings(os.environ, {}), logging.getLogger("holder"))

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from attrs import define, field
 
-from punie.adapters.llama_cpp.engine import LocalModelEngine, LocalModelSession
 from punie.bootstrap.local_model import local_engine
-from punie.domain.catalog import ToolCatalog
-from punie.domain.compaction import CompactionOrder
-from punie.domain.content import Prompt
 from punie.domain.errors import EngineError
-from punie.domain.events import CompactionDelta, ContextUsed
-from punie.domain.tool import ToolDescriptor
-from punie.domain.turn import StopReason, Turn, TurnLimits
+from punie.domain.model.compaction import CompactionOrder
+from punie.domain.session.events import CompactionDelta, ContextUsed
+from punie.domain.session.turn import StopReason, Turn, TurnLimits
+from punie.domain.tools.catalog import ToolCatalog
+from punie.domain.tools.tool import ToolDescriptor
+from punie.domain.values.content import Prompt
+from punie_gguf.engine import LocalModelEngine, LocalModelSession
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor
 from tests.stub_llama import STUB_MODEL, StubLlama, answering
 from tests.stub_openai import Failure, Reply, StepSource, StubOpenAI

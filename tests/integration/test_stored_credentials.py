@@ -6,9 +6,9 @@ import pytest
 
 from punie.adapters.pydantic_ai.engine import PydanticAiEngine
 from punie.adapters.pydantic_ai.settings import ModelSettings
-from punie.domain.content import Prompt
 from punie.domain.errors import EngineError
-from punie.domain.turn import StopReason, Turn
+from punie.domain.session.turn import StopReason, Turn
+from punie.domain.values.content import Prompt
 from punie.ports.engine import EngineSession
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor
 from tests.stub_openai import Failure, Recorded, Reply, Step, StubOpenAI

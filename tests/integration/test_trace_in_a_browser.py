@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from punie.adapters.html.trace_page import TracePage
-from punie.application.session_trace import SessionTrace
-from punie.domain.session_log import summarised
+from punie.application.sessions.trace import SessionTrace
+from punie.domain.session.log import summarised
 from tests.browser import Browser, chromium
 from tests.entries_only import EntriesOnly
 from tests.fakes.traced_session import HOSTILE, one_of_everything

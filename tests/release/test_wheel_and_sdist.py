@@ -87,8 +87,8 @@ def test_they_hold_the_project_s_files_and_nothing_of_the_machine(ours: dict[str
 
 def test_what_the_package_reads_at_run_time_is_in_the_wheel(ours: dict[str, Path]) -> None:
     names = set(zipfile.ZipFile(ours[".whl"]).namelist())
-    data = {name.removeprefix("src/") for name in KNOWN if name.startswith("src/punie/") and not name.endswith(".py")}
-    assert {"punie/py.typed", "punie/bootstrap/demo/script.json"} <= data
+    data = {name.removeprefix("src/") for name in KNOWN if name.startswith("src/") and not name.endswith(".py")}
+    assert {"punie/py.typed", "punie_ide/demo/script.json"} <= data
     assert data <= names
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from punie.domain.servers import ServerConfig, StdioTransport
+from punie.domain.servers.server import ServerConfig, StdioTransport
 
 FROM_NPM = ("everything", "filesystem", "memory")
 FROM_PYPI = ("git", "time", "fetch")

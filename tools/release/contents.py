@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-PACKAGE = "src/punie/"
+PACKAGE = "src/"
 MADE = re.compile(
     r"(^|/)(__pycache__|node_modules|\.venv|\.git|\.[a-z]+_cache|\.hypothesis|\.coverage[^/]*|dist|build)(/|$)"
 )

@@ -12,22 +12,22 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 from attrs import define, field
 
-from punie.application import model_switch
-from punie.application.live_session import LiveSession
+from punie.application.offer.registry import ToolRegistry
 from punie.application.own_task_group import OwnTaskGroup
-from punie.application.run_turn import PromptTurn
-from punie.application.stored_sessions import StoredSessions, TakenUp, Tell
-from punie.application.tool_registry import ToolRegistry
-from punie.domain.content import Prompt
+from punie.application.sessions.stored import StoredSessions, TakenUp, Tell
+from punie.application.turns import model_switch
+from punie.application.turns.live_session import LiveSession
+from punie.application.turns.run_turn import PromptTurn
 from punie.domain.errors import SessionBusyError, UnknownSessionError
-from punie.domain.execution import RunningCall, ToolStatistics
-from punie.domain.model_choice import Effort
-from punie.domain.modes import Mode
-from punie.domain.session import OpenedSession, SessionOptions, SessionSpec
-from punie.domain.session_log import SessionPage
-from punie.domain.tool_listing import ListedTool, ToolListing
+from punie.domain.model.choice import Effort
+from punie.domain.permission.modes import Mode
+from punie.domain.session.log import SessionPage
+from punie.domain.session.session import OpenedSession, SessionOptions, SessionSpec
+from punie.domain.tools.execution import RunningCall, ToolStatistics
+from punie.domain.tools.listing import ListedTool, ToolListing
+from punie.domain.values.content import Prompt
 from punie.ports.agent import Agent
-from punie.ports.peer import Peer
+from punie.ports.people import Peer
 
 
 class SessionScope(Protocol):

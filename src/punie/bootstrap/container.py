@@ -18,40 +18,40 @@ from dependency_injector import containers, providers
 from punie.adapters.checks.python_checks import ProjectChecks
 from punie.adapters.git.repository import DulwichRepository
 from punie.adapters.local.clock import LocalClock
-from punie.adapters.local.file_tree import LocalFileTree
-from punie.adapters.local.installed import is_installed
-from punie.adapters.local.output_store import LocalOutputStore
-from punie.adapters.local.path_guard import LocalPathGuard
+from punie.adapters.local.files.file_tree import LocalFileTree
+from punie.adapters.local.files.output_store import LocalOutputStore
+from punie.adapters.local.files.path_guard import LocalPathGuard
+from punie.adapters.local.files.workspace import LocalWorkspace
+from punie.adapters.local.programs.installed import is_installed
+from punie.adapters.local.programs.sandbox import Bubblewrap
+from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.adapters.local.project_notes import LocalProjectNotes
 from punie.adapters.local.prompt_files import LocalPromptFiles
-from punie.adapters.local.sandbox import Bubblewrap
 from punie.adapters.local.skill_folders import LocalSkills
-from punie.adapters.local.terminals import LocalTerminals
-from punie.adapters.local.workspace import LocalWorkspace
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.application.assemble_tools import AssembleTools, KeptOutputs, LocalServices
-from punie.application.command_review import CommandReview
-from punie.application.commands.offered import OWN_COMMANDS
-from punie.application.commands.session_commands import SessionCommands
-from punie.application.discover_tools import DiscoverTools
-from punie.application.instructions import Instructions
-from punie.application.leave_to_act import Approvals, LeaveToAct
-from punie.application.live_session import LiveSession
-from punie.application.offered_tools import Nowhere
-from punie.application.open_questions import OpenQuestions
-from punie.application.plug_in_tools import PlugInTools
-from punie.application.session_desk import ToolDesk
-from punie.application.session_notices import SessionNotices
-from punie.application.session_recorder import SessionRecorder
-from punie.application.session_tool import SessionTool
-from punie.application.stored_sessions import StoredSessions
-from punie.application.terminal_ledger import TerminalLedger
-from punie.application.tool_registry import ToolRegistry
-from punie.application.toolbox import Toolbox
+from punie.application.desk.command_review import CommandReview
+from punie.application.desk.permission import Approvals, LeaveToAct
+from punie.application.desk.questions import OpenQuestions
+from punie.application.desk.session_desk import ToolDesk
+from punie.application.offer.assemble import AssembleTools, KeptOutputs, LocalServices
+from punie.application.offer.discover import DiscoverTools
+from punie.application.offer.offered import Nowhere
+from punie.application.offer.plug_ins import PlugInTools
+from punie.application.offer.registry import ToolRegistry
+from punie.application.offer.toolbox import Toolbox
+from punie.application.sessions.notices import SessionNotices
+from punie.application.sessions.recorder import SessionRecorder
+from punie.application.sessions.stored import StoredSessions
 from punie.application.tools.ask_user import AskUser
 from punie.application.tools.load_skill import LoadSkill
+from punie.application.tools.session_tool import SessionTool
 from punie.application.tools.shell_info import ShellInfo
+from punie.application.tools.terminal_ledger import TerminalLedger
 from punie.application.tools.update_plan import UpdatePlan
+from punie.application.turns.commands.offered import OWN_COMMANDS
+from punie.application.turns.commands.session_commands import SessionCommands
+from punie.application.turns.instructions import Instructions
+from punie.application.turns.live_session import LiveSession
 from punie.bootstrap.continued import Continued
 from punie.bootstrap.model_choices import EngineShelf, disclosure_of
 from punie.bootstrap.plugins import PlugIns
@@ -62,18 +62,18 @@ from punie.bootstrap.session_servers import (
     server_registry_of,
     session_servers_of,
 )
-from punie.bootstrap.settings import Settings
-from punie.bootstrap.settings_values import Sandbox
-from punie.domain.availability import Surroundings, capabilities_of
-from punie.domain.discovery import LocalTools
-from punie.domain.model_choice import DIRECT
-from punie.domain.paths import is_inside
-from punie.domain.servers import ServerConfig
-from punie.domain.session import SessionSpec
+from punie.bootstrap.settings.settings import Settings
+from punie.bootstrap.settings.values import Sandbox
+from punie.domain.model.choice import DIRECT
+from punie.domain.servers.server import ServerConfig
+from punie.domain.session.session import SessionSpec
+from punie.domain.tools.availability import Surroundings, capabilities_of
+from punie.domain.tools.discovery import LocalTools
+from punie.domain.values.paths import is_inside
 from punie.ports.engine import Engine
-from punie.ports.peer import Peer
-from punie.ports.shell_parser import ShellParser
-from punie.ports.usage_ledger import UsageLedger
+from punie.ports.people import Peer
+from punie.ports.sessions import UsageLedger
+from shellsight.parser.port import ShellParser
 
 if TYPE_CHECKING:
     from punie.application.servers.session_servers import SessionServers

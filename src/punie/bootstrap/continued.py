@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from attrs import field, frozen
 
-from punie.application.context_gauge import ContextGauge
-from punie.application.engine_memory import EngineMemory
-from punie.application.session_recorder import KeptSession
-from punie.application.stored_sessions import StoredSessions, TakenUp
+from punie.application.sessions.engine_memory import EngineMemory
+from punie.application.sessions.recorder import KeptSession
+from punie.application.sessions.stored import StoredSessions, TakenUp
+from punie.application.turns.context_gauge import ContextGauge
 from punie.ports.engine import Engine
 
 

@@ -20,10 +20,10 @@ from punie.adapters.local.folder_lock import locked_folder
 from punie.adapters.os_keyring.vault import WRITE_LIMIT_S, OsKeyring
 from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.adapters.pydantic_ai.variables import ADDRESSES, ALSO, KEYS
-from punie.bootstrap.settings_files import MAX_FILE_BYTES, bytes_of
+from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of
+from punie.bootstrap.settings.state import state_dir
 from punie.bootstrap.settings_writing import write_at_once
-from punie.bootstrap.state import state_dir
-from punie.ports.key_vault import KeyVault
+from punie.ports.machine import KeyVault
 
 FILE_NAME = "credentials.json"
 _log = logging.getLogger("punie.credentials")

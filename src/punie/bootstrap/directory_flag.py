@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from punie.domain.display import display_safe
+from punie.domain.values.display import display_safe
 
 
 def directory_of(cwd: str) -> str | None:

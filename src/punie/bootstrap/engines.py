@@ -11,13 +11,13 @@ from attrs import define, field
 from punie.adapters.pydantic_ai.engine import PydanticAiEngine
 from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.bootstrap.plugins import PlugIns
-from punie.bootstrap.settings_values import EngineChoice
-from punie.domain.model_choice import DIRECT, Effort
+from punie.bootstrap.settings.values import EngineChoice
+from punie.domain.model.choice import DIRECT, Effort
 from punie.ports.engine import Engine
 
 if TYPE_CHECKING:
-    from punie.adapters.llama_cpp.engine import LocalModelEngine
-    from punie.adapters.openai_agents.engine import OpenAiAgentsEngine
+    from punie_gguf.engine import LocalModelEngine
+    from punie_openai_agents.engine import OpenAiAgentsEngine
 
 SCRIPT_PREFIX = "script:"
 GGUF_PREFIX = "gguf:"
@@ -99,8 +99,8 @@ def provider_engine(
 
 
 def _agents_engine(model: str, stored: Callable[[], ModelSettings] | None) -> OpenAiAgentsEngine:
-    from punie.adapters.openai_agents.engine import OpenAiAgentsEngine
-    from punie.adapters.openai_agents.settings import Connection
+    from punie_openai_agents.engine import OpenAiAgentsEngine
+    from punie_openai_agents.settings import Connection
 
     def reach() -> Connection:
         settings = ModelSettings() if stored is None else stored()

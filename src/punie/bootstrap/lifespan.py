@@ -15,26 +15,26 @@ import anyio
 import anyio.to_thread
 from attrs import define, evolve, field
 
-from punie.application.live_session import LiveSession
+from punie.application.turns.live_session import LiveSession
 from punie.bootstrap.engines import Engines
 from punie.bootstrap.model_choices import EngineShelf, ProviderLists, with_model
 from punie.bootstrap.plugins import PlugIns, scan
 from punie.bootstrap.server_files import configured_servers
-from punie.bootstrap.settings import Settings, load_settings
+from punie.bootstrap.settings.settings import Settings, load_settings
 from punie.bootstrap.warm_up import WarmUp
 from punie.domain.errors import PunieError, SettingsError
-from punie.domain.json_value import EMPTY_OBJECT
-from punie.domain.model_choice import DIRECT
-from punie.domain.servers import ServerConfig
-from punie.domain.session import SessionSpec
-from punie.ports.peer import Peer
+from punie.domain.model.choice import DIRECT
+from punie.domain.servers.server import ServerConfig
+from punie.domain.session.session import SessionSpec
+from punie.domain.values.json_value import EMPTY_OBJECT
+from punie.ports.people import Peer
 
 if TYPE_CHECKING:
     from punie.adapters.pydantic_ai.settings import ModelSettings
     from punie.adapters.storage.audit import SqliteAuditTrail
     from punie.adapters.storage.sqlite import SqliteUsageLedger
     from punie.adapters.telemetry.exporting import Telemetry
-    from punie.application.stored_sessions import StoredSessions, TakenUp
+    from punie.application.sessions.stored import StoredSessions, TakenUp
     from punie.bootstrap.container import ProcessContainer
     from punie.bootstrap.credentials import StoredKeys
     from punie.bootstrap.session_store import KeptStore
@@ -92,7 +92,7 @@ class Process:
 
     def _trusted(self, path: str, digest: str) -> bool:
         """Whether the user trusted a project's file; the state is not opened before that is asked."""
-        from punie.bootstrap.trust_mode import stored_trust
+        from punie.bootstrap.settings.trust import stored_trust
 
         return stored_trust(self.environ, self.log)(path, digest)
 
@@ -178,17 +178,17 @@ class Process:
     def _build_container(self) -> ProcessContainer:
         from dependency_injector import providers
 
-        from punie.adapters.shell.tree_sitter_bash import TreeSitterBashParser
         from punie.adapters.storage.audit import SqliteAuditTrail
         from punie.adapters.storage.grants import SqliteGrantStore, SqliteToolPins
         from punie.adapters.storage.servers import SqliteServerApprovals, SqliteServerListings
         from punie.adapters.storage.sqlite import SqliteUsageLedger
         from punie.adapters.storage.state_file import StateFile
-        from punie.application.leave_to_act import Approvals
+        from punie.application.desk.permission import Approvals
         from punie.bootstrap.container import ProcessContainer
         from punie.bootstrap.session_servers import ServerState
-        from punie.bootstrap.state import database_file
+        from punie.bootstrap.settings.state import database_file
         from punie.bootstrap.telemetry import telemetry_of
+        from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 
         # attrs keeps the source of every method it wrote, 0.7 MB, for debuggers alone. Let go of it here, before the
         # engine's library is loaded, for that fills the room again.
@@ -213,7 +213,7 @@ class Process:
 
     def _stored_sessions(self) -> StoredSessions:
         from punie.adapters.local.clock import LocalClock
-        from punie.application.stored_sessions import StoredSessions
+        from punie.application.sessions.stored import StoredSessions
         from punie.bootstrap.session_store import session_store, user_settings
 
         self._store = session_store(self.environ, user_settings(self.environ, self.flags), self.log)

@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from punie.adapters.llama_cpp.engine import LocalModelEngine
-from punie.adapters.llama_cpp.gguf import read_model_file
-from punie.adapters.llama_cpp.memory import free_bytes
-from punie.adapters.llama_cpp.server import ModelServer
 from punie.adapters.pydantic_ai.engine import PydanticAiEngine
 from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.domain.errors import EngineError
+from punie_gguf.engine import LocalModelEngine
+from punie_gguf.gguf import read_model_file
+from punie_gguf.memory import free_bytes
+from punie_gguf.server import ModelServer
 
 if TYPE_CHECKING:
     from punie.adapters.pydantic_ai.stepwise.model import StepwiseModel

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from punie.domain.display import display_safe
+from punie.domain.values.display import display_safe
 
 MAX_LOG_BYTES = 5 * 1_048_576
 KEPT_FILES = 3

@@ -8,16 +8,16 @@ import anyio
 import anyio.to_thread
 from attrs import define, evolve, field, frozen
 
-from punie.application.model_shelf import ModelShelf, ReadyModel
+from punie.application.turns.model_shelf import ModelShelf, ReadyModel
 from punie.bootstrap.engines import Engines, ProviderEngine
-from punie.bootstrap.model_context import context_tokens, known_context_tokens
-from punie.bootstrap.settings import Settings
-from punie.domain.disclosure import DisclosureForm, DisclosurePolicy
-from punie.domain.display import one_line
+from punie.bootstrap.settings.model_context import context_tokens, known_context_tokens
+from punie.bootstrap.settings.settings import Settings
 from punie.domain.errors import EngineError, PunieError
-from punie.domain.model_choice import DIRECT, Effort, ModelChoice
-from punie.domain.server_names import qualified_name
-from punie.domain.servers import ServerConfig
+from punie.domain.model.choice import DIRECT, Effort, ModelChoice
+from punie.domain.servers.names import qualified_name
+from punie.domain.servers.server import ServerConfig
+from punie.domain.tools.disclosure import DisclosureForm, DisclosurePolicy
+from punie.domain.values.display import one_line
 
 FRESH_S = 300.0
 """How long what a provider said is not asked again."""

@@ -12,10 +12,9 @@ from attrs import frozen
 from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.bootstrap.engines import GGUF_PREFIX, HOW_TO_CHOOSE, SCRIPT_PREFIX, provider_engine
 from punie.bootstrap.plugins import PlugIns
-from punie.bootstrap.settings_values import EngineChoice
-from punie.domain.errors import EngineError
-from punie.domain.model_choice import DIRECT
-from punie.domain.turn import EngineErrorKind
+from punie.bootstrap.settings.values import EngineChoice
+from punie.domain.errors import EngineError, EngineErrorKind
+from punie.domain.model.choice import DIRECT
 
 LIMIT_S = 30.0
 

@@ -15,14 +15,14 @@ from typing import cast
 from attrs import evolve, frozen
 
 from punie.adapters.expressions.python_expressions import PythonExpressions
-from punie.adapters.local.folders import names_in, open_file, opened_folder, read_at_most
+from punie.adapters.local.files.folders import names_in, open_file, opened_folder, read_at_most
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.pipelines.reading import PipelineReader, ReadPipeline, recursions
-from punie.bootstrap.settings_files import IN_PROJECT, bytes_of
-from punie.domain.discovery import BUILT_IN_TOOLS
-from punie.domain.display import one_line
-from punie.domain.pipeline import FILE_LIMIT_BYTES, Pipeline
-from punie.domain.pipeline_problems import Problem
+from punie.bootstrap.settings.files import IN_PROJECT, bytes_of
+from punie.domain.pipelines.pipeline import FILE_LIMIT_BYTES, Pipeline
+from punie.domain.pipelines.problems import Problem
+from punie.domain.tools.discovery import BUILT_IN_TOOLS
+from punie.domain.values.display import one_line
 
 ENDING = ".toml"
 PROJECT, USER, SHIPPED = "project", "user", "shipped"

@@ -13,10 +13,9 @@ from types import MappingProxyType
 
 from attrs import field, frozen
 
-from punie.application.plug_in_tools import PlugIn
-from punie.domain.display import one_line
-from punie.domain.errors import EngineError
-from punie.domain.turn import EngineErrorKind
+from punie.application.offer.plug_ins import PlugIn
+from punie.domain.errors import EngineError, EngineErrorKind
+from punie.domain.values.display import one_line
 from punie.ports.engine import Engine
 
 PROVIDERS = "punie.tool_providers"

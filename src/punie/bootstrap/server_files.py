@@ -8,15 +8,15 @@ from typing import cast
 
 from attrs import evolve, frozen
 
-from punie.bootstrap.settings_files import MAX_FILE_BYTES, bytes_of, user_settings_file
-from punie.domain.display import one_line
-from punie.domain.dotenv import DotenvError, parse_dotenv
+from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of, user_settings_file
 from punie.domain.entry_fields import EntryError
-from punie.domain.expansion import Input, Variables
-from punie.domain.json_value import json_type
-from punie.domain.jsonc import Twice, parse_jsonc
-from punie.domain.server_entries import EntrySource, broken, server_of
-from punie.domain.servers import ServerConfig, ServerOrigin
+from punie.domain.servers.entries import EntrySource, broken, server_of
+from punie.domain.servers.server import ServerConfig, ServerOrigin
+from punie.domain.values.display import one_line
+from punie.domain.values.dotenv import DotenvError, parse_dotenv
+from punie.domain.values.expansion import Input, Variables
+from punie.domain.values.json_value import json_type
+from punie.domain.values.jsonc import Twice, parse_jsonc
 
 FILE_NAME = "mcp.json"
 PROJECT_FILES = (".punie/mcp.json", ".mcp.json")

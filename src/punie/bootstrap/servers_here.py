@@ -14,8 +14,8 @@ from punie.adapters.storage.servers import SqliteServerApprovals, SqliteServerLi
 from punie.adapters.storage.state_file import StateFile
 from punie.application.servers.known_server import Surroundings
 from punie.application.servers.registry import ServerRegistry
-from punie.bootstrap.state import database_file
-from punie.domain.servers import ServerConfig
+from punie.bootstrap.settings.state import database_file
+from punie.domain.servers.server import ServerConfig
 
 
 @asynccontextmanager

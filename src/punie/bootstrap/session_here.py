@@ -14,20 +14,20 @@ from attrs import frozen
 
 from punie.adapters.console.broker import HeadlessBroker
 from punie.adapters.console.events import DenialTally, TextSink
-from punie.application.live_session import LiveSession
-from punie.application.run_turn import PromptTurn
-from punie.application.tool_desk import TurnDesk
-from punie.application.tool_registry import ToolRegistry
+from punie.application.desk.turn_desk import TurnDesk
+from punie.application.offer.registry import ToolRegistry
+from punie.application.turns.live_session import LiveSession
+from punie.application.turns.run_turn import PromptTurn
 from punie.bootstrap.lifespan import Process
 from punie.bootstrap.plugins import PlugIns
-from punie.domain.content import Prompt
-from punie.domain.discovery import ClientCapabilities
-from punie.domain.model_choice import DIRECT
-from punie.domain.session import SessionSpec
-from punie.domain.tool import ToolCall, ToolResult
-from punie.domain.turn import TurnReport
-from punie.ports.peer import Peer
-from punie.ports.permission_broker import PermissionBroker
+from punie.domain.model.choice import DIRECT
+from punie.domain.session.session import SessionSpec
+from punie.domain.session.turn import TurnReport
+from punie.domain.tools.discovery import ClientCapabilities
+from punie.domain.tools.tool import ToolCall, ToolResult
+from punie.domain.values.content import Prompt
+from punie.ports.people import Peer
+from punie.ports.permission import PermissionBroker
 
 
 @frozen

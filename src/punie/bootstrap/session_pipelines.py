@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 from attrs import define, field
 
-from punie.application.session_tool import SessionTool
-from punie.bootstrap.settings import Settings
-from punie.bootstrap.settings_files import IN_PROJECT
-from punie.domain.session import SessionSpec
+from punie.application.tools.session_tool import SessionTool
+from punie.bootstrap.settings.files import IN_PROJECT
+from punie.bootstrap.settings.settings import Settings
+from punie.domain.session.session import SessionSpec
 
 if TYPE_CHECKING:
     from punie.application.pipelines.offered import PipelineTools
     from punie.application.pipelines.run_code import RunCode
-    from punie.domain.pipeline import Pipeline
+    from punie.domain.pipelines.pipeline import Pipeline
 
 NO_MONTY = (
     "tools.code_mode is on, but the sandbox that it needs is not installed, so run_code is not offered: "

@@ -9,12 +9,11 @@ from attrs import frozen
 
 from punie.adapters.local.clock import LocalClock
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.application.session_notices import SessionNotices
-from punie.domain.servers import ServerConfig
-from punie.domain.session import SessionSpec
-from punie.ports.peer import Peer
-from punie.ports.server_approvals import ServerApprovals
-from punie.ports.server_listings import ServerListings
+from punie.application.sessions.notices import SessionNotices
+from punie.domain.servers.server import ServerConfig
+from punie.domain.session.session import SessionSpec
+from punie.ports.people import Peer
+from punie.ports.servers import ServerApprovals, ServerListings
 
 if TYPE_CHECKING:
     from punie.adapters.mcp.servers import McpServers

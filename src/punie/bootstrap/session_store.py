@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from punie.bootstrap.logs import start_logging
-from punie.bootstrap.settings import Settings, load_settings
-from punie.bootstrap.state import database_file
+from punie.bootstrap.settings.settings import Settings, load_settings
+from punie.bootstrap.settings.state import database_file
 from punie.domain.errors import SettingsError
 
 if TYPE_CHECKING:
-    from punie.adapters.storage.postgres_sessions import PostgresSessionStore
-    from punie.adapters.storage.sessions import SqliteSessionStore
+    from punie.adapters.storage.sessions.postgres_sessions import PostgresSessionStore
+    from punie.adapters.storage.sessions.user_file import SqliteSessionStore
 
     KeptStore: TypeAlias = SqliteSessionStore | PostgresSessionStore
 
@@ -33,16 +33,16 @@ def session_store(environ: Mapping[str, str], settings: Settings, log: logging.L
     Raises `SettingsError` where the library for it is not installed.
     """
     from punie.adapters.local.clock import LocalClock
-    from punie.adapters.local.process_table import LocalProcessTable
+    from punie.adapters.local.programs.process_table import LocalProcessTable
 
     if settings.session_store is None:
-        from punie.adapters.storage.sessions import SqliteSessionStore
+        from punie.adapters.storage.sessions.user_file import SqliteSessionStore
 
         return SqliteSessionStore(database_file(environ), log, LocalProcessTable(), LocalClock())
     if importlib.util.find_spec("psycopg") is None:
         why = f"{KEY} names a PostgreSQL server, and the library for it is not installed: install punie[postgres]"
         raise SettingsError(settings.origins.get(KEY, KEY), why)
-    from punie.adapters.storage.postgres_sessions import PostgresSessionStore
+    from punie.adapters.storage.sessions.postgres_sessions import PostgresSessionStore
 
     return PostgresSessionStore(settings.session_store, log, LocalProcessTable())
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, cast
 
-from punie.bootstrap.settings_files import read_settings
+from punie.bootstrap.settings.files import read_settings
 from punie.domain.errors import SettingsError
 
 NEW_FILE_MODE = 0o600

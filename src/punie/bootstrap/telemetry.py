@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from punie import __version__
-from punie.domain.display import one_line
+from punie.domain.values.display import one_line
 
 if TYPE_CHECKING:
     from punie.adapters.telemetry.exporting import Telemetry

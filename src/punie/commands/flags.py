@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from punie.domain.modes import Mode
+from punie.domain.permission.modes import Mode
 
 if TYPE_CHECKING:
     # argparse gives the type of add_subparsers() no public name.

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias, cast
 
-from punie.domain.json_value import json_type
+from punie.domain.values.json_value import json_type
 
 Fields: TypeAlias = Mapping[str, object]
 

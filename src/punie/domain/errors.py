@@ -9,11 +9,27 @@ Each class has a stable `code`, and its sentence says what happened, why, and wh
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import ClassVar
 
 from attrs import define, field
 
-from punie.domain.display import one_line
+from punie.domain.values.display import one_line
+
+
+class EngineErrorKind(StrEnum):
+    """Why a model could not answer: the causes a person can act on (INTERFACES.md section 2, `fail.kind`)."""
+
+    AUTH = "auth"
+    RATE_LIMIT = "rate_limit"
+    OVERLOADED = "overloaded"
+    CONNECTION = "connection"
+    TIMEOUT = "timeout"
+    CONTEXT = "context"
+    CONTENT_FILTER = "content_filter"
+    CONFIGURATION = "configuration"
+    INTERNAL = "internal"
+
 
 SHOWN = 12
 """Names that an error lists."""

@@ -1,12 +1,15 @@
 """The public names of `punie.domain` (INTERFACES.md section 6)."""
 
-from punie.domain.catalog import CatalogDelta, ToolCatalog
-from punie.domain.content import Diff, EmbeddedResource, Image, Prompt, ResourceLink, TerminalView, Text
-from punie.domain.discovery import CatalogAnswer, ClientCapabilities, DroppedEntry, Tier, plan_tools
-from punie.domain.errors import EngineError, PunieError, ToldToModel, ToolFailedError, UnreadableSnapshotError
-from punie.domain.events import ContextUsed, TextDelta, ThoughtDelta, UsageChanged
-from punie.domain.metadata import Capability, Permission, ToolExample, ToolMetadata
-from punie.domain.permission import (
+from punie.domain.errors import (
+    EngineError,
+    EngineErrorKind,
+    PunieError,
+    ToldToModel,
+    ToolFailedError,
+    UnreadableSnapshotError,
+)
+from punie.domain.model.usage import Usage
+from punie.domain.permission.flow import (
     Dismissed,
     OptionKind,
     PermissionOption,
@@ -15,11 +18,15 @@ from punie.domain.permission import (
     Selected,
     Unusable,
 )
-from punie.domain.schema import ToolParameter
-from punie.domain.tool import ToolCall, ToolDescriptor, ToolKind, ToolOutcome, ToolResult, ToolSource
-from punie.domain.transcript import AgentSaid, PersonSaid, ToolUsed, Transcript, TurnsLeftOut, TurnStoppedShort
-from punie.domain.turn import EngineErrorKind, StopReason, Turn
-from punie.domain.usage import Usage
+from punie.domain.session.events import ContextUsed, TextDelta, ThoughtDelta, UsageChanged
+from punie.domain.session.transcript import AgentSaid, PersonSaid, ToolUsed, Transcript, TurnsLeftOut, TurnStoppedShort
+from punie.domain.session.turn import StopReason, Turn
+from punie.domain.tools.catalog import CatalogDelta, ToolCatalog
+from punie.domain.tools.discovery import CatalogAnswer, ClientCapabilities, DroppedEntry, Tier, plan_tools
+from punie.domain.tools.metadata import Capability, Permission, ToolExample, ToolMetadata
+from punie.domain.tools.schema import ToolParameter
+from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolKind, ToolOutcome, ToolResult, ToolSource
+from punie.domain.values.content import Diff, EmbeddedResource, Image, Prompt, ResourceLink, TerminalView, Text
 
 __all__ = [
     "AgentSaid",

@@ -6,15 +6,15 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Protocol, runtime_checkable
 
-from punie.domain.content import Prompt
-from punie.domain.execution import RunningCall, ToolStatistics
-from punie.domain.model_choice import Effort
-from punie.domain.modes import Mode
-from punie.domain.session import OpenedSession, SessionOptions, SessionSpec
-from punie.domain.session_log import LogEntry, SessionPage
-from punie.domain.tool_listing import ListedTool, ToolListing
-from punie.domain.turn import TurnReport
-from punie.ports.peer import Peer
+from punie.domain.model.choice import Effort
+from punie.domain.permission.modes import Mode
+from punie.domain.session.log import LogEntry, SessionPage
+from punie.domain.session.session import OpenedSession, SessionOptions, SessionSpec
+from punie.domain.session.turn import TurnReport
+from punie.domain.tools.execution import RunningCall, ToolStatistics
+from punie.domain.tools.listing import ListedTool, ToolListing
+from punie.domain.values.content import Prompt
+from punie.ports.people import Peer
 
 
 @runtime_checkable

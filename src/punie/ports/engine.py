@@ -1,22 +1,31 @@
-"""The model loop behind one small door.
-
-Six rules bind every engine, each learnt by an experiment: it runs no tool and asks no permission, it calls the tool
-desk; a tool's result is data, never an exception; a turn ends exactly once (here: `run` returns or raises once); the
-engine owns its history; after a cancel the next request must not dangle; tools are listed again before each request.
-"""
+"""The model loop behind one small door, and the one-way side lane for what happens during a turn."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from typing import Protocol, runtime_checkable
 
-from punie.domain.catalog import ToolCatalog
-from punie.domain.commands import CommandInfo
-from punie.domain.compaction import CompactionOrder
-from punie.domain.tool import ToolCall, ToolResult
-from punie.domain.transcript import Transcript
-from punie.domain.turn import StopReason, Turn
-from punie.ports.event_sink import EventSink
+from punie.domain.model.compaction import CompactionOrder
+from punie.domain.session.commands import CommandInfo
+from punie.domain.session.events import SessionEvent
+from punie.domain.session.transcript import Transcript
+from punie.domain.session.turn import StopReason, Turn
+from punie.domain.tools.catalog import ToolCatalog
+from punie.domain.tools.tool import ToolCall, ToolResult
+
+
+@runtime_checkable
+class EventSink(Protocol):
+    """Takes the events of one session; lives as long as it."""
+
+    @abstractmethod
+    async def emit(self, event: SessionEvent) -> None:
+        """Take the next event. Order is kept, nothing is lost, nothing is repeated.
+
+        It may wait when the listener is slow: that is how a slow client slows the engine down instead of filling the
+        memory. It does not raise when the listener is gone.
+        """
+        ...
 
 
 @runtime_checkable

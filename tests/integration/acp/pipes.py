@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from attrs import frozen
 
-from punie.adapters.acp.stdio import FdTransport
+from punie.mechanics.jsonrpc.stdio import FdTransport
 
 
 @frozen

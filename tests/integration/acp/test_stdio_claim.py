@@ -14,8 +14,8 @@ import pytest
 AGENT = """
 import ctypes, logging, os, subprocess, sys
 import anyio
-from punie.adapters.acp.jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, Connection, Router, RpcError
-from punie.adapters.acp.stdio import FdTransport, claim_stdin, claim_stdout
+from punie.mechanics.jsonrpc.connection import INTERNAL_ERROR, METHOD_NOT_FOUND, Connection, Router, RpcError
+from punie.mechanics.jsonrpc.stdio import FdTransport, claim_stdin, claim_stdout
 
 class Agent(Router):
     def request(self, method, params, request_id):
@@ -179,7 +179,7 @@ import anyio, trio  # the event loops of this machine
 for name in ("fcntl", "termios", "pty", "tty", "select_posix", "pwd", "grp", "resource"):
     sys.modules[name] = None
 sys.platform = "win32"
-from punie.adapters.acp import jsonrpc, stdio
+from punie.mechanics.jsonrpc import connection, stdio
 
 async def main():
     (our_in, to_us), (from_us, our_out) = os.pipe(), os.pipe()

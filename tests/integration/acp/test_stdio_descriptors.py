@@ -11,8 +11,8 @@ import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
-from punie.adapters.acp.lines import Oversized
-from punie.adapters.acp.stdio import FdTransport
+from punie.mechanics.jsonrpc.lines import Oversized
+from punie.mechanics.jsonrpc.stdio import FdTransport
 from tests.integration.acp.pipes import close, wire
 
 pytestmark = pytest.mark.anyio

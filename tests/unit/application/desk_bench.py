@@ -9,25 +9,25 @@ from typing import Any
 import anyio
 from attrs import define, field
 
-from punie.adapters.local.path_guard import LocalPathGuard
+from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.adapters.storage.memory import MemoryUsageLedger
-from punie.application.discover_tools import DiscoverTools
-from punie.application.leave_to_act import Approvals
-from punie.application.session_desk import ToolDesk
-from punie.application.session_tool import CallContext, PreparedCall, SessionTool, text_argument
-from punie.application.tool_desk import TurnDesk
-from punie.application.toolbox import Toolbox
-from punie.domain.content import Diff
-from punie.domain.decisions import Policy
-from punie.domain.discovery import ClientCapabilities, LocalTools
-from punie.domain.events import SessionEvent, ToolCallAnnounced, ToolCallUpdated
-from punie.domain.execution import CallStatus
-from punie.domain.json_value import JsonObject
-from punie.domain.limits import Limits
-from punie.domain.permission import PermissionOutcome, PermissionQuestion
-from punie.domain.tool import ToolCall, ToolDescriptor, ToolResult, ToolSource
-from punie.ports.tool_executor import CallProgress
+from punie.application.desk.permission import Approvals
+from punie.application.desk.session_desk import ToolDesk
+from punie.application.desk.turn_desk import TurnDesk
+from punie.application.offer.discover import DiscoverTools
+from punie.application.offer.toolbox import Toolbox
+from punie.application.tools.session_tool import CallContext, PreparedCall, SessionTool, text_argument
+from punie.domain.permission.decisions import Policy
+from punie.domain.permission.flow import PermissionOutcome, PermissionQuestion
+from punie.domain.session.events import SessionEvent, ToolCallAnnounced, ToolCallUpdated
+from punie.domain.tools.discovery import ClientCapabilities, LocalTools
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.limits import Limits
+from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolResult, ToolSource
+from punie.domain.values.content import Diff
+from punie.domain.values.json_value import JsonObject
+from punie.ports.tools import CallProgress
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 from tests.fakes.gate import Gate

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from attrs import define, field
 
-from punie.domain.checks import Check, PlannedCheck, ProblemReport, TestReport
 from punie.domain.errors import ToolFailedError
-from punie.domain.skills import Skill, SkillText
-from punie.domain.terminal import Command, ExitStatus, TerminalOutput
-from punie.ports.file_tree import Findings, FoundLine, Listing
-from punie.ports.repository import Commit, RepositoryStatus
-from punie.ports.skill_shelf import SkillShelf
+from punie.domain.session.skills import Skill, SkillText
+from punie.domain.tools.checks import Check, PlannedCheck, ProblemReport, TestReport
+from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
+from punie.ports.workspace import Commit, Findings, FoundLine, Listing, RepositoryStatus, SkillShelf
 
 
 @define

@@ -9,28 +9,27 @@ import anyio
 import anyio.lowlevel
 from attrs import define, field
 
-from punie.adapters.local.path_guard import LocalPathGuard
+from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.adapters.storage.memory import MemoryUsageLedger
 from punie.application.agent import PunieAgent
-from punie.application.assemble_tools import AssembleTools, LocalServices
-from punie.application.discover_tools import DiscoverTools
-from punie.application.instructions import Instructions
-from punie.application.live_session import LiveSession
-from punie.application.session_desk import ToolDesk
-from punie.application.session_recorder import SessionRecorder
-from punie.application.stored_sessions import StoredSessions, TakenUp
-from punie.application.terminal_ledger import TerminalLedger
-from punie.application.toolbox import Toolbox
+from punie.application.desk.session_desk import ToolDesk
+from punie.application.offer.assemble import AssembleTools, LocalServices
+from punie.application.offer.discover import DiscoverTools
+from punie.application.offer.toolbox import Toolbox
+from punie.application.sessions.recorder import SessionRecorder
+from punie.application.sessions.stored import StoredSessions, TakenUp
 from punie.application.tools.shell_info import ShellInfo
-from punie.domain.commands import CommandInfo
-from punie.domain.discovery import ClientCapabilities, LocalTools
-from punie.domain.limits import Limits
-from punie.domain.session import OpenedSession, SessionSpec
-from punie.domain.turn import StopReason, Turn, TurnLimits
-from punie.ports.engine import EngineSession, ToolDoor
-from punie.ports.event_sink import EventSink
-from punie.ports.peer import Peer
+from punie.application.tools.terminal_ledger import TerminalLedger
+from punie.application.turns.instructions import Instructions
+from punie.application.turns.live_session import LiveSession
+from punie.domain.session.commands import CommandInfo
+from punie.domain.session.session import OpenedSession, SessionSpec
+from punie.domain.session.turn import StopReason, Turn, TurnLimits
+from punie.domain.tools.discovery import ClientCapabilities, LocalTools
+from punie.domain.tools.limits import Limits
+from punie.ports.engine import EngineSession, EventSink, ToolDoor
+from punie.ports.people import Peer
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 from tests.fakes.leave import leave_of

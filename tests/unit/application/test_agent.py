@@ -7,17 +7,16 @@ import anyio.lowlevel
 import pytest
 
 from punie.application.agent import PunieAgent
-from punie.domain.content import Prompt
-from punie.domain.discovery import CatalogAnswer, ClientCapabilities, LocalTools, Tier
 from punie.domain.errors import SessionBusyError, SettingsError, UnknownSessionError
-from punie.domain.events import TextDelta, TurnEnded
-from punie.domain.session import SessionSpec
-from punie.domain.terminal import Command
-from punie.domain.turn import StopReason, Turn, TurnReport
+from punie.domain.session.events import TextDelta, TurnEnded
+from punie.domain.session.session import SessionSpec
+from punie.domain.session.turn import StopReason, Turn, TurnReport
+from punie.domain.tools.discovery import CatalogAnswer, ClientCapabilities, LocalTools, Tier
+from punie.domain.values.content import Prompt
+from punie.domain.values.terminal import Command
 from punie.ports.agent import Agent
-from punie.ports.engine import ToolDoor
-from punie.ports.event_sink import EventSink
-from punie.ports.peer import Peer
+from punie.ports.engine import EventSink, ToolDoor
+from punie.ports.people import Peer
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import CWD, LOG, call
 from tests.unit.application.session_bench import PlayedEngine, SessionBench

@@ -7,22 +7,21 @@ import logging
 import anyio
 import pytest
 
-from punie.adapters.storage.memory_sessions import MemorySessions, MemorySessionStore
+from punie.adapters.storage.sessions.memory_sessions import MemorySessions, MemorySessionStore
 from punie.application.agent import PunieAgent
-from punie.application.command_outcome import ForTheModel, Outcome
-from punie.application.live_session import LiveSession, NoCommands
-from punie.application.stored_sessions import StoredSessions
-from punie.domain.compaction import CompactionStatus
-from punie.domain.content import Prompt
+from punie.application.sessions.stored import StoredSessions
+from punie.application.turns.command_outcome import ForTheModel, Outcome
+from punie.application.turns.live_session import LiveSession, NoCommands
 from punie.domain.errors import SessionBusyError, SessionHeldError, SettingsError, UnknownSessionError
-from punie.domain.events import CompactionChanged, TextDelta, TurnEnded
-from punie.domain.session import SessionSpec
-from punie.domain.session_lease import ProcessIdentity
-from punie.domain.session_log import EngineSnapshot, LogEntry, LoggedEvent, PromptAccepted, PromptFilled, SessionBegun
-from punie.domain.transcript import AgentSaid, PersonSaid, transcript_of
-from punie.domain.turn import StopReason, Turn
-from punie.ports.engine import ToolDoor
-from punie.ports.event_sink import EventSink
+from punie.domain.model.compaction import CompactionStatus
+from punie.domain.session.events import CompactionChanged, TextDelta, TurnEnded
+from punie.domain.session.lease import ProcessIdentity
+from punie.domain.session.log import EngineSnapshot, LogEntry, LoggedEvent, PromptAccepted, PromptFilled, SessionBegun
+from punie.domain.session.session import SessionSpec
+from punie.domain.session.transcript import AgentSaid, PersonSaid, transcript_of
+from punie.domain.session.turn import StopReason, Turn
+from punie.domain.values.content import Prompt
+from punie.ports.engine import EventSink, ToolDoor
 from tests.contract.session_benches import Table
 from tests.fakes.clock import FakeClock
 from tests.unit.application.desk_bench import CWD

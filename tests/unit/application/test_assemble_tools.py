@@ -8,20 +8,14 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.application.assemble_tools import AssembleTools, LocalServices
-from punie.application.session_tool import SessionTool
-from punie.application.terminal_ledger import TerminalLedger
+from punie.application.offer.assemble import AssembleTools, LocalServices
+from punie.application.tools.session_tool import SessionTool
 from punie.application.tools.shell_info import ShellInfo
-from punie.domain.discovery import (
-    CatalogAnswer,
-    ClientCapabilities,
-    LocalTools,
-    ToolPlan,
-    plan_tools,
-)
-from punie.domain.events import ToolCallAnnounced
-from punie.domain.json_value import thaw
-from punie.domain.tool import ToolOutcome
+from punie.application.tools.terminal_ledger import TerminalLedger
+from punie.domain.session.events import ToolCallAnnounced
+from punie.domain.tools.discovery import CatalogAnswer, ClientCapabilities, LocalTools, ToolPlan, plan_tools
+from punie.domain.tools.tool import ToolOutcome
+from punie.domain.values.json_value import thaw
 from tests.fakes.catalog import answer
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import LOG, call, desk_of

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from punie.application import progress_pace
-from punie.application.call_card import CallCard
-from punie.application.progress_pace import INTERVAL_S, ProgressPace
-from punie.domain.content import TerminalView, Text
-from punie.domain.events import ToolCallUpdated
-from punie.domain.tool import ToolKind, ToolResult
+from punie.application.desk import progress_pace
+from punie.application.desk.card import CallCard
+from punie.application.desk.progress_pace import INTERVAL_S, ProgressPace
+from punie.domain.session.events import ToolCallUpdated
+from punie.domain.tools.tool import ToolKind, ToolResult
+from punie.domain.values.content import TerminalView, Text
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 

@@ -10,22 +10,22 @@ import anyio.lowlevel
 import pytest
 from attrs import define, field
 
-from punie.application import session_recorder
 from punie.application.remote import held_sink
 from punie.application.remote.held_sink import HeldSink
 from punie.application.remote.room import retell
 from punie.application.remote.seat import ClientSeat
 from punie.application.remote.seated import seated
-from punie.application.session_recorder import KeptSession, SessionRecorder
+from punie.application.sessions import recorder as session_recorder
+from punie.application.sessions.recorder import KeptSession, SessionRecorder
 from punie.domain.errors import SessionStoreError, ToolFailedError
-from punie.domain.events import SessionEvent, TextDelta, ToolCallUpdated
-from punie.domain.execution import CallStatus
-from punie.domain.permission import ALLOW_ONCE, REJECT, Dismissed, PermissionQuestion, Selected
-from punie.domain.session_log import LogEntry
-from punie.domain.terminal import Command
-from punie.domain.tool import ToolCall, ToolKind
-from punie.ports.event_sink import EventSink
-from punie.ports.tool_provider import ToolSourceError
+from punie.domain.permission.flow import ALLOW_ONCE, REJECT, Dismissed, PermissionQuestion, Selected
+from punie.domain.session.events import SessionEvent, TextDelta, ToolCallUpdated
+from punie.domain.session.log import LogEntry
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.tool import ToolCall, ToolKind
+from punie.domain.values.terminal import Command
+from punie.ports.engine import EventSink
+from punie.ports.tools import ToolSourceError
 from tests.contract.session_benches import LOG, memory_sessions
 from tests.fakes.client import FakeClient
 from tests.fakes.progress import FakeProgress

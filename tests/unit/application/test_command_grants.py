@@ -9,15 +9,16 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.adapters.shell.tree_sitter_bash import TreeSitterBashParser
-from punie.application.command_review import paths_to_follow, read_command, with_places
-from punie.domain.decisions import Facts
-from punie.domain.grants import GrantScope
-from punie.domain.paths import Location, is_inside, is_secret
-from punie.domain.permission import grant_scope
-from punie.domain.shell.report import Standing
-from punie.domain.terminal import Command
-from punie.domain.tool import ToolDescriptor, ToolKind
+from punie.application.desk.command_review import paths_to_follow, read_command, with_places
+from punie.domain.permission.decisions import Facts
+from punie.domain.permission.flow import grant_scope
+from punie.domain.permission.grants import GrantScope
+from punie.domain.tools.tool import ToolDescriptor, ToolKind
+from punie.domain.values.paths import Location, is_inside
+from punie.domain.values.terminal import Command
+from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
+from shellsight.report import Standing
+from shellsight.secret_names import is_secret
 
 pytestmark = pytest.mark.requirement("R-02")
 

@@ -7,19 +7,19 @@ from pathlib import Path
 import pytest
 from pytest_mock import MockerFixture
 
-from punie.adapters.local.path_guard import LocalPathGuard
-from punie.adapters.shell.tree_sitter_bash import TreeSitterBashParser
-from punie.application.command_review import CommandReview
-from punie.application.session_tool import CallContext
+from punie.adapters.local.files.path_guard import LocalPathGuard
+from punie.application.desk.command_review import CommandReview
 from punie.application.tools.bridged import BridgedTool
 from punie.application.tools.own_tools import OWN_TOOLS
+from punie.application.tools.session_tool import CallContext
 from punie.application.tools.wording import command_of
-from punie.domain.discovery import BUILT_IN_TOOLS
-from punie.domain.json_value import freeze_object
-from punie.domain.paths import Location
-from punie.domain.shell.report import CommandReport, PathEffect, Standing
-from punie.domain.terminal import Command
-from punie.domain.tool import ToolDescriptor, ToolSource
+from punie.domain.tools.discovery import BUILT_IN_TOOLS
+from punie.domain.tools.tool import ToolDescriptor, ToolSource
+from punie.domain.values.json_value import freeze_object
+from punie.domain.values.paths import Location
+from punie.domain.values.terminal import Command
+from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
+from shellsight.report import CommandReport, PathEffect, Standing
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-5")]
 
@@ -102,7 +102,7 @@ def test_our_own_tools_are_all_listed_without_making_one() -> None:
 async def test_a_line_on_which_our_own_reading_breaks_is_not_understood(
     project: Path, mocker: MockerFixture, fault: Exception
 ) -> None:
-    mocker.patch("punie.domain.shell.analysis.analyse", side_effect=fault)
+    mocker.patch("shellsight.analysis.analyse", side_effect=fault)
     report = await review(project, "ls")
     assert report.line == "ls"
     assert report.standing is Standing.UNKNOWN

@@ -12,8 +12,6 @@ from attrs import define, evolve, field
 
 from punie.application.remote.connected_agent import ConnectedAgent
 from punie.application.remote.reception import Reception
-from punie.domain.content import Prompt
-from punie.domain.discovery import ClientCapabilities
 from punie.domain.errors import (
     EngineError,
     SessionBusyError,
@@ -21,17 +19,18 @@ from punie.domain.errors import (
     TooManySessionsError,
     UnknownSessionError,
 )
-from punie.domain.events import NoticeGiven, SessionEvent, TextDelta, ToolCallAnnounced, ToolCallUpdated
-from punie.domain.execution import CallStatus
-from punie.domain.modes import Mode
-from punie.domain.session import OpenedSession, SessionSpec
-from punie.domain.session_log import LogEntry
-from punie.domain.tool import ToolKind
-from punie.domain.turn import StopReason, Turn, TurnReport
-from punie.domain.turn_progress import TurnSoFar
-from punie.ports.engine import ToolDoor
-from punie.ports.event_sink import EventSink
-from punie.ports.peer import Peer
+from punie.domain.permission.modes import Mode
+from punie.domain.session.events import NoticeGiven, SessionEvent, TextDelta, ToolCallAnnounced, ToolCallUpdated
+from punie.domain.session.log import LogEntry
+from punie.domain.session.session import OpenedSession, SessionSpec
+from punie.domain.session.turn import StopReason, Turn, TurnReport
+from punie.domain.session.turn_progress import TurnSoFar
+from punie.domain.tools.discovery import ClientCapabilities
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.tool import ToolKind
+from punie.domain.values.content import Prompt
+from punie.ports.engine import EventSink, ToolDoor
+from punie.ports.people import Peer
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import CWD, LOG
 from tests.unit.application.session_bench import SessionBench

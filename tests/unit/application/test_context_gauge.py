@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from punie.application.context_gauge import ContextGauge
-from punie.domain.events import ContextUsed, UsageChanged
-from punie.domain.usage import Usage
+from punie.application.turns.context_gauge import ContextGauge
+from punie.domain.model.usage import Usage
+from punie.domain.session.events import ContextUsed, UsageChanged
 
 
 def test_the_engines_size_wins_over_the_settings():

@@ -10,16 +10,16 @@ import pytest
 
 from punie.adapters.local.clock import LocalClock
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.application.assemble_tools import AssembleTools, LocalServices
-from punie.application.discover_tools import DiscoverTools
-from punie.application.instructions import Instructions
-from punie.application.terminal_ledger import TerminalLedger
-from punie.application.toolbox import Toolbox
+from punie.application.offer.assemble import AssembleTools, LocalServices
+from punie.application.offer.discover import DiscoverTools
+from punie.application.offer.toolbox import Toolbox
 from punie.application.tools.shell_info import ShellInfo
-from punie.domain.catalog import ToolCatalog
-from punie.domain.discovery import BUILT_IN_TOOLS, EXTENDED_TOOLS, STATIC_TOOLS, ClientCapabilities, LocalTools
-from punie.domain.json_value import freeze_object, thaw_object
-from punie.ports.peer import Peer
+from punie.application.tools.terminal_ledger import TerminalLedger
+from punie.application.turns.instructions import Instructions
+from punie.domain.tools.catalog import ToolCatalog
+from punie.domain.tools.discovery import BUILT_IN_TOOLS, EXTENDED_TOOLS, STATIC_TOOLS, ClientCapabilities, LocalTools
+from punie.domain.values.json_value import freeze_object, thaw_object
+from punie.ports.people import Peer
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import LOG
 from tests.unit.application.doubles import MadeUpChecks, MadeUpNotes, MadeUpRepository, MadeUpTree

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.application.call_statistics import WINDOW, CallStatistics
-from punie.domain.events import SecurityViolation
-from punie.domain.execution import CallCounts, ResourceEstimate, Severity
-from punie.domain.limits import CallLimits, Limits
-from punie.domain.metadata import ToolMetadata
-from punie.domain.records import CallRecord
-from punie.domain.tool import ToolCall, ToolDescriptor, ToolOutcome, ToolResult, ToolSource
-from punie.ports.tool_executor import CallProgress
+from punie.application.desk.statistics import WINDOW, CallStatistics
+from punie.domain.session.events import SecurityViolation
+from punie.domain.session.records import CallRecord
+from punie.domain.tools.execution import CallCounts, ResourceEstimate, Severity
+from punie.domain.tools.limits import CallLimits, Limits
+from punie.domain.tools.metadata import ToolMetadata
+from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolOutcome, ToolResult, ToolSource
+from punie.ports.tools import CallProgress
 from tests.fakes.client import FakeClient
 from tests.fakes.gate import Gate
 from tests.unit.application.desk_bench import (
@@ -187,7 +187,7 @@ async def test_a_persons_thinking_is_recorded_beside_the_calls_own_time() -> Non
 
 
 async def test_what_the_client_was_told_is_what_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("punie.application.tool_desk.END_LIMIT_S", 0.01)
+    monkeypatch.setattr("punie.application.desk.turn_desk.END_LIMIT_S", 0.01)
     gate = Gate()
 
     async def stubborn(_progress: CallProgress) -> ToolResult:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import anyio
 import pytest
 
-from punie.application import tool_desk
-from punie.application.tool_desk import TurnDesk
-from punie.domain.events import ToolCallUpdated
-from punie.domain.limits import Limits
-from punie.domain.tool import ToolOutcome, ToolResult
-from punie.ports.tool_executor import CallProgress
+from punie.application.desk import turn_desk as tool_desk
+from punie.application.desk.turn_desk import TurnDesk
+from punie.domain.session.events import ToolCallUpdated
+from punie.domain.tools.limits import Limits
+from punie.domain.tools.tool import ToolOutcome, ToolResult
+from punie.ports.tools import CallProgress
 from tests.fakes.client import FakeClient
 from tests.fakes.gate import Gate
 from tests.unit.application.desk_bench import (

@@ -14,23 +14,24 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.adapters.local.output_store import LocalOutputStore
-from punie.adapters.local.path_guard import LocalPathGuard
-from punie.adapters.local.terminals import LocalTerminals
-from punie.adapters.local.workspace import LocalWorkspace
-from punie.application import loop_guard, tool_lifetimes
-from punie.application.loop_guard import LoopGuard
-from punie.application.session_tool import Lifecycle
-from punie.application.terminal_ledger import TerminalLedger
+from punie.adapters.local.files.output_store import LocalOutputStore
+from punie.adapters.local.files.path_guard import LocalPathGuard
+from punie.adapters.local.files.workspace import LocalWorkspace
+from punie.adapters.local.programs.terminals import LocalTerminals
+from punie.application.desk import lifetimes as tool_lifetimes
+from punie.application.desk import loop_guard
+from punie.application.desk.loop_guard import LoopGuard
 from punie.application.tools.commands import RunCommand
 from punie.application.tools.files import ReadFile, WriteFile
 from punie.application.tools.kept_outputs import ReadFileOrOutput
+from punie.application.tools.session_tool import Lifecycle
+from punie.application.tools.terminal_ledger import TerminalLedger
 from punie.domain.errors import ToolFailedError
-from punie.domain.limits import CallLimits, Limits
-from punie.domain.metadata import ToolMetadata
-from punie.domain.terminal import KeptOutput
-from punie.domain.tool import ToolDescriptor, ToolKind, ToolOutcome, ToolResult, ToolSource
-from punie.ports.tool_executor import CallProgress
+from punie.domain.tools.limits import CallLimits, Limits
+from punie.domain.tools.metadata import ToolMetadata
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolOutcome, ToolResult, ToolSource
+from punie.domain.values.terminal import KeptOutput
+from punie.ports.tools import CallProgress
 from tests.fakes.client import FakeClient
 from tests.fakes.gate import Gate
 from tests.unit.application.desk_bench import (

@@ -8,13 +8,13 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.application import tool_desk
-from punie.domain.content import Text
+from punie.application.desk import turn_desk as tool_desk
 from punie.domain.errors import ToolFailedError
-from punie.domain.events import PermissionSettled, ToolCallAnnounced, ToolCallUpdated
-from punie.domain.limits import CallLimits, Limits
-from punie.domain.tool import ToolCall, ToolKind, ToolOutcome, ToolResult
-from punie.ports.tool_executor import CallProgress
+from punie.domain.session.events import PermissionSettled, ToolCallAnnounced, ToolCallUpdated
+from punie.domain.tools.limits import CallLimits, Limits
+from punie.domain.tools.tool import ToolCall, ToolKind, ToolOutcome, ToolResult
+from punie.domain.values.content import Text
+from punie.ports.tools import CallProgress
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import DONE, FAILED, PENDING, RUNNING, DeskBench, call, desk_of, tool
 

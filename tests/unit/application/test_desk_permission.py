@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.content import Diff
 from punie.domain.errors import ToolFailedError
-from punie.domain.events import PermissionAnswered, PermissionAsked, PermissionSettled, ToolCallAnnounced
-from punie.domain.modes import Verdict
-from punie.domain.permission import Dismissed, PermissionOutcome, Selected, Unusable
-from punie.domain.tool import ToolDescriptor, ToolOutcome, ToolSource
+from punie.domain.permission.flow import Dismissed, PermissionOutcome, Selected, Unusable
+from punie.domain.permission.modes import Verdict
+from punie.domain.session.events import PermissionAnswered, PermissionAsked, PermissionSettled, ToolCallAnnounced
+from punie.domain.tools.tool import ToolDescriptor, ToolOutcome, ToolSource
+from punie.domain.values.content import Diff
 from tests.unit.application.desk_bench import (
     DONE,
     FAILED,

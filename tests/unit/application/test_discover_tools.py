@@ -9,10 +9,10 @@ import anyio
 import pytest
 
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.application import discover_tools
-from punie.application.discover_tools import DiscoverTools
-from punie.domain.discovery import ClientCapabilities, LocalTools, Tier
-from punie.ports.tool_provider import ToolSourceError
+from punie.application.offer import discover as discover_tools
+from punie.application.offer.discover import DiscoverTools
+from punie.domain.tools.discovery import ClientCapabilities, LocalTools, Tier
+from punie.ports.tools import ToolSourceError
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 

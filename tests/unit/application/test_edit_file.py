@@ -9,7 +9,7 @@ import pytest
 
 from punie.application.tools.editing import EditFile
 from punie.application.tools.files import ReadFile
-from punie.domain.tool import ToolResult
+from punie.domain.tools.tool import ToolResult
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import call, desk_of
 

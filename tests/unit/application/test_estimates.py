@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from punie.application.call_statistics import ENOUGH, CallStatistics
-from punie.application.file_memory import FileMemory
+from punie.application.desk.statistics import ENOUGH, CallStatistics
 from punie.application.tools.editing import EditFile
+from punie.application.tools.file_memory import FileMemory
 from punie.application.tools.files import ReadFile, WriteFile
 from punie.application.tools.kept_outputs import ReadFileOrOutput
-from punie.domain.execution import ResourceEstimate
-from punie.domain.json_value import json_text
-from punie.domain.limits import CallLimits, Limits
-from punie.domain.metadata import Permission, ToolMetadata
-from punie.domain.records import CallRecord
-from punie.domain.tool import ToolDescriptor, ToolOutcome, ToolSource
+from punie.domain.session.records import CallRecord
+from punie.domain.tools.execution import ResourceEstimate
+from punie.domain.tools.limits import CallLimits, Limits
+from punie.domain.tools.metadata import Permission, ToolMetadata
+from punie.domain.tools.tool import ToolDescriptor, ToolOutcome, ToolSource
+from punie.domain.values.json_value import json_text
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import DeskBench, RecordingTool, call, desk_of, tool
 from tests.unit.application.doubles import MemoryOutputs

@@ -7,14 +7,14 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.application.file_memory import FileMemory
 from punie.application.tools.editing import EditFile
+from punie.application.tools.file_memory import FileMemory
 from punie.application.tools.files import ReadFile, WriteFile
-from punie.domain.content import Diff
 from punie.domain.errors import ToolFailedError
-from punie.domain.events import ToolCallAnnounced, ToolCallUpdated
-from punie.domain.limits import Limits
-from punie.domain.tool import ToolKind, ToolOutcome, ToolResult
+from punie.domain.session.events import ToolCallAnnounced, ToolCallUpdated
+from punie.domain.tools.limits import Limits
+from punie.domain.tools.tool import ToolKind, ToolOutcome, ToolResult
+from punie.domain.values.content import Diff
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import DONE, FAILED, PENDING, RUNNING, DeskBench, call, desk_of
 

@@ -6,17 +6,16 @@ import anyio.lowlevel
 import pytest
 from attrs import define, field
 
-from punie.application.command_outcome import Answered
-from punie.application.commands.command import Invocation, SlashCommand
-from punie.application.commands.history import NOTHING_KEPT, ClearCommand, CompactCommand
-from punie.application.commands.model import ModelCommand
-from punie.domain.compaction import CompactionOrder
-from punie.domain.content import Prompt
+from punie.application.turns.command_outcome import Answered
+from punie.application.turns.commands.command import Invocation, SlashCommand
+from punie.application.turns.commands.history import NOTHING_KEPT, ClearCommand, CompactCommand
+from punie.application.turns.commands.model import ModelCommand
 from punie.domain.errors import EngineError
-from punie.domain.events import ContextUsed, HistoryForgotten
-from punie.domain.model_choice import DIRECT, Effort
-from punie.ports.engine import HistoryKeeper
-from punie.ports.event_sink import EventSink
+from punie.domain.model.choice import DIRECT, Effort
+from punie.domain.model.compaction import CompactionOrder
+from punie.domain.session.events import ContextUsed, HistoryForgotten
+from punie.domain.values.content import Prompt
+from punie.ports.engine import EventSink, HistoryKeeper
 from tests.unit.application.session_bench import PlayedEngine
 from tests.unit.application.test_model_switch import Bench, bench, shelf
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from punie.application.instructions import Instructions
-from punie.domain.skills import Skill
+from punie.application.turns.instructions import Instructions
+from punie.domain.session.skills import Skill
 from tests.unit.application.doubles import MadeUpNotes, MadeUpShelf
 
 pytestmark = pytest.mark.anyio

@@ -11,14 +11,14 @@ import pytest
 from attrs import evolve
 
 from punie.adapters.storage.memory_grants import MemoryGrantStore, MemoryToolPins
-from punie.application.leave_to_act import Approvals
-from punie.domain.decisions import Policy
-from punie.domain.events import PermissionSettled, SecurityViolation
-from punie.domain.limits import Limits
-from punie.domain.modes import Mode, Verdict
-from punie.domain.permission import Selected
-from punie.domain.tool import ToolDescriptor, ToolOutcome, ToolResult, ToolSource
-from punie.ports.tool_pins import PinName
+from punie.application.desk.permission import Approvals
+from punie.domain.permission.decisions import Policy
+from punie.domain.permission.flow import Selected
+from punie.domain.permission.modes import Mode, Verdict
+from punie.domain.session.events import PermissionSettled, SecurityViolation
+from punie.domain.tools.limits import Limits
+from punie.domain.tools.tool import ToolDescriptor, ToolOutcome, ToolResult, ToolSource
+from punie.ports.permission import PinName
 from tests.fakes.leave import memory_approvals
 from tests.unit.application.desk_bench import RecordingTool, call, desk_of, tool
 

@@ -9,11 +9,9 @@ import pytest
 from attrs import define, field
 
 from punie.application.agent import PunieAgent
-from punie.application.live_session import LiveSession
-from punie.application.model_shelf import ModelShelf, NoShelf, ReadyModel
-from punie.application.model_switch import switch_model
-from punie.domain.content import Prompt
-from punie.domain.disclosure import DisclosurePolicy
+from punie.application.turns.live_session import LiveSession
+from punie.application.turns.model_shelf import ModelShelf, NoShelf, ReadyModel
+from punie.application.turns.model_switch import switch_model
 from punie.domain.errors import (
     EngineError,
     SessionBusyError,
@@ -22,12 +20,13 @@ from punie.domain.errors import (
     UnknownSessionError,
     UnreadableSnapshotError,
 )
-from punie.domain.events import ModelChanged, ModelMenuChanged, TextDelta
-from punie.domain.model_choice import Effort, ModelChoice
-from punie.domain.transcript import AgentSaid, PersonSaid, Transcript, before_last_prompt
-from punie.domain.turn import StopReason, Turn
-from punie.ports.engine import Engine, EngineSession, ToolDoor
-from punie.ports.event_sink import EventSink
+from punie.domain.model.choice import Effort, ModelChoice
+from punie.domain.session.events import ModelChanged, ModelMenuChanged, TextDelta
+from punie.domain.session.transcript import AgentSaid, PersonSaid, Transcript, before_last_prompt
+from punie.domain.session.turn import StopReason, Turn
+from punie.domain.tools.disclosure import DisclosurePolicy
+from punie.domain.values.content import Prompt
+from punie.ports.engine import Engine, EngineSession, EventSink, ToolDoor
 from tests.unit.application.session_bench import SessionBench
 
 pytestmark = pytest.mark.anyio

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from punie.application.offered_tools import LOADED_BY_ONE_SEARCH, NAMED_AT_ONCE, Nowhere, OfferedTools
-from punie.domain.decisions import Policy
-from punie.domain.disclosure import SEARCH_TOOLS, DisclosureForm, DisclosurePolicy
-from punie.domain.modes import Mode
-from punie.domain.tool import ToolDescriptor, ToolOutcome, ToolSource
+from punie.application.offer.offered import LOADED_BY_ONE_SEARCH, NAMED_AT_ONCE, Nowhere, OfferedTools
+from punie.domain.permission.decisions import Policy
+from punie.domain.permission.modes import Mode
+from punie.domain.tools.disclosure import SEARCH_TOOLS, DisclosureForm, DisclosurePolicy
+from punie.domain.tools.tool import ToolDescriptor, ToolOutcome, ToolSource
 from tests.fakes.sixty_tools import sixty_tools
 from tests.unit.application.desk_bench import DeskBench, RecordingTool, call, desk_of
 

@@ -6,17 +6,10 @@ import anyio
 import pytest
 from attrs import define, evolve, field
 
-from punie.application.open_questions import SHOWN_LIMIT, WAITING_LIMIT, OpenQuestions
-from punie.domain.permission import (
-    ALLOW_ONCE,
-    REJECT,
-    Dismissed,
-    PermissionOutcome,
-    PermissionQuestion,
-    Selected,
-)
-from punie.domain.tool import ToolKind
-from punie.ports.permission_broker import PermissionBroker
+from punie.application.desk.questions import SHOWN_LIMIT, WAITING_LIMIT, OpenQuestions
+from punie.domain.permission.flow import ALLOW_ONCE, REJECT, Dismissed, PermissionOutcome, PermissionQuestion, Selected
+from punie.domain.tools.tool import ToolKind
+from punie.ports.permission import PermissionBroker
 
 pytestmark = pytest.mark.anyio
 

@@ -10,22 +10,21 @@ import pytest
 from attrs import define, evolve, field
 
 from punie.application.agent import PunieAgent
-from punie.application.command_outcome import Answered, ForTheModel, Outcome
-from punie.application.commands import own as own_commands
-from punie.application.commands.own import InitCommand, ModeCommand, ToolsCommand, UsageCommand
-from punie.application.commands.session_commands import SessionCommands
-from punie.application.live_session import LiveSession
-from punie.domain.commands import CommandInfo, PromptFile
-from punie.domain.content import Prompt, ResourceLink, Text
-from punie.domain.events import CommandsChanged, ContextUsed, SessionEvent, TextDelta, UsageChanged
-from punie.domain.model_choice import DIRECT
-from punie.domain.modes import Mode
-from punie.domain.tool import ToolCall
-from punie.domain.turn import StopReason, Turn
-from punie.domain.usage import Usage
-from punie.ports.engine import ToolDoor
-from punie.ports.event_sink import EventSink
-from punie.ports.prompt_files import PromptFiles
+from punie.application.turns.command_outcome import Answered, ForTheModel, Outcome
+from punie.application.turns.commands import own as own_commands
+from punie.application.turns.commands.own import InitCommand, ModeCommand, ToolsCommand, UsageCommand
+from punie.application.turns.commands.session_commands import SessionCommands
+from punie.application.turns.live_session import LiveSession
+from punie.domain.model.choice import DIRECT
+from punie.domain.model.usage import Usage
+from punie.domain.permission.modes import Mode
+from punie.domain.session.commands import CommandInfo, PromptFile
+from punie.domain.session.events import CommandsChanged, ContextUsed, SessionEvent, TextDelta, UsageChanged
+from punie.domain.session.turn import StopReason, Turn
+from punie.domain.tools.tool import ToolCall
+from punie.domain.values.content import Prompt, ResourceLink, Text
+from punie.ports.engine import EventSink, ToolDoor
+from punie.ports.workspace import PromptFiles
 from tests.fakes.client import FakeClient
 from tests.unit.application.session_bench import SessionBench
 

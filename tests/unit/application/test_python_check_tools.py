@@ -7,12 +7,12 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.application.terminal_ledger import TerminalLedger
 from punie.application.tools.checks import PythonLint, PythonTests, PythonTypes
-from punie.domain.checks import Check, FailedTest, Problem, ProblemReport, TestReport
-from punie.domain.json_value import thaw
-from punie.domain.limits import Limits
-from punie.domain.tool import ToolOutcome, ToolResult
+from punie.application.tools.terminal_ledger import TerminalLedger
+from punie.domain.tools.checks import Check, FailedTest, Problem, ProblemReport, TestReport
+from punie.domain.tools.limits import Limits
+from punie.domain.tools.tool import ToolOutcome, ToolResult
+from punie.domain.values.json_value import thaw
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import LOG, DeskBench, call, desk_of
 from tests.unit.application.doubles import MadeUpChecks

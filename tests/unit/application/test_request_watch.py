@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from punie.application.request_watch import RequestWatch
-from punie.domain.events import RequestEnded, RequestEnding
-from punie.domain.usage import Usage
+from punie.application.desk.request_watch import RequestWatch
+from punie.domain.model.usage import Usage
+from punie.domain.session.events import RequestEnded, RequestEnding
 from tests.fakes.clock import FakeClock
 
 

@@ -9,17 +9,16 @@ import anyio.lowlevel
 import pytest
 from attrs import evolve
 
-from punie.application import terminal_ledger
-from punie.application.terminal_ledger import TerminalLedger
-from punie.application.tools import commands
+from punie.application.tools import commands, terminal_ledger
 from punie.application.tools.commands import RunCommand
-from punie.domain.content import TerminalView, Text
+from punie.application.tools.terminal_ledger import TerminalLedger
 from punie.domain.errors import ToolFailedError
-from punie.domain.events import ToolCallAnnounced, ToolCallUpdated
-from punie.domain.json_value import thaw
-from punie.domain.limits import Limits
-from punie.domain.terminal import Command, ExitStatus, KeptOutput, TerminalOutput
-from punie.domain.tool import ToolOutcome, ToolResult
+from punie.domain.session.events import ToolCallAnnounced, ToolCallUpdated
+from punie.domain.tools.limits import Limits
+from punie.domain.tools.tool import ToolOutcome, ToolResult
+from punie.domain.values.content import TerminalView, Text
+from punie.domain.values.json_value import thaw
+from punie.domain.values.terminal import Command, ExitStatus, KeptOutput, TerminalOutput
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import CWD, LOG, PENDING, RUNNING, DeskBench, call, desk_of
 from tests.unit.application.doubles import MemoryOutputs
@@ -319,7 +318,7 @@ async def test_what_a_command_of_this_machine_prints_is_shown_while_it_runs_and_
 ) -> None:
     monkeypatch.setattr(commands, "LOOK_FIRST_S", 0.001)
     monkeypatch.setattr(commands, "LOOK_LAST_S", 0.002)
-    monkeypatch.setattr("punie.application.call_card.INTERVAL_S", 0.0)
+    monkeypatch.setattr("punie.application.desk.card.INTERVAL_S", 0.0)
     client = Printing(["", "one\n", "one\n", "one\n", "one\ntwo\n"], shows_terminals=False)
     bench, _ = await bench_of(client)
     result = await run(bench, {"command": "make"})

@@ -9,13 +9,12 @@ import anyio.lowlevel
 import pytest
 
 from punie.application.agent import PunieAgent
-from punie.domain.content import Prompt
 from punie.domain.errors import EngineError
-from punie.domain.events import SessionEvent, TextDelta, ToolCallUpdated, TurnEnded, UsageChanged
-from punie.domain.turn import StopReason, Turn, TurnReport
-from punie.domain.usage import Usage
-from punie.ports.engine import ToolDoor
-from punie.ports.event_sink import EventSink
+from punie.domain.model.usage import Usage
+from punie.domain.session.events import SessionEvent, TextDelta, ToolCallUpdated, TurnEnded, UsageChanged
+from punie.domain.session.turn import StopReason, Turn, TurnReport
+from punie.domain.values.content import Prompt
+from punie.ports.engine import EventSink, ToolDoor
 from tests.fakes.client import FakeClient
 from tests.fakes.gate import Gate
 from tests.unit.application.desk_bench import FAILED, PENDING, RUNNING, call, lives

@@ -10,10 +10,9 @@ import pytest
 from punie.application.tools.git import GitAddCommit, GitDiff, GitLog, GitStatus
 from punie.application.tools.searching import FIND_LIMIT, LIST_LIMIT, ListFiles, SearchText
 from punie.application.tools.shell_info import GetShellInfo, ShellInfo
-from punie.domain.json_value import thaw
-from punie.domain.tool import ToolOutcome, ToolResult
-from punie.ports.file_tree import FoundLine
-from punie.ports.repository import Commit, RepositoryStatus
+from punie.domain.tools.tool import ToolOutcome, ToolResult
+from punie.domain.values.json_value import thaw
+from punie.ports.workspace import Commit, FoundLine, RepositoryStatus
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import DeskBench, call, desk_of
 from tests.unit.application.doubles import MadeUpRepository, MadeUpTree

@@ -8,8 +8,8 @@ import pytest
 from pytest_mock import MockerFixture
 
 from punie.application.tools.bridged import BridgedTool
-from punie.domain.json_value import freeze_object
-from punie.domain.tool import ToolDescriptor, ToolSource
+from punie.domain.tools.tool import ToolDescriptor, ToolSource
+from punie.domain.values.json_value import freeze_object
 
 COMMAND = {"type": "object", "properties": {"command": {"type": "string"}}}
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from punie.adapters.storage.memory_sessions import MemorySessionStore
-from punie.application.session_files import (
+from punie.adapters.storage.sessions.memory_sessions import MemorySessionStore
+from punie.application.sessions.files import (
     LINE_LIMIT,
     FileContents,
     SessionFileError,
@@ -19,9 +19,9 @@ from punie.application.session_files import (
     looked_through,
 )
 from punie.domain.errors import SessionHeldError
-from punie.domain.events import TextDelta
-from punie.domain.session_lease import ProcessIdentity
-from punie.domain.session_log import LogEntry, LoggedEvent, SessionSummary
+from punie.domain.session.events import TextDelta
+from punie.domain.session.lease import ProcessIdentity
+from punie.domain.session.log import LogEntry, LoggedEvent, SessionSummary
 from tests.contract.session_benches import Table
 from tests.fakes.clock import FakeClock
 from tests.fakes.sessions import a_conversation, entries

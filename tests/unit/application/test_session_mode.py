@@ -6,15 +6,15 @@ import logging
 
 import pytest
 
-from punie.application.session_mode import SessionMode
-from punie.application.tool_registry import ToolRegistry
+from punie.application.offer.registry import ToolRegistry
 from punie.application.tools.switch_mode import OFFERED, SWITCH_MODE, SwitchMode
-from punie.domain.decisions import Policy
-from punie.domain.events import ModeChanged
-from punie.domain.json_value import freeze_object
-from punie.domain.modes import Mode
-from punie.domain.permission import Selected
-from punie.domain.tool import ToolOutcome
+from punie.application.turns.mode import SessionMode
+from punie.domain.permission.decisions import Policy
+from punie.domain.permission.flow import Selected
+from punie.domain.permission.modes import Mode
+from punie.domain.session.events import ModeChanged
+from punie.domain.tools.tool import ToolOutcome
+from punie.domain.values.json_value import freeze_object
 from tests.unit.application.desk_bench import DeskBench, call, desk_of, tool
 
 pytestmark = pytest.mark.anyio

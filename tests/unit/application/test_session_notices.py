@@ -5,9 +5,9 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from punie.application.session_notices import DESCRIPTION_CHARS, WAITING_LIMIT, SessionNotices
-from punie.domain.events import NoticeGiven, NoticeSeverity, SessionEvent
-from punie.ports.event_sink import EventSink
+from punie.application.sessions.notices import DESCRIPTION_CHARS, WAITING_LIMIT, SessionNotices
+from punie.domain.session.events import NoticeGiven, NoticeSeverity, SessionEvent
+from punie.ports.engine import EventSink
 
 pytestmark = pytest.mark.anyio
 

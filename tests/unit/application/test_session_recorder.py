@@ -11,13 +11,14 @@ import anyio.lowlevel
 import pytest
 from attrs import define, field
 
-from punie.adapters.storage.memory_sessions import MemorySessionStore
-from punie.application import session_recorder
-from punie.application.session_recorder import PIECES_CHARS, WAITING_LIMIT, KeptSession, SessionRecorder
-from punie.domain.compaction import CompactionStatus
-from punie.domain.content import Prompt, Text
+from punie.adapters.storage.sessions.memory_sessions import MemorySessionStore
+from punie.application.sessions import recorder as session_recorder
+from punie.application.sessions.recorder import PIECES_CHARS, WAITING_LIMIT, KeptSession, SessionRecorder
 from punie.domain.errors import LeaseLostError, SessionStoreError
-from punie.domain.events import (
+from punie.domain.model.compaction import CompactionStatus
+from punie.domain.model.usage import Usage
+from punie.domain.permission.modes import Mode
+from punie.domain.session.events import (
     CallFinished,
     CompactionChanged,
     CompactionDelta,
@@ -32,14 +33,13 @@ from punie.domain.events import (
     TurnEnded,
     UsageChanged,
 )
-from punie.domain.execution import CallStatus
-from punie.domain.modes import Mode
-from punie.domain.session_lease import ProcessIdentity
-from punie.domain.session_log import EngineSnapshot, LogEntry, LoggedEvent, PromptAccepted, SessionBegun
-from punie.domain.tool import ToolKind, ToolOutcome
-from punie.domain.turn import StopReason
-from punie.domain.usage import Usage
-from punie.ports.session_store import SessionLease
+from punie.domain.session.lease import ProcessIdentity
+from punie.domain.session.log import EngineSnapshot, LogEntry, LoggedEvent, PromptAccepted, SessionBegun
+from punie.domain.session.turn import StopReason
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.tool import ToolKind, ToolOutcome
+from punie.domain.values.content import Prompt, Text
+from punie.ports.sessions import SessionLease
 from tests.contract.session_benches import Table
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine_side import FakeEventSink

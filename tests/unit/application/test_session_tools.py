@@ -9,12 +9,12 @@ import pytest
 from punie.application.tools.ask_user import CHOICES_LIMIT, AskUser
 from punie.application.tools.load_skill import LoadSkill
 from punie.application.tools.update_plan import STEP_CHARS, STEPS_LIMIT, UpdatePlan
-from punie.domain.elicitation import CANCELLED, ElicitationAction, ElicitationAnswer
-from punie.domain.events import PlanChanged
-from punie.domain.json_value import freeze_object, thaw
-from punie.domain.plan import PlanStep, StepPriority, StepStatus
-from punie.domain.skills import Skill
-from punie.domain.tool import ToolOutcome, ToolResult
+from punie.domain.session.elicitation import CANCELLED, ElicitationAction, ElicitationAnswer
+from punie.domain.session.events import PlanChanged
+from punie.domain.session.plan import PlanStep, StepPriority, StepStatus
+from punie.domain.session.skills import Skill
+from punie.domain.tools.tool import ToolOutcome, ToolResult
+from punie.domain.values.json_value import freeze_object, thaw
 from tests.fakes.client import FakeClient
 from tests.fakes.elicitor import FakeElicitor
 from tests.unit.application.desk_bench import call, desk_of

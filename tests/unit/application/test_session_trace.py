@@ -7,10 +7,10 @@ import tracemalloc
 import anyio
 import pytest
 
-from punie.application.session_trace import ENTRIES_AT_ONCE, TURNS_IN_FULL, TURNS_IN_OUTLINE, SessionTrace
-from punie.domain.session_log import SessionBegun, SessionSummary
-from punie.domain.timeline import TurnTimeline
-from punie.domain.tool import ToolOutcome
+from punie.application.sessions.trace import ENTRIES_AT_ONCE, TURNS_IN_FULL, TURNS_IN_OUTLINE, SessionTrace
+from punie.domain.session.log import SessionBegun, SessionSummary
+from punie.domain.session.timeline import TurnTimeline
+from punie.domain.tools.tool import ToolOutcome
 from tests.entries_only import EntriesOnly
 from tests.fakes.sessions import entries
 from tests.fakes.traced_session import a_long_session, one_of_everything

@@ -7,10 +7,10 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.application.file_memory import FileMemory
 from punie.application.tools.editing import EditFile
+from punie.application.tools.file_memory import FileMemory
 from punie.application.tools.files import ReadFile, WriteFile
-from punie.domain.tool import ToolOutcome, ToolResult
+from punie.domain.tools.tool import ToolOutcome, ToolResult
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import DeskBench, call, desk_of
 

@@ -10,12 +10,12 @@ import anyio.lowlevel
 import pytest
 from attrs import define, field
 
-from punie.adapters.storage.memory_sessions import MemorySessions, MemorySessionStore
-from punie.application.engine_memory import PAGE, EngineMemory, StoredMemory
-from punie.application.stored_sessions import StoredSessions
-from punie.domain.content import Prompt
+from punie.adapters.storage.sessions.memory_sessions import MemorySessions, MemorySessionStore
+from punie.application.sessions.engine_memory import PAGE, EngineMemory, StoredMemory
+from punie.application.sessions.stored import StoredSessions
 from punie.domain.errors import SessionHeldError, SessionStoreError, UnknownSessionError, UnreadableSnapshotError
-from punie.domain.events import (
+from punie.domain.model.choice import Effort, ModelChoice
+from punie.domain.session.events import (
     CallFinished,
     ContextUsed,
     HistoryForgotten,
@@ -25,14 +25,11 @@ from punie.domain.events import (
     ToolCallUpdated,
     TurnEnded,
 )
-from punie.domain.execution import CallStatus
-from punie.domain.model_choice import Effort, ModelChoice
-from punie.domain.session import SessionSpec
-from punie.domain.session_lease import ProcessIdentity
-from punie.domain.session_log import EngineSnapshot, LogEntry, LoggedEvent, PromptAccepted, SessionBegun
-from punie.domain.session_recovery import NEVER_BEGAN
-from punie.domain.tool import ToolKind, ToolOutcome
-from punie.domain.transcript import (
+from punie.domain.session.lease import ProcessIdentity
+from punie.domain.session.log import EngineSnapshot, LogEntry, LoggedEvent, PromptAccepted, SessionBegun
+from punie.domain.session.recovery import NEVER_BEGAN
+from punie.domain.session.session import SessionSpec
+from punie.domain.session.transcript import (
     INTERRUPTED,
     AgentSaid,
     PersonSaid,
@@ -41,9 +38,12 @@ from punie.domain.transcript import (
     TurnsLeftOut,
     TurnStoppedShort,
 )
-from punie.domain.turn import StopReason
+from punie.domain.session.turn import StopReason
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.tool import ToolKind, ToolOutcome
+from punie.domain.values.content import Prompt
 from punie.ports.engine import Engine
-from punie.ports.session_store import SessionLease
+from punie.ports.sessions import SessionLease
 from tests.contract.session_benches import Table
 from tests.fakes.clock import FakeClock
 from tests.fakes.gate import Gate

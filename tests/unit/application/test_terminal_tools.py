@@ -5,13 +5,13 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from punie.application.terminal_ledger import TerminalLedger
 from punie.application.tools.commands import GetTerminalOutput, KillTerminal, ReleaseTerminal, WaitForTerminalExit
+from punie.application.tools.terminal_ledger import TerminalLedger
 from punie.domain.errors import ToolFailedError
-from punie.domain.json_value import thaw
-from punie.domain.limits import Limits
-from punie.domain.terminal import Command
-from punie.domain.tool import ToolOutcome, ToolResult
+from punie.domain.tools.limits import Limits
+from punie.domain.tools.tool import ToolOutcome, ToolResult
+from punie.domain.values.json_value import thaw
+from punie.domain.values.terminal import Command
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import LOG, DeskBench, call, desk_of
 

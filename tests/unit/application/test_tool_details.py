@@ -8,14 +8,14 @@ import pytest
 from attrs import evolve
 
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.application import assemble_tools
+from punie.application.offer import assemble as assemble_tools
 from punie.application.tools.built_in import BuiltInTool
 from punie.application.tools.details import DETAILS
-from punie.domain.definition import encode_definition
-from punie.domain.discovery import BUILT_IN_TOOLS
-from punie.domain.metadata import Capability, Permission, ToolMetadata
-from punie.domain.policy import UNASKED_BUILT_INS
-from punie.domain.tool import ToolDescriptor
+from punie.domain.permission.policy import UNASKED_BUILT_INS
+from punie.domain.tools.definition import encode_definition
+from punie.domain.tools.discovery import BUILT_IN_TOOLS
+from punie.domain.tools.metadata import Capability, Permission, ToolMetadata
+from punie.domain.tools.tool import ToolDescriptor
 
 
 def descriptors(kind: type = BuiltInTool) -> Iterator[ToolDescriptor]:

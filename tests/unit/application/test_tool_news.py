@@ -10,10 +10,10 @@ import anyio.lowlevel
 import pytest
 from attrs import define, field
 
-from punie.application.tool_news import ToolNews
-from punie.application.tool_registry import NoServices, ToolRegistry
-from punie.domain.events import SessionEvent, ToolsChanged
-from punie.ports.event_sink import EventSink
+from punie.application.offer.news import ToolNews
+from punie.application.offer.registry import NoServices, ToolRegistry
+from punie.domain.session.events import SessionEvent, ToolsChanged
+from punie.ports.engine import EventSink
 from tests.fakes.gate import Gate
 from tests.unit.application.desk_bench import tool
 

@@ -9,10 +9,8 @@ import anyio.lowlevel
 import pytest
 from attrs import evolve
 
-from punie.application.assemble_tools import LocalServices
-from punie.application.session_tool import CallContext, PreparedCall, SessionTool
-from punie.application.terminal_ledger import TerminalLedger
-from punie.application.tool_registry import (
+from punie.application.offer.assemble import LocalServices
+from punie.application.offer.registry import (
     RegistryEvent,
     Services,
     ToolNameTakenError,
@@ -21,16 +19,17 @@ from punie.application.tool_registry import (
     ToolUnregistered,
     TypedTool,
 )
-from punie.application.toolbox import Toolbox
+from punie.application.offer.toolbox import Toolbox
+from punie.application.tools.session_tool import CallContext, PreparedCall, SessionTool
 from punie.application.tools.shell_info import ShellInfo
-from punie.domain.availability import Surroundings
+from punie.application.tools.terminal_ledger import TerminalLedger
 from punie.domain.errors import ToolDisabledError, UnknownToolError
-from punie.domain.json_value import JsonObject
-from punie.domain.metadata import Capability, ToolMetadata
-from punie.domain.tool import ToolDescriptor, ToolResult, ToolSource
-from punie.ports.file_tree import FileTree
-from punie.ports.tool_executor import CallProgress
-from punie.ports.workspace import Workspace
+from punie.domain.tools.availability import Surroundings
+from punie.domain.tools.metadata import Capability, ToolMetadata
+from punie.domain.tools.tool import ToolDescriptor, ToolResult, ToolSource
+from punie.domain.values.json_value import JsonObject
+from punie.ports.tools import CallProgress
+from punie.ports.workspace import FileTree, Workspace
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import LOG, call, desk_of, tool
 from tests.unit.application.doubles import MadeUpChecks, MadeUpRepository, MadeUpTree

@@ -10,11 +10,11 @@ import anyio
 import pytest
 
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.application.discover_tools import DiscoverTools
-from punie.application.toolbox import Toolbox
-from punie.domain.discovery import CatalogAnswer, ClientCapabilities, LocalTools
+from punie.application.offer.discover import DiscoverTools
+from punie.application.offer.toolbox import Toolbox
 from punie.domain.errors import ToolDisabledError, UnknownToolError
-from punie.ports.tool_provider import ToolSourceError
+from punie.domain.tools.discovery import CatalogAnswer, ClientCapabilities, LocalTools
+from punie.ports.tools import ToolSourceError
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 from tests.fakes.gate import Gate

@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.bootstrap.ask_mode import AskMode, run_ask
+from punie.commands.ask.run import AskMode, run_ask
 
 pytestmark = pytest.mark.anyio
 

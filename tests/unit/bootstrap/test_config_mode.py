@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from punie.bootstrap.config_mode import run_config
-from punie.bootstrap.settings import load_settings, trace_settings
-from punie.bootstrap.settings_keys import HIDDEN, KEYS, RULES, key_of, without_password
+from punie.bootstrap.settings.keys import HIDDEN, KEYS, RULES, key_of, without_password
+from punie.bootstrap.settings.settings import load_settings, trace_settings
 from punie.cli import main
+from punie.commands.config.run import run_config
 
 USER = """
 model = "openai-chat:gpt-5"

@@ -13,8 +13,8 @@ import pytest
 
 from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.bootstrap.credentials import Credentials, CredentialsError, StoredKeys, key_in
-from punie.bootstrap.own_files import own_files
-from punie.domain.paths import is_secret
+from punie.bootstrap.settings.own_files import own_files
+from shellsight.secret_names import is_secret
 from tests.fakes.vault import FakeVault
 
 KEY = "sk-very-secret-0815"

@@ -12,10 +12,10 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from punie.bootstrap import doctor_mode
-from punie.bootstrap.doctor_report import Check, Page, as_json, summary
-from punie.bootstrap.doctor_run import Case, Examination, Probe, on_disk, settled
-from punie.bootstrap.doctor_settings import all_settings
+from punie.commands.doctor import run as doctor_mode
+from punie.commands.doctor.report import Check, Page, as_json, summary
+from punie.commands.doctor.settings import all_settings
+from punie.commands.doctor.side_by_side import Case, Examination, Probe, on_disk, settled
 from punie.domain.errors import SettingsError
 
 pytestmark = pytest.mark.anyio

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from punie.adapters.direct.engine import DirectEngine
-from punie.adapters.openai_agents.engine import OpenAiAgentsEngine
 from punie.adapters.pydantic_ai.engine import PydanticAiEngine
 from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.adapters.scripted.engine import ScriptedEngine
 from punie.bootstrap.engines import Engines, make_engine
 from punie.bootstrap.logs import start_logging
-from punie.bootstrap.settings_values import EngineChoice
+from punie.bootstrap.settings.values import EngineChoice
+from punie_openai_agents.engine import OpenAiAgentsEngine
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_the_agents_sdk_is_loaded_only_where_it_was_chosen() -> None:
     code = (
         "import sys\n"
         "from punie.bootstrap.engines import Engines\n"
-        "from punie.bootstrap.settings_values import EngineChoice\n"
+        "from punie.bootstrap.settings.values import EngineChoice\n"
         "engines = Engines()\n"
         "engines.load('openai-chat:a')\n"
         "engines.get('openai-chat:a', EngineChoice.OPENAI_AGENTS).open('s')\n"

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from pytest_mock import MockerFixture
 
-from punie.adapters.llama_cpp.engine import LocalModelEngine
 from punie.bootstrap import local_model
 from punie.bootstrap.engines import Engines
 from punie.bootstrap.local_model import model_path
-from punie.bootstrap.model_context import context_tokens, known_context_tokens
-from punie.domain.disclosure import DEFAULT_CONTEXT_TOKENS
+from punie.bootstrap.settings.model_context import context_tokens, known_context_tokens
+from punie.domain.tools.disclosure import DEFAULT_CONTEXT_TOKENS
+from punie_gguf.engine import LocalModelEngine
 from tests.tiny_gguf import tiny_model
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from punie.bootstrap.model_context import context_tokens
-from punie.domain.disclosure import DEFAULT_CONTEXT_TOKENS
+from punie.bootstrap.settings.model_context import context_tokens
+from punie.domain.tools.disclosure import DEFAULT_CONTEXT_TOKENS
 
 
 @pytest.mark.parametrize(("model", "tokens"), [

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from punie.bootstrap.own_files import own_files
-from punie.bootstrap.settings import Settings, load_settings, project_gains
+from punie.bootstrap.settings.own_files import own_files
+from punie.bootstrap.settings.settings import Settings, load_settings, project_gains
 from punie.domain.errors import SettingsError
-from punie.domain.modes import Mode, Verdict
-from punie.domain.paths import is_inside
-from punie.domain.rules import Rule
-from punie.ports.shell_parser import ShellParser
+from punie.domain.permission.modes import Mode, Verdict
+from punie.domain.permission.rules import Rule
+from punie.domain.values.paths import is_inside
+from shellsight.parser.port import ShellParser
 
 pytestmark = pytest.mark.requirement("INTERFACES-5")
 

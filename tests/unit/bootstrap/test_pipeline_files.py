@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from punie.bootstrap.pipeline_files import checked, offered_shelf, shelf_of
-from punie.domain.pipeline import FILE_LIMIT_BYTES
+from punie.domain.pipelines.pipeline import FILE_LIMIT_BYTES
 
 ONE = 'name = "{name}"\ndescription = "{about}"\n[[steps]]\nid = "s"\ntool = "{tool}"\n'
 SHIPPED = ("fix-lint", "rename-and-test", "search-read-summarise")

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.bootstrap.pipelines_mode import PipelinesMode
+from punie.commands.pipelines.run import PipelinesMode
 
 pytestmark = pytest.mark.requirement("INTERFACES-1")
 

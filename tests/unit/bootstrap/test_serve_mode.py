@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from punie.bootstrap.serve_mode import ServeError, ServeOptions, max_message_bytes, serve
-from punie.bootstrap.serve_token import TokenError, made_token, others_may_read, read_token
 from punie.cli import main
+from punie.commands.serve.run import ServeError, ServeOptions, max_message_bytes, serve
+from punie.commands.serve.token import TokenError, made_token, others_may_read, read_token
 
 LOG = logging.getLogger("punie.test.serve")
 
@@ -61,7 +61,7 @@ def serve_options(arguments: list[str]) -> ServeOptions:
     """What the command makes of them."""
     taken: list[ServeOptions] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("punie.bootstrap.serve_mode.run_serve", lambda options: taken.append(options) or 0)
+        patch.setattr("punie.commands.serve.run.run_serve", lambda options: taken.append(options) or 0)
         assert main(["serve", "--port", "0", *arguments]) == 0
     return taken[0]
 

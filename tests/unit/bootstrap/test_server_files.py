@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from punie.bootstrap.server_files import ConfiguredServers, configured_servers, user_servers_file
-from punie.domain.servers import ServerOrigin, StdioTransport
+from punie.domain.servers.server import ServerOrigin, StdioTransport
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from punie.adapters.storage.postgres_sessions import PostgresSessionStore
-from punie.adapters.storage.sessions import SqliteSessionStore
+from punie.adapters.storage.sessions.postgres_sessions import PostgresSessionStore
+from punie.adapters.storage.sessions.user_file import SqliteSessionStore
 from punie.bootstrap.lifespan import Process
 from punie.bootstrap.session_store import session_store, user_settings
-from punie.bootstrap.settings import load_settings, project_gains
-from punie.bootstrap.settings_files import project_settings_file
+from punie.bootstrap.settings.files import project_settings_file
+from punie.bootstrap.settings.settings import load_settings, project_gains
 from punie.domain.errors import SettingsError
 
 pytestmark = pytest.mark.requirement("INTERFACES-4")

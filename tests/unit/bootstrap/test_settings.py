@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from punie.bootstrap.settings import Settings, load_settings, variable_of
-from punie.bootstrap.settings_files import MAX_FILE_BYTES, project_settings_file, read_settings, user_settings_file
-from punie.domain.disclosure import DisclosureForm, DisclosurePolicy
-from punie.domain.discovery import LocalTools
+from punie.bootstrap.settings.files import MAX_FILE_BYTES, project_settings_file, read_settings, user_settings_file
+from punie.bootstrap.settings.settings import Settings, load_settings, variable_of
 from punie.domain.errors import SettingsError
-from punie.domain.limits import CallLimits, Limits
-from punie.domain.model_choice import Effort
+from punie.domain.model.choice import Effort
+from punie.domain.tools.disclosure import DisclosureForm, DisclosurePolicy
+from punie.domain.tools.discovery import LocalTools
+from punie.domain.tools.limits import CallLimits, Limits
 
 pytestmark = pytest.mark.requirement("M-21")
 

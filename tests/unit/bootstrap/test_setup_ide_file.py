@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
-from punie.bootstrap import installation, settings_writing, setup_ide_file
-from punie.bootstrap.installation import Installation, this_installation
-from punie.bootstrap.setup_ide_file import EntryState, find_entry
-from punie.bootstrap.setup_ide_mode import IdeSetup
-from punie.bootstrap.setup_ides import JETBRAINS, ZED, Ide, jetbrains_file, zed_file
+from punie.bootstrap import settings_writing
+from punie.commands.setup import ide_file as setup_ide_file
+from punie.commands.setup import installation
+from punie.commands.setup.ide import IdeSetup
+from punie.commands.setup.ide_file import EntryState, find_entry
+from punie.commands.setup.ides import JETBRAINS, ZED, Ide, jetbrains_file, zed_file
+from punie.commands.setup.installation import Installation, this_installation
 
 OURS = this_installation()
 MINE = b'\xef\xbb\xbf{\r\n  // my agents\r\n  "agent_servers": {\r\n    "other": {"command": "x"},\r\n  },\r\n}\r\n'

@@ -14,10 +14,10 @@ import pytest
 from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.bootstrap.credentials import Credentials
 from punie.bootstrap.model_trial import Trial, try_model
-from punie.bootstrap.setup_asking import Interrupted, tried_now
-from punie.bootstrap.setup_model_mode import ModelFlags, ModelSetup
-from punie.bootstrap.setup_person import Person
-from punie.bootstrap.setup_providers import AnswerError, checked_address, checked_key, model_name
+from punie.commands.setup.asking import Interrupted, tried_now
+from punie.commands.setup.model import ModelFlags, ModelSetup
+from punie.commands.setup.person import Person
+from punie.commands.setup.providers import AnswerError, checked_address, checked_key, model_name
 from tests.fakes.vault import FakeVault
 from tests.stub_openai import Failure, Reply, StubOpenAI
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from punie.bootstrap.state import database_file, state_dir
-from punie.bootstrap.usage_mode import local_day, parse_since, run_disable, run_usage
+from punie.bootstrap.settings.state import database_file, state_dir
 from punie.cli import main
+from punie.commands.usage.run import local_day, parse_since, run_disable, run_usage
 
 pytestmark = pytest.mark.requirement("S0-50", "INTERFACES-1")
 

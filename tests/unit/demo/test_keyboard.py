@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import anyio
 import pytest
 
-from punie.adapters.acp.ide.permission import Question
-from punie.bootstrap.demo.keyboard import Keyboard, Person
-from punie.bootstrap.demo.screen import Screen
-from punie.domain.permission import ALLOW_ONCE, ALLOW_SESSION, REJECT
+from punie.domain.permission.flow import ALLOW_ONCE, ALLOW_SESSION, REJECT
+from punie_ide.demo.keyboard import Keyboard, Person
+from punie_ide.demo.screen import Screen
+from punie_ide.permission import Question
 
 pytestmark = pytest.mark.anyio
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from punie.bootstrap.demo import place
-from punie.bootstrap.demo.place import NOTE, NoSuchProjectError, default_project, prepare
+from punie_ide.demo import place
+from punie_ide.demo.place import NOTE, NoSuchProjectError, default_project, prepare
 
 ROOT = Path(__file__).resolve().parents[3]
 

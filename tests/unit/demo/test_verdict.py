@@ -6,11 +6,11 @@ import io
 
 import pytest
 
-from punie.adapters.acp.ide.events import IdeEvent, PermissionAnswered, PermissionAsked, ToolUsed
-from punie.adapters.acp.ide.permission import Question
-from punie.bootstrap.demo.screen import Screen
-from punie.bootstrap.demo.verdict import judge, show_verdict
-from punie.domain.permission import ALLOW_ONCE, REJECT
+from punie.domain.permission.flow import ALLOW_ONCE, REJECT
+from punie_ide.demo.screen import Screen
+from punie_ide.demo.verdict import judge, show_verdict
+from punie_ide.events import IdeEvent, PermissionAnswered, PermissionAsked, ToolUsed
+from punie_ide.permission import Question
 
 USED: list[IdeEvent] = [ToolUsed("c", "lint", {}, "fine")]
 ASKED: list[IdeEvent] = [

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from punie.domain.modes import Mode, Verdict
-from punie.domain.paths import Location, is_inside, is_secret
-from punie.domain.policy import Decision, Facts, PermissionRequest, Policy, decide
-from punie.domain.rules import Rule
-from punie.domain.shell.report import CommandPart, CommandReport, PathEffect, PathUse, Standing
-from punie.domain.tool import ToolDescriptor, ToolKind
+from punie.domain.permission.modes import Mode, Verdict
+from punie.domain.permission.policy import Decision, Facts, PermissionRequest, Policy, decide
+from punie.domain.permission.rules import Rule
+from punie.domain.tools.tool import ToolDescriptor, ToolKind
+from punie.domain.values.paths import Location, is_inside
+from shellsight.report import CommandPart, CommandReport, PathEffect, PathUse, Standing
+from shellsight.secret_names import is_secret
 
 ROOT = "/project"
 RUN = ToolDescriptor("run_command", ToolKind.EXECUTE)

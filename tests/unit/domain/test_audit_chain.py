@@ -9,8 +9,16 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.audit import BEGINNING, AuditRow, ChainStart, DecisionRecord, canonical, chain_hash, check_chain
-from punie.domain.display import display_safe
+from punie.domain.permission.audit import (
+    BEGINNING,
+    AuditRow,
+    ChainStart,
+    DecisionRecord,
+    canonical,
+    chain_hash,
+    check_chain,
+)
+from punie.domain.values.display import display_safe
 from tests.fakes.grants import a_decision
 
 pytestmark = pytest.mark.requirement("R-08")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.catalog import CatalogDelta, ToolCatalog
-from punie.domain.tool import ToolDescriptor, ToolKind
+from punie.domain.tools.catalog import CatalogDelta, ToolCatalog
+from punie.domain.tools.tool import ToolDescriptor, ToolKind
 
 pytestmark = pytest.mark.requirement("S0-39")
 

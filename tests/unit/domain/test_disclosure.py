@@ -7,8 +7,8 @@ import json
 import pytest
 
 from punie.application.tools.search_tools import SearchTools
-from punie.domain.definition import encode_definition, estimated_tokens
-from punie.domain.disclosure import (
+from punie.domain.tools.definition import encode_definition, estimated_tokens
+from punie.domain.tools.disclosure import (
     LINE_LIMIT,
     LISTING_LIMIT,
     DisclosureForm,
@@ -18,7 +18,7 @@ from punie.domain.disclosure import (
     listing,
     server_of,
 )
-from punie.domain.tool import ToolDescriptor, ToolSource
+from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from tests.fakes import tokens
 from tests.fakes.sixty_tools import sixty_tools
 

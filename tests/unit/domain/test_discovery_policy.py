@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.catalog import ToolCatalog
-from punie.domain.discovery import (
+from punie.domain.tools.catalog import ToolCatalog
+from punie.domain.tools.discovery import (
     CatalogAnswer,
     ClientCapabilities,
     DroppedEntry,
@@ -17,7 +17,7 @@ from punie.domain.discovery import (
     ToolPlan,
     plan_tools,
 )
-from punie.domain.tool import ToolDescriptor
+from punie.domain.tools.tool import ToolDescriptor
 
 SEVEN = [
     "read_file", "write_file", "run_command", "get_terminal_output", "release_terminal", "wait_for_terminal_exit",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.display import display_exact, display_safe
+from punie.domain.values.display import display_exact, display_safe
 
 HOSTILE = "a\x1b[31mred\x1b[0m \u202egnp.exe\u202c z\u200bero\ufeff \x07\x00\x7f\ud800 \u2028end"
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.display import display_safe
-from punie.domain.elicitation_form import (
+from punie.domain.session.elicitation_form import (
     CHOICE_LIMIT,
     FIELD_LIMIT,
     TEXT_LIMIT,
@@ -19,7 +18,8 @@ from punie.domain.elicitation_form import (
     form_of,
     shown_text,
 )
-from punie.domain.json_value import freeze_object, thaw_object
+from punie.domain.values.display import display_safe
+from punie.domain.values.json_value import freeze_object, thaw_object
 from tests.e2e.official_schema import missing_reason, schema_path
 
 

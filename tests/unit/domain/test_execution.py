@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from punie.domain.execution import CallLife, CallStatus, LifeError, cut, cut_after
+from punie.domain.tools.execution import CallLife, CallStatus, LifeError, cut, cut_after
 
 PENDING, RUNNING, DONE, FAILED = CallStatus
 

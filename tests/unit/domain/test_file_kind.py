@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.file_kind import kind_of, looks_binary
+from punie.domain.values.file_kind import kind_of, looks_binary
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.discovery import BUILT_IN_TOOLS
-from punie.domain.json_value import freeze_object
-from punie.domain.metadata import ToolMetadata
-from punie.domain.paths import Location
-from punie.domain.permission import GrantScope, definition_hash, grant_scope
-from punie.domain.policy import Facts
-from punie.domain.tool import ToolDescriptor, ToolSource
+from punie.domain.permission.flow import GrantScope, definition_hash, grant_scope
+from punie.domain.permission.policy import Facts
+from punie.domain.tools.discovery import BUILT_IN_TOOLS
+from punie.domain.tools.metadata import ToolMetadata
+from punie.domain.tools.tool import ToolDescriptor, ToolSource
+from punie.domain.values.json_value import freeze_object
+from punie.domain.values.paths import Location
 
 pytestmark = pytest.mark.requirement("R-02")
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from punie.domain.ide_entry import AGENTS, IdeFileError, agent_args, agents_in, with_entry
-from punie.domain.jsonc import parse_jsonc
+from punie.commands.setup.ide_entry import AGENTS, IdeFileError, agent_args, agents_in, with_entry
+from punie.domain.values.jsonc import parse_jsonc
 from tests.unit.domain.test_jsonc_edit import BETWEEN, INSIDE
 
 ENTRY = {"command": "/opt/punie", "args": ["acp"], "env": {}}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from punie.domain.jetbrains import with_ide_ways
-from punie.domain.servers import HttpTransport, ServerConfig, ServerOrigin, StdioTransport
+from punie.domain.servers.jetbrains import with_ide_ways
+from punie.domain.servers.server import HttpTransport, ServerConfig, ServerOrigin, StdioTransport
 
 CWD = "/srv/app"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from punie.domain.json_value import (
+from punie.domain.values.json_value import (
     DEPTH_LIMIT,
     NotJsonError,
     freeze,

@@ -7,8 +7,8 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.content import Diff
-from punie.domain.line_changes import AROUND, LINE_CHARS, changed_lines
+from punie.domain.values.content import Diff
+from punie.domain.values.line_changes import AROUND, LINE_CHARS, changed_lines
 
 TEXTS = st.lists(st.sampled_from(["a", "b", "c", ""]), max_size=12).map("\n".join)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from punie.domain.paths import is_inside, is_secret, shown_path
+from punie.domain.values.paths import is_inside, shown_path
+from shellsight.secret_names import is_secret
 
 pytestmark = pytest.mark.requirement("R-16")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.permission import (
+from punie.domain.permission.flow import (
     ALLOW_ONCE,
     ALLOW_SESSION,
     REJECT,
@@ -22,7 +22,7 @@ from punie.domain.permission import (
     Unusable,
     open_flow,
 )
-from punie.domain.policy import Decision, Verdict
+from punie.domain.permission.policy import Decision, Verdict
 
 pytestmark = pytest.mark.requirement("R-02", "M-01")
 

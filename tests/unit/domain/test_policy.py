@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.discovery import BUILT_IN_TOOLS
-from punie.domain.paths import Location
-from punie.domain.policy import Decision, Facts, PermissionRequest, Policy, Verdict, decide
-from punie.domain.tool import ToolDescriptor, ToolKind, ToolSource
+from punie.domain.permission.policy import Decision, Facts, PermissionRequest, Policy, Verdict, decide
+from punie.domain.tools.discovery import BUILT_IN_TOOLS
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
+from punie.domain.values.paths import Location
 
 pytestmark = pytest.mark.requirement("R-16")
 

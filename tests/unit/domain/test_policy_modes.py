@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from punie.domain.metadata import ToolMetadata
-from punie.domain.modes import Column, Mode, Verdict, default_verdict
-from punie.domain.policy import Facts, PermissionRequest, Policy, decide
-from punie.domain.shell.report import Effect, PathEffect, PathUse, Standing
-from punie.domain.tool import ToolDescriptor, ToolKind, ToolSource
+from punie.domain.permission.modes import Column, Mode, Verdict, default_verdict
+from punie.domain.permission.policy import Facts, PermissionRequest, Policy, decide
+from punie.domain.tools.metadata import ToolMetadata
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
+from shellsight.report import Effect, PathEffect, PathUse, Standing
 from tests.unit.domain.policy_doubles import READ, RUN, WRITE, on_line, on_paths, part, place, rule, use
 
 pytestmark = pytest.mark.requirement("INTERFACES-5")

@@ -9,12 +9,12 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.modes import Mode, Verdict
-from punie.domain.paths import Location
-from punie.domain.policy import Decision, Facts, PermissionRequest, Policy, decide
-from punie.domain.rules import Rule
-from punie.domain.shell.report import CommandPart, CommandReport, Effect, PathEffect, PathUse, Standing
-from punie.domain.tool import ToolDescriptor, ToolKind, ToolSource
+from punie.domain.permission.modes import Mode, Verdict
+from punie.domain.permission.policy import Decision, Facts, PermissionRequest, Policy, decide
+from punie.domain.permission.rules import Rule
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
+from punie.domain.values.paths import Location
+from shellsight.report import CommandPart, CommandReport, Effect, PathEffect, PathUse, Standing
 
 pytestmark = pytest.mark.requirement("INTERFACES-5")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from punie.domain.modes import Mode, Verdict
-from punie.domain.policy import Decision
-from punie.domain.rules import Rule, too_wide
-from punie.domain.shell.report import CommandPart, PathEffect, Standing
-from punie.domain.tool import ToolDescriptor, ToolSource
+from punie.domain.permission.modes import Mode, Verdict
+from punie.domain.permission.policy import Decision
+from punie.domain.permission.rules import Rule, too_wide
+from punie.domain.tools.tool import ToolDescriptor, ToolSource
+from shellsight.report import CommandPart, PathEffect, Standing
 from tests.unit.domain.policy_doubles import READ, WRITE, on_line, on_paths, part, rule, use
 
 pytestmark = pytest.mark.requirement("INTERFACES-5")

@@ -9,11 +9,11 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.content import Diff
-from punie.domain.json_value import freeze_object
-from punie.domain.permission import ALLOW_ONCE, REJECT, PermissionQuestion
-from punie.domain.question_text import SHOWN_PLAN_CHARS, question_lines, question_markdown
-from punie.domain.tool import ToolKind
+from punie.domain.permission.flow import ALLOW_ONCE, REJECT, PermissionQuestion
+from punie.domain.permission.question_text import SHOWN_PLAN_CHARS, question_lines, question_markdown
+from punie.domain.tools.tool import ToolKind
+from punie.domain.values.content import Diff
+from punie.domain.values.json_value import freeze_object
 
 HIDDEN = {"Cc", "Cf", "Zl", "Zp"}
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from punie.adapters.shell.tree_sitter_bash import TreeSitterBashParser
 from punie.application.tools.own_tools import OWN_TOOLS
-from punie.domain.command_policy import allows_part, matches
-from punie.domain.decisions import Facts
-from punie.domain.modes import Verdict
-from punie.domain.own_commands import own_command_finding
-from punie.domain.paths import Location
-from punie.domain.policy import PermissionRequest, Policy, decide
-from punie.domain.rules import Rule
-from punie.domain.shell.analysis import analyse_argv
-from punie.domain.shell.report import PathEffect, Standing
-from punie.domain.shell.surroundings import Surroundings
+from punie.domain.permission.command_policy import allows_part, matches
+from punie.domain.permission.decisions import Facts
+from punie.domain.permission.modes import Verdict
+from punie.domain.permission.own_commands import own_command_finding
+from punie.domain.permission.policy import PermissionRequest, Policy, decide
+from punie.domain.permission.rules import Rule
+from punie.domain.values.paths import Location
+from shellsight.analysis import analyse_argv
+from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
+from shellsight.report import PathEffect, Standing
+from shellsight.surroundings import Surroundings
 from tests.unit.domain.shell.shell_lines import report
 
 FACTS = Facts(cwd="/repo", roots=("/repo",))

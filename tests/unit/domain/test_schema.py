@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.domain.json_value import freeze_object, thaw_object
-from punie.domain.schema import ABSENT, FIELD_KEYWORDS, SchemaFormError, ToolParameter, to_parameters, to_schema
-from punie.domain.tool import ToolDescriptor
+from punie.domain.tools.schema import ABSENT, FIELD_KEYWORDS, SchemaFormError, ToolParameter, to_parameters, to_schema
+from punie.domain.tools.tool import ToolDescriptor
+from punie.domain.values.json_value import freeze_object, thaw_object
 from tests.unit.domain.json_trees import objects, trees
 
 TYPES = st.sampled_from(["string", "integer", "number", "boolean", "array", "object", "null"])

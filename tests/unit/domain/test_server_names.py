@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.server_names import may_be_of, qualified_name, server_part
+from punie.domain.servers.names import may_be_of, qualified_name, server_part
 
 pytestmark = pytest.mark.requirement("R-11")
 

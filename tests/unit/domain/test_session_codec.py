@@ -10,16 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.content import (
-    Diff,
-    EmbeddedResource,
-    Image,
-    Prompt,
-    ResourceLink,
-    TerminalView,
-    Text,
-)
-from punie.domain.events import (
+from punie.domain.model.usage import Usage
+from punie.domain.permission.modes import AnsweredBy, Verdict
+from punie.domain.session.codec import BODY_LIMIT, UnreadableEventError, decoded, encoded, is_known, kind_name
+from punie.domain.session.events import (
     CallFinished,
     ContextUsed,
     ModelChanged,
@@ -32,20 +26,11 @@ from punie.domain.events import (
     TurnEnded,
     UsageChanged,
 )
-from punie.domain.execution import CallStatus
-from punie.domain.json_value import freeze
-from punie.domain.modes import AnsweredBy, Verdict
-from punie.domain.session_codec import (
-    BODY_LIMIT,
-    UnreadableEventError,
-    decoded,
-    encoded,
-    is_known,
-    kind_name,
-)
-from punie.domain.session_log import LoggedEvent, PromptAccepted, SessionBegun
-from punie.domain.tool import ToolKind, ToolOutcome
-from punie.domain.usage import Usage
+from punie.domain.session.log import LoggedEvent, PromptAccepted, SessionBegun
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.tool import ToolKind, ToolOutcome
+from punie.domain.values.content import Diff, EmbeddedResource, Image, Prompt, ResourceLink, TerminalView, Text
+from punie.domain.values.json_value import freeze
 from tests.fakes.logged_events import EVENTS
 
 SURROGATE = "\ud83d half a pair"

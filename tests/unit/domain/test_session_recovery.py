@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.content import Prompt, Text
-from punie.domain.events import CallFinished, TextDelta, ToolCallAnnounced, ToolCallUpdated, TurnEnded
-from punie.domain.execution import CallStatus
-from punie.domain.session_log import LoggedEvent, PromptAccepted, SessionBegun
-from punie.domain.session_recovery import NEVER_BEGAN, owed
-from punie.domain.tool import ToolKind, ToolOutcome
-from punie.domain.transcript import INTERRUPTED, ToolUsed, transcript_of
-from punie.domain.turn import StopReason
+from punie.domain.session.events import CallFinished, TextDelta, ToolCallAnnounced, ToolCallUpdated, TurnEnded
+from punie.domain.session.log import LoggedEvent, PromptAccepted, SessionBegun
+from punie.domain.session.recovery import NEVER_BEGAN, owed
+from punie.domain.session.transcript import INTERRUPTED, ToolUsed, transcript_of
+from punie.domain.session.turn import StopReason
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.tool import ToolKind, ToolOutcome
+from punie.domain.values.content import Prompt, Text
 
 GO = PromptAccepted("t", Prompt.of_text("go"))
 FAILED = ToolOutcome.FAILED

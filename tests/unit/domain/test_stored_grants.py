@@ -10,13 +10,8 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.decisions import Decision, Facts, PermissionRequest, Policy
-from punie.domain.grants import DAY_S, GRANT_DAYS, GrantScope, StoredGrant, approval_key
-from punie.domain.json_value import freeze_object
-from punie.domain.metadata import ToolMetadata
-from punie.domain.modes import Verdict
-from punie.domain.paths import Location
-from punie.domain.permission import (
+from punie.domain.permission.decisions import Decision, Facts, PermissionRequest, Policy
+from punie.domain.permission.flow import (
     ALLOW_SESSION,
     ALLOW_STORED_ID,
     Allowed,
@@ -27,10 +22,15 @@ from punie.domain.permission import (
     open_flow,
     would_store,
 )
-from punie.domain.policy import decide
-from punie.domain.rules import Rule
-from punie.domain.shell.report import CommandPart, CommandReport, Effect, PathEffect, PathUse, Standing
-from punie.domain.tool import ToolDescriptor, ToolKind, ToolSource
+from punie.domain.permission.grants import DAY_S, GRANT_DAYS, GrantScope, StoredGrant, approval_key
+from punie.domain.permission.modes import Verdict
+from punie.domain.permission.policy import decide
+from punie.domain.permission.rules import Rule
+from punie.domain.tools.metadata import ToolMetadata
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
+from punie.domain.values.json_value import freeze_object
+from punie.domain.values.paths import Location
+from shellsight.report import CommandPart, CommandReport, Effect, PathEffect, PathUse, Standing
 
 pytestmark = pytest.mark.requirement("R-02")
 

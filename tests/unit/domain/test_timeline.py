@@ -7,9 +7,11 @@ from collections.abc import Iterable
 import pytest
 from attrs import evolve
 
-from punie.domain import open_turn
-from punie.domain.content import Image, Prompt, Text
-from punie.domain.events import (
+from punie.domain.model.usage import Usage
+from punie.domain.permission.modes import AnsweredBy, Mode, Verdict
+from punie.domain.permission.policy import ASK_USER
+from punie.domain.session import open_turn
+from punie.domain.session.events import (
     CallFinished,
     HistoryForgotten,
     ModeChanged,
@@ -21,17 +23,15 @@ from punie.domain.events import (
     ToolCallUpdated,
     TurnEnded,
 )
-from punie.domain.execution import CallStatus
-from punie.domain.json_value import freeze
-from punie.domain.modes import AnsweredBy, Mode, Verdict
-from punie.domain.open_turn import OUTLINE, Room
-from punie.domain.policy import ASK_USER
-from punie.domain.session_log import LogEntry, LoggedEvent, PromptAccepted, PromptFilled, SessionBegun
-from punie.domain.timeline import Call, PlanSeen, Remark, Request, Shares, Speech, TurnTimeline, shares_of
-from punie.domain.timeline_builder import OPEN_CALLS, TimelineBuilder
-from punie.domain.tool import ToolKind, ToolOutcome
-from punie.domain.turn import StopReason
-from punie.domain.usage import Usage
+from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, PromptFilled, SessionBegun
+from punie.domain.session.open_turn import OUTLINE, Room
+from punie.domain.session.timeline import Call, PlanSeen, Remark, Request, Shares, Speech, TurnTimeline, shares_of
+from punie.domain.session.timeline_builder import OPEN_CALLS, TimelineBuilder
+from punie.domain.session.turn import StopReason
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.tool import ToolKind, ToolOutcome
+from punie.domain.values.content import Image, Prompt, Text
+from punie.domain.values.json_value import freeze
 from tests.fakes.sessions import a_conversation, entries
 from tests.fakes.traced_session import MODEL, NEW, OLD, LogWriter, one_of_everything
 

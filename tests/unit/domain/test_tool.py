@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.content import Diff, TerminalView, Text
-from punie.domain.json_value import thaw
-from punie.domain.tool import ToolCall, ToolDescriptor, ToolKind, ToolOutcome, ToolResult, ToolSource
+from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolKind, ToolOutcome, ToolResult, ToolSource
+from punie.domain.values.content import Diff, TerminalView, Text
+from punie.domain.values.json_value import thaw
 from tests.unit.domain.json_trees import trees
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from punie.domain.decisions import Facts
-from punie.domain.json_value import freeze_object, thaw_object
-from punie.domain.permission import grant_scope
-from punie.domain.tool import ToolDescriptor, ToolSource
-from punie.domain.tool_arguments import takes_command, without
+from punie.domain.permission.decisions import Facts
+from punie.domain.permission.flow import grant_scope
+from punie.domain.tools.arguments import takes_command, without
+from punie.domain.tools.tool import ToolDescriptor, ToolSource
+from punie.domain.values.json_value import freeze_object, thaw_object
 
 SENT = frozenset({"projectPath"})
 COMMAND = {"type": "object", "properties": {"command": {"type": "string"}}}

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from punie.domain.availability import Surroundings, capabilities_of, why_unavailable
-from punie.domain.catalog import ToolCatalog
-from punie.domain.content import Diff
-from punie.domain.definition import encode_definition, encode_result, estimated_tokens
-from punie.domain.discovery import ClientCapabilities, LocalTools
-from punie.domain.metadata import Capability, Permission, ToolExample, ToolMetadata
-from punie.domain.permission import grant_scope
-from punie.domain.policy import Facts, PermissionRequest, Policy, Verdict, decide
-from punie.domain.tool import ToolDescriptor, ToolResult, ToolSource
+from punie.domain.permission.flow import grant_scope
+from punie.domain.permission.policy import Facts, PermissionRequest, Policy, Verdict, decide
+from punie.domain.tools.availability import Surroundings, capabilities_of, why_unavailable
+from punie.domain.tools.catalog import ToolCatalog
+from punie.domain.tools.definition import encode_definition, encode_result, estimated_tokens
+from punie.domain.tools.discovery import ClientCapabilities, LocalTools
+from punie.domain.tools.metadata import Capability, Permission, ToolExample, ToolMetadata
+from punie.domain.tools.tool import ToolDescriptor, ToolResult, ToolSource
+from punie.domain.values.content import Diff
 
 BARE = Surroundings(Capability.NONE, "linux", lambda _: False)
 

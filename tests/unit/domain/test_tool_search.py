@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from punie.domain.tool import ToolDescriptor
-from punie.domain.tool_search import ToolIndex, words_of
-from punie.domain.word_stems import SYNONYMS, stem
+from punie.domain.tools.search import ToolIndex, words_of
+from punie.domain.tools.tool import ToolDescriptor
+from punie.domain.tools.word_stems import SYNONYMS, stem
 from tests.fakes.sixty_tools import HELD_OUT, TUNING, sixty_tools
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from punie.domain.content import Prompt
-from punie.domain.events import (
+from punie.domain.session.events import (
     CallFinished,
     HistoryForgotten,
     TextDelta,
@@ -14,11 +13,8 @@ from punie.domain.events import (
     ToolCallUpdated,
     TurnEnded,
 )
-from punie.domain.execution import CallStatus
-from punie.domain.json_value import freeze_object
-from punie.domain.session_log import LoggedEvent, PromptAccepted, PromptFilled, SessionBegun
-from punie.domain.tool import ToolKind, ToolOutcome
-from punie.domain.transcript import (
+from punie.domain.session.log import LoggedEvent, PromptAccepted, PromptFilled, SessionBegun
+from punie.domain.session.transcript import (
     INTERRUPTED,
     AgentSaid,
     PersonSaid,
@@ -28,7 +24,11 @@ from punie.domain.transcript import (
     prompts_in,
     transcript_of,
 )
-from punie.domain.turn import StopReason
+from punie.domain.session.turn import StopReason
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.tool import ToolKind, ToolOutcome
+from punie.domain.values.content import Prompt
+from punie.domain.values.json_value import freeze_object
 
 END = TurnEnded(StopReason.END_TURN)
 

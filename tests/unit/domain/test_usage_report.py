@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.definition import estimated_tokens
-from punie.domain.records import CallRecord
-from punie.domain.tool import ToolDescriptor, ToolOutcome, ToolSource
-from punie.domain.usage import Usage
-from punie.domain.usage_report import CallTotals, TurnTotals, usage_report
+from punie.commands.usage.report import CallTotals, TurnTotals, usage_report
+from punie.domain.model.usage import Usage
+from punie.domain.session.records import CallRecord
+from punie.domain.tools.definition import estimated_tokens
+from punie.domain.tools.tool import ToolDescriptor, ToolOutcome, ToolSource
 from tests.fakes.records import NOW, a_call, a_turn
 
 pytestmark = pytest.mark.requirement("S0-50", "S2-93")

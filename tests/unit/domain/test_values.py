@@ -7,10 +7,10 @@ from types import MappingProxyType
 import attrs
 import pytest
 
-from punie.domain.content import EmbeddedResource, Image, Prompt, ResourceLink, Text
-from punie.domain.limits import MIB, CallLimits, Limits
-from punie.domain.session import SessionSpec
-from punie.domain.terminal import Command, ExitStatus
+from punie.domain.session.session import SessionSpec
+from punie.domain.tools.limits import MIB, CallLimits, Limits
+from punie.domain.values.content import EmbeddedResource, Image, Prompt, ResourceLink, Text
+from punie.domain.values.terminal import Command, ExitStatus
 
 
 def test_a_tools_own_limit_beats_the_general_one_each_by_itself() -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from punie.domain.discovery import ClientCapabilities
 from punie.domain.errors import ToolFailedError, UnknownTerminalError
-from punie.domain.events import TextDelta
-from punie.domain.permission import (
+from punie.domain.permission.flow import (
     ALLOW_ONCE,
     ALLOW_SESSION,
     REJECT,
@@ -18,9 +16,11 @@ from punie.domain.permission import (
     Selected,
     Unusable,
 )
-from punie.domain.terminal import Command, ExitStatus
-from punie.domain.tool import ToolCall, ToolKind, ToolResult
-from punie.ports.tool_provider import ToolSourceError
+from punie.domain.session.events import TextDelta
+from punie.domain.tools.discovery import ClientCapabilities
+from punie.domain.tools.tool import ToolCall, ToolKind, ToolResult
+from punie.domain.values.terminal import Command, ExitStatus
+from punie.ports.tools import ToolSourceError
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 from tests.fakes.progress import FakeProgress

@@ -12,10 +12,10 @@ import anyio
 import msgspec
 from msgspec import Raw
 
-from punie.adapters.acp.ide.reference import ReferenceIde, connect_ide
-from punie.adapters.acp.ide.task_group import flat_task_group
-from punie.adapters.acp.jsonrpc import METHOD_NOT_FOUND, Connection, RequestId, Router, RpcError
-from punie.adapters.acp.stdio import FdTransport
+from punie.mechanics.jsonrpc.connection import METHOD_NOT_FOUND, Connection, RequestId, Router, RpcError
+from punie.mechanics.jsonrpc.stdio import FdTransport
+from punie_ide.reference import ReferenceIde, connect_ide
+from punie_ide.task_group import flat_task_group
 
 Work = Callable[["SmallAgent", str], Awaitable[str]]
 

@@ -11,7 +11,12 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.adapters.acp.ide.events import (
+from punie.domain.errors import ToolFailedError
+from punie.domain.tools.tool import ToolKind
+from punie.domain.values.content import Diff, TerminalView, Text
+from punie.domain.values.json_value import thaw
+from punie.mechanics.jsonrpc.connection import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
+from punie_ide.events import (
     CallAnnounced,
     CallMoved,
     FileRead,
@@ -30,15 +35,10 @@ from punie.adapters.acp.ide.events import (
     TurnFinished,
     UpdateSkipped,
 )
-from punie.adapters.acp.ide.permission import Question, allow_once, reject
-from punie.adapters.acp.ide.process import AgentGone
-from punie.adapters.acp.ide.reference import ReferenceIde, connect_ide
-from punie.adapters.acp.ide.tools import IdeTool, ToolAnswer, ToolContext
-from punie.adapters.acp.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
-from punie.domain.content import Diff, TerminalView, Text
-from punie.domain.errors import ToolFailedError
-from punie.domain.json_value import thaw
-from punie.domain.tool import ToolKind
+from punie_ide.permission import Question, allow_once, reject
+from punie_ide.process import AgentGone
+from punie_ide.reference import ReferenceIde, connect_ide
+from punie_ide.tools import IdeTool, ToolAnswer, ToolContext
 from tests.fakes.client import FakeClient
 from tests.unit.ide.small_agent import SmallAgent, ide_and_agent, small_agent
 
@@ -204,7 +204,7 @@ async def test_an_agent_that_dies_in_the_middle_is_an_error_that_says_so() -> No
     with anyio.fail_after(10):
         agent_reads, ide_writes = os.pipe()
         ide_reads, agent_writes = os.pipe()
-        from punie.adapters.acp.stdio import FdTransport
+        from punie.mechanics.jsonrpc.stdio import FdTransport
 
         agent = SmallAgent(FdTransport(agent_reads, agent_writes), work)
 

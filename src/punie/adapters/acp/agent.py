@@ -20,9 +20,9 @@ from punie.adapters.acp.handshake import (
     initialize_answer,
     log_in,
 )
-from punie.adapters.acp.incoming import RequestId, Router
-from punie.adapters.acp.rpc_errors import INVALID_REQUEST, METHOD_NOT_FOUND, RpcError
 from punie.adapters.acp.terminal_login import NO_CAPABILITIES
+from punie.mechanics.jsonrpc.errors import INVALID_REQUEST, METHOD_NOT_FOUND, RpcError
+from punie.mechanics.jsonrpc.incoming import RequestId, Router
 
 if TYPE_CHECKING:
     import logging

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Raw
 
-from punie.domain.content import (
+from punie.domain.values.content import (
     Block,
     Diff,
     EmbeddedResource,

@@ -16,24 +16,30 @@ from punie.adapters.acp.blocks import encode_result_content
 from punie.adapters.acp.compactions import COMPACTION_EVENTS
 from punie.adapters.acp.config_options import config_update
 from punie.adapters.acp.errors import RESOURCE_NOT_FOUND
+from punie.adapters.acp.extension.tool_list import encode_changes
 from punie.adapters.acp.handshake import EXTENSION, decode
-from punie.adapters.acp.jsonrpc import Connection, ConnectionClosed, RpcError
-from punie.adapters.acp.tool_list import encode_changes
 from punie.adapters.acp.updates import encode_update
 from punie.adapters.acp.wire import CreateTerminalAnswer, ExitAnswer, OutputAnswer, PermissionAnswer, ReadAnswer
-from punie.domain.content import Text
-from punie.domain.display import one_line
 from punie.domain.errors import ToolFailedError, UnknownSessionError, UnknownTerminalError
-from punie.domain.events import ModeChanged, ModelChanged, ModelMenuChanged, NoticeGiven, SessionEvent, ToolsChanged
-from punie.domain.json_value import thaw_object
-from punie.domain.permission import Dismissed, PermissionOutcome, PermissionQuestion, Selected, Unusable
-from punie.domain.question_text import question_markdown
-from punie.domain.session import SessionOptions
-from punie.domain.terminal import Command, ExitStatus, TerminalOutput
-from punie.ports.event_sink import EventSink
-from punie.ports.permission_broker import PermissionBroker
-from punie.ports.terminals import Terminals
-from punie.ports.workspace import Workspace
+from punie.domain.permission.flow import Dismissed, PermissionOutcome, PermissionQuestion, Selected, Unusable
+from punie.domain.permission.question_text import question_markdown
+from punie.domain.session.events import (
+    ModeChanged,
+    ModelChanged,
+    ModelMenuChanged,
+    NoticeGiven,
+    SessionEvent,
+    ToolsChanged,
+)
+from punie.domain.session.session import SessionOptions
+from punie.domain.values.content import Text
+from punie.domain.values.display import one_line
+from punie.domain.values.json_value import thaw_object
+from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
+from punie.mechanics.jsonrpc.connection import Connection, ConnectionClosed, RpcError
+from punie.ports.engine import EventSink
+from punie.ports.permission import PermissionBroker
+from punie.ports.workspace import Terminals, Workspace
 
 T = TypeVar("T")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from punie.domain.compaction import CompactionStatus
-from punie.domain.events import CompactionChanged, CompactionDelta
+from punie.domain.model.compaction import CompactionStatus
+from punie.domain.session.events import CompactionChanged, CompactionDelta
 
 COMPACTION_EVENTS = (CompactionChanged, CompactionDelta)
 """ACP forbids to send these to any other client."""

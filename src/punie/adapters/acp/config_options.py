@@ -11,11 +11,11 @@ from msgspec import Raw
 
 from punie.adapters.acp.handshake import Params, decode_params
 from punie.adapters.acp.modes import MODE_WORDS, mode_of
-from punie.adapters.acp.rpc_errors import INVALID_PARAMS, RpcError
-from punie.domain.display import one_line
-from punie.domain.model_choice import DIRECT, Effort, ModelMenu
-from punie.domain.modes import Mode
-from punie.domain.session import SessionOptions
+from punie.domain.model.choice import DIRECT, Effort, ModelMenu
+from punie.domain.permission.modes import Mode
+from punie.domain.session.session import SessionOptions
+from punie.domain.values.display import one_line
+from punie.mechanics.jsonrpc.errors import INVALID_PARAMS, RpcError
 from punie.ports.agent import Agent
 
 MODE_OPTION = "mode"

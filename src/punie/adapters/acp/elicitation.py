@@ -7,10 +7,10 @@ from attrs import frozen
 from msgspec import Raw
 
 from punie.adapters.acp.handshake import Params, decode
-from punie.adapters.acp.jsonrpc import Connection, ConnectionClosed, RpcError
-from punie.domain.elicitation import CANCELLED, DECLINED, Elicitation, ElicitationAction, ElicitationAnswer
-from punie.domain.json_value import NotJsonError, freeze_object, thaw_object
-from punie.ports.elicitor import Elicitor
+from punie.domain.session.elicitation import CANCELLED, DECLINED, Elicitation, ElicitationAction, ElicitationAnswer
+from punie.domain.values.json_value import NotJsonError, freeze_object, thaw_object
+from punie.mechanics.jsonrpc.connection import Connection, ConnectionClosed, RpcError
+from punie.ports.people import Elicitor
 
 
 class FormAnswer(Params):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 import uuid
 
-from punie.adapters.acp.rpc_errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, RpcError
-from punie.domain.display import display_safe
 from punie.domain.errors import (
     EngineError,
+    EngineErrorKind,
     InternalFault,
     PunieError,
     SessionBusyError,
@@ -18,7 +17,8 @@ from punie.domain.errors import (
     UnknownModelError,
     UnknownSessionError,
 )
-from punie.domain.turn import EngineErrorKind
+from punie.domain.values.display import display_safe
+from punie.mechanics.jsonrpc.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, RpcError
 
 AUTH_REQUIRED = -32000
 RESOURCE_NOT_FOUND = -32002

@@ -9,8 +9,8 @@ import msgspec
 from attrs import frozen
 from msgspec import Raw
 
-from punie.adapters.acp.rpc_errors import INVALID_PARAMS, RpcError
 from punie.adapters.acp.terminal_login import NO_CAPABILITIES, SETUP_METHOD, terminal_methods
+from punie.mechanics.jsonrpc.errors import INVALID_PARAMS, RpcError
 
 PROTOCOL_VERSION = 1
 AUTH_METHOD = "environment"

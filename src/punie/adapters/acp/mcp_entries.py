@@ -10,10 +10,10 @@ from attrs import evolve
 from msgspec import Raw
 
 from punie.domain.entry_fields import EntryError
-from punie.domain.expansion import Variables
-from punie.domain.jetbrains import with_ide_ways
-from punie.domain.server_entries import EntrySource, broken, check_name, server_of
-from punie.domain.servers import ClientTransport, ServerConfig, ServerOrigin
+from punie.domain.servers.entries import EntrySource, broken, check_name, server_of
+from punie.domain.servers.jetbrains import with_ide_ways
+from punie.domain.servers.server import ClientTransport, ServerConfig, ServerOrigin
+from punie.domain.values.expansion import Variables
 
 PLACE = "the client's mcpServers"
 _LONGEST_ID = 1_000

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from msgspec import Raw
 
 from punie.adapters.acp.handshake import Params, decode_params
-from punie.adapters.acp.rpc_errors import INVALID_PARAMS, RpcError
-from punie.domain.modes import Mode
+from punie.domain.permission.modes import Mode
+from punie.mechanics.jsonrpc.errors import INVALID_PARAMS, RpcError
 from punie.ports.agent import Agent
 
 MODE_WORDS: Mapping[Mode, tuple[str, str]] = {

@@ -9,9 +9,8 @@ from attrs import evolve
 
 from punie.adapters.acp.blocks import encode_block
 from punie.adapters.acp.updates import encode_update
-from punie.domain.content import TerminalView, Text
-from punie.domain.events import ContextUsed, ModeChanged, ModelChanged, TitleChanged, ToolCallUpdated
-from punie.domain.session_log import (
+from punie.domain.session.events import ContextUsed, ModeChanged, ModelChanged, TitleChanged, ToolCallUpdated
+from punie.domain.session.log import (
     LoggedEvent,
     PromptAccepted,
     PromptFilled,
@@ -19,6 +18,7 @@ from punie.domain.session_log import (
     SessionPage,
     SessionSummary,
 )
+from punie.domain.values.content import TerminalView, Text
 
 GONE = Text("(the terminal is gone)")
 

@@ -13,10 +13,10 @@ import msgspec
 from msgspec import Raw
 
 from punie.adapters.acp.handshake import Params, decode, decode_params
-from punie.adapters.acp.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_CANCELLED, Connection, RpcError
-from punie.adapters.acp.rpc_errors import ConnectionClosed
-from punie.domain.display import one_line
-from punie.ports.server_channel import ChannelError, Hearing, ServerAnswerError, ServerChannel
+from punie.domain.values.display import one_line
+from punie.mechanics.jsonrpc.connection import INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_CANCELLED, Connection, RpcError
+from punie.mechanics.jsonrpc.errors import ConnectionClosed
+from punie.ports.servers import ChannelError, Hearing, ServerAnswerError, ServerChannel
 
 MCP_MESSAGE: Final = "mcp/message"
 

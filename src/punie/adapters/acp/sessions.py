@@ -14,16 +14,15 @@ from punie.adapters.acp.blocks import BlockError, decode_block
 from punie.adapters.acp.client import AcpEventSink, AcpPermissionBroker, AcpTerminals, AcpWorkspace
 from punie.adapters.acp.compactions import COMPACTION_EVENTS
 from punie.adapters.acp.config_options import config_options, set_config_option, set_model
-from punie.adapters.acp.discovery import TOOLS_CHANGED, AcpToolBridge, AcpToolCatalog
 from punie.adapters.acp.elicitation import AcpElicitor
-from punie.adapters.acp.executions import CANCEL_EXECUTIONS, EXECUTIONS, cancel_executions, executions
+from punie.adapters.acp.extension.discovery import TOOLS_CHANGED, AcpToolBridge, AcpToolCatalog
+from punie.adapters.acp.extension.executions import CANCEL_EXECUTIONS, EXECUTIONS, cancel_executions, executions
+from punie.adapters.acp.extension.tool_list import SET_TOOL_ENABLED, TOOLS, set_tool_enabled, tools
 from punie.adapters.acp.handshake import EXTENSION, decode_params
-from punie.adapters.acp.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Connection, RpcError
 from punie.adapters.acp.mcp_entries import decode_servers
 from punie.adapters.acp.modes import mode_state, set_mode
 from punie.adapters.acp.replay import encode_logged, encode_page
 from punie.adapters.acp.server_channel import MCP_MESSAGE, AcpServerChannel
-from punie.adapters.acp.tool_list import SET_TOOL_ENABLED, TOOLS, set_tool_enabled, tools
 from punie.adapters.acp.wire import (
     KeptSessionParams,
     ListSessionsParams,
@@ -32,14 +31,15 @@ from punie.adapters.acp.wire import (
     SessionParams,
     decode_capabilities,
 )
-from punie.domain.content import Prompt
-from punie.domain.discovery import ClientCapabilities
-from punie.domain.session import DiscoveryReport, OpenedSession, SessionSpec
-from punie.domain.session_log import LogEntry, LoggedEvent
-from punie.domain.turn import TurnReport
-from punie.domain.usage import Usage
+from punie.domain.model.usage import Usage
+from punie.domain.session.log import LogEntry, LoggedEvent
+from punie.domain.session.session import DiscoveryReport, OpenedSession, SessionSpec
+from punie.domain.session.turn import TurnReport
+from punie.domain.tools.discovery import ClientCapabilities
+from punie.domain.values.content import Prompt
+from punie.mechanics.jsonrpc.connection import INVALID_PARAMS, METHOD_NOT_FOUND, Connection, RpcError
 from punie.ports.agent import Agent, RunningTurn
-from punie.ports.peer import Peer
+from punie.ports.people import Peer
 
 OfTheAgent: TypeAlias = Mapping[str, Callable[[Agent, Raw], Awaitable[object]]]
 

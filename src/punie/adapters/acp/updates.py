@@ -9,9 +9,7 @@ from punie.adapters.acp.blocks import encode_result_content
 from punie.adapters.acp.compactions import compaction_piece, compaction_update
 from punie.adapters.acp.handshake import EXTENSION
 from punie.adapters.acp.modes import mode_update
-from punie.domain.content import ResultContent
-from punie.domain.display import one_line
-from punie.domain.events import (
+from punie.domain.session.events import (
     CommandsChanged,
     CompactionChanged,
     CompactionDelta,
@@ -27,9 +25,11 @@ from punie.domain.events import (
     ToolCallAnnounced,
     ToolCallUpdated,
 )
-from punie.domain.execution import CallStatus
-from punie.domain.json_value import thaw
-from punie.domain.session_log import LoggedEvent
+from punie.domain.session.log import LoggedEvent
+from punie.domain.tools.execution import CallStatus
+from punie.domain.values.content import ResultContent
+from punie.domain.values.display import one_line
+from punie.domain.values.json_value import thaw
 
 REASON_LIMIT_CHARS = 400
 

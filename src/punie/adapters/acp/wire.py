@@ -11,7 +11,7 @@ from attrs import evolve
 from msgspec import Raw
 
 from punie.adapters.acp.handshake import DISCOVERY_VERSION, EXTENSION, TOOL_EVENTS_VERSION, Params
-from punie.domain.discovery import ClientCapabilities
+from punie.domain.tools.discovery import ClientCapabilities
 
 
 class NewSessionParams(Params):

@@ -9,7 +9,7 @@ from xml.parsers import expat
 from attrs import define, field
 
 from punie.adapters.checks.problems import ReportError
-from punie.domain.checks import FAILED_TESTS_LIMIT, FailedTest, TestReport
+from punie.domain.tools.checks import FAILED_TESTS_LIMIT, FailedTest, TestReport
 
 MESSAGE_LIMIT_CHARS = 1_500
 """The end of what a test said is kept: that is where the error stands."""

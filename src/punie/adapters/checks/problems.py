@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from punie.domain.checks import PROBLEM_LIMIT, Problem, ProblemReport
+from punie.domain.tools.checks import PROBLEM_LIMIT, Problem, ProblemReport
 
 MESSAGE_LIMIT_CHARS = 400
 

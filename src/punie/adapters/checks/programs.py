@@ -8,10 +8,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from punie.domain.checks import Check, PlannedCheck
 from punie.domain.errors import ToolFailedError
-from punie.domain.paths import shown_path
-from punie.domain.terminal import Command
+from punie.domain.tools.checks import Check, PlannedCheck
+from punie.domain.values.paths import shown_path
+from punie.domain.values.terminal import Command
 
 REPORT_LIMIT_BYTES = 16_777_216
 """What is kept of a program's output: a report that is larger is refused, not read in part."""

@@ -6,10 +6,10 @@ import anyio.to_thread
 
 from punie.adapters.checks.problems import ReportError, read_problems
 from punie.adapters.checks.programs import plan_check
-from punie.domain.checks import Check, PlannedCheck, ProblemReport, TestReport
 from punie.domain.errors import ToolFailedError
-from punie.domain.terminal import ExitStatus, TerminalOutput
-from punie.ports.python_checks import PythonChecks
+from punie.domain.tools.checks import Check, PlannedCheck, ProblemReport, TestReport
+from punie.domain.values.terminal import ExitStatus, TerminalOutput
+from punie.ports.tools import PythonChecks
 
 TAIL_CHARS = 3_000
 """What is shown of an output that is no report: its end."""

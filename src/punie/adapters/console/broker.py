@@ -10,11 +10,11 @@ from typing import TextIO
 import anyio.to_thread
 from attrs import field, frozen
 
-from punie.domain.content import Diff
-from punie.domain.display import display_exact
-from punie.domain.permission import Dismissed, PermissionOption, PermissionOutcome, PermissionQuestion, Selected
-from punie.domain.question_text import question_lines
-from punie.ports.permission_broker import PermissionBroker
+from punie.domain.permission.flow import Dismissed, PermissionOption, PermissionOutcome, PermissionQuestion, Selected
+from punie.domain.permission.question_text import question_lines
+from punie.domain.values.content import Diff
+from punie.domain.values.display import display_exact
+from punie.ports.permission import PermissionBroker
 
 SHOWN_DIFF_LINES = 60
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from attrs import define, field
 
 from punie.adapters.console.pipe import Pipe, piped
-from punie.domain.display import display_safe
-from punie.domain.events import (
+from punie.domain.permission.policy import Verdict
+from punie.domain.session.events import (
     PermissionSettled,
     SessionEvent,
     TextDelta,
@@ -17,9 +17,9 @@ from punie.domain.events import (
     ToolCallUpdated,
     TurnEnded,
 )
-from punie.domain.execution import CallStatus
-from punie.domain.policy import Verdict
-from punie.ports.event_sink import EventSink
+from punie.domain.tools.execution import CallStatus
+from punie.domain.values.display import display_safe
+from punie.ports.engine import EventSink
 
 EncodeUpdate = Callable[[SessionEvent], "dict[str, object] | None"]
 

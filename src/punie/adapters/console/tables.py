@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from punie.domain.display import display_safe
+from punie.domain.values.display import display_safe
 
 WIDTH = 80
 GAP = 2

@@ -9,8 +9,8 @@ from urllib.parse import unquote, urlsplit
 
 from attrs import frozen
 
-from punie.domain.content import EmbeddedResource, Prompt, ResourceLink, Text
-from punie.domain.json_value import EMPTY_OBJECT, JsonValue, NotJsonError, freeze
+from punie.domain.values.content import EmbeddedResource, Prompt, ResourceLink, Text
+from punie.domain.values.json_value import EMPTY_OBJECT, JsonValue, NotJsonError, freeze
 
 USAGE: Mapping[str, tuple[str, str]] = {
     "read": ("/read PATH", "show a file"),

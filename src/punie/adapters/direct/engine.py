@@ -19,16 +19,15 @@ from punie.adapters.direct.commands import (
     UseTool,
     parse_command,
 )
-from punie.domain.catalog import ToolCatalog
-from punie.domain.commands import CommandInfo
 from punie.domain.errors import UnreadableSnapshotError
-from punie.domain.events import TextDelta
-from punie.domain.json_value import thaw
-from punie.domain.tool import ToolCall, ToolDescriptor, ToolResult
-from punie.domain.transcript import Transcript, prompts_in
-from punie.domain.turn import StopReason, Turn
-from punie.ports.engine import Engine, EngineSession, ToolDoor
-from punie.ports.event_sink import EventSink
+from punie.domain.session.commands import CommandInfo
+from punie.domain.session.events import TextDelta
+from punie.domain.session.transcript import Transcript, prompts_in
+from punie.domain.session.turn import StopReason, Turn
+from punie.domain.tools.catalog import ToolCatalog
+from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolResult
+from punie.domain.values.json_value import thaw
+from punie.ports.engine import Engine, EngineSession, EventSink, ToolDoor
 
 
 class DirectEngine(Engine):

@@ -11,8 +11,8 @@ from simpleeval import EvalWithCompoundTypes, InvalidExpression
 
 from punie.adapters.expressions.functions import FUNCTIONS, Meter
 from punie.adapters.expressions.operators import CONSTANTS, operators_of, small_enough
-from punie.domain.expressions import Expression, ExpressionError, StepView, WorkLeft
-from punie.domain.json_value import JsonValue, NotJsonError, freeze, json_type
+from punie.domain.pipelines.expressions import Expression, ExpressionError, StepView, WorkLeft
+from punie.domain.values.json_value import JsonValue, NotJsonError, freeze, json_type
 
 SHOWN_KEYS = 12
 

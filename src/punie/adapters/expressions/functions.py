@@ -10,8 +10,8 @@ from typing import TypeAlias, cast
 
 from attrs import define
 
-from punie.domain.expressions import VALUE_LIMIT, WORK_LIMIT, ExpressionError, WorkLeft, weight
-from punie.domain.json_value import JsonValue, thaw
+from punie.domain.pipelines.expressions import VALUE_LIMIT, WORK_LIMIT, ExpressionError, WorkLeft, weight
+from punie.domain.values.json_value import JsonValue, thaw
 
 SEEN_CHARACTERS = 64
 SEEN_IN_TREES = 8

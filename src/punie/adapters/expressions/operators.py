@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any, TypeAlias, cast
 
 from punie.adapters.expressions.functions import Meter
-from punie.domain.expressions import ExpressionError
-from punie.domain.json_value import JsonValue, json_type
+from punie.domain.pipelines.expressions import ExpressionError
+from punie.domain.values.json_value import JsonValue, json_type
 
 CONSTANTS: Mapping[str, JsonValue] = {"true": True, "false": False, "null": None}
 """Beside Python's own names for these."""

@@ -14,7 +14,7 @@ from attrs import define, field
 
 from punie.adapters.expressions.functions import FUNCTIONS
 from punie.adapters.expressions.operators import CONSTANTS, LONGEST_INT_BITS
-from punie.domain.expressions import (
+from punie.domain.pipelines.expressions import (
     INDEX,
     INPUTS,
     ITEM,
@@ -26,8 +26,8 @@ from punie.domain.expressions import (
     StepView,
     WorkLeft,
 )
-from punie.domain.json_value import JsonValue
-from punie.ports.expressions import Expressions
+from punie.domain.values.json_value import JsonValue
+from punie.ports.tools import Expressions
 
 DEPTH_LIMIT = 40
 ROOTS = frozenset({INPUTS, STEPS, ITEM, INDEX})

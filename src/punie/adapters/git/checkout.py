@@ -19,7 +19,7 @@ from dulwich.refs import HEADREF
 from dulwich.repo import Repo
 
 from punie.domain.errors import OutsideWorkspaceError, ToolFailedError
-from punie.domain.paths import is_inside
+from punie.domain.values.paths import is_inside
 
 TreeEntries = dict[bytes, tuple[int, ObjectID]]
 """Path below the top -> (mode, id) of every file of a tree."""

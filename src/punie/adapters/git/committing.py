@@ -23,8 +23,8 @@ from punie.adapters.git.history import shown_commit
 from punie.adapters.git.ignoring import UntrackedFiles
 from punie.adapters.git.status import changed_paths, require_full_index, staged_paths
 from punie.domain.errors import ToolFailedError
-from punie.domain.paths import is_secret
-from punie.ports.repository import Commit
+from punie.ports.workspace import Commit
+from shellsight.secret_names import is_secret
 
 _Stamp: TypeAlias = "tuple[int, int, int]"
 _GOING_ON = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")

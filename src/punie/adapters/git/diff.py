@@ -12,7 +12,7 @@ from dulwich.objects import Blob, ObjectID
 from punie.adapters.git.checkout import Checkout, entry_of
 from punie.adapters.git.conversion import Conversion
 from punie.adapters.git.status import changed_paths, staged_paths
-from punie.domain.paths import is_secret
+from shellsight.secret_names import is_secret
 
 FILE_LIMIT_BYTES = 1_000_000
 TEXT_LIMIT_CHARS = 400_000

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from dulwich.objects import Commit as GitCommit
 
 from punie.adapters.git.checkout import Checkout
-from punie.ports.repository import Commit
+from punie.ports.workspace import Commit
 
 LOG_LIMIT = 1_000
 

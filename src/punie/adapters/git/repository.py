@@ -19,7 +19,7 @@ import anyio
 import anyio.to_thread
 
 from punie.domain.errors import ToolFailedError, UnsupportedHereError
-from punie.ports.repository import Commit, Repository, RepositoryStatus
+from punie.ports.workspace import Commit, Repository, RepositoryStatus
 
 if TYPE_CHECKING:
     from punie.adapters.git.checkout import Checkout

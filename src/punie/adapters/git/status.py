@@ -15,7 +15,7 @@ from punie.adapters.git.checkout import Checkout, entry_of
 from punie.adapters.git.conversion import Conversion
 from punie.adapters.git.ignoring import UntrackedFiles
 from punie.domain.errors import ToolFailedError
-from punie.ports.repository import RepositoryStatus
+from punie.ports.workspace import RepositoryStatus
 
 
 def read_status(checkout: Checkout) -> RepositoryStatus:

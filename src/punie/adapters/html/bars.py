@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from attrs import frozen
 
-from punie.domain.timeline import Call, Request, Shares, Step, TurnTimeline
+from punie.domain.session.timeline import Call, Request, Shares, Step, TurnTimeline
 
 AXIS = 1_000.0
 SHORTEST = 4.0

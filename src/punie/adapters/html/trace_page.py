@@ -17,8 +17,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from punie.adapters.html import bars, wording
-from punie.domain.display import display_output
-from punie.domain.timeline import Call, PlanSeen, Remark, Request, SessionOutline, Speech, TurnTimeline
+from punie.domain.session.timeline import Call, PlanSeen, Remark, Request, SessionOutline, Speech, TurnTimeline
+from punie.domain.values.display import display_output
 
 MARK = "<!-- A trace of Punie -->"
 """The second line of every page: by this, another one may take its place."""

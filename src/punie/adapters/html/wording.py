@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from punie.domain.events import RequestEnding
-from punie.domain.modes import AnsweredBy, Verdict
-from punie.domain.timeline import Call, Question, TurnTimeline
-from punie.domain.tool import ToolKind, ToolOutcome
-from punie.domain.turn import StopReason
+from punie.domain.permission.modes import AnsweredBy, Verdict
+from punie.domain.session.events import RequestEnding
+from punie.domain.session.timeline import Call, Question, TurnTimeline
+from punie.domain.session.turn import StopReason
+from punie.domain.tools.tool import ToolKind, ToolOutcome
 
 _KINDS: Mapping[ToolKind, str] = {
     ToolKind.READ: "Read",

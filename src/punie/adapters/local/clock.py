@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from punie.ports.clock import Clock
+from punie.ports.machine import Clock
 
 
 class LocalClock(Clock):

@@ -11,10 +11,9 @@ from pathlib import Path, PurePath
 import anyio.to_thread
 from attrs import frozen
 
-from punie.adapters.local.path_guard import resolve
-from punie.domain.paths import is_inside
-from punie.ports.path_guard import PathGuard
-from punie.ports.project_notes import ProjectNotes
+from punie.adapters.local.files.path_guard import resolve
+from punie.domain.values.paths import is_inside
+from punie.ports.workspace import PathGuard, ProjectNotes
 
 _log = logging.getLogger("punie.project")
 

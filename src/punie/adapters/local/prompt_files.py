@@ -8,9 +8,9 @@ from pathlib import Path
 import anyio.to_thread
 from attrs import frozen
 
-from punie.adapters.local.folders import names_in, open_file, opened_folder, read_at_most
-from punie.domain.commands import PromptFile, prompt_file
-from punie.ports.prompt_files import PromptFiles
+from punie.adapters.local.files.folders import names_in, open_file, opened_folder, read_at_most
+from punie.domain.session.commands import PromptFile, prompt_file
+from punie.ports.workspace import PromptFiles
 
 FOLDER = (".punie", "commands")
 ENDING = ".md"

@@ -11,13 +11,13 @@ import anyio
 import anyio.to_thread
 from attrs import define, field
 
-from punie.adapters.local.folders import names_in, open_file, opened_folder, read_at_most
-from punie.adapters.local.path_guard import resolve
-from punie.domain.display import one_line
+from punie.adapters.local.files.folders import names_in, open_file, opened_folder, read_at_most
+from punie.adapters.local.files.path_guard import resolve
 from punie.domain.errors import ToolFailedError
-from punie.domain.paths import is_inside
-from punie.domain.skills import SKILLS_LIMIT, BrokenSkillError, Skill, SkillText, skill_of
-from punie.ports.skill_shelf import SkillShelf
+from punie.domain.session.skills import SKILLS_LIMIT, BrokenSkillError, Skill, SkillText, skill_of
+from punie.domain.values.display import one_line
+from punie.domain.values.paths import is_inside
+from punie.ports.workspace import SkillShelf
 
 OF_A_PROJECT = (".punie/skills", ".agents/skills")
 FILE = "SKILL.md"

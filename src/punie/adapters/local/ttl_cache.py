@@ -10,9 +10,8 @@ from typing import Generic, TypeVar
 from attrs import define, field, frozen
 
 from punie.adapters.local.clock import LocalClock
-from punie.domain.servers import DEFAULT_TTL_S
-from punie.ports.cache import Cache
-from punie.ports.clock import Clock
+from punie.domain.servers.server import DEFAULT_TTL_S
+from punie.ports.machine import Cache, Clock
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")

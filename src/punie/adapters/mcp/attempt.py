@@ -10,9 +10,9 @@ import anyio
 from attrs import define, field
 
 from punie.adapters.mcp.child import ServerProcess
-from punie.domain.json_value import JsonObject
-from punie.domain.servers import ServerListing
-from punie.ports.server_channel import ServerChannel
+from punie.domain.servers.server import ServerListing
+from punie.domain.values.json_value import JsonObject
+from punie.ports.servers import ServerChannel
 
 
 class CallWatch(Protocol):

@@ -20,7 +20,7 @@ from mcp.shared.message import SessionMessage
 from punie.adapters.mcp.failures import IN_WORDS
 from punie.adapters.mcp.messages import RequestId, refusal
 from punie.adapters.mcp.stdio import Streams
-from punie.ports.server_channel import ChannelError, ServerAnswerError, ServerChannel
+from punie.ports.servers import ChannelError, ServerAnswerError, ServerChannel
 
 REVISION: Final = "2026-07-28"
 """The one revision of MCP that is spoken over ACP; nothing is negotiated, so nothing is sent before it is needed."""

@@ -15,7 +15,7 @@ from typing import Final
 
 import anyio
 
-from punie.domain.servers import StdioTransport
+from punie.domain.servers.server import StdioTransport
 
 INHERITED: Final = (
     "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER",

@@ -20,7 +20,7 @@ from mcp.shared._httpx_utils import (
 )
 
 from punie.adapters.mcp.lines import LINE_LIMIT_BYTES
-from punie.domain.servers import HttpTransport
+from punie.domain.servers.server import HttpTransport
 
 _EVENTS: Final = "text/event-stream"
 _HERE: Final = frozenset({"127.0.0.1", "::1", "localhost"})

@@ -30,10 +30,10 @@ from punie.adapters.mcp.http import http_streams
 from punie.adapters.mcp.listing import ListingBuilder, raw_tools, usable_tool
 from punie.adapters.mcp.questions import Questions
 from punie.adapters.mcp.stdio import StdioPipes
-from punie.domain.json_value import JsonObject, thaw_object
-from punie.domain.servers import ClientTransport, HttpTransport, ServerConfig, ServerListing, StdioTransport
-from punie.ports.argument_validator import ArgumentValidator
-from punie.ports.elicitor import Elicitor
+from punie.domain.servers.server import ClientTransport, HttpTransport, ServerConfig, ServerListing, StdioTransport
+from punie.domain.values.json_value import JsonObject, thaw_object
+from punie.ports.people import Elicitor
+from punie.ports.tools import ArgumentValidator
 
 CLOSE_S: Final = 4.0
 """How long an orderly goodbye may take; then the connection is torn down."""

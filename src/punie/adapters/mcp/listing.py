@@ -8,8 +8,8 @@ from typing import Any, Final, TypeAlias, cast
 
 from attrs import define, field
 
-from punie.domain.json_value import EMPTY_OBJECT, JsonObject, NotJsonError, freeze_object
-from punie.domain.servers import ServerListing, ToolInfo
+from punie.domain.servers.server import ServerListing, ToolInfo
+from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, NotJsonError, freeze_object
 
 RawObject: TypeAlias = "Mapping[str, Any]"
 

@@ -10,7 +10,7 @@ from typing import Final
 import anyio
 
 from punie.adapters.mcp.attempt import CallWatch
-from punie.ports.tool_executor import CallProgress
+from punie.ports.tools import CallProgress
 
 PATIENCE: Final = 10
 """A call that goes on telling of its progress may take this many times the server's `call_s`."""

@@ -18,12 +18,12 @@ from attrs import define, field
 from mcp.client.session import ClientRequestContext
 
 from punie.adapters.mcp.attempt import CallWatch
-from punie.domain.display import one_line
-from punie.domain.elicitation import CANCELLED, Elicitation, ElicitationAction, ElicitationAnswer
-from punie.domain.elicitation_form import UnusableFormError, filled, form_of, shown_text
-from punie.domain.json_value import JsonObject, NotJsonError, thaw_object
-from punie.ports.argument_validator import ArgumentValidator
-from punie.ports.elicitor import Elicitor
+from punie.domain.session.elicitation import CANCELLED, Elicitation, ElicitationAction, ElicitationAnswer
+from punie.domain.session.elicitation_form import UnusableFormError, filled, form_of, shown_text
+from punie.domain.values.display import one_line
+from punie.domain.values.json_value import JsonObject, NotJsonError, thaw_object
+from punie.ports.people import Elicitor
+from punie.ports.tools import ArgumentValidator
 
 THINKING_S: Final = 3_600.0
 """How long a person may think about one question; then it is taken back."""

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
-from punie.domain.content import EmbeddedResource, Image, ResourceLink, ResultContent, Text
-from punie.domain.json_value import JsonObject, JsonValue, NotJsonError, freeze, json_text
-from punie.domain.tool import ToolOutcome, ToolResult
-from punie.ports.argument_validator import ArgumentValidator
+from punie.domain.tools.tool import ToolOutcome, ToolResult
+from punie.domain.values.content import EmbeddedResource, Image, ResourceLink, ResultContent, Text
+from punie.domain.values.json_value import JsonObject, JsonValue, NotJsonError, freeze, json_text
+from punie.ports.tools import ArgumentValidator
 
 ITEM_LIMIT: Final = 1_000
 """More items of content than this are counted, not shown."""

@@ -19,15 +19,13 @@ from punie.adapters.mcp.attempt import Attempt, Connection, LinkError
 from punie.adapters.mcp.progress_steps import ProgressSteps
 from punie.adapters.mcp.results import names_no_tool, to_result
 from punie.adapters.mcp.ways import Ways
-from punie.domain.json_value import JsonObject
-from punie.domain.servers import ClientTransport, ServerConfig, ServerListing, StdioTransport
-from punie.domain.tool import ToolResult
-from punie.ports.argument_validator import ArgumentValidator
-from punie.ports.clock import Clock
-from punie.ports.elicitor import Elicitor
-from punie.ports.server_channel import ServerChannel
-from punie.ports.tool_executor import CallProgress
-from punie.ports.tool_server import ServerUnavailableError, ToolServer
+from punie.domain.servers.server import ClientTransport, ServerConfig, ServerListing, StdioTransport
+from punie.domain.tools.tool import ToolResult
+from punie.domain.values.json_value import JsonObject
+from punie.ports.machine import Clock
+from punie.ports.people import Elicitor
+from punie.ports.servers import ServerChannel, ServerUnavailableError, ToolServer
+from punie.ports.tools import ArgumentValidator, CallProgress
 
 BACKOFF_FIRST_S: Final = 1.0
 BACKOFF_LAST_S: Final = 60.0

@@ -9,12 +9,11 @@ import anyio
 from anyio.abc import TaskGroup
 
 from punie.adapters.mcp.server import McpServer
-from punie.domain.servers import ServerConfig
-from punie.ports.argument_validator import ArgumentValidator
-from punie.ports.clock import Clock
-from punie.ports.elicitor import Elicitor
-from punie.ports.server_channel import ServerChannel
-from punie.ports.tool_server import ServerUnavailableError, ToolServers
+from punie.domain.servers.server import ServerConfig
+from punie.ports.machine import Clock
+from punie.ports.people import Elicitor
+from punie.ports.servers import ServerChannel, ServerUnavailableError, ToolServers
+from punie.ports.tools import ArgumentValidator
 
 CLOSE_S = 6.0
 """What all connections together may take to end; then their tasks are cancelled, which kills what they hold."""

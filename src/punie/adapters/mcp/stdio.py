@@ -16,7 +16,7 @@ from punie.adapters.mcp.child import ServerProcess
 from punie.adapters.mcp.lines import LINE_LIMIT_BYTES, BoundedLines, Oversized
 from punie.adapters.mcp.messages import RequestId, read_line, refused_oversize
 from punie.adapters.mcp.noise import Noise, newest
-from punie.domain.servers import StdioTransport
+from punie.domain.servers.server import StdioTransport
 
 _LOG: Final = logging.getLogger(__name__)
 _FLUSH_S: Final = 0.3

@@ -11,8 +11,8 @@ import anyio
 from attrs import evolve
 
 from punie.adapters.mcp.attempt import Attempt
-from punie.domain.display import one_line
-from punie.domain.servers import ServerConfig, StdioTransport, Transport
+from punie.domain.servers.server import ServerConfig, StdioTransport, Transport
+from punie.domain.values.display import one_line
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -15,9 +15,9 @@ import anyio.to_thread
 from attrs import define, field
 
 from punie.domain.errors import ToolFailedError
-from punie.domain.json_value import JsonValue, freeze, freeze_object, thaw
-from punie.domain.programs import CallRaisedError, ProgramEnd, ProgramLimits
-from punie.ports.program_sandbox import HostCall, ProgramSandbox
+from punie.domain.pipelines.programs import CallRaisedError, ProgramEnd, ProgramLimits
+from punie.domain.values.json_value import JsonValue, freeze, freeze_object, thaw
+from punie.ports.tools import HostCall, ProgramSandbox
 
 if TYPE_CHECKING:
     from pydantic_monty import CollectString, MontyError

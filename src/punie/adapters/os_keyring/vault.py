@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from attrs import frozen
 
-from punie.ports.key_vault import KeyVault
+from punie.ports.machine import KeyVault
 
 if TYPE_CHECKING:
     from keyring.backend import KeyringBackend

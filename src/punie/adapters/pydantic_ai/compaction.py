@@ -14,11 +14,9 @@ from pydantic_ai.messages import ModelMessage
 from punie.adapters.pydantic_ai.failures import Reached, run_error
 from punie.adapters.pydantic_ai.shortening import Cut, cut_resting, cut_running, shortened, tokens_of, written_out
 from punie.adapters.pydantic_ai.streaming import StreamedModel, SummaryModel
-from punie.domain.compaction import CompactionOrder, CompactionStatus
-from punie.domain.errors import EngineError
-from punie.domain.events import CompactionChanged
-from punie.domain.model_text import encodable
-from punie.domain.summary import (
+from punie.domain.errors import EngineError, EngineErrorKind
+from punie.domain.model.compaction import CompactionOrder, CompactionStatus
+from punie.domain.model.summary import (
     INPUT_CHARS_PER_TOKEN,
     KEPT_SHARE,
     SUMMARY_CHARS,
@@ -30,7 +28,8 @@ from punie.domain.summary import (
     record_prompt,
     summary_instructions,
 )
-from punie.domain.turn import EngineErrorKind
+from punie.domain.model.text import encodable
+from punie.domain.session.events import CompactionChanged
 
 
 @define

@@ -26,12 +26,11 @@ from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.adapters.pydantic_ai.streaming import StreamedModel, TurnStopped
 from punie.adapters.pydantic_ai.toolset import Listed, OnlyTheDesk, TurnDeps
 from punie.adapters.pydantic_ai.transcripts import messages_of
-from punie.domain.compaction import CompactionOrder
-from punie.domain.model_text import encodable
-from punie.domain.transcript import Transcript
-from punie.domain.turn import StopReason, Turn
-from punie.ports.engine import ToolDoor
-from punie.ports.event_sink import EventSink
+from punie.domain.model.compaction import CompactionOrder
+from punie.domain.model.text import encodable
+from punie.domain.session.transcript import Transcript
+from punie.domain.session.turn import StopReason, Turn
+from punie.ports.engine import EventSink, ToolDoor
 
 Answer: TypeAlias = str | None
 DeskAgent: TypeAlias = Agent[TurnDeps, Answer]

@@ -10,13 +10,12 @@ import anyio
 import anyio.to_thread
 
 from punie.adapters.pydantic_ai.settings import ModelSettings
-from punie.domain.compaction import CompactionOrder
-from punie.domain.errors import EngineError
-from punie.domain.model_choice import Effort
-from punie.domain.transcript import Transcript
-from punie.domain.turn import EngineErrorKind, StopReason, Turn
-from punie.ports.engine import Engine, EngineSession, HistoryKeeper, ToolDoor
-from punie.ports.event_sink import EventSink
+from punie.domain.errors import EngineError, EngineErrorKind
+from punie.domain.model.choice import Effort
+from punie.domain.model.compaction import CompactionOrder
+from punie.domain.session.transcript import Transcript
+from punie.domain.session.turn import StopReason, Turn
+from punie.ports.engine import Engine, EngineSession, EventSink, HistoryKeeper, ToolDoor
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model

@@ -27,10 +27,9 @@ from pydantic_ai.exceptions import (
 
 from punie.adapters.pydantic_ai.connection_causes import cause_of
 from punie.adapters.pydantic_ai.reached import VARIABLE, Reached
-from punie.domain.errors import EngineError
-from punie.domain.model_failures import ProviderFailure, failure, missing_variable, needs_package, unusable_answer
-from punie.domain.model_place import quoted, sentence_in
-from punie.domain.turn import EngineErrorKind
+from punie.domain.errors import EngineError, EngineErrorKind
+from punie.domain.model.failures import ProviderFailure, failure, missing_variable, needs_package, unusable_answer
+from punie.domain.model.place import quoted, sentence_in
 
 PROVIDERS = frozenset({"anthropic", "bedrock", "cohere", "google", "groq", "huggingface", "mistral", "xai"})
 """Extras of Pydantic AI that are extras of ours too, by the same name: pyproject.toml has them."""

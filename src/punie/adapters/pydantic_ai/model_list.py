@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 import anyio
 from pydantic_ai.models import Model
 
-from punie.domain.listed_models import LIMIT_BYTES, LIMIT_S, names_in, unreadable_list
+from punie.domain.model.listed_models import LIMIT_BYTES, LIMIT_S, names_in, unreadable_list
 
 
 class _Body(Protocol):

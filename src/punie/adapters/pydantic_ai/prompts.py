@@ -7,8 +7,8 @@ import binascii
 
 from pydantic_ai.messages import BinaryContent, UserContent
 
-from punie.domain.content import Block, EmbeddedResource, Image, Prompt, ResourceLink, Text
-from punie.domain.model_text import NO_PICTURE, encodable, link_text, resource_text
+from punie.domain.model.text import NO_PICTURE, encodable, link_text, resource_text
+from punie.domain.values.content import Block, EmbeddedResource, Image, Prompt, ResourceLink, Text
 
 _SEEN_BY_MODELS = ("image/", "audio/", "application/pdf")
 

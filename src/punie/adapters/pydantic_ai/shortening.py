@@ -21,7 +21,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import RequestUsage
 
-from punie.domain.summary import (
+from punie.domain.model.summary import (
     ARGUMENTS_CHARS,
     CHARS_PER_TOKEN,
     OPENING,

@@ -28,10 +28,10 @@ from pydantic_ai.usage import RequestUsage, RunUsage
 
 from punie.adapters.pydantic_ai.history import unfinished
 from punie.adapters.pydantic_ai.provider_search import search_of, settled
-from punie.domain.events import CompactionDelta, ContextUsed, TextDelta, ThoughtDelta, UsageChanged
-from punie.domain.turn import StopReason
-from punie.domain.usage import Usage
-from punie.ports.event_sink import EventSink
+from punie.domain.model.usage import Usage
+from punie.domain.session.events import CompactionDelta, ContextUsed, TextDelta, ThoughtDelta, UsageChanged
+from punie.domain.session.turn import StopReason
+from punie.ports.engine import EventSink
 
 
 class TurnStopped(Exception):  # noqa: N818 - an outcome, not an error

@@ -18,11 +18,11 @@ from punie.adapters.pydantic_ai.compaction import Compactor
 from punie.adapters.pydantic_ai.prompts import picture
 from punie.adapters.pydantic_ai.provider_search import CORPUS, Lookups, Search
 from punie.adapters.pydantic_ai.streaming import StreamedModel
-from punie.domain.catalog import SearchableOffer, ToolCatalog
-from punie.domain.content import Image
-from punie.domain.json_value import thaw_object
-from punie.domain.model_text import called, encodable, read_arguments, result_text
-from punie.domain.tool import ToolDescriptor, ToolOutcome
+from punie.domain.model.text import called, encodable, read_arguments, result_text
+from punie.domain.tools.catalog import SearchableOffer, ToolCatalog
+from punie.domain.tools.tool import ToolDescriptor, ToolOutcome
+from punie.domain.values.content import Image
+from punie.domain.values.json_value import thaw_object
 from punie.ports.engine import ToolDoor
 
 _WRITTEN = "written"

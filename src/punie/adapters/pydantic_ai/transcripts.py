@@ -16,10 +16,10 @@ from pydantic_ai.messages import (
 )
 
 from punie.adapters.pydantic_ai.prompts import user_content
-from punie.domain.json_value import thaw_object
-from punie.domain.model_text import NO_ANSWER, encodable
-from punie.domain.tool import ToolOutcome
-from punie.domain.transcript import AgentSaid, PersonSaid, ToolUsed, Transcript, TurnsLeftOut, TurnStoppedShort
+from punie.domain.model.text import NO_ANSWER, encodable
+from punie.domain.session.transcript import AgentSaid, PersonSaid, ToolUsed, Transcript, TurnsLeftOut, TurnStoppedShort
+from punie.domain.tools.tool import ToolOutcome
+from punie.domain.values.json_value import thaw_object
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]")
 

@@ -13,8 +13,8 @@ from attrs import frozen
 
 from punie.adapters.schema.problems import in_words, shortened
 from punie.adapters.schema.references import SchemaReferences
-from punie.domain.json_value import JsonObject, thaw_object
-from punie.ports.argument_validator import ArgumentValidator
+from punie.domain.values.json_value import JsonObject, thaw_object
+from punie.ports.tools import ArgumentValidator
 
 if TYPE_CHECKING:
     from jsonschema_rs import FancyRegexOptions, RegexOptions, ValidationError

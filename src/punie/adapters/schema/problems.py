@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from punie.domain.json_value import EMPTY_OBJECT
+from punie.domain.values.json_value import EMPTY_OBJECT
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError

@@ -9,8 +9,8 @@ import anyio
 import anyio.lowlevel
 from attrs import define, field
 
-from punie.domain.permission import Dismissed, PermissionOutcome, PermissionQuestion, Selected
-from punie.ports.permission_broker import PermissionBroker
+from punie.domain.permission.flow import Dismissed, PermissionOutcome, PermissionQuestion, Selected
+from punie.ports.permission import PermissionBroker
 
 
 @define(eq=False)

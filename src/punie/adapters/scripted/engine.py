@@ -26,17 +26,16 @@ from punie.adapters.scripted.script import (
     Turns,
     load_script,
 )
-from punie.domain.catalog import ToolCatalog
-from punie.domain.definition import encode_definition
-from punie.domain.errors import EngineError, UnreadableSnapshotError
-from punie.domain.events import ContextUsed, TextDelta, ThoughtDelta, UsageChanged
-from punie.domain.json_value import JsonValue, freeze, thaw
-from punie.domain.tool import ToolCall, ToolResult
-from punie.domain.transcript import Transcript, prompts_in
-from punie.domain.turn import EngineErrorKind, StopReason, Turn
-from punie.domain.usage import Usage
-from punie.ports.engine import Engine, EngineSession, ToolDoor
-from punie.ports.event_sink import EventSink
+from punie.domain.errors import EngineError, EngineErrorKind, UnreadableSnapshotError
+from punie.domain.model.usage import Usage
+from punie.domain.session.events import ContextUsed, TextDelta, ThoughtDelta, UsageChanged
+from punie.domain.session.transcript import Transcript, prompts_in
+from punie.domain.session.turn import StopReason, Turn
+from punie.domain.tools.catalog import ToolCatalog
+from punie.domain.tools.definition import encode_definition
+from punie.domain.tools.tool import ToolCall, ToolResult
+from punie.domain.values.json_value import JsonValue, freeze, thaw
+from punie.ports.engine import Engine, EngineSession, EventSink, ToolDoor
 
 REFERENCE = "$result."
 """`$result.KEY` as an argument stands for KEY of the last structured result; where there is none it stays as it is."""

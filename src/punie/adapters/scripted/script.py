@@ -10,8 +10,8 @@ from typing import NoReturn, TypeAlias
 
 from attrs import frozen
 
-from punie.domain.json_value import EMPTY_OBJECT, JsonObject, JsonValue, NotJsonError, freeze, json_type
-from punie.domain.turn import EngineErrorKind
+from punie.domain.errors import EngineErrorKind
+from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, JsonValue, NotJsonError, freeze, json_type
 
 SIZE_LIMIT_BYTES = 64 * 1024 * 1024
 """A larger file is refused: it is no script, and it would sit in memory as long as the session."""

@@ -14,8 +14,8 @@ from attrs import define, field
 from punie.adapters.storage.database import Database, DatabaseBusyError, UnusableDatabaseError
 from punie.adapters.storage.memory_grants import MemoryAuditTrail
 from punie.adapters.storage.state_file import StateFile
-from punie.domain.audit import BEGINNING, AuditRow, ChainReport, ChainStart, DecisionRecord, check_chain
-from punie.ports.audit_trail import AuditTrail
+from punie.domain.permission.audit import BEGINNING, AuditRow, ChainReport, ChainStart, DecisionRecord, check_chain
+from punie.ports.permission import AuditTrail
 
 BATCH_S = 0.1
 """How long a row waits for others that go with it: all that a process loses that is killed."""

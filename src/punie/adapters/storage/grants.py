@@ -9,9 +9,8 @@ from attrs import frozen
 
 from punie.adapters.storage.database import Database, UnusableDatabaseError
 from punie.adapters.storage.state_file import StateFile, for_good
-from punie.domain.grants import StoredGrant, ToolPin
-from punie.ports.grant_store import GrantStore
-from punie.ports.tool_pins import PinName, ToolPins
+from punie.domain.permission.grants import StoredGrant, ToolPin
+from punie.ports.permission import GrantStore, PinName, ToolPins
 
 GRANT_COLUMNS = ", ".join(field.name for field in attrs.fields(StoredGrant))
 

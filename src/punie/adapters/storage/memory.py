@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from attrs import define, field
 
-from punie.domain.records import CallRecord, TurnRecord
-from punie.ports.usage_ledger import UsageLedger
+from punie.domain.session.records import CallRecord, TurnRecord
+from punie.ports.sessions import UsageLedger
 
 KEPT_RECORDS = 10_000
 """How many calls, and how many turns, are kept; beyond that the oldest are forgotten."""

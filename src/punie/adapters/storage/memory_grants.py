@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from attrs import define, field
 
-from punie.domain.audit import AuditRow, ChainReport, ChainStart, DecisionRecord, check_chain
-from punie.domain.grants import StoredGrant, ToolPin
-from punie.ports.audit_trail import AuditTrail
-from punie.ports.grant_store import GrantStore
-from punie.ports.tool_pins import PinName, ToolPins
+from punie.domain.permission.audit import AuditRow, ChainReport, ChainStart, DecisionRecord, check_chain
+from punie.domain.permission.grants import StoredGrant, ToolPin
+from punie.ports.permission import AuditTrail, GrantStore, PinName, ToolPins
 
 KEPT_ROWS = 10_000
 """How many rows of the trail are kept; beyond that the oldest are forgotten."""

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 from attrs import define, field
 
-from punie.domain.server_records import KeptListing, ServerApproval
-from punie.ports.server_approvals import ServerApprovals
-from punie.ports.server_listings import ServerListings
+from punie.domain.servers.records import KeptListing, ServerApproval
+from punie.ports.servers import ServerApprovals, ServerListings
 
 
 @define

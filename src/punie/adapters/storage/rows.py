@@ -7,9 +7,9 @@ from typing import Any
 
 import attrs
 
-from punie.domain.records import CallRecord, TurnRecord
-from punie.domain.tool import ToolOutcome
-from punie.domain.usage import Usage
+from punie.domain.model.usage import Usage
+from punie.domain.session.records import CallRecord, TurnRecord
+from punie.domain.tools.tool import ToolOutcome
 
 CALL_COLUMNS = tuple(field.name for field in attrs.fields(CallRecord))
 USAGE_COLUMNS = tuple(field.name for field in attrs.fields(Usage))

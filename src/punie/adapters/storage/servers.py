@@ -11,10 +11,9 @@ from attrs import frozen
 
 from punie.adapters.storage.database import Database
 from punie.adapters.storage.state_file import StateFile, for_good
-from punie.domain.server_records import KeptListing, ServerApproval
-from punie.domain.servers import ToolInfo
-from punie.ports.server_approvals import ServerApprovals
-from punie.ports.server_listings import ServerListings
+from punie.domain.servers.records import KeptListing, ServerApproval
+from punie.domain.servers.server import ToolInfo
+from punie.ports.servers import ServerApprovals, ServerListings
 
 LISTING_LIMIT = 16 * 1024 * 1024
 """Characters of JSON; a listing that takes more is not kept."""

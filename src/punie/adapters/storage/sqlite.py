@@ -17,8 +17,8 @@ from attrs import define, field
 from punie.adapters.storage.database import Database, DatabaseBusyError, Row, UnusableDatabaseError, open_database
 from punie.adapters.storage.memory import MemoryUsageLedger
 from punie.adapters.storage.rows import CALL_COLUMNS, TURN_COLUMNS, call_of, call_row, insert_of, turn_of, turn_row
-from punie.domain.records import CallRecord, TurnRecord
-from punie.ports.usage_ledger import UsageLedger
+from punie.domain.session.records import CallRecord, TurnRecord
+from punie.ports.sessions import UsageLedger
 
 WAITING_RECORDS = 10_000
 """How many records may wait for the writer; what comes beyond is lost, and said in the log."""

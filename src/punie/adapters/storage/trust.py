@@ -8,7 +8,7 @@ from attrs import frozen
 
 from punie.adapters.storage.database import Database, UnusableDatabaseError
 from punie.adapters.storage.state_file import StateFile, for_good
-from punie.ports.trust_store import TrustStore
+from punie.ports.permission import TrustStore
 
 
 @frozen

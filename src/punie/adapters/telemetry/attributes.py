@@ -9,9 +9,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from punie.domain.display import one_line
-from punie.domain.execution import cut
-from punie.domain.usage import Usage
+from punie.domain.model.usage import Usage
+from punie.domain.tools.execution import cut
+from punie.domain.values.display import one_line
 
 Attributes: TypeAlias = dict[str, "str | int | float | bool"]
 

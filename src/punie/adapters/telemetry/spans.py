@@ -16,8 +16,9 @@ from punie.adapters.telemetry.attributes import (
     name_of,
     usage_attributes,
 )
-from punie.domain.content import Prompt
-from punie.domain.events import (
+from punie.domain.model.usage import Usage
+from punie.domain.permission.modes import Verdict
+from punie.domain.session.events import (
     CallFinished,
     PermissionAnswered,
     PermissionAsked,
@@ -30,13 +31,12 @@ from punie.domain.events import (
     TurnEnded,
     UsageChanged,
 )
-from punie.domain.execution import CallStatus
-from punie.domain.json_value import json_text
-from punie.domain.modes import Verdict
-from punie.domain.session_log import LoggedEvent, PromptAccepted
-from punie.domain.tool import ToolOutcome
-from punie.domain.turn import StopReason
-from punie.domain.usage import Usage
+from punie.domain.session.log import LoggedEvent, PromptAccepted
+from punie.domain.session.turn import StopReason
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.tool import ToolOutcome
+from punie.domain.values.content import Prompt
+from punie.domain.values.json_value import json_text
 
 OPEN_CALLS = 1_000
 """Calls of one turn that may run at once and still have a span each."""

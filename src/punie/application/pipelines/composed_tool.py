@@ -6,15 +6,14 @@ import logging
 
 from attrs import field, frozen
 
-from punie.application.composition import Composition
 from punie.application.pipelines.run import PipelineRun
-from punie.application.session_tool import CallContext, PreparedCall, SessionTool, only_in_a_turn
-from punie.domain.display import one_line
-from punie.domain.json_value import JsonObject
-from punie.domain.pipeline import Pipeline
-from punie.domain.tool import ToolDescriptor, ToolResult
-from punie.ports.expressions import Expressions
-from punie.ports.tool_executor import CallProgress
+from punie.application.tools.composition import Composition
+from punie.application.tools.session_tool import CallContext, PreparedCall, SessionTool, only_in_a_turn
+from punie.domain.pipelines.pipeline import Pipeline
+from punie.domain.tools.tool import ToolDescriptor, ToolResult
+from punie.domain.values.display import one_line
+from punie.domain.values.json_value import JsonObject
+from punie.ports.tools import CallProgress, Expressions
 
 
 @frozen

@@ -9,9 +9,9 @@ from typing import TypeAlias
 from attrs import define, field
 
 from punie.application.pipelines.composed_tool import ComposedTool
-from punie.application.session_tool import SessionTool
-from punie.domain.pipeline import Pipeline
-from punie.ports.expressions import Expressions
+from punie.application.tools.session_tool import SessionTool
+from punie.domain.pipelines.pipeline import Pipeline
+from punie.ports.tools import Expressions
 
 LoadPipelines: TypeAlias = Callable[[], Awaitable[tuple[Pipeline, ...]]]
 

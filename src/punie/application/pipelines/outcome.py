@@ -6,11 +6,11 @@ import json
 
 from attrs import define, field, frozen
 
-from punie.domain.display import one_line
-from punie.domain.expressions import weight
-from punie.domain.json_value import JsonValue, thaw
-from punie.domain.pipeline import OUTPUT_LIMIT, Pipeline, Step, StepStatus
-from punie.domain.tool import ToolResult
+from punie.domain.pipelines.expressions import weight
+from punie.domain.pipelines.pipeline import OUTPUT_LIMIT, Pipeline, Step, StepStatus
+from punie.domain.tools.tool import ToolResult
+from punie.domain.values.display import one_line
+from punie.domain.values.json_value import JsonValue, thaw
 
 REASON_CHARS = 2_000
 STOPPED = "step_failed"

@@ -10,10 +10,8 @@ from attrs import define, evolve, field, frozen
 
 from punie.application.pipelines.reading_steps import StepReader
 from punie.application.pipelines.references import ReferenceCheck
-from punie.domain.disclosure import SEARCH_TOOLS
-from punie.domain.discovery import BUILT_IN_TOOLS
-from punie.domain.json_value import JsonObject, NotJsonError, freeze_object
-from punie.domain.pipeline import (
+from punie.domain.permission.policy import ASK_USER, LOAD_SKILL, PLAN_TOOL, UPDATE_PLAN
+from punie.domain.pipelines.pipeline import (
     DESCRIPTION_LIMIT,
     EXPRESSIONS_LIMIT,
     INPUTS_LIMIT,
@@ -22,13 +20,14 @@ from punie.domain.pipeline import (
     Step,
     schema_of,
 )
-from punie.domain.pipeline_problems import Problem
-from punie.domain.policy import ASK_USER, LOAD_SKILL, PLAN_TOOL, UPDATE_PLAN
-from punie.domain.programs import RUN_CODE
-from punie.domain.templates import Misread, TemplateReader
-from punie.domain.tool import NAME_PATTERN
-from punie.ports.argument_validator import ArgumentValidator
-from punie.ports.expressions import Expressions
+from punie.domain.pipelines.problems import Problem
+from punie.domain.pipelines.programs import RUN_CODE
+from punie.domain.pipelines.templates import Misread, TemplateReader
+from punie.domain.tools.disclosure import SEARCH_TOOLS
+from punie.domain.tools.discovery import BUILT_IN_TOOLS
+from punie.domain.tools.tool import NAME_PATTERN
+from punie.domain.values.json_value import JsonObject, NotJsonError, freeze_object
+from punie.ports.tools import ArgumentValidator, Expressions
 
 OWN_NAMES = frozenset({*BUILT_IN_TOOLS, SEARCH_TOOLS, UPDATE_PLAN, LOAD_SKILL, ASK_USER, PLAN_TOOL, RUN_CODE})
 """Names that tools of ours have, whether or not a session offers them: no pipeline may pass for one."""

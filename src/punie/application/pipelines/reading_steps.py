@@ -8,12 +8,12 @@ from typing import cast
 
 from attrs import define, field
 
-from punie.domain.expressions import Expression
-from punie.domain.json_value import JsonValue, NotJsonError, freeze
-from punie.domain.pipeline import NO_ARGUMENTS, PARALLEL_DEFAULT, PARALLEL_LIMIT, OnError, Step
-from punie.domain.pipeline_problems import Problem
-from punie.domain.templates import Computed, Template, TemplateReader
-from punie.domain.tool import NAME_PATTERN
+from punie.domain.pipelines.expressions import Expression
+from punie.domain.pipelines.pipeline import NO_ARGUMENTS, PARALLEL_DEFAULT, PARALLEL_LIMIT, OnError, Step
+from punie.domain.pipelines.problems import Problem
+from punie.domain.pipelines.templates import Computed, Template, TemplateReader
+from punie.domain.tools.tool import NAME_PATTERN
+from punie.domain.values.json_value import JsonValue, NotJsonError, freeze
 
 KEYS = ("id", "tool", "arguments", "when", "for_each", "parallel", "on_error")
 _ID_LIMIT = 64

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 
 from attrs import define, field
 
-from punie.domain.expressions import INPUTS, LOOP_NAMES, STEPS, Expression, Reference
-from punie.domain.pipeline import Pipeline, Step, stages
-from punie.domain.pipeline_problems import Problem
-from punie.domain.templates import Template, expressions_in
+from punie.domain.pipelines.expressions import INPUTS, LOOP_NAMES, STEPS, Expression, Reference
+from punie.domain.pipelines.pipeline import Pipeline, Step, stages
+from punie.domain.pipelines.problems import Problem
+from punie.domain.pipelines.templates import Template, expressions_in
 
 
 @define

@@ -8,17 +8,25 @@ from collections.abc import Mapping
 import anyio
 from attrs import define, field, frozen
 
-from punie.application.composition import Composition
 from punie.application.pipelines.outcome import RunReport, StepReport
-from punie.domain.display import one_line
+from punie.application.tools.composition import Composition
 from punie.domain.errors import LimitExceededError
-from punie.domain.expressions import INDEX, INPUTS, ITEM, LOOP_NAMES, STEPS, Expression, ExpressionError, StepView
-from punie.domain.json_value import EMPTY_OBJECT, JsonObject, JsonValue
-from punie.domain.pipeline import ITEMS_LIMIT, OnError, Pipeline, Step, StepStatus, stages, with_defaults
-from punie.domain.templates import Filling
-from punie.domain.tool import ToolCall, ToolOutcome, ToolResult
-from punie.ports.expressions import Expressions
-from punie.ports.tool_executor import CallProgress
+from punie.domain.pipelines.expressions import (
+    INDEX,
+    INPUTS,
+    ITEM,
+    LOOP_NAMES,
+    STEPS,
+    Expression,
+    ExpressionError,
+    StepView,
+)
+from punie.domain.pipelines.pipeline import ITEMS_LIMIT, OnError, Pipeline, Step, StepStatus, stages, with_defaults
+from punie.domain.pipelines.templates import Filling
+from punie.domain.tools.tool import ToolCall, ToolOutcome, ToolResult
+from punie.domain.values.display import one_line
+from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, JsonValue
+from punie.ports.tools import CallProgress, Expressions
 
 Names = Mapping[str, "JsonValue | Mapping[str, StepView]"]
 

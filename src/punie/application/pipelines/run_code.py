@@ -8,16 +8,15 @@ from collections.abc import Mapping
 
 from attrs import define, field, frozen
 
-from punie.application.composition import Composition
-from punie.application.session_tool import CallContext, PreparedCall, only_in_a_turn, text_argument
 from punie.application.tools.built_in import STRING, BuiltInTool, schema
-from punie.domain.display import one_line
+from punie.application.tools.composition import Composition
+from punie.application.tools.session_tool import CallContext, PreparedCall, only_in_a_turn, text_argument
 from punie.domain.errors import LimitExceededError
-from punie.domain.json_value import JsonObject, JsonValue, freeze_object, json_text, thaw
-from punie.domain.programs import PROGRAM_LIMIT_CHARS, RUN_CODE, CallRaisedError, ProgramEnd, ProgramLimits
-from punie.domain.tool import ToolCall, ToolDescriptor, ToolKind, ToolResult
-from punie.ports.program_sandbox import ProgramSandbox
-from punie.ports.tool_executor import CallProgress
+from punie.domain.pipelines.programs import PROGRAM_LIMIT_CHARS, RUN_CODE, CallRaisedError, ProgramEnd, ProgramLimits
+from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolKind, ToolResult
+from punie.domain.values.display import one_line
+from punie.domain.values.json_value import JsonObject, JsonValue, freeze_object, json_text, thaw
+from punie.ports.tools import CallProgress, ProgramSandbox
 
 OUTPUT_LIMIT = 1_048_576
 DEFAULT_LIMITS = ProgramLimits()

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import anyio
 from attrs import define, field
 
-from punie.application.run_turn import PromptTurn
-from punie.domain.turn import StopReason, TurnReport
+from punie.application.turns.run_turn import PromptTurn
+from punie.domain.session.turn import StopReason, TurnReport
 from punie.ports.agent import RunningTurn
 
 

@@ -8,26 +8,26 @@ from functools import partial
 
 from attrs import define, evolve, field
 
-from punie.application.live_session import LiveSession
 from punie.application.remote.carried_turn import CarriedTurn
 from punie.application.remote.held_sink import HeldSink
 from punie.application.remote.reception import Reception
 from punie.application.remote.room import Asked, Room, retell
 from punie.application.remote.seated import seated
-from punie.application.stored_sessions import Tell
-from punie.domain.content import Prompt
-from punie.domain.display import one_line
+from punie.application.sessions.stored import Tell
+from punie.application.turns.live_session import LiveSession
 from punie.domain.errors import SessionBusyError, SessionHeldError, UnknownSessionError
-from punie.domain.events import NoticeGiven, NoticeSeverity
-from punie.domain.execution import RunningCall, ToolStatistics
-from punie.domain.model_choice import Effort
-from punie.domain.modes import Mode
-from punie.domain.session import OpenedSession, SessionOptions, SessionSpec
-from punie.domain.session_log import SessionPage
-from punie.domain.tool_listing import ListedTool, ToolListing
-from punie.domain.turn import TurnReport
+from punie.domain.model.choice import Effort
+from punie.domain.permission.modes import Mode
+from punie.domain.session.events import NoticeGiven, NoticeSeverity
+from punie.domain.session.log import SessionPage
+from punie.domain.session.session import OpenedSession, SessionOptions, SessionSpec
+from punie.domain.session.turn import TurnReport
+from punie.domain.tools.execution import RunningCall, ToolStatistics
+from punie.domain.tools.listing import ListedTool, ToolListing
+from punie.domain.values.content import Prompt
+from punie.domain.values.display import one_line
 from punie.ports.agent import Agent, RunningTurn
-from punie.ports.peer import Peer
+from punie.ports.people import Peer
 
 
 @define(eq=False)

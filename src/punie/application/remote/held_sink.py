@@ -7,8 +7,8 @@ from collections import deque
 import anyio
 from attrs import define, field
 
-from punie.domain.events import SessionEvent
-from punie.ports.event_sink import EventSink
+from punie.domain.session.events import SessionEvent
+from punie.ports.engine import EventSink
 
 HELD_LIMIT = 1_000
 """Events that are kept back; whoever has one more waits."""

@@ -10,12 +10,12 @@ from attrs import define, field, frozen
 from punie.application.remote.carried_turn import CarriedTurn
 from punie.application.remote.held_sink import HeldSink
 from punie.application.remote.seat import ClientSeat
-from punie.application.session_recorder import Cut, KeptSession
-from punie.domain.discovery import ClientCapabilities
-from punie.domain.events import NoticeGiven
-from punie.domain.session import OpenedSession, SessionSpec
-from punie.domain.session_log import LogEntry
-from punie.ports.peer import Peer
+from punie.application.sessions.recorder import Cut, KeptSession
+from punie.domain.session.events import NoticeGiven
+from punie.domain.session.log import LogEntry
+from punie.domain.session.session import OpenedSession, SessionSpec
+from punie.domain.tools.discovery import ClientCapabilities
+from punie.ports.people import Peer
 
 PAGE = 500
 """Entries of a log that are read at once."""

@@ -9,7 +9,7 @@ from typing import TypeVar
 import anyio
 from attrs import define, field
 
-from punie.ports.peer import Peer
+from punie.ports.people import Peer
 
 AWAY_LIMIT_S = 30.0
 """How long something that only the client can do waits for it to come back."""

@@ -8,20 +8,17 @@ from typing import TypeVar
 from attrs import evolve, frozen
 
 from punie.application.remote.seat import ClientAwayError, ClientSeat
-from punie.domain.discovery import CatalogAnswer
-from punie.domain.elicitation import CANCELLED, Elicitation, ElicitationAnswer
 from punie.domain.errors import ToolFailedError
-from punie.domain.permission import Dismissed, PermissionOutcome, PermissionQuestion
-from punie.domain.terminal import Command, ExitStatus, TerminalOutput
-from punie.domain.tool import ToolCall, ToolResult
-from punie.ports.elicitor import Elicitor
-from punie.ports.peer import Peer
-from punie.ports.permission_broker import PermissionBroker
-from punie.ports.server_channel import ChannelError, Hearing, Params, ServerChannel
-from punie.ports.terminals import Terminals
-from punie.ports.tool_executor import CallProgress, ToolExecutor
-from punie.ports.tool_provider import ToolProvider, ToolSourceError
-from punie.ports.workspace import Workspace
+from punie.domain.permission.flow import Dismissed, PermissionOutcome, PermissionQuestion
+from punie.domain.session.elicitation import CANCELLED, Elicitation, ElicitationAnswer
+from punie.domain.tools.discovery import CatalogAnswer
+from punie.domain.tools.tool import ToolCall, ToolResult
+from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
+from punie.ports.people import Elicitor, Peer
+from punie.ports.permission import PermissionBroker
+from punie.ports.servers import ChannelError, Hearing, Params, ServerChannel
+from punie.ports.tools import CallProgress, ToolExecutor, ToolProvider, ToolSourceError
+from punie.ports.workspace import Terminals, Workspace
 
 T = TypeVar("T")
 

@@ -10,18 +10,16 @@ import anyio
 from anyio.abc import TaskGroup
 from attrs import define, evolve, field, frozen
 
-from punie.application.session_notices import Warn, unheard
-from punie.domain.display import one_line
-from punie.domain.json_value import JsonObject
-from punie.domain.server_names import qualified_name
-from punie.domain.server_records import KeptListing, compared
-from punie.domain.servers import RefreshDelta, ServerConfig, ServerInfo, ServerListing, ServerStatus, ToolInfo
-from punie.domain.tool import ToolResult
-from punie.ports.cache import Cache
-from punie.ports.clock import Clock
-from punie.ports.server_listings import ServerListings
-from punie.ports.tool_executor import CallProgress
-from punie.ports.tool_server import ServerUnavailableError, ToolServer, ToolServers
+from punie.application.sessions.notices import Warn, unheard
+from punie.domain.servers.names import qualified_name
+from punie.domain.servers.records import KeptListing, compared
+from punie.domain.servers.server import RefreshDelta, ServerConfig, ServerInfo, ServerListing, ServerStatus, ToolInfo
+from punie.domain.tools.tool import ToolResult
+from punie.domain.values.display import one_line
+from punie.domain.values.json_value import JsonObject
+from punie.ports.machine import Cache, Clock
+from punie.ports.servers import ServerListings, ServerUnavailableError, ToolServer, ToolServers
+from punie.ports.tools import CallProgress
 
 SHORTEST_TTL_S = 30.0
 LONGEST_TTL_S = 86_400.0

@@ -12,14 +12,13 @@ from attrs import define, field, frozen
 from punie.application.own_task_group import OwnTaskGroup
 from punie.application.servers.known_server import Asking, KnownServer, Surroundings, Tools
 from punie.domain.errors import AmbiguousToolError, UnknownServerError, UnknownToolError
-from punie.domain.json_value import JsonObject
-from punie.domain.server_names import SEPARATOR, may_be_of
-from punie.domain.server_records import merged
-from punie.domain.servers import RefreshDelta, ServerConfig, ServerInfo, ServerOrigin, ServerStatus, ToolInfo
-from punie.domain.tool import ToolResult
-from punie.ports.server_approvals import ServerApprovals
-from punie.ports.tool_executor import CallProgress
-from punie.ports.tool_server import ServerUnavailableError
+from punie.domain.servers.names import SEPARATOR, may_be_of
+from punie.domain.servers.records import merged
+from punie.domain.servers.server import RefreshDelta, ServerConfig, ServerInfo, ServerOrigin, ServerStatus, ToolInfo
+from punie.domain.tools.tool import ToolResult
+from punie.domain.values.json_value import JsonObject
+from punie.ports.servers import ServerApprovals, ServerUnavailableError
+from punie.ports.tools import CallProgress
 
 LATE_S = 0.3
 """How long whoever does not want to wait waits for a server that kept somebody waiting in vain before."""

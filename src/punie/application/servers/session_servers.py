@@ -7,19 +7,18 @@ from typing import cast
 
 from attrs import define, field, frozen
 
-from punie.application.offered_tools import SEARCH_WAIT_S, Elsewhere
+from punie.application.offer.offered import SEARCH_WAIT_S, Elsewhere
 from punie.application.servers.registry import ServerRegistry
-from punie.application.session_tool import SessionTool
 from punie.application.tools.bridged import BridgedTool
-from punie.domain.display import display_safe, one_line
+from punie.application.tools.session_tool import SessionTool
 from punie.domain.errors import ToolFailedError
-from punie.domain.json_value import JsonObject
-from punie.domain.servers import ServerStatus, ToolInfo
-from punie.domain.tool import ToolCall, ToolDescriptor, ToolResult, ToolSource
-from punie.domain.tool_arguments import declares, without
-from punie.ports.argument_validator import ArgumentValidator
-from punie.ports.tool_executor import CallProgress, ToolExecutor
-from punie.ports.tool_server import ServerUnavailableError
+from punie.domain.servers.server import ServerStatus, ToolInfo
+from punie.domain.tools.arguments import declares, without
+from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolResult, ToolSource
+from punie.domain.values.display import display_safe, one_line
+from punie.domain.values.json_value import JsonObject
+from punie.ports.servers import ServerUnavailableError
+from punie.ports.tools import ArgumentValidator, CallProgress, ToolExecutor
 
 DESCRIPTION_LIMIT = 2_000
 """Characters of what a stranger's tool may tell a model of itself."""

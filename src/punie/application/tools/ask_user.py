@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from punie.application.session_tool import CallContext, PreparedCall, text_argument, words_argument
 from punie.application.tools.built_in import STRING, BuiltInTool, optional, schema
-from punie.domain.display import one_line
-from punie.domain.elicitation import Elicitation, ElicitationAction, ElicitationAnswer
-from punie.domain.elicitation_form import UnusableFormError, form_of, shown_text
+from punie.application.tools.session_tool import CallContext, PreparedCall, text_argument, words_argument
 from punie.domain.errors import ToolFailedError
-from punie.domain.json_value import JsonObject
-from punie.domain.policy import ASK_USER
-from punie.domain.tool import ToolDescriptor, ToolKind, ToolResult
-from punie.ports.elicitor import Elicitor
-from punie.ports.tool_executor import CallProgress
+from punie.domain.permission.policy import ASK_USER
+from punie.domain.session.elicitation import Elicitation, ElicitationAction, ElicitationAnswer
+from punie.domain.session.elicitation_form import UnusableFormError, form_of, shown_text
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
+from punie.domain.values.display import one_line
+from punie.domain.values.json_value import JsonObject
+from punie.ports.people import Elicitor
+from punie.ports.tools import CallProgress
 
 CHOICES_LIMIT = 20
 ASKER = "The agent"

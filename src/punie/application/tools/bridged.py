@@ -6,16 +6,16 @@ import logging
 
 from attrs import field, frozen
 
-from punie.application.session_tool import CallContext, PreparedCall, SessionTool, text_argument
+from punie.application.tools.session_tool import CallContext, PreparedCall, SessionTool, text_argument
 from punie.application.tools.wording import COMMAND_ARGUMENTS, command_of, denial_of, paths_of, title_of
-from punie.domain.discovery import BUILT_IN_TOOLS
-from punie.domain.display import one_line
-from punie.domain.json_value import EMPTY_OBJECT, JsonObject, freeze_object
-from punie.domain.policy import COMMAND_TOOL
-from punie.domain.terminal import Command
-from punie.domain.tool import ToolCall, ToolDescriptor, ToolResult
-from punie.domain.tool_arguments import COMMAND, takes_command
-from punie.ports.tool_executor import CallProgress, ToolExecutor
+from punie.domain.permission.policy import COMMAND_TOOL
+from punie.domain.tools.arguments import COMMAND, takes_command
+from punie.domain.tools.discovery import BUILT_IN_TOOLS
+from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolResult
+from punie.domain.values.display import one_line
+from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, freeze_object
+from punie.domain.values.terminal import Command
+from punie.ports.tools import CallProgress, ToolExecutor
 
 
 @frozen

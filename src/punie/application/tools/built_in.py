@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 from attrs import evolve
 
-from punie.application.session_tool import CallContext, PreparedCall, SessionTool
 from punie.application.tools.details import DETAILS
+from punie.application.tools.session_tool import CallContext, PreparedCall, SessionTool
 from punie.application.tools.wording import denial_of, paths_of, title_of
-from punie.domain.json_value import JsonObject
-from punie.domain.metadata import ToolMetadata
-from punie.domain.tool import ToolDescriptor
+from punie.domain.tools.metadata import ToolMetadata
+from punie.domain.tools.tool import ToolDescriptor
+from punie.domain.values.json_value import JsonObject
 
 NOTHING_SAID = ToolMetadata()
 STRING: Mapping[str, object] = {"type": "string"}

@@ -8,18 +8,17 @@ from __future__ import annotations
 import anyio
 from attrs import asdict, frozen
 
-from punie.application.session_tool import CallContext, PreparedCall, text_argument
-from punie.application.terminal_ledger import TerminalLedger
 from punie.application.tools.built_in import BuiltInTool, optional, schema
-from punie.domain.checks import Check, PlannedCheck, ProblemReport, TestReport
-from punie.domain.display import one_line
+from punie.application.tools.session_tool import CallContext, PreparedCall, text_argument
+from punie.application.tools.terminal_ledger import TerminalLedger
 from punie.domain.errors import ToldToModel
-from punie.domain.json_value import JsonObject
-from punie.domain.paths import shown_path
-from punie.domain.terminal import ExitStatus, TerminalOutput
-from punie.domain.tool import ToolDescriptor, ToolKind, ToolResult
-from punie.ports.python_checks import PythonChecks
-from punie.ports.tool_executor import CallProgress
+from punie.domain.tools.checks import Check, PlannedCheck, ProblemReport, TestReport
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
+from punie.domain.values.display import one_line
+from punie.domain.values.json_value import JsonObject
+from punie.domain.values.paths import shown_path
+from punie.domain.values.terminal import ExitStatus, TerminalOutput
+from punie.ports.tools import CallProgress, PythonChecks
 
 
 @frozen

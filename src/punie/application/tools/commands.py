@@ -7,16 +7,16 @@ from abc import abstractmethod
 import anyio
 from attrs import evolve, frozen
 
-from punie.application.session_tool import CallContext, PreparedCall, flag_argument, text_argument, words_argument
-from punie.application.terminal_ledger import TerminalLedger
 from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, optional, schema
+from punie.application.tools.session_tool import CallContext, PreparedCall, flag_argument, text_argument, words_argument
+from punie.application.tools.terminal_ledger import TerminalLedger
 from punie.application.tools.wording import command_of
-from punie.domain.content import TerminalView, Text
 from punie.domain.errors import ToolFailedError
-from punie.domain.json_value import JsonObject
-from punie.domain.terminal import Command, ExitStatus, TerminalOutput
-from punie.domain.tool import ToolDescriptor, ToolKind, ToolOutcome, ToolResult
-from punie.ports.tool_executor import CallProgress
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolOutcome, ToolResult
+from punie.domain.values.content import TerminalView, Text
+from punie.domain.values.json_value import JsonObject
+from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
+from punie.ports.tools import CallProgress
 
 LOOK_FIRST_S = 0.1
 LOOK_LAST_S = 1.0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from punie.domain.metadata import Capability, Permission, ToolExample, ToolMetadata
+from punie.domain.tools.metadata import Capability, Permission, ToolExample, ToolMetadata
 
 
 def _details(

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from attrs import field, frozen
 
-from punie.application.file_memory import FileMemory, require_unchanged
-from punie.application.patching import apply_patch
-from punie.application.session_tool import CallContext, KnowsFiles, PreparedCall, flag_argument, text_argument
 from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, optional, schema
+from punie.application.tools.file_memory import FileMemory, require_unchanged
 from punie.application.tools.files import path_of, text_or_none
-from punie.domain.content import Diff
+from punie.application.tools.patching import apply_patch
+from punie.application.tools.session_tool import CallContext, KnowsFiles, PreparedCall, flag_argument, text_argument
 from punie.domain.errors import ArgumentsRefusedError, ToolFailedError
-from punie.domain.file_kind import looks_binary
-from punie.domain.json_value import JsonObject
-from punie.domain.tool import ToolDescriptor, ToolKind, ToolResult
-from punie.ports.tool_executor import CallProgress
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
+from punie.domain.values.content import Diff
+from punie.domain.values.file_kind import looks_binary
+from punie.domain.values.json_value import JsonObject
+from punie.ports.tools import CallProgress
 from punie.ports.workspace import Workspace
 
 

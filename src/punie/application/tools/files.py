@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from attrs import field, frozen
 
-from punie.application.file_memory import FileMemory, require_unchanged
-from punie.application.session_tool import CallContext, KnowsFiles, PreparedCall, text_argument, whole_argument
 from punie.application.tools.built_in import STRING, BuiltInTool, optional, schema
-from punie.domain.content import Diff
+from punie.application.tools.file_memory import FileMemory, require_unchanged
+from punie.application.tools.session_tool import CallContext, KnowsFiles, PreparedCall, text_argument, whole_argument
 from punie.domain.errors import ToldToModel, ToolFailedError
-from punie.domain.file_kind import HEAD_BYTES, kind_of, looks_binary
-from punie.domain.json_value import JsonObject, utf8_size
-from punie.domain.tool import ToolDescriptor, ToolKind, ToolResult
-from punie.ports.tool_executor import CallProgress
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
+from punie.domain.values.content import Diff
+from punie.domain.values.file_kind import HEAD_BYTES, kind_of, looks_binary
+from punie.domain.values.json_value import JsonObject, utf8_size
+from punie.ports.tools import CallProgress
 from punie.ports.workspace import Workspace
 
 

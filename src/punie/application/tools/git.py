@@ -7,7 +7,8 @@ from typing import cast
 
 from attrs import asdict, frozen
 
-from punie.application.session_tool import (
+from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, optional, schema
+from punie.application.tools.session_tool import (
     CallContext,
     PreparedCall,
     flag_argument,
@@ -15,13 +16,12 @@ from punie.application.session_tool import (
     whole_argument,
     words_argument,
 )
-from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, optional, schema
 from punie.domain.errors import ToolFailedError
-from punie.domain.json_value import JsonObject
-from punie.domain.paths import Location
-from punie.domain.tool import ToolDescriptor, ToolKind, ToolResult
-from punie.ports.repository import Commit, Repository
-from punie.ports.tool_executor import CallProgress
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
+from punie.domain.values.json_value import JsonObject
+from punie.domain.values.paths import Location
+from punie.ports.tools import CallProgress
+from punie.ports.workspace import Commit, Repository
 
 LOG_DEFAULT = 10
 LOG_LIMIT = 200

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from punie.application.session_tool import CallContext, KnowsFiles, PreparedCall, SessionTool
-from punie.domain.json_value import JsonObject
-from punie.domain.tool import ToolDescriptor
-from punie.ports.output_store import OutputStore
+from punie.application.tools.session_tool import CallContext, KnowsFiles, PreparedCall, SessionTool
+from punie.domain.tools.tool import ToolDescriptor
+from punie.domain.values.json_value import JsonObject
+from punie.ports.workspace import OutputStore
 
 
 @frozen

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from punie.application.session_tool import CallContext, PreparedCall, text_argument
 from punie.application.tools.built_in import STRING, BuiltInTool, schema
-from punie.domain.display import one_line
+from punie.application.tools.session_tool import CallContext, PreparedCall, text_argument
 from punie.domain.errors import ToolFailedError
-from punie.domain.json_value import JsonObject
-from punie.domain.policy import LOAD_SKILL
-from punie.domain.skills import SkillText
-from punie.domain.tool import ToolDescriptor, ToolKind, ToolResult
-from punie.ports.skill_shelf import SkillShelf
-from punie.ports.tool_executor import CallProgress
+from punie.domain.permission.policy import LOAD_SKILL
+from punie.domain.session.skills import SkillText
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
+from punie.domain.values.display import one_line
+from punie.domain.values.json_value import JsonObject
+from punie.ports.tools import CallProgress
+from punie.ports.workspace import SkillShelf
 
 
 @frozen

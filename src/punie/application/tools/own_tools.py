@@ -18,7 +18,7 @@ from punie.application.tools.files import ReadFile, WriteFile
 from punie.application.tools.git import GitAddCommit, GitDiff, GitLog, GitStatus
 from punie.application.tools.searching import ListFiles, SearchText
 from punie.application.tools.shell_info import GetShellInfo
-from punie.domain.tool import ToolDescriptor
+from punie.domain.tools.tool import ToolDescriptor
 
 _TOOLS: tuple[type[BuiltInTool], ...] = (
     ReadFile, WriteFile, EditFile, ListFiles, SearchText, RunCommand, GetTerminalOutput, ReleaseTerminal,

@@ -7,13 +7,13 @@ from typing import TypeAlias
 
 from attrs import frozen
 
-from punie.application.session_tool import CallContext, PreparedCall, text_argument, whole_argument
 from punie.application.tools.built_in import BuiltInTool
-from punie.domain.disclosure import SEARCH_TOOLS, line_of, server_of
-from punie.domain.display import one_line
-from punie.domain.json_value import JsonObject
-from punie.domain.tool import ToolDescriptor, ToolKind, ToolResult
-from punie.ports.tool_executor import CallProgress
+from punie.application.tools.session_tool import CallContext, PreparedCall, text_argument, whole_argument
+from punie.domain.tools.disclosure import SEARCH_TOOLS, line_of, server_of
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
+from punie.domain.values.display import one_line
+from punie.domain.values.json_value import JsonObject
+from punie.ports.tools import CallProgress
 
 DEFAULT_HITS = 5
 MOST_HITS = 20

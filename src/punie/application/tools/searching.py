@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from punie.application.session_tool import CallContext, PreparedCall, flag_argument, text_argument
 from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, optional, schema
+from punie.application.tools.session_tool import CallContext, PreparedCall, flag_argument, text_argument
 from punie.domain.errors import ToolFailedError
-from punie.domain.json_value import JsonObject
-from punie.domain.paths import shown_path
-from punie.domain.tool import ToolDescriptor, ToolKind, ToolResult
-from punie.ports.file_tree import FileTree
-from punie.ports.tool_executor import CallProgress
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
+from punie.domain.values.json_value import JsonObject
+from punie.domain.values.paths import shown_path
+from punie.ports.tools import CallProgress
+from punie.ports.workspace import FileTree
 
 LIST_LIMIT = 1000
 FIND_LIMIT = 200

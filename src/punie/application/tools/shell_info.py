@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from attrs import asdict, frozen
 
-from punie.application.session_tool import CallContext, PreparedCall
 from punie.application.tools.built_in import BuiltInTool, schema
-from punie.domain.json_value import JsonObject
-from punie.domain.tool import ToolDescriptor, ToolKind, ToolResult
-from punie.ports.tool_executor import CallProgress
+from punie.application.tools.session_tool import CallContext, PreparedCall
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
+from punie.domain.values.json_value import JsonObject
+from punie.ports.tools import CallProgress
 
 
 @frozen

@@ -7,12 +7,12 @@ from typing import TypeAlias
 
 from attrs import frozen
 
-from punie.application.session_tool import CallContext, PreparedCall, text_argument
 from punie.application.tools.built_in import STRING, BuiltInTool, schema
-from punie.domain.json_value import JsonObject
-from punie.domain.modes import Mode
-from punie.domain.tool import ToolDescriptor, ToolKind, ToolResult
-from punie.ports.tool_executor import CallProgress
+from punie.application.tools.session_tool import CallContext, PreparedCall, text_argument
+from punie.domain.permission.modes import Mode
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
+from punie.domain.values.json_value import JsonObject
+from punie.ports.tools import CallProgress
 
 SWITCH_MODE = "switch_mode"
 

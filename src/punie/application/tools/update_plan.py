@@ -8,16 +8,16 @@ from typing import TypeVar
 
 from attrs import frozen
 
-from punie.application.session_tool import CallContext, PreparedCall, text_argument
 from punie.application.tools.built_in import STRING, BuiltInTool, schema
-from punie.domain.display import one_line
-from punie.domain.events import PlanChanged
-from punie.domain.json_value import JsonObject
-from punie.domain.plan import Plan, PlanStep, StepPriority, StepStatus
-from punie.domain.policy import UPDATE_PLAN
-from punie.domain.tool import ToolDescriptor, ToolKind, ToolResult
-from punie.ports.event_sink import EventSink
-from punie.ports.tool_executor import CallProgress
+from punie.application.tools.session_tool import CallContext, PreparedCall, text_argument
+from punie.domain.permission.policy import UPDATE_PLAN
+from punie.domain.session.events import PlanChanged
+from punie.domain.session.plan import Plan, PlanStep, StepPriority, StepStatus
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
+from punie.domain.values.display import one_line
+from punie.domain.values.json_value import JsonObject
+from punie.ports.engine import EventSink
+from punie.ports.tools import CallProgress
 
 E = TypeVar("E", bound=StrEnum)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 
-from punie.adapters.acp.jsonrpc import Connection, Router, RpcError
+from punie.mechanics.jsonrpc.connection import Connection, Router, RpcError
 from tests.fakes.line_transport import FakeLineTransport
 from tests.fakes.router import FakeRouter
 from tests.unit.adapters.acp.jsonrpc_bench import LOG

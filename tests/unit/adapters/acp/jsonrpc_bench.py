@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 
-from punie.adapters.acp.jsonrpc import Connection
+from punie.mechanics.jsonrpc.connection import Connection
 from tests.fakes.line_transport import FakeLineTransport
 from tests.fakes.router import FakeRouter
 

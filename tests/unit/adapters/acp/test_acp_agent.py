@@ -18,9 +18,6 @@ from punie.adapters.acp.client import AcpTerminals, AcpWorkspace
 from punie.adapters.acp.config_options import config_options
 from punie.adapters.acp.modes import mode_state
 from punie.adapters.acp.sessions import SessionMethods
-from punie.domain.availability import LeftOut
-from punie.domain.content import Prompt, ResourceLink, Text
-from punie.domain.discovery import ClientCapabilities, DroppedEntry, Tier
 from punie.domain.errors import (
     EngineError,
     SessionBusyError,
@@ -28,18 +25,21 @@ from punie.domain.errors import (
     UnknownModelError,
     UnknownSessionError,
 )
-from punie.domain.execution import CallCounts, RunningCall, ToolStatistics
-from punie.domain.metadata import ToolMetadata
-from punie.domain.model_choice import Effort, ModelChoice, ModelMenu
-from punie.domain.modes import Mode
-from punie.domain.session import DiscoveryReport, OpenedSession, SessionOptions, SessionSpec
-from punie.domain.session_log import LogEntry, LoggedEvent, SessionPage, SessionSummary
-from punie.domain.tool import ToolDescriptor, ToolSource
-from punie.domain.tool_listing import ListedTool, RegistryStatistics, ToolListing
-from punie.domain.turn import StopReason, TurnReport
-from punie.domain.usage import Usage
+from punie.domain.model.choice import Effort, ModelChoice, ModelMenu
+from punie.domain.model.usage import Usage
+from punie.domain.permission.modes import Mode
+from punie.domain.session.log import LogEntry, LoggedEvent, SessionPage, SessionSummary
+from punie.domain.session.session import DiscoveryReport, OpenedSession, SessionOptions, SessionSpec
+from punie.domain.session.turn import StopReason, TurnReport
+from punie.domain.tools.availability import LeftOut
+from punie.domain.tools.discovery import ClientCapabilities, DroppedEntry, Tier
+from punie.domain.tools.execution import CallCounts, RunningCall, ToolStatistics
+from punie.domain.tools.listing import ListedTool, RegistryStatistics, ToolListing
+from punie.domain.tools.metadata import ToolMetadata
+from punie.domain.tools.tool import ToolDescriptor, ToolSource
+from punie.domain.values.content import Prompt, ResourceLink, Text
 from punie.ports.agent import Agent, RunningTurn
-from punie.ports.peer import Peer
+from punie.ports.people import Peer
 from tests.fakes.gate import Gate
 from tests.unit.adapters.acp.far_end import FarEnd, connected
 from tests.unit.adapters.acp.jsonrpc_bench import LOG, call, note

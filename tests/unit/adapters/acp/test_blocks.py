@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from punie.adapters.acp.blocks import BlockError, decode_block, encode_block, encode_result_content
-from punie.domain.content import Diff, EmbeddedResource, Image, ResourceLink, TerminalView, Text
+from punie.domain.values.content import Diff, EmbeddedResource, Image, ResourceLink, TerminalView, Text
 from tests.unit.domain.json_trees import trees
 
 pytestmark = pytest.mark.requirement("S3-21", "A-01")

@@ -10,12 +10,8 @@ import pytest
 from hypothesis import given
 
 from punie.adapters.acp.client import AcpEventSink, AcpPermissionBroker, AcpTerminals, AcpWorkspace
-from punie.adapters.acp.jsonrpc import Connection, RpcError
-from punie.domain.content import Diff
 from punie.domain.errors import ToolFailedError
-from punie.domain.events import TextDelta, TurnEnded
-from punie.domain.json_value import freeze_object
-from punie.domain.permission import (
+from punie.domain.permission.flow import (
     ALLOW_ONCE,
     ALLOW_SESSION,
     REJECT,
@@ -26,9 +22,13 @@ from punie.domain.permission import (
     Selected,
     Unusable,
 )
-from punie.domain.terminal import Command, ExitStatus, TerminalOutput
-from punie.domain.tool import ToolKind
-from punie.domain.turn import StopReason
+from punie.domain.session.events import TextDelta, TurnEnded
+from punie.domain.session.turn import StopReason
+from punie.domain.tools.tool import ToolKind
+from punie.domain.values.content import Diff
+from punie.domain.values.json_value import freeze_object
+from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
+from punie.mechanics.jsonrpc.connection import Connection, RpcError
 from tests.unit.adapters.acp.far_end import HELD, FarEnd, connected
 from tests.unit.domain.json_trees import trees
 

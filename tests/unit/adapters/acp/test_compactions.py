@@ -7,8 +7,8 @@ from msgspec import Raw
 
 from punie.adapters.acp.updates import encode_update
 from punie.adapters.acp.wire import decode_capabilities
-from punie.domain.compaction import CompactionStatus
-from punie.domain.events import CompactionChanged, CompactionDelta, SessionEvent
+from punie.domain.model.compaction import CompactionStatus
+from punie.domain.session.events import CompactionChanged, CompactionDelta, SessionEvent
 
 TEXT = {"type": "text", "text": "All is well."}
 UPDATE = {"sessionUpdate": "compaction_update", "compactionId": "c-1"}

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from punie.adapters.acp.config_options import config_options
-from punie.domain.model_choice import Effort, ModelChoice, ModelMenu
-from punie.domain.modes import Mode
-from punie.domain.session import SessionOptions
+from punie.domain.model.choice import Effort, ModelChoice, ModelMenu
+from punie.domain.permission.modes import Mode
+from punie.domain.session.session import SessionOptions
 from tests.unit.adapters.acp.test_acp_agent import MadeUpAgent, served
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-2")]

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from punie.adapters.acp.entries import decode_entry
-from punie.domain.discovery import DroppedEntry
-from punie.domain.json_value import thaw
-from punie.domain.tool import ToolDescriptor, ToolKind, ToolSource
+from punie.adapters.acp.extension.entries import decode_entry
+from punie.domain.tools.discovery import DroppedEntry
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
+from punie.domain.values.json_value import thaw
 from tests.unit.domain.json_trees import nested, objects, trees
 
 pytestmark = pytest.mark.requirement("R-06", "S0-31")

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from punie.adapters.acp.entries import decode_entry
-from punie.domain.availability import Surroundings, why_unavailable
-from punie.domain.json_value import thaw
-from punie.domain.metadata import Capability, Permission, ToolExample, ToolMetadata
-from punie.domain.paths import Location
-from punie.domain.policy import Facts, PermissionRequest, Policy, Verdict, decide
-from punie.domain.tool import ToolDescriptor
+from punie.adapters.acp.extension.entries import decode_entry
+from punie.domain.permission.policy import Facts, PermissionRequest, Policy, Verdict, decide
+from punie.domain.tools.availability import Surroundings, why_unavailable
+from punie.domain.tools.metadata import Capability, Permission, ToolExample, ToolMetadata
+from punie.domain.tools.tool import ToolDescriptor
+from punie.domain.values.json_value import thaw
+from punie.domain.values.paths import Location
 
 CAMEL: dict[str, Any] = {
     "version": "1.2", "author": "Ada", "helpUrl": "https://example.org/lint",

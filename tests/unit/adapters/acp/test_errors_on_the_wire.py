@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from punie.adapters.acp.errors import to_wire
-from punie.adapters.acp.rpc_errors import RpcError
 from punie.domain.errors import (
     EngineError,
+    EngineErrorKind,
     InternalFault,
     SessionBusyError,
     SettingsError,
     UnknownSessionError,
 )
-from punie.domain.turn import EngineErrorKind
+from punie.mechanics.jsonrpc.errors import RpcError
 
 
 def data(error: RpcError) -> Any:

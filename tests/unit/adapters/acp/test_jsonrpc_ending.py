@@ -8,8 +8,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from punie.adapters.acp import jsonrpc
-from punie.adapters.acp.jsonrpc import REQUEST_CANCELLED, Connection, ConnectionClosed
+from punie.mechanics.jsonrpc import connection as jsonrpc
+from punie.mechanics.jsonrpc.connection import REQUEST_CANCELLED, Connection, ConnectionClosed
 from tests.fakes.line_transport import FakeLineTransport
 from tests.fakes.router import FakeRouter
 from tests.unit.adapters.acp.jsonrpc_bench import LOG, answer, call, note

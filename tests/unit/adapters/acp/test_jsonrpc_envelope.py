@@ -7,8 +7,8 @@ import tracemalloc
 import msgspec
 import pytest
 
-from punie.adapters.acp.envelope import Answer, Invalid, Request, decode_id, decode_line, encode, peek_answered_id
-from punie.adapters.acp.rpc_errors import PARSE_ERROR
+from punie.mechanics.jsonrpc.envelope import Answer, Invalid, Request, decode_id, decode_line, encode, peek_answered_id
+from punie.mechanics.jsonrpc.errors import PARSE_ERROR
 
 MEGABYTE = 2**20
 

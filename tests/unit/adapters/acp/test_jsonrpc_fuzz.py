@@ -10,8 +10,8 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from punie.adapters.acp.envelope import Invalid, Request, decode_line
-from punie.adapters.acp.jsonrpc import Connection
+from punie.mechanics.jsonrpc.connection import Connection
+from punie.mechanics.jsonrpc.envelope import Invalid, Request, decode_line
 from tests.fakes.line_transport import FakeLineTransport
 from tests.fakes.router import FakeRouter
 from tests.unit.adapters.acp.jsonrpc_bench import LOG, call, echo

@@ -11,7 +11,7 @@ import anyio.lowlevel
 import msgspec
 import pytest
 
-from punie.adapters.acp.jsonrpc import (
+from punie.mechanics.jsonrpc.connection import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,

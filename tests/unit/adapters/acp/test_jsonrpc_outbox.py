@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from punie.adapters.acp.outbox import Outbox
+from punie.mechanics.jsonrpc.outbox import Outbox
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ import anyio.lowlevel
 import msgspec
 import pytest
 
-from punie.adapters.acp.jsonrpc import (
+from punie.mechanics.jsonrpc.connection import (
     INTERNAL_ERROR,
     REQUEST_CANCELLED,
     Connection,

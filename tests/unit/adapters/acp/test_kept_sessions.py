@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from punie.adapters.acp.replay import encode_logged
-from punie.domain.content import EmbeddedResource, Prompt, ResourceLink, TerminalView, Text
-from punie.domain.events import (
+from punie.domain.permission.modes import Mode
+from punie.domain.session.events import (
     CallFinished,
     ContextUsed,
     ModeChanged,
@@ -19,12 +19,12 @@ from punie.domain.events import (
     ToolCallUpdated,
     TurnEnded,
 )
-from punie.domain.execution import CallStatus
-from punie.domain.modes import Mode
-from punie.domain.session import SessionSpec
-from punie.domain.session_log import PromptAccepted, PromptFilled, SessionBegun
-from punie.domain.tool import ToolKind, ToolOutcome
-from punie.domain.turn import StopReason
+from punie.domain.session.log import PromptAccepted, PromptFilled, SessionBegun
+from punie.domain.session.session import SessionSpec
+from punie.domain.session.turn import StopReason
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.tool import ToolKind, ToolOutcome
+from punie.domain.values.content import EmbeddedResource, Prompt, ResourceLink, TerminalView, Text
 from tests.unit.adapters.acp.test_acp_agent import MadeUpAgent, Served
 
 pytestmark = pytest.mark.anyio

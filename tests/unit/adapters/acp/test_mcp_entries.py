@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 
 from punie.adapters.acp.mcp_entries import decode_servers
-from punie.domain.servers import HttpTransport, ServerConfig, ServerOrigin, StdioTransport
+from punie.domain.servers.server import HttpTransport, ServerConfig, ServerOrigin, StdioTransport
 
 
 def decoded(*entries: Any) -> tuple[ServerConfig, ...]:

@@ -8,8 +8,8 @@ import pytest
 
 from punie.adapters.acp.config_options import config_options, config_update
 from punie.adapters.acp.modes import mode_state, mode_update
-from punie.domain.modes import Mode
-from punie.domain.session import SessionOptions
+from punie.domain.permission.modes import Mode
+from punie.domain.session.session import SessionOptions
 from tests.unit.adapters.acp.test_acp_agent import MadeUpAgent, served
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-5")]

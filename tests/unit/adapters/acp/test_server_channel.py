@@ -10,7 +10,6 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from punie.adapters.acp.jsonrpc import Connection, RpcError
 from punie.adapters.acp.server_channel import (
     ACTIVE_LIMIT,
     ANSWER_LIMIT_BYTES,
@@ -18,7 +17,8 @@ from punie.adapters.acp.server_channel import (
     SAID_LIMIT_BYTES,
     AcpServerChannel,
 )
-from punie.ports.server_channel import ChannelError, ServerAnswerError
+from punie.mechanics.jsonrpc.connection import Connection, RpcError
+from punie.ports.servers import ChannelError, ServerAnswerError
 from tests.contract.acp_benches import wire
 from tests.fakes.router import FakeRouter
 

@@ -9,7 +9,7 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from punie.adapters.acp.lines import LineSplitter, Oversized
+from punie.mechanics.jsonrpc.lines import LineSplitter, Oversized
 
 
 def split(chunks: list[bytes], max_line_bytes: int = 2**20, *, ended: bool = True) -> list[bytes | Oversized]:

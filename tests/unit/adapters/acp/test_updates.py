@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from punie.adapters.acp.updates import encode_update
-from punie.domain.content import Diff, EmbeddedResource, Image, ResourceLink, TerminalView, Text
-from punie.domain.events import (
+from punie.domain.model.usage import Usage
+from punie.domain.permission.policy import Verdict
+from punie.domain.session.events import (
     PermissionSettled,
     SecurityViolation,
     SessionEvent,
@@ -19,12 +20,11 @@ from punie.domain.events import (
     TurnEnded,
     UsageChanged,
 )
-from punie.domain.execution import CallStatus, Severity
-from punie.domain.json_value import freeze
-from punie.domain.policy import Verdict
-from punie.domain.tool import ToolKind
-from punie.domain.turn import StopReason
-from punie.domain.usage import Usage
+from punie.domain.session.turn import StopReason
+from punie.domain.tools.execution import CallStatus, Severity
+from punie.domain.tools.tool import ToolKind
+from punie.domain.values.content import Diff, EmbeddedResource, Image, ResourceLink, TerminalView, Text
+from punie.domain.values.json_value import freeze
 
 
 @pytest.mark.requirement("S3-29")

@@ -16,9 +16,9 @@ from punie.adapters.checks.junit import MESSAGE_LIMIT_CHARS, read_tests
 from punie.adapters.checks.problems import ReportError, read_problems
 from punie.adapters.checks.programs import plan_check
 from punie.adapters.checks.python_checks import ProjectChecks
-from punie.domain.checks import FAILED_TESTS_LIMIT, PROBLEM_LIMIT, Check, PlannedCheck, Problem
 from punie.domain.errors import ToolFailedError
-from punie.domain.terminal import Command, ExitStatus, TerminalOutput
+from punie.domain.tools.checks import FAILED_TESTS_LIMIT, PROBLEM_LIMIT, Check, PlannedCheck, Problem
+from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
 
 pytestmark = pytest.mark.requirement("M-22")
 

@@ -12,9 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from punie.adapters.console.broker import SHOWN_DIFF_LINES, ConsoleBroker, HeadlessBroker
-from punie.domain.content import Diff
-from punie.domain.json_value import freeze_object
-from punie.domain.permission import (
+from punie.domain.permission.flow import (
     ALLOW_ONCE,
     ALLOW_SESSION,
     REJECT,
@@ -27,7 +25,9 @@ from punie.domain.permission import (
     PermissionQuestion,
     Selected,
 )
-from punie.domain.tool import ToolKind
+from punie.domain.tools.tool import ToolKind
+from punie.domain.values.content import Diff
+from punie.domain.values.json_value import freeze_object
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("R-02")]
 

@@ -11,7 +11,9 @@ import pytest
 from punie.adapters.acp.updates import encode_update
 from punie.adapters.console.events import DenialTally, JsonLinesSink, TextSink
 from punie.adapters.console.pipe import Pipe, piped
-from punie.domain.events import (
+from punie.domain.model.usage import Usage
+from punie.domain.permission.policy import Verdict
+from punie.domain.session.events import (
     PermissionSettled,
     SessionEvent,
     TextDelta,
@@ -21,11 +23,9 @@ from punie.domain.events import (
     TurnEnded,
     UsageChanged,
 )
-from punie.domain.execution import CallStatus
-from punie.domain.policy import Verdict
-from punie.domain.tool import ToolKind
-from punie.domain.turn import StopReason
-from punie.domain.usage import Usage
+from punie.domain.session.turn import StopReason
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.tool import ToolKind
 
 pytestmark = pytest.mark.anyio
 

@@ -10,11 +10,11 @@ import unicodedata
 
 import pytest
 
-from punie.adapters.console.usage import Table, unused_text, usage_csv, usage_json, usage_text
-from punie.domain.records import CallRecord, TurnRecord
-from punie.domain.tool import ToolDescriptor, ToolOutcome
-from punie.domain.usage import Usage
-from punie.domain.usage_report import UsageReport, usage_report
+from punie.commands.usage.report import UsageReport, usage_report
+from punie.commands.usage.shown import Table, unused_text, usage_csv, usage_json, usage_text
+from punie.domain.model.usage import Usage
+from punie.domain.session.records import CallRecord, TurnRecord
+from punie.domain.tools.tool import ToolDescriptor, ToolOutcome
 from tests.fakes.records import a_call, a_turn
 
 pytestmark = pytest.mark.requirement("S0-50", "INTERFACES-1")

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from punie.adapters.direct.engine import DirectEngine
-from punie.domain.catalog import ToolCatalog
-from punie.domain.content import EmbeddedResource, Image, Prompt, ResourceLink, Text
-from punie.domain.json_value import thaw
-from punie.domain.tool import ToolDescriptor, ToolKind, ToolOutcome, ToolResult
-from punie.domain.turn import StopReason, Turn
+from punie.domain.session.turn import StopReason, Turn
+from punie.domain.tools.catalog import ToolCatalog
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolOutcome, ToolResult
+from punie.domain.values.content import EmbeddedResource, Image, Prompt, ResourceLink, Text
+from punie.domain.values.json_value import thaw
 from punie.ports.engine import EngineSession
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor, catalog_of, message_ids
 

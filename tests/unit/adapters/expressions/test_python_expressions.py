@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from punie.adapters.expressions.functions import FUNCTIONS
 from punie.adapters.expressions.python_expressions import PythonExpressions
-from punie.domain.expressions import ExpressionError, StepView, WorkLeft
-from punie.domain.json_value import freeze, json_text, thaw
+from punie.domain.pipelines.expressions import ExpressionError, StepView, WorkLeft
+from punie.domain.values.json_value import freeze, json_text, thaw
 from tests.unit.domain.json_trees import trees
 
 LANGUAGE = PythonExpressions()

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from punie.adapters.html import bars, wording
 from punie.adapters.html.trace_page import MARK, TracePage
-from punie.application.session_trace import PAGE_WEIGHT, SessionTrace
-from punie.domain.content import Prompt
-from punie.domain.events import (
+from punie.application.sessions.trace import PAGE_WEIGHT, SessionTrace
+from punie.domain.permission.modes import AnsweredBy, Verdict
+from punie.domain.session.events import (
     CallFinished,
     PermissionAnswered,
     PermissionAsked,
@@ -27,12 +27,12 @@ from punie.domain.events import (
     ToolCallUpdated,
     TurnEnded,
 )
-from punie.domain.execution import CallStatus
-from punie.domain.modes import AnsweredBy, Verdict
-from punie.domain.session_log import LogEntry, LoggedEvent, PromptAccepted, summarised
-from punie.domain.timeline import Shares
-from punie.domain.timeline_builder import TimelineBuilder
-from punie.domain.tool import ToolKind, ToolOutcome
+from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, summarised
+from punie.domain.session.timeline import Shares
+from punie.domain.session.timeline_builder import TimelineBuilder
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.tool import ToolKind, ToolOutcome
+from punie.domain.values.content import Prompt
 from tests.entries_only import EntriesOnly
 from tests.fakes.logged_events import CONTENT, EVENTS, TEXT, TREES, tuples
 from tests.fakes.sessions import a_conversation, entries

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from punie.adapters.llama_cpp.gguf import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS, ModelFile, read_model_file
-from punie.adapters.llama_cpp.memory import free_bytes, in_words
 from punie.domain.errors import EngineError
+from punie_gguf.gguf import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS, ModelFile, read_model_file
+from punie_gguf.memory import free_bytes, in_words
 from tests.tiny_gguf import EMBEDDING, MAGIC, tiny_model
 
 

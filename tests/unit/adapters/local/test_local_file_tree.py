@@ -10,12 +10,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from punie.adapters.local import file_tree as module
-from punie.adapters.local.file_tree import LocalFileTree
-from punie.adapters.local.path_guard import LocalPathGuard
-from punie.adapters.local.stop_flag import StopFlag
-from punie.adapters.local.tree_walk import TreeWalk
-from punie.ports.file_tree import Findings
+from punie.adapters.local.files import file_tree as module
+from punie.adapters.local.files.file_tree import LocalFileTree
+from punie.adapters.local.files.path_guard import LocalPathGuard
+from punie.adapters.local.files.stop_flag import StopFlag
+from punie.adapters.local.files.tree_walk import TreeWalk
+from punie.ports.workspace import Findings
 from tests.unit.adapters.local.process_table import processes_with, until, until_gone
 
 pytestmark = pytest.mark.anyio
@@ -168,8 +168,8 @@ async def test_a_very_deep_tree_is_listed_as_far_as_it_goes(root: Path) -> None:
 
 
 async def test_a_walk_looks_at_so_many_entries_and_no_more(root: Path) -> None:
-    from punie.adapters.local.ignore_rules import IgnoreRules
-    from punie.adapters.local.tree_walk import opened_start
+    from punie.adapters.local.files.ignore_rules import IgnoreRules
+    from punie.adapters.local.files.tree_walk import opened_start
 
     for number in range(50):
         (root / f"{number:02}").touch()

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from punie.adapters.local.process_table import LocalProcessTable
-from punie.domain.session_lease import Holder, ProcessIdentity, held_by
+from punie.adapters.local.programs.process_table import LocalProcessTable
+from punie.domain.session.lease import Holder, ProcessIdentity, held_by
 
 LINUX = sys.platform == "linux"
 TABLES = [LocalProcessTable(), LocalProcessTable(Path("/nonexistent"))]

@@ -13,12 +13,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from punie.adapters.local import processes
-from punie.adapters.local import terminals as module
-from punie.adapters.local.processes import ChildProcess
-from punie.adapters.local.terminals import LocalTerminals
+from punie.adapters.local.programs import processes
+from punie.adapters.local.programs import terminals as module
+from punie.adapters.local.programs.processes import ChildProcess
+from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.domain.errors import ToolFailedError
-from punie.domain.terminal import Command, ExitStatus
+from punie.domain.values.terminal import Command, ExitStatus
 from tests.unit.adapters.local.process_table import children, processes_with, until, until_gone
 
 pytestmark = [

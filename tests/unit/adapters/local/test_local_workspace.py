@@ -13,12 +13,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from punie.adapters.local import workspace as module
-from punie.adapters.local.path_guard import LocalPathGuard
-from punie.adapters.local.workspace import LocalWorkspace
+from punie.adapters.local.files import workspace as module
+from punie.adapters.local.files.path_guard import LocalPathGuard
+from punie.adapters.local.files.workspace import LocalWorkspace
 from punie.domain.errors import OutsideWorkspaceError, ToolFailedError
-from punie.domain.paths import Location
-from punie.ports.path_guard import PathGuard
+from punie.domain.values.paths import Location
+from punie.ports.workspace import PathGuard
 
 pytestmark = pytest.mark.anyio
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from punie.adapters.local import processes
-from punie.adapters.local.terminals import LocalTerminals
+from punie.adapters.local.programs import processes
+from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.domain.errors import ToolFailedError
-from punie.domain.terminal import Command, ExitStatus
+from punie.domain.values.terminal import Command, ExitStatus
 
 pytestmark = [
     pytest.mark.anyio,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from punie.adapters.local import output_store
-from punie.adapters.local.output_store import LocalOutputStore
+from punie.adapters.local.files import output_store
+from punie.adapters.local.files.output_store import LocalOutputStore
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2-33")]
 

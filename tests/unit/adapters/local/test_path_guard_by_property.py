@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.adapters.local.path_guard import LocalPathGuard, resolve
+from punie.adapters.local.files.path_guard import LocalPathGuard, resolve
 
 pytestmark = pytest.mark.requirement("R-16")
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from punie.adapters.local import private_folder
-from punie.adapters.local.output_store import LocalOutputStore
-from punie.adapters.local.private_folder import LOCK, PrivateFolder, remove_abandoned
+from punie.adapters.local.files import private_folder
+from punie.adapters.local.files.output_store import LocalOutputStore
+from punie.adapters.local.files.private_folder import LOCK, PrivateFolder, remove_abandoned
 
 fcntl = pytest.importorskip("fcntl", reason="folders are locked on POSIX")
 
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2-33")]
 
 OWNER = """
 import sys, anyio
-from punie.adapters.local.output_store import LocalOutputStore
+from punie.adapters.local.files.output_store import LocalOutputStore
 
 async def main():
     async with LocalOutputStore(sys.argv[1]) as store:

@@ -8,9 +8,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from punie.adapters.local.path_guard import LocalPathGuard
+from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.local.project_notes import MAX_BYTES, LocalProjectNotes
-from punie.ports.project_notes import ProjectNotes
+from punie.ports.workspace import ProjectNotes
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name != "posix", reason="links and pipes are POSIX here")]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from punie.adapters.local.sandbox import Bubblewrap
+from punie.adapters.local.programs.sandbox import Bubblewrap
 from punie.domain.errors import ToolFailedError
-from punie.domain.terminal import Command
+from punie.domain.values.terminal import Command
 
 BOX = Bubblewrap(("/repo",), "/home/u", find=lambda name: f"/usr/bin/{name}")
 COMMAND = Command.of("make", ("test",), "/repo/sub")

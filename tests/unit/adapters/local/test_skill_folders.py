@@ -11,8 +11,8 @@ import pytest
 
 from punie.adapters.local.skill_folders import FILES_LIMIT, MAX_BYTES, LocalSkills
 from punie.domain.errors import ToolFailedError
-from punie.domain.skills import SKILLS_LIMIT
-from punie.ports.skill_shelf import SkillShelf
+from punie.domain.session.skills import SKILLS_LIMIT
+from punie.ports.workspace import SkillShelf
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name != "posix", reason="folders by descriptor are POSIX")]
 

@@ -14,12 +14,13 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.adapters.local import output_store, spool
-from punie.adapters.local.output_store import LocalOutputStore
-from punie.adapters.local.spool import Spool
-from punie.adapters.local.tail_buffer import TailBuffer
-from punie.adapters.local.terminals import LocalTerminals
-from punie.domain.terminal import Command, TerminalOutput
+from punie.adapters.local.files import output_store
+from punie.adapters.local.files.output_store import LocalOutputStore
+from punie.adapters.local.programs import spool
+from punie.adapters.local.programs.spool import Spool
+from punie.adapters.local.programs.tail_buffer import TailBuffer
+from punie.adapters.local.programs.terminals import LocalTerminals
+from punie.domain.values.terminal import Command, TerminalOutput
 
 pytestmark = [
     pytest.mark.anyio,

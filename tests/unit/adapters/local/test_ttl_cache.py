@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from punie.adapters.local.ttl_cache import TTLCache
-from punie.ports.cache import Cache
+from punie.ports.machine import Cache
 from tests.fakes.clock import FakeClock
 
 

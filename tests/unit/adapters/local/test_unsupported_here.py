@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from punie.adapters.git.repository import DulwichRepository
-from punie.adapters.local.file_tree import LocalFileTree
-from punie.adapters.local.path_guard import LocalPathGuard
-from punie.adapters.local.terminals import LocalTerminals
-from punie.adapters.local.workspace import LocalWorkspace
+from punie.adapters.local.files.file_tree import LocalFileTree
+from punie.adapters.local.files.path_guard import LocalPathGuard
+from punie.adapters.local.files.workspace import LocalWorkspace
+from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.domain.errors import UnsupportedHereError
-from punie.domain.terminal import Command
+from punie.domain.values.terminal import Command
 
 pytestmark = pytest.mark.anyio
 

@@ -12,9 +12,9 @@ from attrs import evolve
 from punie.adapters.local.clock import LocalClock
 from punie.adapters.mcp.channel import WAITING_LIMIT
 from punie.adapters.mcp.servers import McpServers
-from punie.domain.json_value import EMPTY_OBJECT, freeze_object
-from punie.domain.servers import ClientTransport, ServerConfig
-from punie.ports.tool_server import ServerUnavailableError
+from punie.domain.servers.server import ClientTransport, ServerConfig
+from punie.domain.values.json_value import EMPTY_OBJECT, freeze_object
+from punie.ports.servers import ServerUnavailableError
 from tests.contract.server_benches import OverAcpBench, servers_of_a_client
 from tests.fakes.mcp_servers.over_acp import InnerError
 from tests.fakes.progress import FakeProgress

@@ -14,9 +14,9 @@ from punie.adapters.mcp.listing import ListingBuilder
 from punie.adapters.mcp.progress_steps import PATIENCE, ProgressSteps
 from punie.adapters.mcp.results import ITEM_LIMIT, names_no_tool, to_result
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.domain.content import Image, Text
-from punie.domain.json_value import freeze_object
-from punie.domain.tool import ToolOutcome, ToolResult
+from punie.domain.tools.tool import ToolOutcome, ToolResult
+from punie.domain.values.content import Image, Text
+from punie.domain.values.json_value import freeze_object
 from tests.fakes.progress import FakeProgress
 
 JSON = st.recursive(

@@ -13,8 +13,8 @@ from pytest_mock import MockerFixture
 from punie.adapters.mcp import ways as ways_module
 from punie.adapters.mcp.attempt import Attempt, CallWatch, Connection
 from punie.adapters.mcp.ways import Hold, Ways
-from punie.domain.json_value import JsonObject
-from punie.domain.servers import HttpTransport, ServerConfig, ServerListing, StdioTransport, Transport
+from punie.domain.servers.server import HttpTransport, ServerConfig, ServerListing, StdioTransport, Transport
+from punie.domain.values.json_value import JsonObject
 
 pytestmark = pytest.mark.anyio
 

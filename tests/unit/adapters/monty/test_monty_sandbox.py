@@ -13,8 +13,8 @@ import pytest
 pytest.importorskip("pydantic_monty", reason="the extra `code` is not installed")
 
 from punie.adapters.monty.sandbox import MontySandbox
-from punie.domain.json_value import JsonObject, JsonValue, thaw
-from punie.domain.programs import CallRaisedError, ProgramEnd, ProgramLimits
+from punie.domain.pipelines.programs import CallRaisedError, ProgramEnd, ProgramLimits
+from punie.domain.values.json_value import JsonObject, JsonValue, thaw
 
 pytestmark = pytest.mark.anyio
 SMALL = ProgramLimits(time_s=0.3, memory_bytes=8_388_608, calls=20, printed_bytes=10_000)

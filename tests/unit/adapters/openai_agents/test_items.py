@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from punie.adapters.openai_agents.items import (
+from punie.domain.errors import UnreadableSnapshotError
+from punie.domain.model.summary import OPENING
+from punie.domain.model.text import NO_ANSWER
+from punie_openai_agents.items import (
     INTERRUPTED,
     Told,
     call_item,
@@ -19,7 +22,7 @@ from punie.adapters.openai_agents.items import (
     said_item,
     user_item,
 )
-from punie.adapters.openai_agents.shortening import (
+from punie_openai_agents.shortening import (
     Counted,
     History,
     Running,
@@ -29,9 +32,6 @@ from punie.adapters.openai_agents.shortening import (
     shortened,
     written_out,
 )
-from punie.domain.errors import UnreadableSnapshotError
-from punie.domain.model_text import NO_ANSWER
-from punie.domain.summary import OPENING
 
 LONG = "many words " * 100
 

@@ -31,7 +31,7 @@ from punie.adapters.pydantic_ai.shortening import (
     tokens_of,
     written_out,
 )
-from punie.domain.summary import OPENING, RESULT_CHARS, TAKEN_IN
+from punie.domain.model.summary import OPENING, RESULT_CHARS, TAKEN_IN
 
 
 def asks(text: str) -> ModelRequest:

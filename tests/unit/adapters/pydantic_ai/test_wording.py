@@ -9,7 +9,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 from punie.adapters.pydantic_ai.reached import Reached
 from punie.adapters.pydantic_ai.settings import ModelSettings
-from punie.domain.model_place import quoted
+from punie.domain.model.place import quoted
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from punie.adapters.scripted.broker import RecordedBroker
-from punie.domain.permission import ALLOW_ONCE, REJECT, Dismissed, PermissionQuestion, Selected
-from punie.domain.tool import ToolKind
+from punie.domain.permission.flow import ALLOW_ONCE, REJECT, Dismissed, PermissionQuestion, Selected
+from punie.domain.tools.tool import ToolKind
 
 pytestmark = pytest.mark.anyio
 

@@ -11,12 +11,12 @@ import pytest
 
 from punie.adapters.scripted import script
 from punie.adapters.scripted.engine import ScriptedEngine
-from punie.domain.catalog import ToolCatalog
-from punie.domain.content import Prompt
-from punie.domain.errors import EngineError
-from punie.domain.json_value import thaw
-from punie.domain.tool import ToolCall, ToolDescriptor, ToolOutcome, ToolResult
-from punie.domain.turn import EngineErrorKind, StopReason, Turn
+from punie.domain.errors import EngineError, EngineErrorKind
+from punie.domain.session.turn import StopReason, Turn
+from punie.domain.tools.catalog import ToolCatalog
+from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolOutcome, ToolResult
+from punie.domain.values.content import Prompt
+from punie.domain.values.json_value import thaw
 from punie.ports.engine import EngineSession
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor, catalog_of, message_ids
 from tests.fakes.gate import Gate

@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from punie.domain.shell.line import (
+from shellsight.line import (
     Command,
     Compound,
     CompoundKind,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from punie.adapters.shell.tree_sitter_bash import TreeSitterBashParser
+from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 from tests.unit.adapters.shell.real_shells import NOT_EVERYWHERE, SHELLS, Expected, NotTellable, logged
 from tests.unit.adapters.shell.shell_lines import LINES
 

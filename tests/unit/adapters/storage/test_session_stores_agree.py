@@ -11,12 +11,12 @@ import anyio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from punie.domain.content import Prompt
 from punie.domain.errors import PunieError
-from punie.domain.events import ModeChanged, TextDelta, TitleChanged, TurnEnded
-from punie.domain.modes import Mode
-from punie.domain.session_log import EngineSnapshot, LogEntry, PromptAccepted, SessionBegun
-from punie.ports.session_store import SessionLease, SessionStore
+from punie.domain.permission.modes import Mode
+from punie.domain.session.events import ModeChanged, TextDelta, TitleChanged, TurnEnded
+from punie.domain.session.log import EngineSnapshot, LogEntry, PromptAccepted, SessionBegun
+from punie.domain.values.content import Prompt
+from punie.ports.sessions import SessionLease, SessionStore
 from tests.contract.session_benches import StoreBench, memory_sessions, postgres_sessions, sqlite_sessions
 from tests.contract.tables import Maker
 

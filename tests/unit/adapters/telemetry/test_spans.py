@@ -24,8 +24,8 @@ from punie.adapters.telemetry.attributes import CONTENT_BYTES, model_attributes
 from punie.adapters.telemetry.exporting import Telemetry
 from punie.adapters.telemetry.spans import OPEN_CALLS, SessionSpans
 from punie.bootstrap.telemetry import telemetry_of
-from punie.domain.content import Prompt
-from punie.domain.events import (
+from punie.domain.model.usage import Usage
+from punie.domain.session.events import (
     PermissionAsked,
     RequestEnded,
     RequestEnding,
@@ -35,11 +35,11 @@ from punie.domain.events import (
     ToolCallUpdated,
     TurnEnded,
 )
-from punie.domain.execution import CallStatus
-from punie.domain.session_log import LoggedEvent, PromptAccepted
-from punie.domain.tool import ToolKind
-from punie.domain.turn import StopReason
-from punie.domain.usage import Usage
+from punie.domain.session.log import LoggedEvent, PromptAccepted
+from punie.domain.session.turn import StopReason
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.tool import ToolKind
+from punie.domain.values.content import Prompt
 from tests.fakes.logged_events import EVENTS
 from tests.fakes.traced_session import HOSTILE, one_of_everything
 from tests.otlp_receiver import Receiver

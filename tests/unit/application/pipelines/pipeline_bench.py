@@ -11,10 +11,10 @@ from punie.adapters.expressions.python_expressions import PythonExpressions
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.pipelines.composed_tool import ComposedTool
 from punie.application.pipelines.reading import PipelineReader, ReadPipeline
-from punie.application.session_tool import SessionTool
-from punie.domain.pipeline import Pipeline
-from punie.domain.tool import ToolResult
-from punie.ports.tool_executor import CallProgress
+from punie.application.tools.session_tool import SessionTool
+from punie.domain.pipelines.pipeline import Pipeline
+from punie.domain.tools.tool import ToolResult
+from punie.ports.tools import CallProgress
 from tests.unit.application.desk_bench import LOG, DeskBench, RecordingTool, desk_of, tool
 
 HEAD = 'name = "made_up"\ndescription = "Does what a test says."\n'

@@ -9,8 +9,8 @@ import pytest
 from punie.adapters.expressions.python_expressions import PythonExpressions
 from punie.application.pipelines.composed_tool import ComposedTool
 from punie.application.pipelines.offered import PipelineTools
-from punie.domain.pipeline import Pipeline
-from punie.domain.tool import ToolSource
+from punie.domain.pipelines.pipeline import Pipeline
+from punie.domain.tools.tool import ToolSource
 from tests.unit.application.desk_bench import RecordingTool, tool
 from tests.unit.application.pipelines.pipeline_bench import pipeline
 

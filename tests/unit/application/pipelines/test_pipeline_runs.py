@@ -9,18 +9,18 @@ import anyio.lowlevel
 import pytest
 
 from punie.adapters.expressions.python_expressions import PythonExpressions
-from punie.application.composition import Bounds, Composition
 from punie.application.pipelines.run import PipelineRun
-from punie.domain.content import Text
-from punie.domain.decisions import Policy
-from punie.domain.events import ToolCallAnnounced, ToolCallUpdated
-from punie.domain.execution import CallStatus
-from punie.domain.expressions import WorkLeft
-from punie.domain.json_value import thaw
-from punie.domain.limits import CallLimits, Limits
-from punie.domain.modes import Mode
-from punie.domain.tool import ToolCall, ToolOutcome, ToolResult
-from punie.ports.tool_executor import CallProgress
+from punie.application.tools.composition import Bounds, Composition
+from punie.domain.permission.decisions import Policy
+from punie.domain.permission.modes import Mode
+from punie.domain.pipelines.expressions import WorkLeft
+from punie.domain.session.events import ToolCallAnnounced, ToolCallUpdated
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.limits import CallLimits, Limits
+from punie.domain.tools.tool import ToolCall, ToolOutcome, ToolResult
+from punie.domain.values.content import Text
+from punie.domain.values.json_value import thaw
+from punie.ports.tools import CallProgress
 from tests.fakes.client import FakeClient
 from tests.fakes.progress import FakeProgress
 from tests.unit.application.desk_bench import LOG, RecordingTool, call, desk_of, tool

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from punie.adapters.expressions.python_expressions import PythonExpressions
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.pipelines.reading import PipelineReader
-from punie.domain.expressions import ExpressionError
-from punie.domain.pipeline import OnError
-from punie.domain.templates import Filling, Misread, TemplateReader
+from punie.domain.pipelines.expressions import ExpressionError
+from punie.domain.pipelines.pipeline import OnError
+from punie.domain.pipelines.templates import Filling, Misread, TemplateReader
 from tests.unit.application.pipelines.pipeline_bench import pipeline, read
 from tests.unit.domain.json_trees import trees
 
@@ -101,7 +101,7 @@ def test_strings_are_literal_but_for_expressions(monkeypatch: pytest.MonkeyPatch
 
 
 def language_parse(_language: PythonExpressions, text: str) -> Any:
-    from punie.domain.expressions import Expression
+    from punie.domain.pipelines.expressions import Expression
 
     if text not in {"a", "b", "c"}:
         raise ExpressionError("no")

@@ -11,14 +11,14 @@ pytest.importorskip("pydantic_monty", reason="the extra `code` is not installed"
 from punie.adapters.monty.sandbox import MontySandbox
 from punie.application.pipelines.run_code import RunCode, ToolsInReach
 from punie.bootstrap.session_pipelines import NO_MONTY, ComposedTools
-from punie.bootstrap.settings import Settings
-from punie.domain.decisions import Policy
-from punie.domain.events import ToolCallAnnounced
-from punie.domain.json_value import thaw
-from punie.domain.limits import Limits
-from punie.domain.modes import Mode
-from punie.domain.session import SessionSpec
-from punie.domain.tool import ToolResult
+from punie.bootstrap.settings.settings import Settings
+from punie.domain.permission.decisions import Policy
+from punie.domain.permission.modes import Mode
+from punie.domain.session.events import ToolCallAnnounced
+from punie.domain.session.session import SessionSpec
+from punie.domain.tools.limits import Limits
+from punie.domain.tools.tool import ToolResult
+from punie.domain.values.json_value import thaw
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import LOG, DeskBench, RecordingTool, call, desk_of, tool
 from tests.unit.application.pipelines.pipeline_bench import composed, failing, giving

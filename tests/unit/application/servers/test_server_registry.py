@@ -18,9 +18,8 @@ from punie.application.servers import registry as registry_module
 from punie.application.servers.known_server import Surroundings
 from punie.application.servers.registry import ServerRegistry
 from punie.domain.errors import AmbiguousToolError, UnknownServerError, UnknownToolError
-from punie.domain.json_value import EMPTY_OBJECT, JsonObject, freeze_object
-from punie.domain.server_records import ServerApproval
-from punie.domain.servers import (
+from punie.domain.servers.records import ServerApproval
+from punie.domain.servers.server import (
     RefreshDelta,
     ServerConfig,
     ServerInfo,
@@ -30,9 +29,10 @@ from punie.domain.servers import (
     StdioTransport,
     ToolInfo,
 )
-from punie.domain.tool import ToolResult
-from punie.ports.tool_executor import CallProgress
-from punie.ports.tool_server import ServerUnavailableError
+from punie.domain.tools.tool import ToolResult
+from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, freeze_object
+from punie.ports.servers import ServerUnavailableError
+from punie.ports.tools import CallProgress
 from tests.fakes.clock import FakeClock
 from tests.fakes.progress import FakeProgress
 from tests.fakes.servers import a_listing, a_server, a_tool

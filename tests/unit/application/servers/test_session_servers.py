@@ -13,12 +13,12 @@ from attrs import evolve
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.servers.registry import ServerRegistry
 from punie.application.servers.session_servers import DESCRIPTION_LIMIT, ServerCalls, SessionServers
-from punie.application.session_tool import SessionTool
+from punie.application.tools.session_tool import SessionTool
 from punie.domain.errors import ToolFailedError
-from punie.domain.json_value import JsonObject, freeze_object
-from punie.domain.servers import ServerOrigin
-from punie.domain.tool import ToolCall, ToolResult, ToolSource
-from punie.ports.tool_executor import CallProgress
+from punie.domain.servers.server import ServerOrigin
+from punie.domain.tools.tool import ToolCall, ToolResult, ToolSource
+from punie.domain.values.json_value import JsonObject, freeze_object
+from punie.ports.tools import CallProgress
 from tests.fakes.progress import FakeProgress
 from tests.fakes.servers import a_tool
 from tests.unit.application.servers.test_server_registry import Bench, refused

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from punie.adapters.shell.tree_sitter_bash import TreeSitterBashParser
-from punie.domain.shell.analysis import analyse
-from punie.domain.shell.report import CommandReport, Standing
-from punie.domain.shell.surroundings import Surroundings
+from shellsight.analysis import analyse
+from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
+from shellsight.report import CommandReport, Standing
+from shellsight.surroundings import Surroundings
 
 PARSER = TreeSitterBashParser()
 HERE = Surroundings("/repo", "/home/me", PARSER.parse)

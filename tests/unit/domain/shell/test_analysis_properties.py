@@ -8,8 +8,8 @@ import time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from punie.domain.shell.analysis import analyse, analyse_argv
-from punie.domain.shell.line import (
+from shellsight.analysis import analyse, analyse_argv
+from shellsight.line import (
     Assignment,
     Command,
     Compound,
@@ -29,9 +29,9 @@ from punie.domain.shell.line import (
     Variable,
     Word,
 )
-from punie.domain.shell.programs.registry import PROGRAMS
-from punie.domain.shell.report import Standing
-from punie.domain.shell.surroundings import Surroundings
+from shellsight.programs.registry import PROGRAMS
+from shellsight.report import Standing
+from shellsight.surroundings import Surroundings
 from tests.unit.domain.shell.shell_lines import HERE, PARSER, standing
 
 EXAMPLES = settings().max_examples

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from punie.domain.modes import Mode, Verdict
+from punie.domain.permission.modes import Mode, Verdict
 from tests.corpus.lines import dangerous, everyday
 from tests.fuzz.engine import decided
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from punie.domain.shell.analysis import analyse_argv
-from punie.domain.shell.report import Effect, PathEffect, PathUse, Standing
+from shellsight.analysis import analyse_argv
+from shellsight.report import Effect, PathEffect, PathUse, Standing
 from tests.unit.domain.shell.shell_lines import HERE, report, standing
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from punie.domain.shell.report import PathEffect, PathUse, Standing
-from punie.domain.shell.secrecy import could_be_private
+from shellsight.report import PathEffect, PathUse, Standing
+from shellsight.words.secrecy import could_be_private
 from tests.unit.domain.shell.shell_lines import report, standing
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from punie.domain.shell.report import PathEffect, PathUse, Standing
+from shellsight.report import PathEffect, PathUse, Standing
 from tests.unit.domain.shell.shell_lines import report, standing
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from punie.domain.shell.report import Standing
+from shellsight.report import Standing
 from tests.unit.domain.shell.shell_lines import report, standing
 
 

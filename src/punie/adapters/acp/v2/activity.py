@@ -9,8 +9,8 @@ from enum import StrEnum
 
 from attrs import define, field
 
-from punie.domain.events import SessionEvent, ToolCallUpdated
-from punie.domain.execution import CallStatus
+from punie.domain.session.events import SessionEvent, ToolCallUpdated
+from punie.domain.tools.execution import CallStatus
 
 Update = dict[str, object]
 

@@ -8,18 +8,18 @@ from attrs import frozen
 
 from punie.adapters.acp.client import OPTION_EVENTS, ask_leave, asked_call, choices, tell_changes
 from punie.adapters.acp.elicitation import AcpElicitor
-from punie.adapters.acp.jsonrpc import Connection
 from punie.adapters.acp.v2.activity import Activity, Update
 from punie.adapters.acp.v2.updates import Updates, encode_content, options_update
-from punie.domain.elicitation import Elicitation, ElicitationAnswer
 from punie.domain.errors import UnknownSessionError
-from punie.domain.events import SessionEvent, ToolsChanged
-from punie.domain.permission import PermissionOutcome, PermissionQuestion
-from punie.domain.question_text import question_markdown
-from punie.domain.session import SessionOptions
-from punie.ports.elicitor import Elicitor
-from punie.ports.event_sink import EventSink
-from punie.ports.permission_broker import PermissionBroker
+from punie.domain.permission.flow import PermissionOutcome, PermissionQuestion
+from punie.domain.permission.question_text import question_markdown
+from punie.domain.session.elicitation import Elicitation, ElicitationAnswer
+from punie.domain.session.events import SessionEvent, ToolsChanged
+from punie.domain.session.session import SessionOptions
+from punie.mechanics.jsonrpc.connection import Connection
+from punie.ports.engine import EventSink
+from punie.ports.people import Elicitor
+from punie.ports.permission import PermissionBroker
 
 
 @frozen

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
-from punie.domain.content import Diff
+from punie.domain.values.content import Diff
 
 DIFF_LINES = 20_000
 """difflib takes time that grows with the square in bad cases; of larger texts the whole is shown as replaced."""

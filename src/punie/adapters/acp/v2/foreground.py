@@ -16,14 +16,14 @@ from attrs import define, field
 
 from punie.adapters.acp.blocks import encode_block
 from punie.adapters.acp.errors import to_wire
-from punie.adapters.acp.rpc_errors import INVALID_REQUEST, REQUEST_CANCELLED, RpcError
 from punie.adapters.acp.sessions import used
 from punie.adapters.acp.v2.activity import Activity, State, Update, state_update
 from punie.adapters.acp.v2.message_ids import MessageIds
-from punie.domain.content import Prompt
 from punie.domain.errors import PunieError
-from punie.domain.turn import StopReason, TurnReport
-from punie.domain.turn_progress import TurnSoFar
+from punie.domain.session.turn import StopReason, TurnReport
+from punie.domain.session.turn_progress import TurnSoFar
+from punie.domain.values.content import Prompt
+from punie.mechanics.jsonrpc.errors import INVALID_REQUEST, REQUEST_CANCELLED, RpcError
 from punie.ports.agent import RunningTurn
 
 HELD_LIMIT: Final = 16

@@ -16,8 +16,8 @@ from punie.adapters.acp.handshake import (
     log_in,
     named,
 )
-from punie.adapters.acp.rpc_errors import RpcError
 from punie.adapters.acp.terminal_login import NO_CAPABILITIES, terminal_methods
+from punie.mechanics.jsonrpc.errors import RpcError
 
 VERSION = 2
 

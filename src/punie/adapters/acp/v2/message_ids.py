@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from attrs import define, field
 
-from punie.domain.events import TextDelta, ThoughtDelta, ToolCallAnnounced
-from punie.domain.session_log import LoggedEvent, PromptAccepted
-from punie.domain.turn_progress import TurnSoFar
+from punie.domain.session.events import TextDelta, ThoughtDelta, ToolCallAnnounced
+from punie.domain.session.log import LoggedEvent, PromptAccepted
+from punie.domain.session.turn_progress import TurnSoFar
 
 
 @define

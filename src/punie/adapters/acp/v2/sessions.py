@@ -14,10 +14,9 @@ from anyio.abc import TaskGroup
 from msgspec import Raw
 
 from punie.adapters.acp.config_options import setting
-from punie.adapters.acp.discovery import AcpToolBridge, AcpToolCatalog
 from punie.adapters.acp.elicitation import AcpElicitor
+from punie.adapters.acp.extension.discovery import AcpToolBridge, AcpToolCatalog
 from punie.adapters.acp.handshake import decode_params
-from punie.adapters.acp.jsonrpc import INVALID_PARAMS, Connection, RpcError
 from punie.adapters.acp.sessions import OF_THE_EXTENSION, OfTheAgent, SessionMethods, decode_prompt, discovered
 from punie.adapters.acp.v2.activity import State, Update, state_update
 from punie.adapters.acp.v2.client import DraftElicitor, DraftEventSink, DraftPermissionBroker
@@ -34,13 +33,14 @@ from punie.adapters.acp.v2.wire import (
     decode_capabilities,
 )
 from punie.adapters.acp.wire import NewSessionParams, PromptParams, SessionParams
-from punie.domain.discovery import ClientCapabilities
 from punie.domain.errors import UnknownSessionError
-from punie.domain.session import OpenedSession, SessionSpec
-from punie.domain.session_log import LoggedEvent
+from punie.domain.session.log import LoggedEvent
+from punie.domain.session.session import OpenedSession, SessionSpec
+from punie.domain.tools.discovery import ClientCapabilities
+from punie.mechanics.jsonrpc.connection import INVALID_PARAMS, Connection, RpcError
 from punie.ports.agent import Agent
-from punie.ports.peer import Peer
-from punie.ports.terminals import Terminals
+from punie.ports.people import Peer
+from punie.ports.workspace import Terminals
 
 
 def set_config_option(agent: Agent, raw: Raw) -> Awaitable[object]:

@@ -12,8 +12,8 @@ from attrs import define, field, frozen
 
 from punie.adapters.acp.v2.activity import Update
 from punie.domain.errors import PunieError, UnknownTerminalError
-from punie.domain.terminal import Command, ExitStatus, TerminalOutput
-from punie.ports.terminals import Terminals
+from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
+from punie.ports.workspace import Terminals
 
 LOOK_FIRST_S: Final = 0.1
 LOOK_LAST_S: Final = 1.0

@@ -15,8 +15,7 @@ from punie.adapters.acp.v2.diffs import encode_diff
 from punie.adapters.acp.v2.foreground import user_message
 from punie.adapters.acp.v2.message_ids import MessageIds
 from punie.adapters.acp.v2.terminals import printed_update
-from punie.domain.content import Diff, ResultContent, TerminalView
-from punie.domain.events import (
+from punie.domain.session.events import (
     CallFinished,
     CommandsChanged,
     ModeChanged,
@@ -27,11 +26,12 @@ from punie.domain.events import (
     ToolCallAnnounced,
     ToolCallUpdated,
 )
-from punie.domain.json_value import thaw
-from punie.domain.session import SessionOptions
-from punie.domain.session_log import LoggedEvent, PromptAccepted
-from punie.domain.terminal import ExitStatus
-from punie.domain.tool import ToolOutcome
+from punie.domain.session.log import LoggedEvent, PromptAccepted
+from punie.domain.session.session import SessionOptions
+from punie.domain.tools.tool import ToolOutcome
+from punie.domain.values.content import Diff, ResultContent, TerminalView
+from punie.domain.values.json_value import thaw
+from punie.domain.values.terminal import ExitStatus
 
 PLAN_ID = "plan"
 """A session has one plan."""

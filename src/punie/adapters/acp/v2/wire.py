@@ -9,9 +9,9 @@ from attrs import evolve
 from msgspec import Raw
 
 from punie.adapters.acp.handshake import Params, decode
-from punie.adapters.acp.rpc_errors import INVALID_PARAMS, RpcError
 from punie.adapters.acp.wire import KeptSessionParams, shared_capabilities
-from punie.domain.discovery import ClientCapabilities
+from punie.domain.tools.discovery import ClientCapabilities
+from punie.mechanics.jsonrpc.errors import INVALID_PARAMS, RpcError
 
 TRANSPORTS = ("stdio", "http", "acp")
 """What a client's MCP servers may be reached by."""

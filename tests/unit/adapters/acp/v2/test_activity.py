@@ -8,8 +8,8 @@ from contextlib import suppress
 import pytest
 
 from punie.adapters.acp.v2.activity import Activity, State, Update, state_update
-from punie.domain.events import TextDelta, ToolCallUpdated
-from punie.domain.execution import CallStatus
+from punie.domain.session.events import TextDelta, ToolCallUpdated
+from punie.domain.tools.execution import CallStatus
 
 DONE = {**state_update(State.IDLE), "stopReason": "end_turn"}
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from punie.adapters.acp.v2.message_ids import MessageIds
 from punie.adapters.acp.v2.updates import Updates, encode_options
-from punie.domain.commands import CommandInfo
-from punie.domain.content import Prompt, TerminalView
-from punie.domain.events import (
+from punie.domain.permission.modes import Mode
+from punie.domain.session.commands import CommandInfo
+from punie.domain.session.events import (
     CallFinished,
     CommandsChanged,
     ModeChanged,
@@ -21,13 +21,13 @@ from punie.domain.events import (
     ToolCallUpdated,
     TurnEnded,
 )
-from punie.domain.execution import CallStatus
-from punie.domain.modes import Mode
-from punie.domain.plan import PlanStep, StepPriority, StepStatus
-from punie.domain.session import SessionOptions
-from punie.domain.session_log import LoggedEvent, PromptAccepted, SessionBegun
-from punie.domain.tool import ToolKind, ToolOutcome
-from punie.domain.turn import StopReason
+from punie.domain.session.log import LoggedEvent, PromptAccepted, SessionBegun
+from punie.domain.session.plan import PlanStep, StepPriority, StepStatus
+from punie.domain.session.session import SessionOptions
+from punie.domain.session.turn import StopReason
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.tool import ToolKind, ToolOutcome
+from punie.domain.values.content import Prompt, TerminalView
 
 CARD = ToolCallAnnounced("c", "run_command", "Running ls", ToolKind.EXECUTE, ("/p/a",), {"command": "ls"}, 3)
 STORY: tuple[LoggedEvent, ...] = (

@@ -11,12 +11,12 @@ import anyio.lowlevel
 import pytest
 from attrs import define, field
 
-from punie.adapters.acp.rpc_errors import RpcError
 from punie.adapters.acp.v2 import foreground as place
 from punie.adapters.acp.v2.foreground import HELD_LIMIT, Foreground
-from punie.domain.content import Prompt
 from punie.domain.errors import EngineError, UnknownSessionError
-from punie.domain.turn import StopReason, TurnReport
+from punie.domain.session.turn import StopReason, TurnReport
+from punie.domain.values.content import Prompt
+from punie.mechanics.jsonrpc.errors import RpcError
 from punie.ports.agent import RunningTurn
 
 pytestmark = pytest.mark.anyio

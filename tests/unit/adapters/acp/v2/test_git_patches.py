@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from punie.adapters.acp.v2 import diffs
 from punie.adapters.acp.v2.diffs import encode_diff, git_patch
-from punie.application.patching import apply_patch
-from punie.domain.content import Diff
+from punie.application.tools.patching import apply_patch
+from punie.domain.values.content import Diff
 
 texts = st.lists(
     st.sampled_from(["a", "b", "", "c\r", "\x0b", "\u2028", "--- x", "+++ y", "@@ z"]), max_size=12

@@ -8,10 +8,11 @@ from punie.adapters.acp.v2.activity import Update
 from punie.adapters.acp.v2.client import encode_question
 from punie.adapters.acp.v2.message_ids import MessageIds
 from punie.adapters.acp.v2.updates import Updates, options_update
-from punie.domain.commands import CommandInfo
-from punie.domain.compaction import CompactionStatus
-from punie.domain.content import Diff, EmbeddedResource, Image, Prompt, ResourceLink, TerminalView, Text
-from punie.domain.events import (
+from punie.domain.model.choice import Effort, ModelChoice, ModelMenu
+from punie.domain.model.compaction import CompactionStatus
+from punie.domain.permission.flow import ALLOW_ONCE, REJECT, PermissionQuestion
+from punie.domain.session.commands import CommandInfo
+from punie.domain.session.events import (
     CommandsChanged,
     CompactionChanged,
     CompactionDelta,
@@ -27,14 +28,13 @@ from punie.domain.events import (
     ToolCallAnnounced,
     ToolCallUpdated,
 )
-from punie.domain.execution import CallStatus, Severity
-from punie.domain.json_value import freeze_object
-from punie.domain.model_choice import Effort, ModelChoice, ModelMenu
-from punie.domain.permission import ALLOW_ONCE, REJECT, PermissionQuestion
-from punie.domain.plan import PlanStep
-from punie.domain.session import SessionOptions
-from punie.domain.session_log import LoggedEvent, PromptAccepted
-from punie.domain.tool import ToolKind
+from punie.domain.session.log import LoggedEvent, PromptAccepted
+from punie.domain.session.plan import PlanStep
+from punie.domain.session.session import SessionOptions
+from punie.domain.tools.execution import CallStatus, Severity
+from punie.domain.tools.tool import ToolKind
+from punie.domain.values.content import Diff, EmbeddedResource, Image, Prompt, ResourceLink, TerminalView, Text
+from punie.domain.values.json_value import freeze_object
 from tests.e2e.official_schema import OfficialSchema, missing_reason, must_be_present
 
 BLOCKS = (

@@ -16,8 +16,8 @@ from punie.adapters.acp.v2 import terminals as shown
 from punie.adapters.acp.v2.activity import Update
 from punie.adapters.acp.v2.terminals import Screen, ShownTerminals
 from punie.domain.errors import UnknownTerminalError
-from punie.domain.terminal import Command, ExitStatus, TerminalOutput
-from punie.ports.terminals import Terminals
+from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
+from punie.ports.workspace import Terminals
 
 pytestmark = pytest.mark.anyio
 

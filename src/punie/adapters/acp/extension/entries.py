@@ -1,0 +1,111 @@
+"""Entries of an IDE's catalogue: each looked at on its own, a bad one dropped with a reason (ruling R-06)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import cast
+
+import msgspec
+from msgspec import Raw
+
+from punie.adapters.acp.extension.entry_details import entry_details, names_strange_permission
+from punie.domain.tools.discovery import DroppedEntry
+from punie.domain.tools.tool import ToolDescriptor, ToolSource
+from punie.domain.values.display import one_line
+from punie.domain.values.json_value import NotJsonError
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_KNOWN = frozenset(
+    {
+        "name", "description", "title", "kind", "inputSchema", "parameters", "outputSchema", "annotations",
+        "requiresPermission", "requires_permission", "categories", "tags",
+    }
+)  # fmt: skip
+
+
+class _BadEntryError(ValueError):
+    """Why an entry cannot be used."""
+
+
+def decode_entry(raw: Raw, position: int) -> ToolDescriptor | DroppedEntry:
+    """One entry of the answer's `tools`; `position` names it where it has no usable name itself."""
+    try:
+        entry = msgspec.json.decode(raw, type=dict[str, object])
+    except (msgspec.DecodeError, RecursionError):
+        return DroppedEntry(f"entry {position}", "it is not an object that can be read")
+    name = entry.get("name")
+    shown = one_line(name, 64) if isinstance(name, str) and name.strip() else f"entry {position}"
+    try:
+        return _descriptor(entry)
+    except (_BadEntryError, NotJsonError) as error:
+        return DroppedEntry(shown, str(error))
+
+
+def _descriptor(entry: Mapping[str, object]) -> ToolDescriptor:
+    return ToolDescriptor(
+        name=_name(entry.get("name")),
+        kind=entry.get("kind"),
+        description=_text(entry.get("description")) or "",
+        parameters=_schema(entry),
+        title=_text(entry.get("title")),
+        requires_permission=_asks(entry),
+        categories=_words(entry.get("categories")),
+        tags=_words(entry.get("tags")),
+        annotations=_annotations(entry.get("annotations")),
+        output_schema=_mapping(entry.get("outputSchema")),
+        metadata={key: value for key, value in entry.items() if key not in _KNOWN},
+        source=ToolSource.IDE,
+        details=entry_details(entry),
+    )
+
+
+def _name(value: object) -> str:
+    if not isinstance(value, str):
+        raise _BadEntryError("it has no name")
+    if not _NAME.fullmatch(value) or "__" in value:
+        raise _BadEntryError("its name is not 1 to 64 of A-Z a-z 0-9 _ - without two underscores in a row")
+    return value
+
+
+def _schema(entry: Mapping[str, object]) -> Mapping[str, object]:
+    for key in ("inputSchema", "parameters"):
+        if entry.get(key) is not None:
+            schema = _mapping(entry[key])
+            if schema is None:
+                raise _BadEntryError(f"its {key} is not an object")
+            if schema.get("type", "object") != "object":
+                raise _BadEntryError(f"its {key} does not describe an object")
+            return schema
+    return {"type": "object"}
+
+
+def _asks(entry: Mapping[str, object]) -> bool:
+    said = any(_says_yes(entry.get(key)) for key in ("requiresPermission", "requires_permission"))
+    return said or names_strange_permission(entry)
+
+
+def _says_yes(value: object) -> bool:
+    """In doubt yes: whoever writes anything but false or null there means that a person should be asked."""
+    return value is not None and value is not False
+
+
+def _annotations(value: object) -> Mapping[str, object]:
+    annotations = dict(_mapping(value) or {})
+    if _says_yes(annotations.get("destructiveHint")):
+        annotations["destructiveHint"] = True
+    return annotations
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _words(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        return ()
+    return tuple(word for word in cast("list[object]", value) if isinstance(word, str))
+
+
+def _mapping(value: object) -> Mapping[str, object] | None:
+    return cast("dict[str, object]", value) if isinstance(value, dict) else None

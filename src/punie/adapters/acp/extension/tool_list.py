@@ -1,0 +1,99 @@
+"""The session's tools for its client: listed, switched on and off, and told of when they come and go.
+
+`_punie.dev/tools`, `_punie.dev/set_tool_enabled`; `_punie.dev/tool_registered`, `_punie.dev/tool_unregistered`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Raw
+
+from punie.adapters.acp.handshake import Params, decode_params
+from punie.domain.session.events import ToolsChanged
+from punie.domain.tools.availability import LeftOut
+from punie.domain.tools.listing import ListedTool, RegistryStatistics
+from punie.domain.tools.tool import ToolDescriptor
+from punie.domain.values.display import one_line
+from punie.mechanics.jsonrpc.errors import INVALID_PARAMS, RpcError
+from punie.ports.agent import Agent
+
+TOOLS = "_punie.dev/tools"
+SET_TOOL_ENABLED = "_punie.dev/set_tool_enabled"
+TOOL_REGISTERED = "_punie.dev/tool_registered"
+TOOL_UNREGISTERED = "_punie.dev/tool_unregistered"
+
+DESCRIPTION_LIMIT_CHARS = 200
+LOCKED = "the settings disable it (tools.disabled)"
+
+
+class ToolsParams(Params):
+    """`_punie.dev/tools`."""
+
+    session_id: str
+
+
+class SetToolEnabledParams(Params):
+    """`_punie.dev/set_tool_enabled`."""
+
+    session_id: str
+    name: str
+    enabled: bool
+
+
+async def tools(agent: Agent, raw: Raw) -> object:
+    """Every registered tool, those left out with their reasons, and the figures (S2-11, S2-29)."""
+    listing = agent.tools(decode_params(raw, ToolsParams).session_id)
+    return {
+        "tools": [_listed(listed) for listed in listing.tools],
+        "leftOut": [_left_out(left) for left in listing.left_out],
+        "statistics": _statistics(listing.statistics),
+    }
+
+
+async def set_tool_enabled(agent: Agent, raw: Raw) -> object:
+    """Switch a tool on or off (S2-17); the answer says what it is now, which the settings may have the last word on."""
+    params = decode_params(raw, SetToolEnabledParams)
+    now = agent.set_tool_enabled(params.session_id, params.name, enabled=params.enabled)
+    if now is None:
+        raise RpcError(INVALID_PARAMS, f"Invalid params: this session has no tool of that name. {TOOLS} lists them.")
+    if params.enabled and now.locked:
+        return {"enabled": False, "reason": LOCKED}
+    return {"enabled": now.enabled}
+
+
+def encode_changes(session_id: str, event: ToolsChanged) -> Iterator[tuple[str, dict[str, object]]]:
+    """The notifications of one burst: what went, then what came."""
+    if event.unregistered:
+        yield TOOL_UNREGISTERED, {"sessionId": session_id, "tools": [{"name": name} for name in event.unregistered]}
+    if event.registered:
+        yield TOOL_REGISTERED, {"sessionId": session_id, "tools": [_tool(tool) for tool in event.registered]}
+
+
+def _listed(listed: ListedTool) -> dict[str, object]:
+    shown = {**_tool(listed.tool), "enabled": listed.enabled}
+    said = {"deprecated": listed.tool.details.deprecated, "experimental": listed.tool.details.experimental}
+    shown.update({key: True for key, so in said.items() if so})
+    return {**shown, "reason": LOCKED} if listed.locked else shown
+
+
+def _left_out(left: LeftOut) -> dict[str, object]:
+    return {**_tool(left.tool), "reason": left.reason}
+
+
+def _tool(tool: ToolDescriptor) -> dict[str, object]:
+    shown: dict[str, object] = {"name": tool.name, "source": tool.source.value, "kind": tool.kind.value}
+    if tool.title:
+        shown["title"] = one_line(tool.title, DESCRIPTION_LIMIT_CHARS)
+    return {**shown, "description": one_line(tool.description, DESCRIPTION_LIMIT_CHARS)}
+
+
+def _statistics(statistics: RegistryStatistics) -> dict[str, object]:
+    return {
+        "registered": statistics.registered,
+        "enabled": statistics.enabled,
+        "disabled": statistics.disabled,
+        "leftOut": statistics.left_out,
+        "bySource": dict(statistics.by_source),
+        "byCategory": dict(statistics.by_category),
+    }

@@ -1,1 +1,0 @@
-"""Six tools that an IDE has over a Python project: problems, search, symbols, looking, renaming, tests."""

@@ -1,0 +1,121 @@
+"""Walking down a folder in path order, past what git ignores, without following a link."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+
+from attrs import define, frozen
+
+from punie.adapters.local.files.folders import LIST_FLAGS, opened_folder
+from punie.adapters.local.files.ignore_rules import IgnoreRules
+from punie.adapters.local.files.stop_flag import StopFlag
+from punie.domain.errors import ToolFailedError
+
+ENTRY_LIMIT = 200_000
+"""Entries looked at in one walk."""
+
+DEPTH_LIMIT = 100
+"""Folders below each other; each holds a file descriptor while it is walked."""
+
+
+@frozen
+class Entry:
+    """One entry: `folder_fd` is open while the entry is looked at, and good for opening `name` without a race."""
+
+    folder: str
+    name: str
+    folder_fd: int
+    is_folder: bool = False
+    is_file: bool = False
+    is_link: bool = False
+
+    @property
+    def path(self) -> str:
+        """The absolute path."""
+        return f"{self.folder.rstrip('/')}/{self.name}"
+
+
+@define
+class TreeWalk:
+    """One walk; `complete` turns False where a bound or the stop flag cut it short."""
+
+    rules: IgnoreRules
+    stop: StopFlag
+    entries_left: int = ENTRY_LIMIT
+    complete: bool = True
+
+    def below(self, folder: str, folder_fd: int, *, recursive: bool, depth: int = 0) -> Iterator[Entry]:
+        """The entries of an opened folder, each folder before what is in it, sorted by name."""
+        for entry in self._entries(folder, folder_fd):
+            if self.stop.raised or self.entries_left <= 0:
+                self.complete = False
+                return
+            self.entries_left -= 1
+            if self.rules.ignores(folder.rstrip("/"), entry.name, is_folder=entry.is_folder):
+                continue
+            yield entry
+            if recursive and entry.is_folder:
+                yield from self._inside(entry, depth + 1)
+
+    def _inside(self, entry: Entry, depth: int) -> Iterator[Entry]:
+        if depth > DEPTH_LIMIT:
+            self.complete = False
+            return
+        try:
+            opened = os.open(entry.name, LIST_FLAGS, dir_fd=entry.folder_fd)
+        except OSError:  # gone, replaced by a link, or closed to us
+            return
+        try:
+            yield from self.below(entry.path, opened, recursive=True, depth=depth)
+        finally:
+            os.close(opened)
+
+    def _entries(self, folder: str, folder_fd: int) -> list[Entry]:
+        found: list[Entry] = []
+        try:
+            with os.scandir(folder_fd) as listed:
+                for item in listed:
+                    if len(found) >= self.entries_left or self.stop.raised:
+                        self.complete = False
+                        break
+                    found.append(_entry(folder, folder_fd, item))
+        except OSError:  # closed to us
+            return []
+        return sorted(found, key=lambda entry: entry.name)
+
+
+def _entry(folder: str, folder_fd: int, item: os.DirEntry[str]) -> Entry:
+    try:
+        is_link = item.is_symlink()
+        is_folder = item.is_dir(follow_symlinks=False)
+        is_file = not is_folder and stat.S_ISREG(item.stat(follow_symlinks=False).st_mode)
+    except OSError:  # gone by now: neither
+        is_link = is_folder = is_file = False
+    return Entry(folder, item.name, folder_fd, is_folder, is_file, is_link)
+
+
+@contextmanager
+def opened_start(path: str) -> Generator[int]:
+    """The start of a walk as a descriptor that can be listed; failures as `ToolFailedError`."""
+    folder, name = os.path.split(path)
+    try:
+        with opened_folder(folder) as parent:
+            descriptor = os.open(name or ".", LIST_FLAGS, dir_fd=parent)
+    except FileNotFoundError:
+        raise ToolFailedError(f"{path} does not exist. List a folder above it to see what is there.") from None
+    except NotADirectoryError:
+        raise ToolFailedError(f"{path} is not a folder. read_file reads a file.") from None
+    except OSError as error:
+        raise ToolFailedError(f"{path} cannot be listed: {error.strerror or error}.") from None
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def shown(path: str) -> str:
+    """The path as text that can be sent: bytes of a name that are no UTF-8 show as U+FFFD."""
+    return os.fsencode(path).decode("utf-8", "replace")

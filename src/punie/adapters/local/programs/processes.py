@@ -1,0 +1,211 @@
+"""One child process in a process group of its own, with its output on one pipe (POSIX).
+
+Blocking or quick calls only; `terminals` knows when to make them.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+
+import anyio
+import anyio.to_thread
+
+from punie.adapters.local.programs.plain_programs import runs_plainly
+from punie.adapters.local.programs.spool import Spool
+from punie.adapters.local.programs.tail_buffer import TailBuffer
+from punie.domain.errors import ToolFailedError
+from punie.domain.values.terminal import Command, ExitStatus
+
+_CHUNK_BYTES = 65_536
+_LAST_WORDS_BYTES = 1_048_576
+"""What is still read after the program ended: a Linux pipe holds no more unless somebody goes on writing."""
+
+_SHELL = "/bin/sh"
+
+_POLL_FIRST_S = 0.002
+_POLL_LAST_S = 0.05
+
+
+class ChildProcess:
+    """A started program; lives until `reap` was called."""
+
+    def __init__(self, popen: subprocess.Popen[bytes], output_limit_bytes: int) -> None:
+        self._popen = popen
+        assert popen.stdout is not None  # noqa: S101 - it was started with a pipe
+        self._pipe = popen.stdout
+        os.set_blocking(self._pipe.fileno(), False)
+        self._pidfd = _open_pidfd(popen.pid)
+        self.output = TailBuffer(output_limit_bytes)
+        self.spool: Spool | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process's id, which is its group's id too."""
+        return self._popen.pid
+
+    async def drain(self) -> None:
+        """Take the output as it comes until the pipe's last writer closed it; may be cancelled at any time."""
+        while True:
+            await anyio.wait_readable(self._pipe.fileno())
+            if not self._take():
+                return
+            if self.spool is not None and self.spool.waiting:  # the program waits meanwhile, once its pipe is full
+                await anyio.to_thread.run_sync(self.spool.flush)
+
+    async def wait(self) -> None:
+        """Wait until the program itself ended; it stays in the process table until `reap`, so its id stays its own."""
+        if self._pidfd is not None:
+            await anyio.wait_readable(self._pidfd)
+            return
+        pause = _POLL_FIRST_S  # macOS: no pidfd
+        while self._popen.poll() is None:
+            await anyio.sleep(pause)
+            pause = min(2 * pause, _POLL_LAST_S)
+
+    def signal_group(self, number: signal.Signals) -> None:
+        """Send a signal to the program and everything that stayed in its group."""
+        try:
+            os.killpg(self._popen.pid, number)
+        except (ProcessLookupError, PermissionError):
+            return  # all gone; macOS says PermissionError where only zombies are left
+
+    def reap(self) -> ExitStatus:
+        """Once the program ended: kill what it left in its group, take its last words, free everything."""
+        self.signal_group(signal.SIGKILL)
+        left = _LAST_WORDS_BYTES
+        while left > 0 and (taken := self._take()):
+            left -= taken
+        return self._free()
+
+    async def finish_spool(self) -> None:
+        """After `reap`: the file with all of the output, where there is one, gets its end."""
+        if self.spool is not None and self.spool.begun:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self.spool.finish)
+
+    def abandon(self) -> None:
+        """Kill it without hearing it out, for a start that was cancelled; blocks for the moment that takes."""
+        self.signal_group(signal.SIGKILL)
+        self._popen.wait()
+        self._free()
+
+    def _free(self) -> ExitStatus:
+        self._pipe.close()
+        if self._pidfd is not None:
+            os.close(self._pidfd)
+            self._pidfd = None
+        code = self._popen.poll()
+        if code is None:  # it could not be killed: it hangs in the kernel and ends whenever that lets it go
+            return ExitStatus()
+        return ExitStatus(exit_code=code) if code >= 0 else ExitStatus(signal=_signal_name(-code))
+
+    def _take(self) -> int:
+        """Read what is there: the number of bytes; 0 at the end of the output or where nothing waits."""
+        try:
+            data = os.read(self._pipe.fileno(), _CHUNK_BYTES)
+        except OSError:  # BlockingIOError: nothing waits
+            return 0
+        if self.spool is not None:
+            self.spool.add(data)
+        self.output.append(data)
+        return len(data)
+
+
+def start_process(command: Command, environment: Mapping[str, str]) -> ChildProcess:
+    """Start the program; blocks until it runs. Raises `ToolFailedError` that names what cannot be run, and why."""
+    if not command.program:
+        raise ToolFailedError("No program was named, so nothing was run. Name one, or a shell line.")
+    _require_folder(command.cwd)
+    try:
+        popen = subprocess.Popen(  # noqa: S603 - running the command is the job; leave was asked before
+            _argv(command, environment),
+            cwd=command.cwd,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            bufsize=0,
+            start_new_session=True,
+        )
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        raise ToolFailedError(f"{_shown(command.program)} was not run: {_start_reason(error)}.") from None
+    if command.memory_mb is not None:
+        _bound_memory(popen.pid, command.memory_mb)
+    return ChildProcess(popen, command.output_limit_bytes)
+
+
+def _argv(command: Command, environment: Mapping[str, str]) -> list[str]:
+    """The command; where its memory is bounded, behind a shell that bounds itself and becomes the program.
+
+    Only for what the kernel surely runs: of anything else it shall say itself, by an error of the start, what is wrong.
+    """
+    argv = [command.program, *command.args]
+    if command.memory_mb is None or sys.platform != "linux" or command.program.startswith("-"):
+        return argv
+    if not os.access(_SHELL, os.X_OK) or not runs_plainly(command.program, command.cwd, environment):
+        return argv
+    return [_SHELL, "-c", f'ulimit -d {command.memory_mb * 1024} 2>/dev/null || :; exec "$@"', "sh", *argv]
+
+
+def _bound_memory(pid: int, memory_mb: int) -> None:
+    """Bound the data of a program and of all it starts from now on, each on its own; Linux only, best effort.
+
+    Data, not address space: runtimes reserve far more addresses than they use. For programs that were not started
+    behind a shell: what such a one started in the moment before this is not bounded. What shares memory on purpose
+    never is.
+    """
+    try:
+        import resource
+
+        limit = memory_mb * 1_048_576
+        resource.prlimit(pid, resource.RLIMIT_DATA, (limit, limit))
+    except (ImportError, AttributeError, OSError, ValueError):
+        return  # not Linux, or it ended already, or a lower bound of the machine's own holds
+
+
+def _require_folder(cwd: str) -> None:
+    try:
+        there = os.path.isdir(cwd)
+    except ValueError:
+        there = False
+    if not there:
+        raise ToolFailedError(f"The directory {_shown(cwd)} does not exist, so nothing was run. Give another cwd.")
+
+
+def _start_reason(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "there is no such program (or its #! line names one that is missing). Check the name and PATH"
+    if isinstance(error, NotADirectoryError):
+        return "a part of its path is a file, not a folder. Check the path"
+    if isinstance(error, PermissionError):
+        return "it is not an executable file, or access is denied. Check its permissions (chmod +x)"
+    if isinstance(error, ValueError):  # also UnicodeEncodeError
+        return "the program, an argument or the directory holds a NUL or half of a surrogate pair. Leave those out"
+    if isinstance(error, OSError) and error.errno == errno.ENOEXEC:
+        return "it is not a program for this machine (a script needs a #! line). Name its interpreter"
+    if isinstance(error, OSError) and error.errno == errno.E2BIG:
+        return "the arguments are too long for this system. Put them into a file"
+    return f"{getattr(error, 'strerror', None) or error}. Try again"
+
+
+def _shown(text: str) -> str:
+    return repr(text) if len(text) <= 200 else repr(text[:200]) + "..."
+
+
+def _open_pidfd(pid: int) -> int | None:
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        return f"SIG{number}"

@@ -1,0 +1,192 @@
+"""Programs on this machine, each in a process group of its own."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+from types import TracebackType
+from typing import Self
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+from anyio.abc import TaskGroup
+from attrs import define, field
+
+from punie.adapters.local.child_environment import child_environment
+from punie.adapters.local.files.output_store import LocalOutputStore
+from punie.adapters.local.programs.leftovers import MARK, kill_marked
+from punie.adapters.local.programs.processes import ChildProcess, start_process
+from punie.adapters.local.programs.sandbox import Bubblewrap
+from punie.adapters.local.programs.spool import Spool
+from punie.domain.errors import ToolFailedError, UnknownTerminalError, UnsupportedHereError
+from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
+from punie.ports.workspace import Terminals
+
+TERM_GRACE_S = 0.3
+"""How long a program may take to end by itself after SIGTERM; a cancelled turn has a second in all."""
+
+KILL_GRACE_S = 1.0
+"""How long SIGKILL is waited for: only a program that hangs in the kernel takes longer, and it is given up."""
+
+TERMINAL_LIMIT = 64
+"""Terminals a session may hold at once."""
+
+
+@define(eq=False)
+class _Terminal:
+    process: ChildProcess
+    # Shielded: whoever cancels the session must not take away the task that sees the program's end.
+    attention: anyio.CancelScope = field(factory=lambda: anyio.CancelScope(shield=True))
+    ended: anyio.Event = field(factory=anyio.Event)
+    status: ExitStatus | None = None
+
+
+class LocalTerminals(Terminals):
+    """Starts programs on this machine and keeps their output; an async context manager, lives as long as the session.
+
+    Ids are `term-0`, `term-1`, ... and never used twice. A program gets no input, an environment from an allow-list
+    (`child_environment`), and one pipe for both its outputs, which is emptied all the time into a bounded buffer. It
+    ends when its own process ends: what it left in its process group is killed then. On leaving the context nothing
+    that was started is left; on Linux that includes daemons that left their group, elsewhere only the groups.
+    """
+
+    def __init__(self, store: LocalOutputStore | None = None, box: Bubblewrap | None = None) -> None:
+        """Nothing is started yet. `store` takes what programs print beyond what a terminal holds; it outlives this.
+
+        With a `box` every program runs inside it, or not at all.
+        """
+        self._store = store
+        self._box = box
+        self._terminals: dict[str, _Terminal] = {}
+        self._running: set[_Terminal] = set()
+        self._next_id = 0
+        self._mark = secrets.token_hex(16)
+        self._tasks: TaskGroup | None = None
+
+    async def __aenter__(self) -> Self:
+        self._tasks = anyio.create_task_group()
+        await self._tasks.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        tasks, self._tasks = self._tasks, None
+        if tasks is None:
+            return
+        try:
+            with anyio.CancelScope(shield=True):
+                await self._end_all()
+        finally:
+            # The task group is told of no error: it would wrap it into a group, and there is nothing left to cancel.
+            for terminal in self._running:
+                terminal.attention.cancel()  # it hangs in the kernel and cannot be killed: given up
+            await tasks.__aexit__(None, None, None)
+
+    @property
+    def shown_by_client(self) -> bool:
+        """No: these terminals are this process's own."""
+        return False
+
+    async def create(self, command: Command) -> str:
+        """Start the program; see the port. Raises `ToolFailedError` where it cannot be run."""
+        tasks = self._running_tasks()
+        if len(self._terminals) >= TERMINAL_LIMIT:
+            raise ToolFailedError(
+                f"This session holds {TERMINAL_LIMIT} terminals, so no other was started. "
+                "Release some with release_terminal."
+            )
+        environment = child_environment(os.environ) | {MARK: self._mark}
+        boxed = command if self._box is None else self._box.around(command)
+        process = await anyio.to_thread.run_sync(start_process, boxed, environment)
+        try:
+            await anyio.lowlevel.checkpoint_if_cancelled()
+            self._running_tasks()  # the session may have been closed meanwhile
+        except BaseException:  # nobody would ever learn its id
+            process.abandon()
+            raise
+        terminal = _Terminal(process)
+        terminal_id = f"term-{self._next_id}"
+        if command.keeps_all and self._store is not None:
+            process.spool = Spool(process.output, self._store.file(terminal_id))
+        self._next_id += 1
+        self._terminals[terminal_id] = terminal
+        self._running.add(terminal)
+        tasks.start_soon(self._attend, terminal, name=f"terminal {terminal_id}")
+        return terminal_id
+
+    async def output(self, terminal_id: str) -> TerminalOutput:
+        """What it printed so far; bytes that are no UTF-8 show as U+FFFD."""
+        terminal = self._find(terminal_id)
+        buffer, spool, final = terminal.process.output, terminal.process.spool, terminal.status is not None
+        text = buffer.text(final=final)
+        kept = None if spool is None else spool.kept(text, final=final)
+        return TerminalOutput(text, truncated=buffer.truncated, exit=terminal.status, kept=kept)
+
+    async def wait(self, terminal_id: str) -> ExitStatus:
+        """Wait for the program itself; everything it printed is in the output by then."""
+        terminal = self._find(terminal_id)
+        await terminal.ended.wait()
+        return terminal.status or ExitStatus()
+
+    async def kill(self, terminal_id: str) -> None:
+        """SIGTERM to the group, SIGKILL after `TERM_GRACE_S`; returns when it ended."""
+        await self._end(self._find(terminal_id))
+
+    async def release(self, terminal_id: str) -> None:
+        """As `kill`, and the id is forgotten at once."""
+        terminal = self._find(terminal_id)
+        del self._terminals[terminal_id]
+        await self._end(terminal)
+
+    def _find(self, terminal_id: str) -> _Terminal:
+        terminal = self._terminals.get(terminal_id)
+        if terminal is None:
+            raise UnknownTerminalError(terminal_id)
+        return terminal
+
+    def _running_tasks(self) -> TaskGroup:
+        if os.name != "posix":
+            raise UnsupportedHereError(
+                "Punie does not run programs itself on this operating system yet. Use an IDE that offers terminals to "
+                "the agent (ACP terminal capability), or run Punie on Linux or macOS."
+            )
+        if self._tasks is None:
+            raise ToolFailedError("The session is closed, so nothing was run. Open another session.")
+        return self._tasks
+
+    async def _attend(self, terminal: _Terminal) -> None:
+        process = terminal.process
+        with terminal.attention:
+            async with anyio.create_task_group() as reading:
+                reading.start_soon(process.drain)
+                await process.wait()
+                reading.cancel_scope.cancel()
+        status = process.reap()
+        await process.finish_spool()
+        terminal.status = status
+        terminal.ended.set()
+        self._running.discard(terminal)
+
+    async def _end(self, terminal: _Terminal) -> None:
+        if terminal.ended.is_set():
+            return
+        try:
+            terminal.process.signal_group(signal.SIGTERM)
+            with anyio.move_on_after(TERM_GRACE_S):
+                await terminal.ended.wait()
+        finally:
+            if not terminal.ended.is_set():
+                terminal.process.signal_group(signal.SIGKILL)
+                with anyio.move_on_after(KILL_GRACE_S, shield=True):
+                    await terminal.ended.wait()
+
+    async def _end_all(self) -> None:
+        self._terminals.clear()
+        async with anyio.create_task_group() as ending:
+            for terminal in tuple(self._running):
+                ending.start_soon(self._end, terminal)
+        if self._next_id:
+            await anyio.to_thread.run_sync(kill_marked, self._mark)

@@ -1,0 +1,1 @@
+"""Stores of sessions: in memory, in the user's database, on a PostgreSQL server."""

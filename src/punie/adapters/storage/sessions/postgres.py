@@ -1,0 +1,245 @@
+"""PostgreSQL as sessions use it: a few connections, each bounded in time, and no trouble with them is for good."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Self, TypeVar
+from urllib.parse import unquote, urlsplit
+
+import anyio
+import anyio.to_thread
+import psycopg
+from attrs import define, field
+from psycopg.abc import PQGen
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from punie.adapters.storage.sessions import postgres_schema
+from punie.adapters.storage.sql import Lane, Row, Sql
+from punie.domain.errors import SessionStoreError
+
+T = TypeVar("T")
+RV = TypeVar("RV")
+
+CONNECTIONS = 4
+"""As many as one process has at once; what comes beyond waits for one."""
+
+CONNECT_LIMIT_S = 5
+STATEMENT_LIMIT_MS = 15_000
+LOCK_LIMIT_MS = 5_000
+IDLE_LIMIT_MS = 30_000
+"""How long the server lets a transaction stand open in which nothing happens: its process is gone without a word."""
+
+QUEUE_LIMIT_S = 20.0
+ANSWER_LIMIT_S = 20.0
+"""How long one answer may take, whatever the server's own limits are worth."""
+
+LATE = ("wait timeout expired", "it does not answer")
+"""What the library says where that is too long, and what is meant."""
+
+DEFAULTS = {
+    "connect_timeout": CONNECT_LIMIT_S, "application_name": "punie", "client_encoding": "utf8",
+    "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000,
+}  # fmt: skip
+"""What the URL does not say otherwise. A machine that fell silent is noticed within half a minute."""
+
+BEGIN = f"""
+    SELECT extract(epoch FROM clock_timestamp())::double precision,
+        set_config('search_path', '{postgres_schema.SCHEMA}', true),
+        set_config('statement_timeout', '{STATEMENT_LIMIT_MS}', true),
+        set_config('lock_timeout', '{LOCK_LIMIT_MS}', true),
+        set_config('idle_in_transaction_session_timeout', '{IDLE_LIMIT_MS}', true),
+        set_config('enable_bitmapscan', 'off', true)
+    """  # noqa: S608 - our own words
+"""Begins every transaction: what it sets ends with it, so that a pooler may stand between. It tells the time there.
+
+Every query goes along an index in its order: the bitmap that the server prefers while it has no statistics would read
+a whole log for one page of it.
+"""
+
+SOON = "SELECT set_config('synchronous_commit', 'off', true)"
+LASTING = """
+    SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+        WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true)
+    """
+ONE_AT_A_TIME = ", pg_advisory_xact_lock(hashtextextended(?, 0))"
+NOBODY_ELSE = "LOCK TABLE sessions IN SHARE ROW EXCLUSIVE MODE"
+
+ADVICE = "See that it runs, is reached from here and lets this user in"
+
+
+class _Connection(psycopg.Connection[Row]):
+    """Waits for no answer for ever: a server that hangs keeps none of its own limits."""
+
+    def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
+        return super().wait(gen, interval, ANSWER_LIMIT_S if timeout is None else timeout)
+
+
+@define
+class PostgresDatabase(Sql):
+    """One connection in one transaction: a piece of work is all done or not at all. `now` is the time it began there.
+
+    Its methods raise `psycopg.Error`.
+    """
+
+    connection: psycopg.Connection[Row]
+    now: float = field(default=0.0, init=False)
+
+    @classmethod
+    def connect(cls, conninfo: str) -> Self:
+        """A connection, whose transactions see what others have committed meanwhile."""
+        connection = _Connection.connect(conninfo, prepare_threshold=None)
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        return cls(connection)
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        ((self.now, *_),) = self.run(BEGIN)
+
+    def run(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
+        """As `Sql.run`. More than one statement may be run without values."""
+        # No value at all leaves the text as it is; the marks of the library are then none.
+        cursor = self.connection.execute(_marked(statement), values or None)
+        return cursor.fetchall() if cursor.description is not None else []
+
+    @contextmanager
+    def transaction(self, *, of: str | None = None, lasting: bool = False) -> Generator[None]:
+        """As `Sql.transaction`; it is the one that the connection is in, so that nothing ends here."""
+        durability = LASTING if lasting else SOON
+        if of is None:
+            self.run(durability)
+            self.run(NOBODY_ELSE)
+        else:
+            self.run(durability + ONE_AT_A_TIME, (of,))
+        yield
+
+    @property
+    def waits(self) -> bool:
+        """Whether an answer of the server is still to come."""
+        return self.connection.info.transaction_status == psycopg.pq.TransactionStatus.ACTIVE
+
+    def close(self) -> None:
+        """Let go of the connection, whatever state it is in."""
+        with suppress(psycopg.Error):
+            self.connection.close()
+
+
+@define
+class PostgresLane(Lane):
+    """Lives as long as the process; nothing is connected before it is needed.
+
+    Whatever goes wrong is a `SessionStoreError` that says why, and the next use tries again, on a new connection where
+    the old one is lost: a server comes back.
+    """
+
+    url: str = field(repr=False)
+    _idle: list[PostgresDatabase] = field(factory=list[PostgresDatabase], init=False)
+    _free: threading.BoundedSemaphore = field(factory=lambda: threading.BoundedSemaphore(CONNECTIONS), init=False)
+    _limiter: anyio.CapacityLimiter = field(factory=lambda: anyio.CapacityLimiter(CONNECTIONS), init=False)
+
+    async def run(self, work: Callable[[PostgresDatabase], T]) -> T:
+        return await anyio.to_thread.run_sync(self._run_here, work, limiter=self._limiter, abandon_on_cancel=True)
+
+    async def run_shielded(self, work: Callable[[PostgresDatabase], T]) -> T:
+        return await anyio.to_thread.run_sync(self._run_here, work, limiter=self._limiter)
+
+    async def read(self, work: Callable[[PostgresDatabase], T], nothing: T) -> T:
+        return await self.run(work)
+
+    def close(self) -> None:
+        """Let go of the connections that nobody uses now; a later use connects again."""
+        while self._idle:
+            self._idle.pop().close()
+
+    @property
+    def place(self) -> str:
+        """The server and the database in words, without what is secret of its URL."""
+        parts = urlsplit(self.url)
+        return f"PostgreSQL at {parts.netloc.rpartition('@')[2] or 'its socket'}{parts.path}"
+
+    # ------------------------------------------------------------ in a thread
+
+    def _run_here(self, work: Callable[[PostgresDatabase], T]) -> T:
+        # Work whose caller was cancelled goes on, so that threads have to be counted here.
+        if not self._free.acquire(timeout=QUEUE_LIMIT_S):
+            raise SessionStoreError(f"{self.place} is slow: all {CONNECTIONS} connections have been busy", ADVICE)
+        try:
+            return self._done(self._begun(), work)
+        except psycopg.Error as error:
+            raise SessionStoreError(f"{self.place}: {self._in_words(error)}", ADVICE) from None
+        finally:
+            self._free.release()
+
+    def _begun(self) -> PostgresDatabase:
+        """A connection in a transaction. One that was lost while nobody used it is not missed."""
+        while self._idle:
+            with suppress(IndexError):  # another thread was faster
+                database = self._idle.pop()
+                try:
+                    database.begin()
+                    return database
+                except psycopg.Error:
+                    database.close()
+        database = PostgresDatabase.connect(self._conninfo())
+        try:
+            database.begin()
+            if not postgres_schema.is_ready(database):
+                postgres_schema.make_ready(database)
+                database.connection.commit()
+                database.begin()
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def _done(self, database: PostgresDatabase, work: Callable[[PostgresDatabase], T]) -> T:
+        """What the work gives, once it is committed; else nothing of it is there."""
+        try:
+            done = work(database)
+            database.connection.commit()
+        except BaseException:
+            if database.waits:
+                database.close()  # the server owes an answer, which would be taken for that to the next question
+            else:
+                with suppress(psycopg.Error):
+                    database.connection.rollback()
+            self._give_back(database)
+            raise
+        self._give_back(database)
+        return done
+
+    def _give_back(self, database: PostgresDatabase) -> None:
+        if database.connection.closed:
+            database.close()
+        else:
+            self._idle.append(database)
+
+    def _conninfo(self) -> str:
+        try:
+            given = conninfo_to_dict(self.url)
+            return make_conninfo("", **(DEFAULTS | given))
+        except (psycopg.Error, ValueError):  # its message would quote the URL
+            raise SessionStoreError("the URL of `sessions.store` is none that PostgreSQL reads", "Correct it") from None
+
+    def _in_words(self, error: psycopg.Error) -> str:
+        """What the server or the library said, in one line and without the password."""
+        told = error.diag.message_primary or " ".join(str(error).split()).replace(*LATE)
+        for secret in _secrets(self.url):
+            told = told.replace(secret, "***")
+        return told.rstrip(".")
+
+
+def _secrets(url: str) -> list[str]:
+    """What of the URL may not be shown, as it is written and as it is meant; the longest first."""
+    parts = urlsplit(url)
+    given: dict[str, Any] = {}
+    with suppress(psycopg.Error):
+        given = dict(conninfo_to_dict(url))
+    named = (parts.password, unquote(parts.password or ""), given.get("password"), given.get("sslpassword"))
+    return sorted({str(secret) for secret in named if secret}, key=len, reverse=True)
+
+
+def _marked(statement: str) -> bytes:
+    """Our statement in the library's spelling: ours are ASCII, have no percent sign, and `?` only for values."""
+    return statement.replace("?", "%s").encode("ascii")

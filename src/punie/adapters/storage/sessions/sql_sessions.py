@@ -1,0 +1,318 @@
+"""Sessions in an SQL database: logs, snapshots, leases, and the index that is made from the logs."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import ClassVar
+
+import anyio.from_thread
+
+from punie.adapters.storage.sessions import session_index
+from punie.adapters.storage.sessions.session_index import COLUMNS, PROMPT, entries_of, escaped, rows_after, unescaped
+from punie.adapters.storage.sessions.session_paging import Place, place_of
+from punie.adapters.storage.sql import Lane, Row, Sql
+from punie.domain.errors import LeaseLostError, SessionHeldError, SessionStoreError
+from punie.domain.session.codec import encoded
+from punie.domain.session.lease import HAS_BEGUN, Holder, ProcessIdentity, held_by
+from punie.domain.session.log import EngineSnapshot, LogEntry, SessionPage, SessionSummary, summarised
+from punie.ports.machine import ProcessTable
+from punie.ports.sessions import SessionLease
+
+AT_THAT_MOMENT = f"""
+    SELECT place, {COLUMNS} FROM (
+        SELECT sessions.*, CASE WHEN updated_at <= ? THEN updated_at ELSE (
+            SELECT at FROM session_events WHERE session_id = sessions.id AND at <= ? ORDER BY sequence DESC LIMIT 1
+        ) END AS place FROM sessions
+    ) AS placed WHERE place IS NOT NULL
+    """  # noqa: S608 - our own words
+"""The list as it was at one moment: a session that changed since stands where it stood then, on no page or one."""
+
+ROWS_AT_ONCE = 200
+
+BEYOND = " AND (place < ? OR (place = ? AND id > ?))"
+IN_THERE = " AND cwd = ?"
+IN_ORDER = " ORDER BY place DESC, id LIMIT ?"
+
+COPY_LOG = (
+    "INSERT INTO session_events (session_id, sequence, at, kind, body) "
+    "SELECT CAST(? AS TEXT), sequence, at, kind, body FROM session_events WHERE session_id = ?"
+)
+IN_ITS_PLACE = (
+    "ON CONFLICT (session_id) DO UPDATE SET engine = excluded.engine, sequence = excluded.sequence, "
+    "state = excluded.state"
+)
+COPY_SNAPSHOT = (
+    "INSERT INTO session_snapshots (session_id, engine, sequence, state) "  # noqa: S608 - our own words
+    f"SELECT CAST(? AS TEXT), engine, sequence, state FROM session_snapshots WHERE session_id = ? {IN_ITS_PLACE}"
+)
+KEEP_SNAPSHOT = (
+    "INSERT INTO session_snapshots (session_id, engine, sequence, state) "  # noqa: S608 - our own words
+    f"VALUES (?, ?, ?, ?) {IN_ITS_PLACE}"
+)
+
+TAKES_IN = (
+    "INSERT INTO session_events (session_id, sequence, at, kind, body) "
+    "SELECT CAST(? AS TEXT), sequence, at, kind, body FROM taken_in"
+)
+
+
+class SqlSessions(ABC):
+    """A `SessionStore` but for what each database has its own: where work is done, and what time it is there."""
+
+    log: logging.Logger
+    processes: ProcessTable
+    _told: bool
+
+    leases_last: ClassVar[bool] = False
+    """Whether holders outlive the power of the database's machine: a token that it forgot would be given again."""
+
+    @abstractmethod
+    def _lane(self) -> Lane: ...
+
+    @abstractmethod
+    def _now(self, database: Sql) -> float:
+        """Seconds since the epoch, by the clock that all who share the database go by."""
+        ...
+
+    def _lives(self, process: ProcessIdentity) -> bool | None:
+        return self.processes.lives(process)
+
+    # ------------------------------------------------------------ leases
+
+    async def acquire(self, session_id: str) -> SessionLease:
+        return await self.begin(session_id, ())
+
+    async def begin(self, session_id: str, entries: Sequence[LogEntry]) -> SessionLease:
+        key, own = escaped(session_id), self.processes.own()
+
+        def work(database: Sql) -> SessionLease:
+            rows = _rows(key, entries)
+            with database.transaction(of=key, lasting=self.leases_last):
+                holder = self._holder(database, key, own)
+                if holder is not None:
+                    raise SessionHeldError(session_id, holder)
+                database.run("DELETE FROM session_leases WHERE session_id = ?", (key,))
+                ((token,),) = database.run(
+                    "INSERT INTO session_leases (session_id, machine, pid, started, renewed_at) "
+                    "VALUES (?, ?, ?, ?, ?) RETURNING token",
+                    (key, escaped(own.machine), own.pid, own.started, self._now(database)),
+                )
+                if rows:
+                    _add(database, session_id, entries, rows)
+            return SessionLease(session_id, token)
+
+        return await self._lane().run_shielded(work)
+
+    async def renew(self, lease: SessionLease) -> None:
+        await self._lane().run(lambda database: self._renewed(database, lease))
+
+    async def release(self, lease: SessionLease) -> None:
+        def work(database: Sql) -> None:
+            where = (escaped(lease.session_id), lease.token)
+            database.run("DELETE FROM session_leases WHERE session_id = ? AND token = ?", where)
+
+        await self._lane().read(work, None)
+
+    # ------------------------------------------------------------ the log
+
+    async def append(self, lease: SessionLease, entries: Sequence[LogEntry], *, lasting: bool = False) -> None:
+        def work(database: Sql) -> None:
+            key = escaped(lease.session_id)
+            rows = _rows(key, entries)
+            with database.transaction(of=key, lasting=lasting):
+                self._renewed(database, lease)
+                if rows:
+                    _add(database, lease.session_id, entries, rows)
+
+        await self._lane().run(work)
+
+    async def take_in(self, lease: SessionLease, batches: Iterable[Sequence[LogEntry]]) -> None:
+        key = escaped(lease.session_id)
+
+        def work(database: Sql) -> None:
+            # What only this connection sees, and what goes with it: nobody waits while the batches are read.
+            database.run("DROP TABLE IF EXISTS taken_in")
+            database.run("CREATE TEMPORARY TABLE taken_in (sequence BIGINT, at DOUBLE PRECISION, kind TEXT, body TEXT)")
+            for batch in batches:
+                anyio.from_thread.check_cancelled()
+                _insert(database, "taken_in", [(entry.sequence, entry.at, *encoded(entry.event)) for entry in batch])
+            with database.transaction(of=key, lasting=True):
+                self._renewed(database, lease)
+                _must_be_empty(database, key)
+                database.run(TAKES_IN, (key,))
+                session_index.make_again(database, key)
+            database.run("DROP TABLE taken_in")
+
+        await self._lane().run_shielded(work)
+
+    async def read(self, session_id: str, after: int = 0, limit: int = 500) -> Sequence[LogEntry]:
+        def work(database: Sql) -> Sequence[LogEntry]:
+            key, place = escaped(session_id), after
+            while rows := rows_after(database, key, place, limit):
+                if entries := entries_of(rows):
+                    return tuple(entries)
+                place = rows[-1][0]  # nothing of it was understood, and empty would say that this is the end
+            return ()
+
+        return await self._lane().read(work, ())
+
+    async def last_prompt(self, session_id: str) -> int:
+        def work(database: Sql) -> int:
+            query = f"SELECT max(sequence) FROM session_events WHERE session_id = ? AND kind = '{PROMPT}'"  # noqa: S608 - our own words
+            ((last,),) = database.run(query, (escaped(session_id),))
+            return last or 0
+
+        return await self._lane().read(work, 0)
+
+    # ------------------------------------------------------------ the index
+
+    async def summary(self, session_id: str) -> SessionSummary | None:
+        return await self._lane().read(lambda database: session_index.current(database, escaped(session_id)), None)
+
+    async def sessions(self, cwd: str | None = None, cursor: str | None = None, limit: int = 50) -> SessionPage:
+        begin = None if cursor is None else place_of(cursor)
+
+        def work(database: Sql) -> SessionPage:
+            if begin is None:
+                self._say_mended(session_index.mended(database))
+                ((as_of,),) = database.run("SELECT max(updated_at) FROM sessions")
+            else:
+                as_of = begin.as_of
+            return SessionPage(()) if as_of is None else _page(database, as_of, begin, cwd, limit)
+
+        return await self._lane().read(work, SessionPage(()))
+
+    # ------------------------------------------------------------ snapshots, forks, the end
+
+    async def keep_snapshot(self, lease: SessionLease, snapshot: EngineSnapshot) -> None:
+        def work(database: Sql) -> None:
+            key = escaped(lease.session_id)
+            with database.transaction(of=key):
+                self._renewed(database, lease)
+                row = (key, escaped(snapshot.engine), snapshot.sequence, snapshot.state)
+                database.run(KEEP_SNAPSHOT, row)
+
+        await self._lane().run(work)
+
+    async def snapshot(self, session_id: str) -> EngineSnapshot | None:
+        def work(database: Sql) -> EngineSnapshot | None:
+            query = "SELECT engine, sequence, state FROM session_snapshots WHERE session_id = ?"
+            for engine, sequence, state in database.run(query, (escaped(session_id),)):
+                with suppress(ValueError):  # a name that somebody else wrote
+                    return EngineSnapshot(unescaped(engine), sequence, state)
+            return None
+
+        return await self._lane().read(work, None)
+
+    async def fork(self, session_id: str, lease: SessionLease) -> None:
+        def work(database: Sql) -> None:
+            source, copy = escaped(session_id), escaped(lease.session_id)
+            with database.transaction(of=copy, lasting=True):
+                self._renewed(database, lease)
+                _must_be_empty(database, copy)
+                for statement in (COPY_LOG, COPY_SNAPSHOT):
+                    database.run(statement, (copy, source))
+                summary = session_index.current(database, copy)
+                if summary is not None:
+                    session_index.keep(database, summary)
+
+        await self._lane().run(work)
+
+    async def delete(self, session_id: str) -> bool:
+        key, own = escaped(session_id), self.processes.own()
+
+        def work(database: Sql) -> bool:
+            with database.transaction(of=key, lasting=True):
+                holder = self._holder(database, key, own, but_own=True)
+                if holder is not None:
+                    raise SessionHeldError(session_id, holder)
+                found = bool(database.run("SELECT 1 FROM session_events WHERE session_id = ? LIMIT 1", (key,)))
+                for table in ("session_events", "session_snapshots", "session_leases"):
+                    database.run(f"DELETE FROM {table} WHERE session_id = ?", (key,))  # noqa: S608 - our own words
+                database.run("DELETE FROM sessions WHERE id = ?", (key,))
+            return found
+
+        return await self._lane().read(work, False)
+
+    # ------------------------------------------------------------ within one statement or transaction
+
+    def _holder(self, database: Sql, key: str, own: ProcessIdentity, *, but_own: bool = False) -> str | None:
+        """In words who holds the session; None where it is free. `but_own`: this process does not count."""
+        query = "SELECT machine, pid, started, renewed_at FROM session_leases WHERE session_id = ?"
+        for machine, pid, started, renewed_at in database.run(query, (key,)):
+            process = ProcessIdentity(unescaped(machine), pid, started)
+            if but_own and process == own:
+                return None
+            return held_by(Holder(process, renewed_at), own, lives=self._lives(process), now=self._now(database))
+        return None
+
+    def _renewed(self, database: Sql, lease: SessionLease) -> None:
+        """Only its holder writes: a late writer's token is not there any more. Raises `LeaseLostError`."""
+        if not database.run(
+            "UPDATE session_leases SET renewed_at = ? WHERE session_id = ? AND token = ? RETURNING token",
+            (self._now(database), escaped(lease.session_id), lease.token),
+        ):
+            raise LeaseLostError(lease.session_id)
+
+    def _say_mended(self, sessions: int) -> None:
+        if sessions and not self._told:
+            self._told = True
+            self.log.warning("sessions: the index was made again from the logs, for %d of them", sessions)
+
+
+def _rows(key: str, entries: Sequence[LogEntry]) -> dict[int, Row]:
+    rows: dict[int, Row] = {}
+    for entry in entries:
+        if entry.sequence not in rows:
+            rows[entry.sequence] = (key, entry.sequence, entry.at, *encoded(entry.event))
+    return rows
+
+
+def _add(database: Sql, session_id: str, entries: Sequence[LogEntry], rows: dict[int, Row]) -> None:
+    key = escaped(session_id)
+    known = session_index.current(database, key)
+    there = database.run(
+        "SELECT sequence FROM session_events WHERE session_id = ? AND sequence BETWEEN ? AND ?",
+        (key, min(rows), max(rows)),
+    )
+    for (sequence,) in there:
+        rows.pop(sequence, None)  # what is between them may be there too
+    if not rows:
+        return
+    _insert(database, "session_events (session_id, sequence, at, kind, body)", list(rows.values()))
+    new = {entry.sequence: entry for entry in reversed(entries) if entry.sequence in rows}
+    if known is not None and min(new) < known.last_sequence:
+        session_index.make_again(database, key)
+        return
+    session_index.keep(database, summarised(session_id, (new[sequence] for sequence in sorted(new)), known))
+
+
+def _must_be_empty(database: Sql, key: str) -> None:
+    if database.run("SELECT 1 FROM session_events WHERE session_id = ? LIMIT 1", (key,)):
+        raise SessionStoreError(HAS_BEGUN)
+
+
+def _insert(database: Sql, table: str, rows: Sequence[Row]) -> None:
+    for begin in range(0, len(rows), ROWS_AT_ONCE):
+        chunk = rows[begin : begin + ROWS_AT_ONCE]
+        marks = ", ".join(f"({', '.join('?' * len(row))})" for row in chunk)
+        values = [value for row in chunk for value in row]
+        database.run(f"INSERT INTO {table} VALUES {marks}", values)  # noqa: S608 - our own words
+
+
+def _page(database: Sql, as_of: float, begin: Place | None, cwd: str | None, limit: int) -> SessionPage:
+    query, values = AT_THAT_MOMENT, [as_of, as_of]
+    if begin is not None:
+        query, values = query + BEYOND, [*values, begin.at, begin.at, escaped(begin.id)]
+    if cwd is not None:
+        query, values = query + IN_THERE, [*values, escaped(cwd)]
+    rows = database.run(query + IN_ORDER, (*values, limit + 1))
+    shown = rows[:limit]
+    found = (session_index.summary_of(row[1:]) or session_index.current(database, row[1]) for row in shown)
+    summaries = tuple(summary for summary in found if summary is not None)
+    if len(rows) <= limit or not shown:
+        return SessionPage(summaries)
+    return SessionPage(summaries, Place(as_of, shown[-1][0], unescaped(shown[-1][1])).cursor())

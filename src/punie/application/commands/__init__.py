@@ -1,1 +1,0 @@
-"""Slash commands that Punie carries out itself, without asking the model."""

@@ -1,0 +1,149 @@
+"""The card of one call: everything the client is told of it, in the order its life allows (A-11, M-04)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import anyio
+from attrs import define, evolve, field
+
+from punie.application.desk.progress_pace import INTERVAL_S, Paced, ProgressPace
+from punie.domain.session.events import CallFinished, ToolCallAnnounced, ToolCallUpdated
+from punie.domain.tools.execution import CallLife, CallStatus, cut
+from punie.domain.tools.tool import ToolKind, ToolResult
+from punie.domain.values.content import ResultContent, Text
+from punie.domain.values.display import one_line
+from punie.domain.values.json_value import JsonValue
+from punie.ports.engine import EventSink
+from punie.ports.tools import CallProgress
+
+SHOWN_LIMIT_BYTES = 65_536
+"""What the client is shown of one text: it has the file or the terminal itself."""
+
+
+@define(eq=False)
+class CallCard(CallProgress, Paced):
+    """Announced once, ended once; lives as long as its call. `result` is the end that stands."""
+
+    call_id: str
+    tool: str
+    events: EventSink
+    pace: ProgressPace
+    life: CallLife = field(factory=CallLife, init=False)
+    result: ToolResult | None = field(default=None, init=False)
+    _announced: bool = field(default=False, init=False)
+    _live: _LiveView | None = field(default=None, init=False)
+
+    async def announce(
+        self,
+        *,
+        title: str,
+        kind: ToolKind,
+        locations: tuple[str, ...] = (),
+        raw_input: JsonValue = None,
+        line: int | None = None,
+    ) -> None:
+        """The card appears, pending."""
+        self._announced = True
+        await self.events.emit(ToolCallAnnounced(self.call_id, self.tool, title, kind, locations, raw_input, line))
+
+    async def start(self, locations: tuple[str, ...] | None = None, line: int | None = None) -> None:
+        """Leave was given: the effect begins, there where that is known better by now than when the card appeared."""
+        self.life.advance(CallStatus.IN_PROGRESS)
+        await self.events.emit(ToolCallUpdated(self.call_id, CallStatus.IN_PROGRESS, locations=locations, line=line))
+
+    async def show(self, *content: ResultContent) -> None:
+        view = self._live = self._live or _LiveView()
+        view.content = content
+        await self._tell(view)
+
+    async def report(self, message: str, fraction: float | None = None) -> None:
+        view = self._live = self._live or _LiveView()
+        view.line = _progress_line(message, fraction)
+        await self._tell(view)
+
+    async def send_held(self) -> None:
+        if self._live is not None and self._live.held:
+            await self._send(self._live)
+
+    async def end(self, result: ToolResult) -> None:
+        """The one end: completed where it succeeded, failed else. A second end is ignored, the first one stands."""
+        if self.ended:
+            return
+        if not self._announced:
+            await self.announce(title=self.tool, kind=ToolKind.OTHER)
+        status = CallStatus.COMPLETED if result.succeeded else CallStatus.FAILED
+        self.life.advance(status)
+        self.result = result
+        await self.events.emit(CallFinished(self.call_id, self.tool, result.outcome, result.text))
+        last = ToolCallUpdated(self.call_id, status, _shown(result.content), _raw_output(result))
+        if self._live is None:
+            await self.events.emit(last)
+            return
+        self.pace.forget(self)
+        async with self._live.sending:  # an update on its way out comes before the end
+            await self.events.emit(last)
+
+    @property
+    def begun(self) -> bool:
+        """Whether the effect was let start."""
+        return self.life.status is not CallStatus.PENDING
+
+    @property
+    def ended(self) -> bool:
+        """Whether the call reached its end."""
+        return self.life.status.terminal
+
+    async def _tell(self, view: _LiveView) -> None:
+        """Send it now, or hold it back where the last one was a moment ago; a newer one takes its place."""
+        if self.pace.clock.monotonic_s() < view.next_s:
+            view.held = True
+            self.pace.later(self)
+        else:
+            await self._send(view)
+
+    async def _send(self, view: _LiveView) -> None:
+        async with view.sending:
+            if self.ended:
+                return
+            view.held = False
+            view.next_s = self.pace.clock.monotonic_s() + INTERVAL_S
+            await self.events.emit(ToolCallUpdated(self.call_id, content=_shown(view.now)))
+
+
+@define(eq=False)
+class _LiveView:
+    """What a running call shows so far; made at its first word, for most calls have none."""
+
+    content: tuple[ResultContent, ...] = ()
+    line: str = ""
+    held: bool = False
+    next_s: float = -math.inf
+    sending: anyio.Lock = field(factory=anyio.Lock)
+
+    @property
+    def now(self) -> tuple[ResultContent, ...]:
+        return (*self.content, Text(self.line)) if self.line else self.content
+
+
+def _progress_line(message: str, fraction: float | None) -> str:
+    line = one_line(message)
+    if fraction is None or not math.isfinite(fraction):
+        return line
+    return f"{min(max(fraction, 0.0), 1.0):.0%} {line}".rstrip()
+
+
+def _shown(content: tuple[ResultContent, ...]) -> tuple[ResultContent, ...]:
+    return tuple(
+        evolve(item, text=cut(item.text, SHOWN_LIMIT_BYTES)) if isinstance(item, Text) else item for item in content
+    )
+
+
+def _raw_output(result: ToolResult) -> JsonValue:
+    """The structured result where it is small, else the text, cut."""
+    text = result.text
+    small = len(text) <= SHOWN_LIMIT_BYTES
+    if isinstance(result.structured, Mapping) and small:
+        return result.structured
+    return {"output": cut(text, SHOWN_LIMIT_BYTES)}

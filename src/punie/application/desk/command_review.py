@@ -1,0 +1,84 @@
+"""From a call that runs a program to what it would do: read the line, work it out, follow its paths."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import PurePath, PurePosixPath
+
+from attrs import evolve, frozen
+
+from punie.domain.values.paths import Location
+from punie.domain.values.terminal import Command
+from punie.ports.workspace import PathGuard
+from shellsight.parser.port import ShellParser
+from shellsight.report import CommandPart, CommandReport, PathUse, Standing
+
+_log = logging.getLogger("punie.permissions")
+
+SHELL = ("/bin/sh", "-c")
+"""How a line is run (INTERFACES.md section 5)."""
+
+
+@frozen
+class CommandReview:
+    """Tells what commands would do; lives as long as the session whose `guard` it uses. `home` is absolute."""
+
+    parser: ShellParser
+    guard: PathGuard
+    home: str
+
+    async def report(self, command: Command) -> CommandReport:
+        """What the command would do, each of its paths followed as far as that can be told. Never raises."""
+        report = read_command(command, self.parser, self.home)
+        return with_places(report, {path: await self.guard.locate(path) for path in paths_to_follow(report)})
+
+
+def read_command(command: Command, parser: ShellParser, home: str) -> CommandReport:
+    """What the command would do as far as its words go; no path was followed yet. Never raises.
+
+    A line on which our own working out breaks counts as not understood, and the log says that it broke.
+    """
+    try:
+        return _worked_out(command, parser, home)
+    except Exception:  # noqa: BLE001 - a fault of ours in reading a stranger's text ends in a question
+        _log.exception("a command line could not be worked out")
+        words = (command.program, *command.args)
+        fault = CommandPart(words, Standing.UNKNOWN, "Punie could not work it out", literal=False)
+        return CommandReport(command.line, (fault,))
+
+
+def _worked_out(command: Command, parser: ShellParser, home: str) -> CommandReport:
+    # 1.6 MB that a session without commands can do without.
+    from shellsight.analysis import analyse, analyse_argv
+    from shellsight.surroundings import Surroundings
+
+    surroundings = Surroundings(command.cwd, home, parser.parse)
+    words = (command.program, *command.args)
+    if words[:-1] != SHELL:
+        return evolve(analyse_argv(words, surroundings), line=command.line)
+    return evolve(analyse(parser.parse(words[-1]), surroundings), line=command.line)
+
+
+def paths_to_follow(report: CommandReport) -> tuple[str, ...]:
+    """Its paths, each once. One that cannot be told stands there as it was written: that leads nobody anywhere."""
+    return tuple(path for path in dict.fromkeys(use.path for use in report.paths) if _is_absolute(path))
+
+
+_POSIX = isinstance(PurePath(), PurePosixPath)
+
+
+def _is_absolute(path: str) -> bool:
+    return path.startswith("/") if _POSIX else PurePath(path).is_absolute()
+
+
+def with_places(report: CommandReport, places: Mapping[str, Location]) -> CommandReport:
+    """The report with the places that its paths lead to; a path that is not among them leads where nobody knows."""
+    return evolve(report, parts=tuple(_with_places(part, places) for part in report.parts))
+
+
+def _with_places(part: CommandPart, places: Mapping[str, Location]) -> CommandPart:
+    if not part.paths:
+        return part
+    paths = tuple(PathUse(use.path, use.effect, use.below, places.get(use.path)) for use in part.paths)
+    return evolve(part, paths=paths)

@@ -1,0 +1,221 @@
+"""What of a session's tools goes to the model: between its tools and the engine's door (issue 5, section 5)."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import anyio.lowlevel
+from attrs import define, field
+
+from punie.application.offer.toolbox import Toolbox
+from punie.application.tools.search_tools import FoundTools, SearchTools
+from punie.domain.tools.catalog import SearchableOffer, ToolCatalog
+from punie.domain.tools.definition import estimated_tokens
+from punie.domain.tools.disclosure import (
+    SEARCH_TOOLS,
+    DisclosureForm,
+    DisclosurePolicy,
+    counts,
+    findable,
+    listing,
+    unlisted_servers,
+)
+from punie.domain.tools.search import ToolIndex
+from punie.domain.tools.tool import ToolDescriptor
+
+NAMED_AT_ONCE = 20
+"""As many tools are loaded by their names in one search."""
+
+LOADED_BY_ONE_SEARCH = 3
+"""A search loads its best hit, and as many others that fit nearly as well: what is loaded costs at each request."""
+
+NEARLY_AS_GOOD = 0.9
+
+SEARCH_WAIT_S = 5.0
+"""How long a search waits for servers that have not listed their tools yet; who is later is found the next time."""
+
+_WORDS = re.compile(r"[\w-]+")
+
+
+class Elsewhere(Protocol):
+    """Servers whose tools nobody has listed yet: they are asked when the model searches, and not before."""
+
+    @abstractmethod
+    def unlisted(self) -> tuple[str, ...]:
+        """Their names; what may be shown of them before they are started."""
+        ...
+
+    @abstractmethod
+    async def freshen(self, within_s: float | None = SEARCH_WAIT_S) -> None:
+        """Ask them, as long as that or as their own bounds; what they list is among the session's tools afterwards."""
+        ...
+
+
+class Nowhere(Elsewhere):
+    """A session without such servers."""
+
+    def unlisted(self) -> tuple[str, ...]:
+        return ()
+
+    async def freshen(self, within_s: float | None = SEARCH_WAIT_S) -> None:
+        await anyio.lowlevel.checkpoint()
+
+
+@define
+class OfferedTools:
+    """Lives as long as its session; remembers which tools the model picked.
+
+    Within a turn what was picked is only ever added, at the end, so that a provider's prompt cache holds. A tool that
+    is disabled, is gone or says something else than when it was picked leaves the next request all the same.
+    """
+
+    toolbox: Toolbox
+    policy: DisclosurePolicy
+    elsewhere: Elsewhere = field(factory=Nowhere)
+    _picked: dict[str, ToolDescriptor] = field(factory=dict[str, ToolDescriptor], init=False)
+    _seen: ToolCatalog | None = field(default=None, init=False)
+    _unlisted: tuple[str, ...] = field(default=(), init=False)
+    _form: DisclosureForm = field(default=DisclosureForm.FULL, init=False)
+    _offered: ToolCatalog = field(factory=ToolCatalog, init=False)
+    _named: tuple[ToolDescriptor, ...] = field(default=(), init=False)
+    _index: ToolIndex | None = field(default=None, init=False)
+
+    def go_by(self, policy: DisclosurePolicy) -> None:
+        """Another model may be told of the tools in another way, from its first request on."""
+        if policy != self.policy:
+            self.policy, self._seen = policy, None
+
+    async def current(self) -> ToolCatalog:
+        """What the next model request offers; the same object until something changes."""
+        await self.toolbox.current()
+        return self.settle()
+
+    def settle(self) -> ToolCatalog:
+        """The same of what is registered now, without waiting for changes that were announced."""
+        catalog, unlisted = self.toolbox.registry.catalog(), self.elsewhere.unlisted()
+        if catalog is self._seen and unlisted == self._unlisted:
+            return self._offered
+        others = tuple(tool for tool in catalog if not self.policy.keeps(tool))
+        form = self.policy.form_for(others) if self._may_search() else DisclosureForm.FULL
+        catalog = self._stand(wanted=self._may_search() and (form is not DisclosureForm.FULL or bool(unlisted)))
+        if others != self._named:
+            self._named, self._index = others, None
+        if form is DisclosureForm.FULL:
+            self._offered = ToolCatalog(catalog, unlisted_servers(unlisted)) if unlisted else catalog
+        else:
+            there = {tool.name: tool for tool in others}
+            self._picked = {name: tool for name, tool in self._picked.items() if there.get(name) == tool}
+            self._offered = self._with_picked(catalog, others, form, unlisted)
+        self._unlisted, self._form = unlisted, form
+        self._seen = catalog
+        return self._offered
+
+    def begin_turn(self) -> None:
+        """A new turn: of what was picked before, the latest stay as far as the share allows, one at least."""
+        left = self.policy.budget_tokens
+        kept: dict[str, ToolDescriptor] = {}
+        for name, tool in reversed(self._picked.items()):
+            left -= estimated_tokens(tool)
+            if left < 0 and kept:
+                break
+            kept[name] = tool
+        if len(kept) < len(self._picked):
+            self._picked = dict(reversed(kept.items()))
+            self._seen = None
+
+    def pick(self, names: Iterable[str]) -> tuple[ToolDescriptor, ...]:
+        """Offer these from the next request on, those that exist and were only named; gives them."""
+        self.settle()
+        if self._form is DisclosureForm.FULL:
+            return ()
+        picked = self._found(names)
+        fresh = {tool.name: tool for tool in picked if tool.name not in self._picked}
+        if fresh:
+            self._picked |= fresh
+            self._seen = None
+        return picked
+
+    async def freshen(self, within_s: float | None = SEARCH_WAIT_S) -> None:
+        """Have the tools of servers that nobody has listed yet among those that are searched."""
+        await self.elsewhere.freshen(within_s)
+        await self.toolbox.current()
+
+    def find(self, query: str, limit: int) -> FoundTools:
+        """Search what is only named, and pick: every tool whose very name is in the query, else what fits best."""
+        self.settle()
+        exact = self._said(query)
+        if exact:
+            return self._loaded(exact, exact[:NAMED_AT_ONCE])
+        self._index = self._index or ToolIndex(self._named)
+        hits = self._index.search(query, limit)
+        if not hits:
+            return FoundTools(servers=counts(self._named))
+        good = [hit.tool for hit in hits if hit.score >= NEARLY_AS_GOOD * hits[0].score][:LOADED_BY_ONE_SEARCH]
+        return self._loaded([hit.tool for hit in hits], good)
+
+    def _said(self, query: str) -> list[ToolDescriptor]:
+        """The tools whose names are in the query. `search` and `open` are names only where nothing else is said."""
+        named = {tool.name: tool for tool in self._named}
+        known = {**{tool.name: tool for tool in self._offered}, **named}
+        words = dict.fromkeys(_WORDS.findall(query))
+        if all(word in known for word in words):
+            return [known[word] for word in words]
+        return [named[word] for word in words if word in named and not word.isalpha()]
+
+    def _loaded(self, found: Sequence[ToolDescriptor], wanted: Sequence[ToolDescriptor]) -> FoundTools:
+        """Have the wanted ones offered, and tell which of those that were found are."""
+        self.pick(tool.name for tool in wanted)
+        offered = frozenset(tool.name for tool in self.settle())
+        loaded = tuple(tool for tool in found if tool.name in offered)
+        return FoundTools(loaded, tuple(tool for tool in found if tool.name not in offered))
+
+    def _found(self, names: Iterable[str]) -> tuple[ToolDescriptor, ...]:
+        known = {tool.name: tool for tool in self._named}
+        return tuple(known[name] for name in names if name in known)
+
+    def _with_picked(
+        self,
+        catalog: ToolCatalog,
+        others: tuple[ToolDescriptor, ...],
+        form: DisclosureForm,
+        unlisted: tuple[str, ...],
+    ) -> ToolCatalog:
+        # The listing names what is picked as well: it must not change when something is.
+        kept = tuple(tool for tool in catalog if self.policy.keeps(tool))
+        picked = tuple(self._picked.values())
+        elsewhere = unlisted_servers(unlisted)
+        searchable = None
+        if self.policy.form is DisclosureForm.AUTO:
+            # A provider searches what it is given; servers that have listed nothing yet are searched by ours.
+            beside = tuple(tool for tool in kept if unlisted or tool.name != SEARCH_TOOLS)
+            notes = [_joined(findable(others, named=named), elsewhere) for named in (True, False)]
+            searchable = SearchableOffer((*beside, *picked), others, *notes)
+        return ToolCatalog((*kept, *picked), _joined(listing(others, form), elsewhere), searchable)
+
+    def _may_search(self) -> bool:
+        """Whether a tool of ours may bear the name: nobody disabled it, and nobody else has it."""
+        registry = self.toolbox.registry
+        return registry.is_enabled(SEARCH_TOOLS) and (SEARCH_TOOLS not in self._names() or self._is_ours())
+
+    def _is_ours(self) -> bool:
+        return isinstance(self.toolbox.registry.get(SEARCH_TOOLS), SearchTools)
+
+    def _names(self) -> frozenset[str]:
+        return frozenset(tool.name for tool in self.toolbox.registry.tools)
+
+    def _stand(self, *, wanted: bool) -> ToolCatalog:
+        """Have the tool exactly while it is wanted; gives what is registered then."""
+        registry = self.toolbox.registry
+        stands = self._is_ours()
+        if wanted and not stands:
+            registry.register(SearchTools.DESCRIPTOR, lambda _services: SearchTools(self.find, self.freshen))
+        elif stands and not wanted:
+            registry.unregister(SEARCH_TOOLS)
+        return registry.catalog()
+
+
+def _joined(*notes: str) -> str:
+    return "\n".join(filter(None, notes))

@@ -1,0 +1,88 @@
+"""Tools of installed plug-ins, which come after the session's own (INTERFACES.md section 6)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+import anyio
+from attrs import define, evolve, field, frozen
+
+from punie.application.tools.bridged import BridgedTool
+from punie.application.tools.session_tool import SessionTool
+from punie.domain.tools.tool import ToolSource
+from punie.domain.values.display import one_line
+from punie.ports.tools import ArgumentValidator, ToolExecutor, ToolProvider
+
+PLUG_IN_LIMIT_S = 2.0
+"""How long the plug-ins together may take to list their tools."""
+
+
+@frozen
+class PlugIn:
+    """An installed plug-in: its entry point's name, and what makes its server from a session's absolute directory.
+
+    The server lists tools and runs their calls: it keeps both `ToolProvider` and `ToolExecutor`.
+    """
+
+    name: str
+    make: Callable[[str], object]
+
+
+ListMore: TypeAlias = Callable[[], Awaitable[tuple[SessionTool, ...]]]
+
+
+@define
+class PlugInTools:
+    """The plug-ins of one session; lives as long as it. A plug-in that breaks is named in the log and left out."""
+
+    session_id: str
+    cwd: str
+    plug_ins: tuple[PlugIn, ...]
+    validator: ArgumentValidator
+    log: logging.Logger
+    _servers: dict[str, object] = field(factory=dict[str, object], init=False)
+
+    async def __call__(self) -> tuple[SessionTool, ...]:
+        """Ask every plug-in anew, all at once; their tools in the plug-ins' order."""
+        listed: dict[str, tuple[SessionTool, ...]] = {}
+
+        async def ask(plug_in: PlugIn) -> None:
+            listed[plug_in.name] = await self._tools_of(plug_in)
+
+        with anyio.move_on_after(PLUG_IN_LIMIT_S):
+            async with anyio.create_task_group() as tasks:
+                for plug_in in self.plug_ins:
+                    tasks.start_soon(ask, plug_in)
+        for plug_in in self.plug_ins:
+            if plug_in.name not in listed:
+                self._leave_out(plug_in, f"it listed no tools within {PLUG_IN_LIMIT_S:g} s")
+        return tuple(tool for plug_in in self.plug_ins for tool in listed.get(plug_in.name, ()))
+
+    async def _tools_of(self, plug_in: PlugIn) -> tuple[SessionTool, ...]:
+        try:
+            return await self._listed(plug_in)
+        except Exception as error:  # noqa: BLE001 - a stranger's code: what breaks in it must not cost the session
+            self._leave_out(plug_in, f"{type(error).__name__}: {error}")
+            return ()
+
+    async def _listed(self, plug_in: PlugIn) -> tuple[SessionTool, ...]:
+        if plug_in.name not in self._servers:
+            self._servers[plug_in.name] = plug_in.make(self.cwd)
+        server = self._servers[plug_in.name]
+        if not isinstance(server, ToolProvider) or not isinstance(server, ToolExecutor):
+            raise TypeError(f"it made a {type(server).__name__}, which has not both discover_tools() and execute()")
+        answer = await server.discover_tools()
+        tools: list[SessionTool] = []
+        for tool in answer.catalog:
+            problem = self.validator.schema_problem(tool.parameters)
+            if problem is None:
+                theirs = evolve(tool, source=ToolSource.PLUG_IN)
+                tools.append(BridgedTool(theirs, server, self.session_id, self.log))
+            else:
+                self._leave_out(plug_in, f"the schema of {tool.name} cannot be used: {problem}")
+        return tuple(tools)
+
+    def _leave_out(self, plug_in: PlugIn, reason: str) -> None:
+        self.log.warning("plug-in %s is left out: %s", plug_in.name, one_line(reason, 400))

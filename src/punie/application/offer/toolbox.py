@@ -1,0 +1,120 @@
+"""The tools of one session as they are now: what is offered, and what each name leads to."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+import anyio
+import anyio.lowlevel
+from attrs import define, field
+
+from punie.application.offer.discover import DiscoverTools
+from punie.application.offer.plug_ins import ListMore
+from punie.application.offer.registry import ToolRegistry
+from punie.application.tools.session_tool import SessionTool
+from punie.domain.errors import ToolDisabledError, UnknownToolError
+from punie.domain.session.session import DiscoveryReport
+from punie.domain.tools.catalog import ToolCatalog
+from punie.domain.tools.discovery import ToolPlan
+
+BuildTools: TypeAlias = Callable[[ToolPlan], "tuple[SessionTool, ...]"]
+ListLast: TypeAlias = Callable[[tuple[SessionTool, ...]], Awaitable[tuple[SessionTool, ...]]]
+
+
+async def no_more() -> tuple[SessionTool, ...]:
+    """No tools beside those of the plan."""
+    await anyio.lowlevel.checkpoint()
+    return ()
+
+
+async def nothing_last(_tools: tuple[SessionTool, ...]) -> tuple[SessionTool, ...]:
+    """No tools that are made of others."""
+    await anyio.lowlevel.checkpoint()
+    return ()
+
+
+@define
+class Toolbox:
+    """Fills the session's registry, and again when the client says that its own tools changed.
+
+    Lives as long as the session. `watch` runs in the session's task group and does the asking again; whoever wants
+    the current tools waits until every change announced so far was taken in, so that the next model request sees it.
+    `more` are the tools that come after those of the plan, a name of the plan winning; `last` those that are made of
+    all these.
+    """
+
+    discover: DiscoverTools
+    build: BuildTools
+    disabled: frozenset[str] = frozenset()
+    registry: ToolRegistry = field(factory=ToolRegistry)
+    more: ListMore = no_more
+    last: ListLast = nothing_last
+    _plan: ToolPlan | None = field(default=None, init=False)
+    _client_changed: bool = field(default=False, init=False)
+    _announced: int = field(default=0, init=False)
+    _taken_in: int = field(default=0, init=False)
+    _wake: anyio.Event = field(factory=anyio.Event, init=False)
+    _done: anyio.Event = field(factory=anyio.Event, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.registry.disable_always(self.disabled)
+
+    async def fill(self) -> DiscoveryReport:
+        """Ask and build: once when the session opens, again by `watch`."""
+        discovery = await self.discover()
+        self._plan = discovery.plan
+        await self._offer()
+        return discovery.report
+
+    def mark_stale(self) -> None:
+        """The client's tools changed; returns at once."""
+        self._client_changed = True
+        self.mark_more_stale()
+
+    def mark_more_stale(self) -> None:
+        """Other tools than the client's changed: those are listed anew, and the client is not asked (S0-15)."""
+        self._announced += 1
+        self._wake.set()
+
+    async def watch(self) -> None:
+        """Ask again after every announcement, until cancelled.
+
+        A burst counts once, and announcements that come during an asking cause exactly one more.
+        """
+        while True:
+            await self._wake.wait()
+            self._wake = anyio.Event()
+            taking_in = self._announced
+            if self._client_changed:
+                self._client_changed = False
+                await self.fill()
+            else:
+                await self._offer()
+            self._taken_in = taking_in
+            self._done.set()
+            self._done = anyio.Event()
+
+    async def current(self) -> ToolCatalog:
+        """What is offered, every change announced until now taken in."""
+        announced = self._announced
+        while self._taken_in < announced:
+            await self._done.wait()
+        return self.registry.catalog()
+
+    async def _offer(self) -> None:
+        """Put what is known of the client's tools, and what the others list now, into the registry."""
+        more = await self.more()
+        tools = (*(() if self._plan is None else self.build(self._plan)), *more)
+        self.registry.offer((*tools, *await self.last(tools)))
+
+    def find(self, name: str) -> SessionTool:
+        """The tool of that name. Raises `UnknownToolError`, with near names, or `ToolDisabledError`."""
+        tool = self.registry.get(name)
+        if tool is None:
+            names = self.registry.catalog().names
+            raise UnknownToolError(name, tuple(difflib.get_close_matches(name, names, n=3)))
+        if not self.registry.is_enabled(name):
+            raise ToolDisabledError(name)
+        return tool

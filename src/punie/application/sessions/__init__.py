@@ -1,0 +1,1 @@
+"""What outlives a prompt: the recorder, stored sessions, exported files, traces and notices."""

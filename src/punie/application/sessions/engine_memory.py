@@ -1,0 +1,81 @@
+"""What an engine goes on with in a session that another process, or another engine, began."""
+
+from __future__ import annotations
+
+import logging
+
+from attrs import frozen
+
+from punie.domain.errors import SessionStoreError, UnreadableSnapshotError
+from punie.domain.session.log import EngineSnapshot
+from punie.domain.session.transcript import Transcript, TranscriptBuilder
+from punie.ports.engine import Engine, EngineSession
+from punie.ports.sessions import SessionStore
+
+PAGE = 500
+"""Entries that are read at once: what a long log costs in memory."""
+
+
+@frozen
+class EngineMemory:
+    """What an engine goes on with: its own snapshot, where there is one, and what happened since."""
+
+    snapshot: bytes | None = None
+    since: Transcript = ()
+
+    def opened(self, engine: Engine, session_id: str) -> EngineSession:
+        """The conversation. A new one is opened by its id alone: not every engine can go on with something."""
+        if self.snapshot is None and not self.since:
+            return engine.open(session_id)
+        return engine.open(session_id, self.snapshot, self.since)
+
+
+@frozen
+class StoredMemory:
+    """Reads from a session's place in the store what engines go on with."""
+
+    store: SessionStore
+    session_id: str
+    log: logging.Logger
+
+    async def of(self, engine: Engine) -> EngineMemory:
+        """What that engine goes on with; where it says that it cannot read its snapshot, that is the whole log.
+
+        Raises `SessionStoreError`.
+        """
+        memory = await self.named(engine.name)
+        if memory.snapshot is None:
+            return memory
+        try:
+            await memory.opened(engine, self.session_id).aclose()
+        except UnreadableSnapshotError as error:
+            self.log.warning("session %s: it goes on from its log: %s", self.session_id, error.cause)
+            return await self.whole()
+        return memory
+
+    async def named(self, engine: str) -> EngineMemory:
+        """As `of`, without a try whether the snapshot can be read."""
+        snapshot = await self._snapshot()
+        if snapshot is None or snapshot.engine != engine:
+            return await self.whole()
+        since = await self._taken(snapshot.sequence)
+        return await self.whole() if since.forgotten else EngineMemory(snapshot.state, since.build())
+
+    async def whole(self) -> EngineMemory:
+        """What the log alone says."""
+        return EngineMemory(None, (await self._taken(0)).build())
+
+    async def _snapshot(self) -> EngineSnapshot | None:
+        try:
+            return await self.store.snapshot(self.session_id)
+        except SessionStoreError as error:
+            self.log.warning("session %s: it goes on from its log: %s", self.session_id, error)
+            return None
+
+    async def _taken(self, after: int) -> TranscriptBuilder:
+        builder = TranscriptBuilder()
+        while page := await self.store.read(self.session_id, after, PAGE):
+            for entry in page:
+                builder.take(entry.event)
+            after = page[-1].sequence
+        return builder

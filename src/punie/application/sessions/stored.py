@@ -1,0 +1,120 @@
+"""Sessions beyond their process: begun, taken up again, replayed, listed, forked and forgotten."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from attrs import define, frozen
+
+from punie.application.sessions.engine_memory import PAGE, EngineMemory, StoredMemory
+from punie.application.sessions.recorder import RENEW_S, KeptSession
+from punie.domain.errors import LeaseLostError, SessionStoreError, UnknownSessionError
+from punie.domain.model.choice import ModelChoice
+from punie.domain.session.log import LogEntry, SessionBegun, SessionSummary
+from punie.domain.session.recovery import LogEnd
+from punie.domain.session.session import SessionSpec
+from punie.ports.engine import Engine
+from punie.ports.machine import Clock
+from punie.ports.sessions import SessionLease, SessionStore
+
+Tell = Callable[[LogEntry], Awaitable[None]]
+
+
+@frozen
+class TakenUp:
+    """A session's place in the store, as this process has it now; `summary` is None for a new one.
+
+    `choice` is the model that worked in it last, where its log says so.
+    """
+
+    kept: KeptSession
+    summary: SessionSummary | None = None
+    choice: ModelChoice | None = None
+
+
+@define
+class StoredSessions:
+    """Lives as long as the process. `keeps` says of a directory whether what is said there is to be kept at all."""
+
+    store: SessionStore
+    clock: Clock
+    log: logging.Logger
+    keeps: Callable[[str], bool] = lambda _cwd: True
+
+    async def begin(self, session_id: str, spec: SessionSpec) -> TakenUp | None:
+        """A place for a new session; None where it is not to be kept, or cannot be, which the log says."""
+        if not self.keeps(spec.cwd):
+            return None
+        begun = SessionBegun(spec.cwd, spec.additional_directories)
+        try:
+            lease = await self.store.begin(session_id, (LogEntry(1, self.clock.epoch_s(), begun),))
+        except (SessionStoreError, LeaseLostError) as error:
+            self.log.warning("sessions: this one is not kept: %s", error)
+            return None
+        return TakenUp(KeptSession(self.store, lease, next_sequence=2))
+
+    async def take_up(self, session_id: str, tell: Tell | None = None) -> TakenUp:
+        """Become a stored session's writer, and close what a dead process left open.
+
+        `tell` hears the whole log in order, what closes it as well, while it is read: a page at a time is in memory.
+        Raises `UnknownSessionError`, `SessionHeldError` and `SessionStoreError`.
+        """
+        if await self.store.summary(session_id) is None:
+            raise UnknownSessionError(session_id)
+        lease = await self.store.acquire(session_id)
+        try:
+            end = await self._closed(lease, tell)
+            summary = await self.store.summary(session_id) or SessionSummary(session_id, "")
+        except BaseException:
+            await KeptSession(self.store, lease).let_go()
+            raise
+        kept = KeptSession(self.store, lease, summary.last_sequence + 1, summary.title is not None, end.context)
+        return TakenUp(kept, summary, end.choice)
+
+    async def memory(self, session_id: str, engine: Engine) -> EngineMemory:
+        """What that engine goes on with. Raises `SessionStoreError`."""
+        return await StoredMemory(self.store, session_id, self.log).of(engine)
+
+    async def fork(self, session_id: str, new_id: str) -> None:
+        """Copy a session as it stands, also while somebody works in it. Raises as `take_up`."""
+        if await self.store.summary(session_id) is None:
+            raise UnknownSessionError(session_id)
+        lease = await self.store.acquire(new_id)
+        try:
+            await self.store.fork(session_id, lease)
+        finally:
+            await KeptSession(self.store, lease).let_go()
+
+    async def replay(self, session_id: str, tell: Tell) -> None:
+        """Tell the whole log in order; a page at a time is in memory, however long it is."""
+        after = 0
+        while page := await self.store.read(session_id, after, PAGE):
+            for entry in page:
+                await tell(entry)
+            after = page[-1].sequence
+
+    async def _closed(self, lease: SessionLease, tell: Tell | None) -> LogEnd:
+        """Write down the end of a turn whose process died, so that every reader of the log sees the same."""
+        session_id, end = lease.session_id, LogEnd()
+        after = 0 if tell is not None else max(0, await self.store.last_prompt(session_id) - LogEnd.LOOKS_BACK)
+        alive_s = self.clock.monotonic_s()
+        while page := await self.store.read(session_id, after, PAGE):
+            for entry in page:
+                end.take(entry.event)
+                if tell is not None:
+                    await tell(entry)
+            after = page[-1].sequence
+            if self.clock.monotonic_s() - alive_s > RENEW_S:  # a client may take long to be told
+                await self.store.renew(lease)
+                alive_s = self.clock.monotonic_s()
+        closing, now = end.owed(), self.clock.epoch_s()
+        if closing:
+            summary = await self.store.summary(session_id)  # it counts what a newer version wrote as well
+            last = after if summary is None else max(after, summary.last_sequence)
+            entries = tuple(LogEntry(last + place, now, event) for place, event in enumerate(closing, start=1))
+            await self.store.append(lease, entries, lasting=True)
+            if tell is not None:
+                for entry in entries:
+                    await tell(entry)
+        return end

@@ -1,0 +1,176 @@
+"""What a session last read or wrote of each file, so that no write goes over a change it has not seen.
+
+INTERFACES.md section 4: a write is based on what this session last read or wrote of that path; a file changed since
+then is refused with the diff.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import itertools
+from collections import OrderedDict
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import anyio
+from attrs import define, field, frozen
+
+from punie.domain.errors import FileChangedError
+from punie.domain.values.json_value import utf8_size
+
+PATH_LIMIT = 2_000
+"""Files remembered; the one that was used longest ago is forgotten first."""
+
+TEXT_LIMIT_CHARS = 500_000
+"""A longer text is remembered by its digest alone: a change is still seen, its diff cannot be shown."""
+
+ALL_TEXTS_LIMIT_CHARS = 10_000_000
+DIFF_LIMIT_CHARS = 6_000
+_DIFF_LINES = 20_000
+"""difflib takes time that grows with the square in bad cases; larger texts get no diff."""
+
+
+@frozen
+class _Part:
+    """Lines of a file: from `first` (counted from 0) on, `count` of them or all."""
+
+    first: int = 0
+    count: int | None = None
+
+    def of(self, text: str) -> str:
+        if self.first == 0 and self.count is None:
+            return text
+        stop = None if self.count is None else self.first + self.count
+        return "".join(itertools.islice(_lines(text), self.first, stop))
+
+    def digest(self, text: str) -> bytes:
+        """Of these lines' text, whatever ends the lines; of a part also whether or not the last one is ended."""
+        plain = text.replace("\r\n", "\n")
+        if self.first or self.count is not None:
+            plain = plain.removesuffix("\n")
+        return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).digest()
+
+
+WHOLE = _Part()
+
+
+@frozen
+class _Seen:
+    part: _Part
+    digest: bytes
+    text: str | None
+
+
+@define
+class FileMemory:
+    """The files of one session; lives as long as it. Bounded in files and characters."""
+
+    _seen: OrderedDict[str, _Seen] = field(factory=OrderedDict, init=False)
+    _chars: int = field(default=0, init=False)
+    _held: dict[str, tuple[anyio.Lock, int]] = field(factory=dict, init=False)
+
+    def remember(self, path: str, text: str) -> None:
+        """The session read all of the file, or wrote it."""
+        self._keep(path, WHOLE, text)
+
+    def remember_part(self, path: str, text: str, line_1based: int | None, limit_lines: int | None) -> None:
+        """The session read some lines. What it knew of the whole stands: a change since then is still unseen."""
+        known = self._seen.get(path)
+        if known is None or known.part != WHOLE:
+            self._keep(path, _Part((line_1based or 1) - 1, limit_lines), text)
+
+    def size_bytes(self, path: str) -> int | None:
+        """How large the file was when the session last read all of it or wrote it; None where that is not known."""
+        known = self._seen.get(path)
+        return utf8_size(known.text) if known is not None and known.part == WHOLE and known.text is not None else None
+
+    @asynccontextmanager
+    async def alone(self, path: str) -> AsyncGenerator[None]:
+        """Hold a file while it is compared and written, so that of two calls the second sees what the first wrote."""
+        lock, users = self._held.get(path, (anyio.Lock(), 0))
+        self._held[path] = (lock, users + 1)
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, users = self._held.pop(path)
+            if users > 1:
+                self._held[path] = (lock, users - 1)
+
+    def check(self, path: str, now: str | None) -> None:
+        """Raise `FileChangedError` where the file is not what the session knows; `now` is None where it is not there.
+
+        A change of the line ends alone is none. A file that is gone is told once; the next write may make it anew.
+        """
+        known = self._seen.get(path)
+        if known is None:
+            return
+        if now is None:
+            self._forget(path)
+            raise FileChangedError(path, "It cannot be read any more; it may have been deleted. Nothing was written; "
+                                   "write it again if it is to be made anew.")  # fmt: skip
+        part = known.part.of(now)
+        # A client may leave out the last line's end, or give the whole file where a part was asked for.
+        if known.digest not in {known.part.digest(part), known.part.digest(now)}:
+            raise FileChangedError(path, _since(path, known.text, part, known.part.first))
+
+    def _keep(self, path: str, part: _Part, text: str) -> None:
+        self._forget(path)
+        kept = text if len(text) <= TEXT_LIMIT_CHARS else None
+        self._seen[path] = _Seen(part, part.digest(text), kept)
+        self._chars += len(kept or "")
+        while self._chars > ALL_TEXTS_LIMIT_CHARS or len(self._seen) > PATH_LIMIT:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        oldest = next((path for path, seen in self._seen.items() if seen.text), None)
+        if oldest is None or len(self._seen) > PATH_LIMIT:
+            _, gone = self._seen.popitem(last=False)
+            self._chars -= len(gone.text or "")
+            return
+        seen = self._seen[oldest]
+        self._chars -= len(seen.text or "")
+        self._seen[oldest] = _Seen(seen.part, seen.digest, None)
+
+    def _forget(self, path: str) -> None:
+        known = self._seen.pop(path, None)
+        if known is not None:
+            self._chars -= len(known.text or "")
+
+
+def require_unchanged(path: str, before: str | None, now: str | None) -> None:
+    """Raise `FileChangedError` where a file changed between the question and the write."""
+    if now == before:
+        return
+    if now is None:
+        raise FileChangedError(path, "It was deleted while the question was open. Nothing was written; look again.")
+    raise FileChangedError(path, _since(path, before or "", now, 0))
+
+
+def _since(path: str, before: str | None, now: str, first: int) -> str:
+    shown = "" if before is None else _diff(path, before, now, first)
+    what = f"What changed:\n{shown}" if shown else "The change is too large to show."
+    return f"Nothing was written. Read it again and base the write on what it holds now. {what}"
+
+
+def _diff(path: str, before: str, now: str, first: int) -> str:
+    old, new = before.splitlines(), now.splitlines()
+    if len(old) + len(new) > _DIFF_LINES:
+        return ""
+    lines = difflib.unified_diff(old, new, f"{path} (as last seen)", f"{path} (now)", n=2, lineterm="")
+    text: list[str] = []
+    size = 0
+    for line in lines:
+        size += len(line) + 1
+        if size > DIFF_LIMIT_CHARS:
+            text.append("[the rest of the diff is left out]")
+            break
+        text.append(line)
+    note = f"\n(line 1 of this diff is line {first + 1} of the file)" if first and text else ""
+    return "\n".join(text) + note
+
+
+def _lines(text: str) -> list[str]:
+    *whole, rest = text.split("\n")
+    return [f"{line}\n" for line in whole] + ([rest] if rest else [])

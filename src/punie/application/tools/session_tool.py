@@ -1,0 +1,155 @@
+"""What the tool desk needs of a tool, whoever serves it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeAlias
+
+from attrs import frozen
+
+from punie.application.tools.composition import Composition
+from punie.domain.errors import ToolFailedError
+from punie.domain.tools.tool import ToolDescriptor, ToolResult
+from punie.domain.values.content import Diff
+from punie.domain.values.json_value import JsonObject, JsonValue
+from punie.domain.values.paths import Location
+from punie.domain.values.terminal import Command
+from punie.ports.tools import CallProgress
+
+Effect: TypeAlias = Callable[[CallProgress], Awaitable[ToolResult]]
+Composed: TypeAlias = Callable[[Composition, CallProgress], Awaitable[ToolResult]]
+
+
+@frozen
+class CallContext:
+    """Where a call stands: ids, the session's directory, the turn, its bounds, and its paths in the order of `paths`.
+
+    `call_id` is the id under which the client sees the call. `memory_mb` bounds each program that it starts here.
+    """
+
+    call_id: str
+    turn_id: str
+    cwd: str
+    time_limit_s: float
+    locations: tuple[Location, ...] = ()
+    memory_mb: int | None = None
+    session_id: str = ""
+
+
+async def only_in_a_turn(_progress: CallProgress) -> ToolResult:
+    """The effect of a call that is composed of others: outside a turn there is no door for those."""
+    raise ToolFailedError("It makes calls of other tools, which takes a turn to make them in.")
+
+
+@frozen
+class PreparedCall:
+    """A call that is ready to run: `effect` runs it once; `diffs` is what it would change, for the question.
+
+    Nothing had an effect yet: preparing reads at most. `watches_time` says that the effect keeps to the call's time
+    limit by itself and needs a moment beyond it to stop in good order; any other is stopped at the limit. `about` is
+    text that the question shows whole. `waits_for_person` says that the effect is a person's thinking, which no limit
+    of time is for. `composed` runs in place of `effect` where there is one: it makes other calls, so that it takes no
+    place among those that run at once, and no time of its own.
+    """
+
+    effect: Effect
+    diffs: tuple[Diff, ...] = ()
+    watches_time: bool = False
+    waits_for_person: bool = False
+    about: str = ""
+    composed: Composed | None = None
+
+
+class SessionTool(Protocol):
+    """One tool bound to one session."""
+
+    @property
+    @abstractmethod
+    def descriptor(self) -> ToolDescriptor:
+        """What the model is offered."""
+        ...
+
+    @abstractmethod
+    def title(self, arguments: JsonObject) -> str:
+        """What a person reads on the card; total: arguments are not validated yet."""
+        ...
+
+    @abstractmethod
+    def denial(self, arguments: JsonObject) -> str:
+        """The sentence for the model where leave was not given."""
+        ...
+
+    @abstractmethod
+    def paths(self, arguments: JsonObject) -> tuple[str, ...]:
+        """The paths that the call names; total: arguments are not validated yet."""
+        ...
+
+    def command(self, arguments: JsonObject, context: CallContext) -> Command | None:
+        """The program or shell line that the call would run as it stands there; None where that cannot be told.
+
+        Total: arguments are not validated yet. The policy takes a tool named run_command for not understood then.
+        """
+        del arguments, context
+        return None
+
+    def sent(self, arguments: JsonObject) -> JsonObject:
+        """The arguments as they would be sent, which is what a person is shown; total."""
+        return arguments
+
+    @abstractmethod
+    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
+        """Read what is needed to show what would happen. Raises `ToldToModel` where the call cannot work."""
+        ...
+
+
+class Lifecycle(ABC):
+    """A `SessionTool` that also needs setting up and taking down derives from this (S2-02, S2-06, S2-07)."""
+
+    @abstractmethod
+    async def initialise(self) -> None:
+        """Called once, before the first effect, within that call's time. Raises `ToldToModel` where it fails."""
+        ...
+
+    @abstractmethod
+    async def dispose(self) -> None:
+        """Called once when the session ends, in bounded time, if `initialise` was begun; also after an error."""
+        ...
+
+
+class KnowsFiles(ABC):
+    """A `SessionTool` that may know how much of files a call would read or write derives from this (S2-26)."""
+
+    @abstractmethod
+    def file_bytes(self, arguments: JsonObject, context: CallContext) -> int | None:
+        """Bytes, by what the session knows already, without looking; None where it does not know. Total."""
+        ...
+
+
+def text_argument(arguments: JsonObject, key: str, default: str = "") -> str:
+    """The argument where it is a string, else the default: for code that runs before validation, and after it."""
+    value = arguments.get(key)
+    return value if isinstance(value, str) else default
+
+
+def whole_argument(arguments: JsonObject, key: str) -> int | None:
+    """The argument where it is a whole number, else None."""
+    value = arguments.get(key)
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) else None
+
+
+def words_argument(arguments: JsonObject, key: str) -> tuple[str, ...] | None:
+    """The argument where it is an array of strings, else None."""
+    value: JsonValue = arguments.get(key)
+    if not isinstance(value, tuple):
+        return None
+    return tuple(item for item in value if isinstance(item, str))
+
+
+def flag_argument(arguments: JsonObject, key: str) -> bool:
+    """Whether the argument is true."""
+    return arguments.get(key) is True

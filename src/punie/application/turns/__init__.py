@@ -1,0 +1,1 @@
+"""A live session and its turns: prompts, slash commands, instructions, mode and model."""

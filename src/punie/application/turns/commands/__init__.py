@@ -1,0 +1,1 @@
+"""Slash commands that Punie runs itself, without asking the model."""

@@ -1,0 +1,136 @@
+"""Commands that every session has: /mode, /tools, /usage, /init."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from punie.application.turns.command_outcome import Answered, ForTheModel, Outcome
+from punie.application.turns.commands.command import Invocation, SlashCommand
+from punie.application.turns.live_session import LiveSession
+from punie.domain.model.choice import DIRECT
+from punie.domain.permission.modes import Mode
+from punie.domain.session.commands import CommandInfo
+from punie.domain.tools.tool import ToolDescriptor
+from punie.domain.values.content import Prompt, Text
+from punie.domain.values.display import one_line
+
+LINES_LIMIT = 300
+"""Tools that one answer lists."""
+
+LINE_CHARS = 160
+
+_INIT = """\
+Write the file AGENTS.md in the project's directory: what somebody who is new to this project, a person or an agent, \
+must know to work on it. Look at the project first: its README, its build files, its layout, how its tests are run. \
+Say what the project is, how to set it up, build, run, check and test it (exact commands that you found, and verified \
+where that is safe), how the code is laid out, and the conventions that its code and history show. Keep it under 150 \
+lines, and write nothing that you did not find. If there is an AGENTS.md already, keep what is right in it, and mend \
+and complete the rest."""
+
+
+class ModeCommand(SlashCommand):
+    """`/mode NAME`: shows the mode, or switches to another."""
+
+    @property
+    def info(self) -> CommandInfo:
+        return CommandInfo("mode", "Show the mode, or switch to another one", " | ".join(mode.value for mode in Mode))
+
+    async def run(self, invocation: Invocation) -> Outcome:
+        mode, wanted = invocation.session.mode, invocation.arguments.strip()
+        known = ", ".join(f"`{one.value}`" for one in Mode)
+        if not wanted:
+            return Answered(f"The mode is `{mode.current.value}`. There are {known}.")
+        found = next((one for one in Mode if one.value == wanted.lower()), None)
+        if found is None:
+            said = one_line(wanted, 40).replace("`", "'")
+            return Answered(f"There is no mode `{said}`, so it stays `{mode.current.value}`. There are {known}.")
+        await mode.switch(found)
+        return Answered(f"The mode is `{found.value}` now.")
+
+
+class ToolsCommand(SlashCommand):
+    """`/tools [QUERY]`: lists the tools, those that are only named to the model too."""
+
+    @property
+    def info(self) -> CommandInfo:
+        return CommandInfo("tools", "List the tools of this session", "words to look for")
+
+    async def run(self, invocation: Invocation) -> Outcome:
+        catalog = await invocation.session.desk.toolbox.current()
+        words = invocation.arguments.casefold().split()
+        found = [tool for tool in catalog if _has(tool, words)]
+        if not len(catalog):
+            return Answered("This session offers no tools.")
+        if not found:
+            return Answered(f"No tool matches. `/tools` lists all {len(catalog)}.")
+        lines = [_line(tool) for tool in found[:LINES_LIMIT]]
+        if len(found) > LINES_LIMIT:
+            lines.append(f"- ... and {len(found) - LINES_LIMIT} more; `/tools` with a word finds them.")
+        return Answered("\n".join(lines))
+
+
+class UsageCommand(SlashCommand):
+    """`/usage`: what the session has used."""
+
+    @property
+    def info(self) -> CommandInfo:
+        return CommandInfo("usage", "Show what this session has used: context, tokens, cost and tool calls")
+
+    async def run(self, invocation: Invocation) -> Outcome:
+        return Answered("\n".join(f"- {line}" for line in _used(invocation.session)))
+
+
+class InitCommand(SlashCommand):
+    """`/init`: has the model write AGENTS.md."""
+
+    @property
+    def info(self) -> CommandInfo:
+        return CommandInfo("init", "Have the model look at the project and write its AGENTS.md", "what matters to you")
+
+    async def run(self, invocation: Invocation) -> Outcome:
+        if invocation.session.model == DIRECT:
+            return Answered(
+                "`/init` has a model look at the project and write AGENTS.md, and no model is in use. `punie setup "
+                "model` in a terminal chooses one; or set PUNIE_MODEL to a name such as openai-chat:gpt-5, put its key "
+                "into the environment, and try again. Or write AGENTS.md yourself: it is given to every model with "
+                "its instructions."
+            )
+        wish = f"\n\nThe user adds: {invocation.arguments}" if invocation.arguments else ""
+        others = tuple(block for block in invocation.prompt.blocks if not isinstance(block, Text))
+        return ForTheModel(Prompt((Text(_INIT + wish), *others)))
+
+
+def _has(tool: ToolDescriptor, words: list[str]) -> bool:
+    said = " ".join((tool.name, tool.title or "", tool.description, *tool.categories, *tool.tags)).casefold()
+    return all(word in said for word in words)
+
+
+def _line(tool: ToolDescriptor) -> str:
+    first = next(iter((tool.title or tool.description).strip().splitlines()), "")
+    about = f": {one_line(first, LINE_CHARS)}" if first else ""
+    return f"- `{tool.name}` ({tool.kind.value}){about}"
+
+
+def _used(session: LiveSession) -> Iterator[str]:
+    gauge, calls = session.gauge, session.desk.statistics.snapshot()
+    yield f"Model: `{session.model}`"
+    latest, size = gauge.latest, gauge.size_tokens
+    if latest is not None:
+        whole = latest.size_tokens or size
+        of = "" if not whole else f" of {whole:,} ({latest.used_tokens / whole:.0%})"
+        yield f"Context: {latest.used_tokens:,} tokens{of}"
+    elif size is not None:
+        yield f"Context: nothing yet of {size:,} tokens"
+    spent = gauge.spent
+    if spent.requests:
+        yield f"Requests: {spent.requests:,}, with {spent.input_tokens:,} tokens in and {spent.output_tokens:,} out"
+    if spent.cost_usd is not None:
+        yield f"Cost: {spent.cost_usd:.4f} USD"
+    total = calls.total
+    not_done = total.failed + total.denied
+    yield f"Tool calls: {total.calls:,} ({total.succeeded:,} succeeded, {not_done:,} failed or denied)"
+    busiest = sorted(calls.by_tool.items(), key=lambda item: -item[1].calls)[:5]
+    if busiest:
+        yield "Most called: " + ", ".join(f"`{name}` {counts.calls:,}" for name, counts in busiest)
+    if gauge.continued:
+        yield "Counted since this session was opened here; `punie usage` has the whole."

@@ -1,0 +1,81 @@
+"""The slash commands of one session: which there are, who carries one out, and the client's knowledge of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attrs import define, field
+
+from punie.application.turns.command_outcome import ForTheModel, Outcome
+from punie.application.turns.commands.command import Invocation, SlashCommand
+from punie.application.turns.live_session import Commands, LiveSession
+from punie.domain.model.choice import DIRECT
+from punie.domain.session.commands import CommandInfo, PromptFile, TypedCommand, typed_in
+from punie.domain.session.events import CommandsChanged
+from punie.domain.values.content import Prompt
+from punie.ports.engine import EventSink
+from punie.ports.workspace import PromptFiles
+
+
+@define
+class SessionCommands(Commands):
+    """Lives as long as its session.
+
+    Who has a name first, has it: the engine, where it takes commands itself, then Punie, then the project's prompts,
+    which need a model. What nobody has is left to the engine as the text it is.
+    """
+
+    own: tuple[SlashCommand, ...] = ()
+    files: PromptFiles | None = None
+    _prompts: tuple[PromptFile, ...] = field(default=(), init=False)
+    _told: tuple[CommandInfo, ...] | None = field(default=None, init=False)
+
+    async def look(self, session: LiveSession) -> None:
+        """See which prompts the project has now; a session without a model has no use for them."""
+        if self.files is not None and session.model != DIRECT:
+            self._prompts = await self.files.read()
+
+    async def announce(self, session: LiveSession) -> None:
+        """The client knows the session now: tell it of every command, and from now on when they change."""
+        self._told = self._offered(session)
+        await session.desk.events.emit(CommandsChanged(self._told))
+
+    async def refresh(self, session: LiveSession) -> None:
+        """See whether they changed, and tell a client that was told of them before."""
+        await self.look(session)
+        now = self._offered(session)
+        if self._told is not None and self._told != now:
+            self._told = now
+            await session.desk.events.emit(CommandsChanged(now))
+
+    async def outcome(self, session: LiveSession, prompt: Prompt, events: EventSink, turn_id: str) -> Outcome:
+        """What becomes of a prompt: it goes to the model as it is, unless it begins with a command that is known."""
+        typed = typed_in(prompt)
+        if typed is None or typed.name in {command.name for command in session.engine.commands}:
+            return ForTheModel(prompt)
+        mine = next((command for command in self._mine(session) if command.info.name == typed.name), None)
+        if mine is not None:
+            return await mine.run(Invocation(typed.arguments, prompt, session, events, turn_id))
+        return await self._of_the_project(session, typed, prompt)
+
+    async def _of_the_project(self, session: LiveSession, typed: TypedCommand, prompt: Prompt) -> Outcome:
+        await self.refresh(session)  # a file may be new since the client was told of any
+        file = next((one for one in self._usable(session) if one.info.name == typed.name), None)
+        return ForTheModel(prompt if file is None else file.filled(typed, prompt))
+
+    def _mine(self, session: LiveSession) -> Iterator[SlashCommand]:
+        return (command for command in self.own if command.offered(session))
+
+    def _usable(self, session: LiveSession) -> tuple[PromptFile, ...]:
+        return () if session.model == DIRECT else self._prompts
+
+    def _offered(self, session: LiveSession) -> tuple[CommandInfo, ...]:
+        everyones = (
+            *session.engine.commands,
+            *(command.info for command in self._mine(session)),
+            *(file.info for file in self._usable(session)),
+        )
+        by_name: dict[str, CommandInfo] = {}
+        for info in everyones:
+            by_name.setdefault(info.name, info)
+        return tuple(by_name.values())

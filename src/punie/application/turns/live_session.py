@@ -1,0 +1,180 @@
+"""A session that is open: what its turns share, and the turn that runs."""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from typing import Protocol
+
+import anyio
+import anyio.lowlevel
+from anyio.abc import TaskGroup
+from attrs import Factory, define, evolve, field
+
+from punie.application.desk.session_desk import ToolDesk
+from punie.application.offer.news import ToolNews
+from punie.application.own_task_group import OwnTaskGroup
+from punie.application.sessions.notices import SessionNotices
+from punie.application.sessions.recorder import SessionRecorder
+from punie.application.tools.terminal_ledger import TerminalLedger
+from punie.application.turns.command_outcome import ForTheModel, Outcome
+from punie.application.turns.context_gauge import ContextGauge
+from punie.application.turns.instructions import Instructions
+from punie.application.turns.mode import SessionMode
+from punie.application.turns.model_shelf import ModelShelf, NoShelf
+from punie.application.turns.switch_line import SwitchLine
+from punie.domain.model.choice import Effort, ModelChoice, ModelMenu
+from punie.domain.session.session import OpenedSession
+from punie.domain.session.turn import TurnLimits
+from punie.domain.tools.disclosure import DEFAULT_CONTEXT_TOKENS
+from punie.domain.tools.discovery import Tier
+from punie.domain.values.content import Prompt
+from punie.ports.engine import EngineSession, EventSink
+
+CLOSE_LIMIT_S = 2.0
+"""How long an engine may take to let go of its connections."""
+
+
+class Commands(Protocol):
+    """The slash commands of a session; lives as long as it (application/turns/commands)."""
+
+    @abstractmethod
+    async def look(self, session: LiveSession) -> None:
+        """See what there is, before anybody is told."""
+        ...
+
+    @abstractmethod
+    async def announce(self, session: LiveSession) -> None:
+        """The client knows the session now: tell it of every command, and from now on when they change."""
+        ...
+
+    @abstractmethod
+    async def refresh(self, session: LiveSession) -> None:
+        """See whether they changed, and tell a client that was told of them before."""
+        ...
+
+    @abstractmethod
+    async def outcome(self, session: LiveSession, prompt: Prompt, events: EventSink, turn_id: str) -> Outcome:
+        """What becomes of a prompt: it goes to the model as it is, unless it begins with a command that is known."""
+        ...
+
+
+class NoCommands(Commands):
+    """A session in which every prompt is one."""
+
+    async def look(self, session: LiveSession) -> None:
+        await anyio.lowlevel.checkpoint()
+
+    async def announce(self, session: LiveSession) -> None:
+        await anyio.lowlevel.checkpoint()
+
+    async def refresh(self, session: LiveSession) -> None:
+        await anyio.lowlevel.checkpoint()
+
+    async def outcome(self, session: LiveSession, prompt: Prompt, events: EventSink, turn_id: str) -> Outcome:
+        return ForTheModel(prompt)
+
+
+def _notices_of(session: LiveSession) -> SessionNotices:
+    return SessionNotices(session.desk.events)
+
+
+@define
+class LiveSession(OwnTaskGroup):
+    """Everything one session holds; an async context manager that is entered and left by the task that owns it.
+
+    Leaving it stops the watching for changed tools, releases every terminal, takes down the tools that were set up and
+    closes the engine's conversation. `model` is its name in the usage ledger, `engine_name` whose snapshots it writes;
+    both change together with `engine`, by application/turns/model_switch.py, one of `switches` after the other.
+    """
+
+    id: str
+    desk: ToolDesk
+    engine: EngineSession
+    recorder: SessionRecorder
+    instructions: Instructions
+    ledgers: tuple[TerminalLedger, ...]
+    turn_limits: TurnLimits
+    log: logging.Logger
+    model: str = "none"
+    engine_name: str = "none"
+    gauge: ContextGauge = field(factory=ContextGauge)
+    commands: Commands = field(factory=NoCommands)
+    notices: SessionNotices = field(default=Factory(_notices_of, takes_self=True))
+    shelf: ModelShelf = field(factory=NoShelf)
+    effort: Effort | None = None
+    switches: SwitchLine = field(factory=SwitchLine, init=False)
+    _greeted: anyio.Event = field(factory=anyio.Event, init=False)
+    _turn_over: anyio.Event = field(factory=anyio.Event, init=False)
+    mode: SessionMode = field(init=False)
+    tier: Tier = field(default=Tier.DEFAULT, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.recorder.warn = self.notices.warn
+        self.mode = SessionMode(self.desk.leave, self.desk.toolbox.registry, self.desk.events)
+
+    @property
+    def limits(self) -> TurnLimits:
+        """The bounds of its next turn, by the model that it has now."""
+        size_tokens = self.gauge.size_tokens or DEFAULT_CONTEXT_TOKENS
+        return evolve(self.turn_limits, compact_above_tokens=int(size_tokens * self.turn_limits.compact_share))
+
+    @property
+    def menu(self) -> ModelMenu:
+        """The model in use, and what a person may choose instead, as far as that is known."""
+        names = self.shelf.names()
+        models = names if self.model in names else (self.model, *names)
+        return ModelMenu(ModelChoice(self.model, self.effort), models, self.shelf.efforts(self.model))
+
+    async def _let_go(self, tasks: TaskGroup) -> None:
+        tasks.cancel_scope.cancel()
+        for ledger in self.ledgers:
+            await ledger.release_everything()
+        await self.desk.aclose()
+        with anyio.move_on_after(CLOSE_LIMIT_S, shield=True):
+            await self.engine.aclose()
+
+    async def open(self) -> OpenedSession:
+        """Find out which tools there are, and start to watch for changes."""
+        tasks = self.tasks
+        report = await self.desk.toolbox.fill()
+        self.tier = report.tier
+        self.desk.offered.settle()
+        news = ToolNews(self.desk.toolbox.registry, self.desk.events)
+        news.start()
+        self.mode.begin()
+        await self.commands.look(self)
+        for job in (
+            self.desk.toolbox.watch,
+            self.desk.pace.keep,
+            news.keep,
+            self.recorder.keep,
+            self.notices.keep,
+            self._keep_told,
+        ):
+            tasks.start_soon(job)
+        return OpenedSession(self.id, report, self.mode.current, self.menu)
+
+    def greet(self) -> None:
+        """The client is about to know the session: tell it what could not be told before; returns at once."""
+        self._greeted.set()
+
+    def turn_is_over(self) -> None:
+        """Tell of what changed meanwhile; returns at once."""
+        self._turn_over.set()
+
+    async def settle(self) -> None:
+        """Something changed: tell of the commands that came and went with it."""
+        await self.commands.refresh(self)
+
+    async def _keep_told(self) -> None:
+        """What a client is told between turns; until cancelled."""
+        await self._greeted.wait()
+        await self.commands.announce(self)
+        if self.gauge.latest is not None:  # of a session that goes on; the log has it already
+            await self.recorder.lane.emit(self.gauge.latest)
+        self.notices.greet()
+        while True:
+            await self._turn_over.wait()
+            self._turn_over = anyio.Event()
+            await self.settle()

@@ -1,0 +1,206 @@
+"""One prompt from its acceptance to its last event (DESIGN.md section 3, room 3)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable
+
+import anyio
+import anyio.lowlevel
+from attrs import define, field
+
+from punie.application.desk.request_watch import RequestWatch
+from punie.application.desk.turn_desk import TurnDesk
+from punie.application.turns.command_outcome import Answered
+from punie.application.turns.context_gauge import ContextGauge
+from punie.application.turns.live_session import LiveSession
+from punie.application.turns.model_switch import with_engine
+from punie.domain.errors import PunieError
+from punie.domain.model.compaction import CompactionStatus
+from punie.domain.model.usage import Usage
+from punie.domain.permission.policy import ASK_USER, LOAD_SKILL, PLAN_TOOL, UPDATE_PLAN
+from punie.domain.session.events import (
+    CompactionChanged,
+    ContextUsed,
+    RequestEnding,
+    SessionEvent,
+    TextDelta,
+    ThoughtDelta,
+    TurnEnded,
+    UsageChanged,
+)
+from punie.domain.session.records import TurnRecord
+from punie.domain.session.turn import StopReason, Turn, TurnReport
+from punie.domain.tools.catalog import ToolCatalog
+from punie.domain.tools.discovery import Tier
+from punie.domain.tools.tool import ToolSource
+from punie.domain.values.content import Prompt
+from punie.domain.values.display import one_line
+from punie.ports.agent import RunningTurn
+from punie.ports.engine import EventSink
+
+NO_TOOLS_NOTICE = (
+    "This client offers no tools and the setting tools.local is 'never', so I can talk but neither read nor change "
+    "anything. Set tools.local to 'auto' to let me use this machine.\n\n"
+)
+
+BROKE = "Something broke inside Punie; its log says more."
+FAILURE_CHARS = 1_000
+PIECES = (TextDelta, ThoughtDelta)
+
+_TALK = frozenset({UPDATE_PLAN, ASK_USER, PLAN_TOOL, LOAD_SKILL})
+
+
+def only_talks(tools: ToolCatalog) -> bool:
+    """Whether nothing is offered but what tells or asks the person something."""
+    return all(tool.source is ToolSource.BUILT_IN and tool.name in _TALK for tool in tools)
+
+
+@define
+class TurnEvents(EventSink):
+    """The session's lane as one turn uses it: keeps the usage for the report, and nothing passes after the end."""
+
+    lane: EventSink
+    gauge: ContextGauge = field(factory=ContextGauge)
+    compacted: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
+    requests: RequestWatch | None = None
+    usage: Usage = Usage()
+    _over: bool = field(default=False, init=False)
+
+    async def emit(self, event: SessionEvent) -> None:
+        if self._over:
+            return
+        requests, ended = self.requests, None
+        if isinstance(event, PIECES):
+            if requests is not None:
+                requests.piece()
+        elif isinstance(event, UsageChanged):
+            self.usage = event.usage
+            self.gauge.count(event)
+            ended = None if requests is None else requests.counted(event.usage)
+        elif isinstance(event, ContextUsed):
+            event = self.gauge.read(event)
+        elif isinstance(event, CompactionChanged) and event.status is CompactionStatus.COMPLETED:
+            await self.compacted()  # first, for a client may take longer to hear of it than it is waited for
+        await self.lane.emit(event)
+        if ended is not None:
+            await self.lane.emit(ended)
+
+    async def stop(self, ending: RequestEnding) -> None:
+        """The work stopped short: so did the request that was under way."""
+        unfinished = None if self.requests is None else self.requests.stopped(ending)
+        if unfinished is not None:
+            await self.lane.emit(unfinished)
+
+    async def end(self, reason: StopReason | None, failure: str | None = None) -> None:
+        """The last event of the turn; without a reason where it failed."""
+        self._over = True
+        self.gauge.end_turn()
+        await self.lane.emit(TurnEnded(reason, failure))
+
+
+@define
+class PromptTurn(RunningTurn):
+    """A turn of one session. Its scope exists from the moment of acceptance, so that no cancel comes too early."""
+
+    session: LiveSession
+    prompt: Prompt
+    leave: Callable[[], None]
+    first: bool
+    id: str = field(factory=lambda: uuid.uuid4().hex, init=False)
+    _scope: anyio.CancelScope = field(factory=anyio.CancelScope, init=False)
+    _desk: TurnDesk = field(init=False)
+    _cancelled: bool = field(default=False, init=False)
+    _failure: str | None = field(default=None, init=False)
+    _started: tuple[float, float] = field(default=(0.0, 0.0), init=False)
+    done: anyio.Event = field(factory=anyio.Event, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._desk = TurnDesk(self.session.desk, self.id)
+
+    def cancel(self) -> None:
+        """End it as soon as possible; idempotent, and too late once it is over."""
+        self._cancelled = True
+        self._desk.cancel()
+        self._scope.cancel()
+
+    async def run(self) -> TurnReport:
+        clock = self.session.desk.clock
+        self._started = clock.epoch_s(), clock.monotonic_s()
+        requests = self._desk.requests
+        requests.model = self.session.model
+        events = TurnEvents(self.session.desk.events, self.session.gauge, self._compacted, requests)
+        reason: StopReason | None = StopReason.CANCELLED
+        try:
+            report = TurnReport(await self._work(events), events.usage)
+            reason = report.stop_reason
+            return report
+        except Exception as error:
+            reason = None  # it failed, which is neither an end nor a cancel
+            self._failure = one_line(str(error), FAILURE_CHARS) if isinstance(error, PunieError) else BROKE
+            raise
+        finally:
+            await self._close(events, reason)
+
+    async def _work(self, events: TurnEvents) -> StopReason:
+        reason = StopReason.CANCELLED
+        with self._scope:
+            try:
+                reason = await self._answer(events)
+            except Exception:
+                # A turn that was told to stop has stopped, however its engine took it (A-06: never an error).
+                if not self._cancelled:
+                    raise
+                self.session.log.info("turn %s: failed while it was being cancelled", self.id, exc_info=True)
+        return StopReason.CANCELLED if self._cancelled else reason
+
+    async def _answer(self, events: TurnEvents) -> StopReason:
+        # First, for a turn that was cancelled before it did anything is in the session's log as well.
+        await self.session.switches.empty()
+        await self.session.recorder.prompt(self.id, self.prompt, self.session.model, self.session.effort)
+        session = self.session
+        outcome = await session.commands.outcome(session, self.prompt, events, self.id)
+        if isinstance(outcome, Answered):
+            await events.emit(TextDelta(outcome.text, f"{self.id}-1"))
+            return outcome.stop_reason
+        if outcome.prompt != self.prompt:
+            session.recorder.filled(outcome.prompt)
+        instructions = await session.instructions.text()
+        self.session.desk.offered.begin_turn()
+        if self.first and self.session.tier is Tier.DEFAULT and only_talks(await self._desk.offered()):
+            await events.emit(TextDelta(NO_TOOLS_NOTICE))
+        turn = Turn(self.id, session.id, outcome.prompt, instructions, session.limits, session.effort)
+        return await with_engine(session, lambda engine: engine.run(turn, tools=self._desk, events=events))
+
+    async def _compacted(self) -> None:
+        """What the model summarised is on the disk at once: what a turn goes on to do from there may take hours."""
+        await self.session.recorder.remember(self.session.engine_name, self.session.engine.snapshot())
+
+    async def _close(self, events: TurnEvents, reason: StopReason | None) -> None:
+        """Leave nothing behind: calls ended, a cancelled turn's programs released, the last event sent."""
+        with anyio.CancelScope(shield=True):
+            await self._desk.close()
+            if reason is None or reason is StopReason.CANCELLED:
+                with anyio.move_on_after(1.0):
+                    await events.stop(RequestEnding.FAILED if reason is None else RequestEnding.CANCELLED)
+            if self._cancelled or reason is StopReason.CANCELLED:
+                for ledger in self.session.ledgers:
+                    await ledger.release_turn(self.id)
+            try:
+                snapshot = self.session.engine.snapshot()
+                await self.session.recorder.end_turn(reason, self.session.engine_name, snapshot, self._failure)
+            finally:
+                self._record(events.usage, reason)
+                self.leave()
+        with anyio.move_on_after(1.0, shield=True):
+            await events.end(reason, self._failure)
+        self.done.set()
+
+    def _record(self, usage: Usage, reason: StopReason | None) -> None:
+        """Write the turn down, before its caller learns that it is over."""
+        desk, (started_at, started_s) = self.session.desk, self._started
+        elapsed_ms = (desk.clock.monotonic_s() - started_s) * 1000
+        stop_reason = "failed" if reason is None else reason.value
+        desk.ledger.record_turn(
+            TurnRecord(self.session.id, self.id, self.session.model, stop_reason, started_at, elapsed_ms, usage)
+        )

@@ -1,0 +1,262 @@
+"""Permission rules as people write them: in `[[permissions.rules]]`, and after `--allow` and `--deny`.
+
+A rule that cannot be understood, is too wide, or whose examples turn out otherwise raises `SettingsError`, which names
+file, rule and key: a rule that silently does nothing would leave a door open that its writer believes shut.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import TypeAlias, cast
+
+from attrs import evolve, frozen
+
+from punie.domain.errors import SettingsError
+from punie.domain.permission.modes import Mode, Verdict
+from punie.domain.permission.policy import COMMAND_TOOL
+from punie.domain.permission.rules import Rule, too_wide
+from shellsight.parser.port import ShellParser
+
+ParserOf: TypeAlias = Callable[[], ShellParser]
+"""Gives the parser for examples: called only where a rule has some, since it loads a library."""
+
+MAX_RULES = 1_000
+"""Rules that one file may hold: every call is held against each of them."""
+
+_KEYS = frozenset({"decision", "tool", "command", "path", "server", "mode", "reason", "match", "not_match"})
+
+
+@frozen
+class RuleSource:
+    """Where rules come from: `label` begins their ids, `name` is the file or flag for people, `home` is what `~` is."""
+
+    label: str
+    name: str
+    home: str
+    parser: ParserOf
+
+    def refused(self, number: int, what: str) -> SettingsError:
+        """The error about one rule."""
+        return SettingsError(self.name, f"permissions.rules, rule {number}: {what}")
+
+
+def parse_mode(value: object) -> Mode:
+    """The mode of that name. Raises `ValueError`."""
+    try:
+        return Mode(value)
+    except ValueError:
+        raise ValueError(f"expected one of {', '.join(Mode)}") from None
+
+
+def parse_rules(value: object, source: RuleSource) -> tuple[Rule, ...]:
+    """The rules of a file's `[[permissions.rules]]`. Raises `SettingsError`.
+
+    One whose absolute path leads through links comes twice, as written and with links followed.
+    """
+    if not isinstance(value, list):
+        raise SettingsError(source.name, "permissions.rules: expected tables, each begun by [[permissions.rules]]")
+    tables = cast("list[object]", value)
+    if len(tables) > MAX_RULES:
+        raise SettingsError(source.name, f"permissions.rules: there are {len(tables)}, the limit is {MAX_RULES}")
+    rules = (_rule(table, number, source) for number, table in enumerate(tables, 1))
+    return tuple(variant for rule in rules for variant in _variants(rule))
+
+
+def parse_flag(decision: Verdict, text: str, number: int, source: RuleSource) -> tuple[Rule, ...]:
+    """The rule of `--allow` or `--deny`: TOOL, TOOL:ARGV-PREFIX or TOOL@PATH-GLOB; as to links see `parse_rules`.
+
+    Raises `SettingsError`.
+    """
+    command: tuple[tuple[str, ...], ...] | None = None
+    path: str | None = None
+    marks = [place for place in (text.find(":"), text.find("@")) if place >= 0]
+    mark = min(marks, default=len(text))
+    tool, kind, rest = text[:mark].strip(), text[mark : mark + 1], text[mark + 1 :]
+    try:
+        if kind == ":":
+            command = tuple((word,) for word in _flag_words(rest))
+        elif kind == "@":
+            path = _path(rest, source.home)
+        rule = Rule(
+            decision, _tool(tool), command, path, origin=source.name, id=f"{source.label}:{decision.value}-{number}"
+        )
+        _check(rule)
+    except ValueError as error:
+        raise SettingsError(source.name, f"--{decision.value} {text!r}: {error}") from error
+    return _variants(rule)
+
+
+def _variants(rule: Rule) -> tuple[Rule, ...]:
+    """The rule, and once more with links followed where its absolute path leads through some: calls' paths do too."""
+    if rule.path is None or not rule.path.startswith("/"):
+        return (rule,)
+    parts = rule.path.split("/")
+    fixed = next((place for place, part in enumerate(parts) if set("*?[") & set(part)), len(parts))
+    led = "/".join((os.path.realpath("/".join(parts[:fixed]) or "/").rstrip("/"), *parts[fixed:])) or "/"
+    return (rule,) if led == rule.path else (rule, evolve(rule, path=led))
+
+
+def _flag_words(text: str) -> list[str]:
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise ValueError(f"the words after the colon cannot be read ({error})") from error
+    if not words or not all(words):
+        raise ValueError("expected the first words of a command after the colon")
+    return words
+
+
+def _rule(table: object, number: int, source: RuleSource) -> Rule:
+    if not isinstance(table, dict):
+        raise source.refused(number, "expected a table")
+    keys = cast("Mapping[str, object]", table)
+    unknown = sorted(set(keys) - _KEYS)
+    if unknown:
+        raise source.refused(number, f"{unknown[0]} is not a key of a rule; there are {', '.join(sorted(_KEYS))}")
+    if "decision" not in keys:
+        raise source.refused(number, "decision is missing: allow, ask or deny")
+    taken: dict[str, object] = {}
+    for key, parse in _PARSERS.items():
+        if key in keys:
+            try:
+                taken[key] = parse(keys[key])
+            except ValueError as error:
+                raise source.refused(number, f"{key}: {error}") from error
+    try:
+        rule = _made(taken, number, source)
+    except ValueError as error:
+        raise source.refused(number, str(error)) from error
+    _prove(rule, keys, number, source)
+    return rule
+
+
+def _made(taken: Mapping[str, object], number: int, source: RuleSource) -> Rule:
+    path = taken.get("path")
+    rule = Rule(
+        cast("Verdict", taken["decision"]),
+        cast("str", taken.get("tool", "*")),
+        cast("tuple[tuple[str, ...], ...] | None", taken.get("command")),
+        _path(cast("str", path), source.home) if path is not None else None,
+        cast("str | None", taken.get("server")),
+        cast("frozenset[Mode]", taken.get("mode", frozenset[Mode]())),
+        cast("str", taken.get("reason", "")),
+        source.name,
+        f"{source.label}-{number}",
+    )
+    _check(rule)
+    return rule
+
+
+def _check(rule: Rule) -> None:
+    wide = too_wide(rule)
+    if wide is not None:
+        raise ValueError(f"command: {wide}")
+    if rule.command is not None and rule.server is not None:
+        raise ValueError("server: a rule about commands is not about an MCP server")
+    if rule.command is not None and not fnmatchcase(COMMAND_TOOL, rule.tool):
+        raise ValueError(f"command: only {COMMAND_TOOL} runs commands, and {rule.tool!r} does not match that")
+    if rule.allows and rule.tool == COMMAND_TOOL and rule.command is None and rule.path is not None:
+        raise ValueError("path: to allow commands by their paths, say in command which ones")
+
+
+def _prove(rule: Rule, keys: Mapping[str, object], number: int, source: RuleSource) -> None:
+    """Hold the rule's own examples against it."""
+    examples = {key: _texts(keys[key], source, number, key) for key in ("match", "not_match") if key in keys}
+    if not any(examples.values()):
+        return
+    from punie.bootstrap.settings.rule_examples import RuleExamples
+
+    proof = RuleExamples(rule, source.parser())
+    for key, lines in examples.items():
+        for line in lines:
+            why = proof.fault(line, wanted=key == "match")
+            if why is not None:
+                raise source.refused(number, f"{key}: {line!r} {why}")
+
+
+def _texts(value: object, source: RuleSource, number: int, key: str) -> list[str]:
+    lines = cast("list[object]", value) if isinstance(value, list) else [None]
+    texts = [line for line in lines if isinstance(line, str) and line.strip()]
+    if len(texts) < len(lines):
+        raise source.refused(number, f"{key}: expected a list of command lines")
+    return texts
+
+
+def _decision(value: object) -> Verdict:
+    try:
+        return Verdict(value)
+    except ValueError:
+        raise ValueError("expected allow, ask or deny") from None
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("expected a text that is not empty")
+    return value
+
+
+def _tool(value: object) -> str:
+    name = _text(value)
+    if not set(name) <= _GLOB_CHARACTERS:
+        raise ValueError(f"{name!r} cannot be a tool's name: those have A-Z a-z 0-9 _ -, and * ? [ ] in a pattern")
+    return name
+
+
+_GLOB_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-*?[]!")
+
+
+def _words(value: object) -> tuple[tuple[str, ...], ...]:
+    if not isinstance(value, list) or not value:
+        raise ValueError('expected a list of words that is not empty, such as ["git", ["push", "fetch"]]')
+    return tuple(_choice(place) for place in cast("list[object]", value))
+
+
+def _choice(place: object) -> tuple[str, ...]:
+    words = cast("list[object]", place) if isinstance(place, list) else [place]
+    texts = tuple(word for word in words if isinstance(word, str) and word)
+    if not texts or len(texts) < len(words):
+        raise ValueError("each place is a word, or a list of words to choose from; none may be empty")
+    return texts
+
+
+def _path(value: object, home: str) -> str:
+    text = _text(value)
+    if text == "~" or text.startswith("~/"):
+        text = home + text[1:]
+    if ".." in text.split("/"):
+        raise ValueError("path: a pattern has no .. in it; write where it leads")
+    if text.startswith("~") or "\0" in text:
+        raise ValueError(f"path: {text!r} cannot be a path")
+    return f"{text}**" if text.endswith("/") else text
+
+
+def _pattern(value: object) -> str:
+    return _text(value)
+
+
+def _modes(value: object) -> frozenset[Mode]:
+    given: Iterable[object] = cast("list[object]", value) if isinstance(value, list) else [value]
+    modes = frozenset(parse_mode(mode) for mode in given)
+    if not modes:
+        raise ValueError("expected at least one mode; leave it out for all of them")
+    return modes
+
+
+_PARSERS: Mapping[str, Callable[[object], object]] = {
+    "decision": _decision,
+    "tool": _tool,
+    "command": _words,
+    "path": _pattern,
+    "server": _pattern,
+    "mode": _modes,
+    "reason": _text,
+}
+
+
+def home_of(environ: Mapping[str, str]) -> str:
+    """The user's home directory, absolute, for `~` in patterns and in command lines."""
+    home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises where there is none
+    return os.path.abspath(home)  # noqa: PTH100 - no link is to be followed, and it is a text all along

@@ -1,0 +1,375 @@
+"""The settings of one session: the user's file, the project's, `PUNIE_*`, flags, in rising strength.
+
+The project's file may only tighten until its content is trusted: what would loosen is left out with a warning. Rules of
+permissions add up. Anything that cannot be understood raises `SettingsError`: no session starts on half-read settings.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from attrs import evolve, field, frozen
+
+from punie.bootstrap.settings.files import (
+    SettingsFile,
+    pipelines_folder,
+    project_settings_file,
+    read_settings_file,
+    skills_folder,
+    user_settings_file,
+)
+from punie.bootstrap.settings.keys import (
+    ADDS,
+    CALL_BOUNDS,
+    DEFAULTS,
+    KEYS,
+    NEVER,
+    RULES,
+    Key,
+    key_of,
+    tool_and_bound,
+    variable_of,
+)
+from punie.bootstrap.settings.model_context import context_tokens, known_context_tokens
+from punie.bootstrap.settings.own_files import own_files
+from punie.bootstrap.settings.permissions import ParserOf, RuleSource, home_of, parse_flag, parse_mode, parse_rules
+from punie.bootstrap.settings.values import (
+    EngineChoice,
+    Sandbox,
+    parse_disclosure,
+    parse_effort,
+    parse_engine,
+    parse_local,
+    parse_models,
+    parse_names,
+    parse_positive,
+    parse_registry,
+    parse_sandbox,
+    parse_share,
+    parse_store,
+    parse_whole,
+    parse_yes,
+)
+from punie.domain.errors import SettingsError
+from punie.domain.model.choice import Effort
+from punie.domain.permission.decisions import Policy
+from punie.domain.permission.modes import Verdict
+from punie.domain.permission.rules import Rule
+from punie.domain.session.turn import TurnLimits
+from punie.domain.tools.disclosure import DisclosurePolicy
+from punie.domain.tools.discovery import LocalTools
+from punie.domain.tools.limits import CallLimits, Limits
+
+if TYPE_CHECKING:
+    from shellsight.parser.port import ShellParser
+
+_log = logging.getLogger("punie.settings")
+
+
+@frozen
+class Settings:
+    """What is in force, and where each value came from (`origins`, by dotted key); lives as long as a session."""
+
+    model: str | None = None
+    models: tuple[str, ...] = ()
+    effort: Effort | None = None
+    engine: EngineChoice = EngineChoice.PYDANTIC_AI
+    local_tools: LocalTools = LocalTools.AUTO
+    disabled_tools: frozenset[str] = frozenset()
+    limits: Limits = field(factory=Limits)
+    turn_limits: TurnLimits = field(factory=TurnLimits)
+    origins: Mapping[str, str] = field(factory=lambda: MappingProxyType({}))
+    policy: Policy = field(factory=Policy)
+    sandbox: Sandbox = Sandbox.NONE
+    sandbox_network: bool = False
+    disclosure: DisclosurePolicy = field(factory=DisclosurePolicy)
+    registry: str | None = None
+    keep_sessions: bool = True
+    session_store: str | None = field(default=None, repr=False)
+    """The URL of the PostgreSQL database that sessions are kept in, with its password; None for the user's own file."""
+
+    skills_folder: str | None = None
+    """Where the user's own skills are."""
+
+    pipelines_folder: str | None = None
+    """Where the user's own pipelines are."""
+
+    shipped_pipelines: tuple[str, ...] = ()
+    """Which of Punie's own the model is offered; names, also with `*`."""
+
+    code_mode: bool = False
+    """Whether a model is offered to run programs over the tools."""
+
+    context_tokens: int | None = None
+    """How much the model's context holds: as the settings say, else by its name; None where neither tells."""
+
+
+Trusted: TypeAlias = Callable[[str, str], bool]
+"""Whether a person trusted the project file at that path with that content's digest."""
+
+
+@frozen
+class LeftOut:
+    """What a project's file would loosen if its content were trusted; empty where it only tightens."""
+
+    file: SettingsFile
+    values: Mapping[str, object] = field(factory=dict[str, object])
+    rules: tuple[Rule, ...] = ()
+
+
+def _nobody(_path: str, _digest: str) -> bool:
+    return False
+
+
+COMMAND_LINE = "the command line"
+
+_RULE_FLAGS = {"permissions.allow": Verdict.ALLOW, "permissions.deny": Verdict.DENY}
+"""Flags that may be given several times: their value is a JSON list of texts."""
+
+
+class Speaker(StrEnum):
+    """Who said something about a setting, in rising strength."""
+
+    USER = "user"
+    PROJECT = "project"
+    VARIABLE = "variable"
+    FLAG = "flag"
+
+
+@frozen
+class Said:
+    """What one source said of a setting: `value` is parsed, `heard` is false where a project may not say it."""
+
+    key: str
+    value: object
+    source: str
+    speaker: Speaker
+    heard: bool = True
+
+
+@frozen
+class Traced:
+    """The settings, and how they came about: all that was said, the weakest first; what is in force, by key."""
+
+    settings: Settings
+    said: tuple[Said, ...]
+    in_force: Mapping[str, object]
+    left_out: LeftOut
+    trusted: bool
+
+
+def load_settings(
+    environ: Mapping[str, str],
+    flags: Mapping[str, str | None],
+    cwd: str,
+    trusted: Trusted = _nobody,
+    parser: ParserOf | None = None,
+) -> Settings:
+    """The settings for a session in `cwd`. `flags` are the command line's, by dotted key, None where not given.
+
+    `trusted` is asked only about a project's file that would loosen; `parser` gives what reads the examples of rules.
+    """
+    traced = trace_settings(environ, flags, cwd, trusted, parser)
+    _warn(traced)
+    return traced.settings
+
+
+def trace_settings(
+    environ: Mapping[str, str],
+    flags: Mapping[str, str | None],
+    cwd: str,
+    trusted: Trusted = _nobody,
+    parser: ParserOf | None = None,
+) -> Traced:
+    """As `load_settings`, with where everything came from, and without a word in the log about what is left out."""
+    layers = _Layers(home_of(environ), parser or _bash_parser)
+    layers.user(read_settings_file(user_settings_file(environ)))
+    # The same directory may be named through a link: what was trusted is the file itself.
+    left_out = layers.project(read_settings_file(project_settings_file(os.path.realpath(cwd))))
+    loosens = bool(left_out.values or left_out.rules)
+    trusts = loosens and trusted(left_out.file.path, left_out.file.digest)
+    if trusts:
+        layers.loosen(left_out)
+    layers.variables(environ)
+    layers.flags({key: value for key, value in flags.items() if value is not None})
+    settings = evolve(
+        layers.settings(own_files(environ, cwd)),
+        skills_folder=str(skills_folder(environ)),
+        pipelines_folder=str(pipelines_folder(environ)),
+    )
+    in_force = MappingProxyType({**DEFAULTS, **{key: value for key, (value, _) in layers.found.items()}})
+    return Traced(settings, tuple(layers.said), in_force, left_out, trusts)
+
+
+def project_gains(environ: Mapping[str, str], cwd: str, parser: ParserOf | None = None) -> LeftOut:
+    """What trusting the project's file in `cwd` would loosen, as it is now. Raises `SettingsError`."""
+    layers = _Layers(home_of(environ), parser or _bash_parser)
+    layers.user(read_settings_file(user_settings_file(environ)))
+    return layers.project(read_settings_file(project_settings_file(cwd)))
+
+
+class _Layers:
+    """Settings on their way, from the weakest source to the strongest; lives as long as one loading."""
+
+    def __init__(self, home: str, parser: ParserOf) -> None:
+        self.found: dict[str, tuple[object, str]] = {}
+        self.rules: list[Rule] = []
+        self.said: list[Said] = []
+        self._home = home
+        self._parser = parser
+
+    def user(self, file: SettingsFile) -> None:
+        self.rules += self._rules(file, "user")
+        self._take(_plain(file.values), file.path, Speaker.USER)
+
+    def project(self, file: SettingsFile) -> LeftOut:
+        """Take what makes the session stricter; gives the rest."""
+        rules = self._rules(file, "project")
+        self.rules += [rule for rule in rules if not rule.allows]
+        given = _parsed(_plain(file.values), file.path)
+        before = dict(self.found)
+        left_out: dict[str, object] = {}
+        for key, value in given.items():
+            merged, heard = _tightened(key_named(key, file.path), value, before)
+            self.said.append(Said(key, value, file.path, Speaker.PROJECT, heard))
+            if heard:
+                self.found[key] = (merged, file.path)
+            elif key_named(key, file.path).project is not NEVER:
+                left_out[key] = file.values[key]
+        return LeftOut(file, left_out, tuple(rule for rule in rules if rule.allows))
+
+    def loosen(self, left_out: LeftOut) -> None:
+        """Take what only trust lets in."""
+        self.rules += left_out.rules
+        self.said = [one for one in self.said if one.heard or one.key not in left_out.values]
+        self._take(left_out.values, left_out.file.path, Speaker.PROJECT)
+
+    def variables(self, environ: Mapping[str, str]) -> None:
+        for key in KEYS:
+            if environ.get(variable_of(key)):
+                self._take({key: environ[variable_of(key)]}, variable_of(key), Speaker.VARIABLE)
+
+    def flags(self, flags: Mapping[str, str]) -> None:
+        source = RuleSource("command-line", COMMAND_LINE, self._home, self._parser)
+        for key, decision in _RULE_FLAGS.items():
+            texts = cast("list[str]", json.loads(flags.get(key, "[]")))
+            for number, text in enumerate(texts, 1):
+                self.rules += parse_flag(decision, text, number, source)
+        values = {key: value for key, value in flags.items() if key not in _RULE_FLAGS}
+        self._take(values, COMMAND_LINE, Speaker.FLAG)
+
+    def _take(self, values: Mapping[str, object], source: str, speaker: Speaker) -> None:
+        for key, value in _parsed(values, source).items():
+            self.found[key] = (value, source)
+            self.said.append(Said(key, value, source, speaker))
+
+    def settings(self, protected: tuple[str, ...]) -> Settings:
+        settings = _settings(self.found)
+        return evolve(settings, policy=Policy(settings.policy.mode, tuple(self.rules), protected))
+
+    def _rules(self, file: SettingsFile, label: str) -> tuple[Rule, ...]:
+        if RULES.name not in file.values:
+            return ()
+        return parse_rules(file.values[RULES.name], RuleSource(label, file.path, self._home, self._parser))
+
+
+def _plain(values: Mapping[str, object]) -> Mapping[str, object]:
+    return {key: value for key, value in values.items() if key != RULES.name}
+
+
+def _warn(traced: Traced) -> None:
+    left_out = traced.left_out
+    for said in traced.said:
+        if not said.heard and said.key not in left_out.values:
+            _log.warning("%s: %s is left out: it is for your own settings alone", said.source, said.key)
+    if traced.trusted:
+        return
+    for what in (*left_out.values, *(f"the allow rule {rule.id}" for rule in left_out.rules)):
+        _log.warning(
+            "%s: %s is left out: a project's settings may only tighten until you trust them (punie permissions trust)",
+            left_out.file.path, what,
+        )  # fmt: skip
+
+
+def _bash_parser() -> ShellParser:
+    from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
+
+    return TreeSitterBashParser()
+
+
+def key_named(name: str, source: str) -> Key:
+    """The setting of that name. Raises `SettingsError` where there is none."""
+    key = key_of(name)
+    if key is None:
+        raise SettingsError(source, f"{name} is not a setting of this version")
+    return key
+
+
+def _parsed(values: Mapping[str, object], source: str) -> dict[str, object]:
+    parsed: dict[str, object] = {}
+    for name, value in values.items():
+        try:
+            parsed[name] = key_named(name, source).parse(value)
+        except ValueError as error:
+            raise SettingsError(source, f"{name}: {error}") from error
+    return parsed
+
+
+def _tightened(key: Key, value: object, before: Mapping[str, tuple[object, str]]) -> tuple[object, bool]:
+    """What a project's value makes of a setting, and whether it may, untrusted."""
+    tool, bound = tool_and_bound(key.name)
+    if tool:  # what is in force for one tool need not be said anywhere
+        now: object = getattr(_settings(before).limits.of(tool), bound)
+    else:
+        now = before[key.name][0] if key.name in before else key.default
+    if key.project is ADDS:
+        return (*parse_names(now), *parse_names(value)), True
+    return value, key.project.stricter is not None and key.project.stricter(value, now)
+
+
+def _settings(found: Mapping[str, tuple[object, str]]) -> Settings:
+    values = {**DEFAULTS, **{key: value for key, (value, _) in found.items()}}
+    bounds = {name: values[f"limits.{name}"] for name in CALL_BOUNDS}
+    general = CallLimits(**cast("dict[str, Any]", bounds))  # each was parsed as its key says
+    by_tool: dict[str, dict[str, float]] = {}
+    if "limits.output_bytes" in found:
+        by_tool["read_file"] = {"output_bytes": general.output_bytes}  # said in so many words, it holds for files too
+    for key, value in values.items():
+        tool, bound = tool_and_bound(key)
+        if tool:
+            by_tool.setdefault(tool, {})[bound] = parse_positive(value)
+    given = values["model"]
+    model = given if isinstance(given, str) else None
+    said = None if values["context_tokens"] is None else parse_whole(values["context_tokens"])
+    return Settings(
+        model=model,
+        models=parse_models(values["models"]),
+        effort=parse_effort(values["effort"]),
+        engine=parse_engine(values["engine"]),
+        local_tools=parse_local(values["tools.local"]),
+        disabled_tools=frozenset(parse_names(values["tools.disabled"])),
+        shipped_pipelines=parse_names(values["tools.pipelines"]),
+        code_mode=parse_yes(values["tools.code_mode"]),
+        limits=Limits(general, MappingProxyType(by_tool), parse_whole(values["limits.concurrent_calls"])),
+        turn_limits=TurnLimits(parse_whole(values["turn.max_requests"]), parse_share(values["turn.compact_share"])),
+        origins=MappingProxyType({key: source for key, (_, source) in found.items()}),
+        policy=Policy(parse_mode(values["permissions.mode"])),
+        sandbox=parse_sandbox(values["permissions.sandbox"]),
+        sandbox_network=parse_yes(values["permissions.sandbox_network"]),
+        disclosure=DisclosurePolicy(
+            parse_disclosure(values["tools.disclosure"]),
+            parse_share(values["tools.disclosure_share"]),
+            parse_names(values["tools.always"]),
+            said or context_tokens(model),
+        ),
+        keep_sessions=parse_yes(values["sessions.keep"]),
+        session_store=parse_store(values["sessions.store"] or "sqlite"),
+        registry=None if values["servers.registry"] is None else parse_registry(values["servers.registry"]),
+        context_tokens=said or known_context_tokens(model),
+    )

@@ -1,0 +1,172 @@
+"""The values of settings, as they may be written in a file, a variable or a flag."""
+
+from __future__ import annotations
+
+import ipaddress
+from enum import StrEnum
+from typing import cast
+from urllib.parse import SplitResult, urlsplit
+
+from punie.domain.model.choice import Effort
+from punie.domain.tools.disclosure import DisclosureForm
+from punie.domain.tools.discovery import LocalTools
+
+
+class Sandbox(StrEnum):
+    """What the commands run in that this machine starts for a session."""
+
+    NONE = "none"
+    BUBBLEWRAP = "bubblewrap"
+
+
+class EngineChoice(StrEnum):
+    """Whose library runs the models named `provider:name`."""
+
+    PYDANTIC_AI = "pydantic-ai"
+    OPENAI_AGENTS = "openai-agents"
+
+
+def parse_text(value: object) -> str:
+    """A text that is not empty, without the blanks around it. Raises `ValueError`."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("expected a text that is not empty")
+    return value.strip()
+
+
+def parse_engine(value: object) -> EngineChoice:
+    """Which engine runs models of providers. Raises `ValueError`."""
+    try:
+        return EngineChoice(value)
+    except ValueError:
+        raise ValueError(f"expected {' or '.join(EngineChoice)}") from None
+
+
+def parse_local(value: object) -> LocalTools:
+    """What this machine may serve. Raises `ValueError`."""
+    try:
+        return LocalTools(value)
+    except ValueError:
+        raise ValueError("expected auto, never or always") from None
+
+
+def parse_names(value: object) -> tuple[str, ...]:
+    """Tool names: a list, or one text with commas between them. Raises `ValueError`."""
+    words = value.split(",") if isinstance(value, str) else value
+    listed = cast("list[object]", words) if isinstance(words, (list, tuple)) else [None]
+    names = [word.strip() for word in listed if isinstance(word, str)]
+    if len(names) < len(listed):
+        raise ValueError("expected a list of tool names")
+    return tuple(name for name in names if name)
+
+
+def parse_models(value: object) -> tuple[str, ...]:
+    """Names of models: a list, or one text with commas between them. Raises `ValueError`."""
+    try:
+        names = parse_names(value)
+    except ValueError:
+        names = ("\n",)
+    if not all(name.isprintable() for name in names):
+        raise ValueError("expected a list of names of models")
+    return tuple(dict.fromkeys(names))
+
+
+def parse_effort(value: object) -> Effort | None:
+    """How hard a model thinks; None for `default`, which is the model's own. Raises `ValueError`."""
+    if value is None or value == "default":
+        return None
+    try:
+        return Effort(value)
+    except ValueError:
+        raise ValueError("expected default, low, medium or high") from None
+
+
+def parse_positive(value: object) -> float:
+    """A number above zero, also as text. Raises `ValueError`."""
+    try:
+        number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else 0.0
+    except (ValueError, OverflowError):
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise ValueError("expected a number above zero")
+    return number
+
+
+def parse_whole(value: object) -> int:
+    """A whole number above zero. Raises `ValueError`."""
+    number = parse_positive(value)
+    if number % 1:
+        raise ValueError("expected a whole number above zero")
+    return int(number)
+
+
+def parse_yes(value: object) -> bool:
+    """Yes or no: a boolean, or one of the texts true and false. Raises `ValueError`."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.strip().lower() in {"true", "false"}:
+        return value.strip().lower() == "true"
+    raise ValueError("expected true or false")
+
+
+def parse_sandbox(value: object) -> Sandbox:
+    """What local commands run in. Raises `ValueError`."""
+    try:
+        return Sandbox(value)
+    except ValueError:
+        raise ValueError("expected none or bubblewrap") from None
+
+
+def parse_disclosure(value: object) -> DisclosureForm:
+    """The form in which models are told of tools. Raises `ValueError`."""
+    try:
+        return DisclosureForm(value)
+    except ValueError:
+        raise ValueError("expected auto, full, lines or names") from None
+
+
+def parse_share(value: object) -> float:
+    """A part of a whole: above 0 and at most 1. Raises `ValueError`."""
+    try:
+        share = parse_positive(value)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise ValueError("expected a number above 0 and at most 1, such as 0.03")
+    return share
+
+
+def parse_registry(value: object) -> str:
+    """The address of a registry of servers, without a slash at its end. Raises `ValueError`."""
+    text = parse_text(value).rstrip("/")
+    try:
+        parts = urlsplit(text)
+        usable = bool(parts.hostname) and parts.port != 0 and not parts.query and not parts.fragment
+        usable = usable and "@" not in parts.netloc and text.isprintable() and " " not in text
+        usable = usable and (parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(parts)))
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ValueError("expected an https address (http is for this machine alone), without a name or a query")
+    return text
+
+
+def parse_store(value: object) -> str | None:
+    """The URL of a PostgreSQL database, None for `sqlite`. Raises `ValueError`, which never shows the value."""
+    text = parse_text(value)
+    if text == "sqlite":
+        return None
+    try:
+        usable = urlsplit(text).scheme in {"postgresql", "postgres"} and text.isascii() and text.isprintable()
+    except ValueError:
+        usable = False
+    if not usable or " " in text or "://" not in text:
+        raise ValueError("expected sqlite, or the URL of a PostgreSQL database: postgresql://USER@HOST/DATABASE")
+    return text
+
+
+def _is_loopback(parts: SplitResult) -> bool:
+    host = parts.hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,1 @@
+"""`punie acp`: serve an IDE over ACP on stdin and stdout."""

@@ -1,0 +1,146 @@
+"""`punie acp`: one client on stdin and stdout, from the first line to the exit code.
+
+What only sessions need is loaded behind the `initialize` answer, in a thread (DESIGN.md section 7); so this module
+imports little, and the names of the rest stand inside functions.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, cast
+
+import anyio
+import anyio.lowlevel
+
+from punie.adapters.acp.agent import AcpAgent
+from punie.adapters.acp.handshake import PROTOCOL_VERSION
+from punie.bootstrap.logs import start_logging
+from punie.bootstrap.signals import watch_signals
+from punie.bootstrap.warm_up import WarmUp
+from punie.mechanics.jsonrpc.connection import Connection
+from punie.mechanics.jsonrpc.stdio import MAX_LINE_BYTES, FdTransport, claim_stdin, claim_stdout
+
+if TYPE_CHECKING:
+    from punie.adapters.acp.sessions import SessionMethods
+
+    ServeSessions = Callable[
+        [Connection, Mapping[str, str], Mapping[str, "str | None"], logging.Logger, "Offer"], Awaitable[None]
+    ]
+    Offer = Callable[[SessionMethods], Awaitable[None]]
+
+EXIT_DONE = 0
+EXIT_USAGE = 2
+
+
+class AcpMode:
+    """One client's connection; lives from the first line to the exit, inside one event loop.
+
+    With `draft` a client that asks for ACP v2 gets it.
+    """
+
+    def __init__(
+        self, environ: Mapping[str, str], flags: Mapping[str, str | None], log: logging.Logger, *, draft: bool = False
+    ) -> None:
+        self._draft = draft
+        self._environ = environ
+        self._flags = flags
+        self._log = log
+        self._exit_code = EXIT_DONE
+        self._methods: SessionMethods | None = None
+        self._offered = anyio.Event()
+        self._hung_up = anyio.Event()
+
+    async def run(self, read_fd: int, write_fd: int) -> int:
+        """Serve the client until it hangs up or a signal comes; gives the exit code."""
+        watching, loading = anyio.CancelScope(), anyio.CancelScope()
+        with FdTransport(read_fd, write_fd, _max_line_bytes(self._environ)) as transport:
+            connection = Connection(transport, log=self._log.getChild("wire"))
+            router = AcpAgent(self._session_methods, self._log, draft=self._draft)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._watch_signals, connection, watching)
+                tasks.start_soon(self._serve_sessions, router, connection, loading)
+                await connection.run(router)
+                self._hung_up.set()
+                watching.cancel()
+                loading.cancel()
+        return self._exit_code
+
+    async def _session_methods(self) -> SessionMethods:
+        await self._offered.wait()
+        return cast("SessionMethods", self._methods)
+
+    async def _serve_sessions(self, router: AcpAgent, connection: Connection, loading: anyio.CancelScope) -> None:
+        """Load what sessions need once `initialize` was answered, and own them until the client hangs up."""
+        serve: object = None
+        with loading:
+            await router.initialized.wait()
+            await anyio.lowlevel.checkpoint()
+            await connection.flushed()
+            load = _load_sessions if router.version == PROTOCOL_VERSION else _load_draft_sessions
+            serve = await WarmUp({"sessions": load}).result("sessions")
+        if serve is not None:
+            await cast("ServeSessions", serve)(connection, self._environ, self._flags, self._log, self._offer)
+
+    async def _offer(self, methods: SessionMethods) -> None:
+        self._methods = methods
+        self._offered.set()
+        await self._hung_up.wait()
+
+    async def _watch_signals(self, connection: Connection, watching: anyio.CancelScope) -> None:
+        def stop(exit_code: int) -> None:
+            self._exit_code = exit_code
+            connection.stop()
+
+        with watching:
+            await watch_signals(stop)
+
+
+async def serve(
+    environ: Mapping[str, str],
+    flags: Mapping[str, str | None],
+    log: logging.Logger,
+    read_fd: int,
+    write_fd: int,
+    draft: bool = False,
+) -> int:
+    """Serve one client on these file descriptors; gives the exit code."""
+    return await AcpMode(environ, flags, log, draft=draft).run(read_fd, write_fd)
+
+
+def _load_sessions() -> ServeSessions:
+    from punie.commands.acp.sessions import serve_sessions
+
+    return serve_sessions
+
+
+def _load_draft_sessions() -> ServeSessions:
+    from punie.commands.acp.draft_sessions import serve_draft_sessions
+
+    return serve_draft_sessions
+
+
+def run_acp(*, model: str | None, mode: str | None, log_file: str | None, draft: bool = False) -> int:
+    """Serve one ACP client on this process's stdin and stdout; gives the exit code, or leaves with it.
+
+    With `draft` a client that asks for ACP v2 gets it.
+    """
+    write_fd = claim_stdout()
+    read_fd = claim_stdin()
+    try:
+        log = start_logging(os.environ, log_file)
+    except OSError as error:
+        sys.stderr.write(f"punie: --log-file {log_file} cannot be written: {error.strerror}. Name another file.\n")
+        return EXIT_USAGE
+    code = anyio.run(serve, os.environ, {"model": model, "permissions.mode": mode}, log, read_fd, write_fd, draft)
+    logging.shutdown()
+    sys.stderr.flush()
+    # Threads that still import a library must not hold up the exit, nor be torn down while inside it.
+    os._exit(code)
+
+
+def _max_line_bytes(environ: Mapping[str, str]) -> int:
+    given = environ.get("PUNIE_MAX_LINE_BYTES", "")
+    return int(given) if given.isdigit() and int(given) > 0 else MAX_LINE_BYTES

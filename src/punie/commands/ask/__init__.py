@@ -1,0 +1,1 @@
+"""`punie ask`: one turn without an IDE."""

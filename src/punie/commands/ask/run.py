@@ -1,0 +1,187 @@
+"""`punie ask`: one prompt on this machine, without an IDE (INTERFACES.md section 1)."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import anyio
+from attrs import define, field
+
+from punie.adapters.acp.sessions import encode_usage
+from punie.adapters.acp.updates import encode_update
+from punie.adapters.console.broker import ConsoleBroker, HeadlessBroker
+from punie.adapters.console.events import DenialTally, JsonLinesSink, TextSink
+from punie.adapters.console.pipe import Pipe
+from punie.application.agent import PunieAgent
+from punie.bootstrap.lifespan import Process
+from punie.bootstrap.logs import start_logging
+from punie.bootstrap.signals import watch_signals
+from punie.domain.errors import (
+    EngineError,
+    EngineErrorKind,
+    InternalFault,
+    PunieError,
+    SettingsError,
+    UnknownSessionError,
+)
+from punie.domain.session.session import OpenedSession, SessionSpec
+from punie.domain.session.turn import StopReason, TurnReport
+from punie.domain.tools.discovery import ClientCapabilities
+from punie.domain.values.content import Prompt
+from punie.domain.values.display import display_safe
+from punie.ports.people import Peer
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_DENIED = 3
+EXIT_MODEL = 4
+_EXIT_OF_KIND = {
+    EngineErrorKind.CONFIGURATION: EXIT_USAGE,
+    EngineErrorKind.AUTH: EXIT_MODEL,
+    EngineErrorKind.RATE_LIMIT: EXIT_MODEL,
+    EngineErrorKind.OVERLOADED: EXIT_MODEL,
+    EngineErrorKind.CONNECTION: EXIT_MODEL,
+    EngineErrorKind.TIMEOUT: EXIT_MODEL,
+}
+
+
+@define
+class AskMode:
+    """One run of `punie ask`; `run` gives the exit code."""
+
+    environ: Mapping[str, str]
+    flags: Mapping[str, str | None]
+    as_json: bool
+    cwd: Path
+    prompt: str
+    log: logging.Logger
+    session: str | None = None
+    _tally: DenialTally = field(factory=DenialTally, init=False)
+    _out: Pipe = field(factory=lambda: Pipe(sys.stdout), init=False)
+    _lines: JsonLinesSink = field(init=False)
+    _interrupted: int | None = field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._lines = JsonLinesSink(self._out, encode_update, self._tally)
+
+    async def run(self) -> int:
+        """Open a session, run the prompt, say how it ended."""
+        asked_for = self.flags.get("model") is not None
+        process = Process(self.environ, self.flags, self.log, keeps_model=asked_for)
+        async with PunieAgent(process.session_scope, self.log, process.stored) as agent:
+            # Caught inside: a task group hands on what leaves it in a group.
+            try:
+                code = self._ended(await self._turn(agent, await self._opened(agent)))
+            except PunieError as error:
+                code = self._failed(error)
+        await process.aclose()
+        return code
+
+    async def _opened(self, agent: PunieAgent) -> OpenedSession:
+        spec, connect = SessionSpec(str(self.cwd)), partial(self._peer, agent)
+        if self.session is None:
+            return await agent.open_session(spec, connect)
+        return await agent.load_session(self.session, spec, connect)
+
+    async def _turn(self, agent: PunieAgent, opened: OpenedSession) -> TurnReport:
+        self._say({"type": "session", "sessionId": opened.id})
+        turn = agent.begin_turn(opened.id, Prompt.of_text(self.prompt))
+        outcome: TurnReport | PunieError | None = None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._watch_signals, agent, opened.id)
+            try:
+                outcome = await turn.run()
+            except PunieError as error:
+                outcome = error
+            tasks.cancel_scope.cancel()
+        if isinstance(outcome, TurnReport):
+            return outcome
+        raise outcome or InternalFault("none: the turn ended without an outcome")
+
+    def _peer(self, agent: PunieAgent, session_id: str) -> Peer:
+        """The terminal as the session's client; when whoever reads our output leaves, the turn ends."""
+        self._out.gone = partial(agent.cancel, session_id)
+        person = sys.stdin.isatty() and sys.stderr.isatty() and not self.as_json
+        broker = ConsoleBroker(sys.stdin.readline) if person else HeadlessBroker()
+        events = self._lines if self.as_json else TextSink(self._out, sys.stderr, self._tally)
+        return Peer(ClientCapabilities(), broker, events)
+
+    async def _watch_signals(self, agent: PunieAgent, session_id: str) -> None:
+        def stop(exit_code: int) -> None:
+            self._interrupted = exit_code
+            agent.cancel(session_id)
+
+        await watch_signals(stop)
+
+    def _ended(self, report: TurnReport) -> int:
+        code = self._exit_code(report.stop_reason)
+        self._say(
+            {
+                "type": "end",
+                "stopReason": report.stop_reason.value,
+                "usage": encode_usage(report.usage),
+                "exitCode": code,
+            }
+        )
+        if code == EXIT_DENIED and not self.as_json:
+            sys.stderr.write("A call was denied, and none succeeded after it.\n")
+        return code
+
+    def _exit_code(self, reason: StopReason) -> int:
+        if self._interrupted is not None:
+            return self._interrupted
+        if reason is not StopReason.END_TURN:
+            return EXIT_FAILED
+        return EXIT_DENIED if self._tally.denied_last else 0
+
+    def _failed(self, error: PunieError) -> int:
+        kind = EngineErrorKind(error.kind) if isinstance(error, EngineError) else None
+        code = EXIT_USAGE if isinstance(error, (SettingsError, UnknownSessionError)) else EXIT_FAILED
+        if kind is not None:
+            code = _EXIT_OF_KIND.get(kind, EXIT_FAILED)
+        self._say(
+            {
+                "type": "error",
+                "code": error.code if kind is None else kind.value,
+                "message": display_safe(str(error)),
+                "exitCode": code,
+            }
+        )
+        if not self.as_json:
+            sys.stderr.write(f"punie: {display_safe(str(error))}\n")
+        return code
+
+    def _say(self, line: dict[str, object]) -> None:
+        if self.as_json:
+            self._lines.line(line)
+
+
+def run_ask(
+    *,
+    model: str | None,
+    permissions: Mapping[str, str | None],
+    as_json: bool,
+    cwd: str,
+    prompt: str,
+    session: str | None = None,
+) -> int:
+    """Run one prompt; gives the exit code, or leaves with it."""
+    environ = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
+    directory = Path(cwd).resolve()
+    if not directory.is_dir():
+        sys.stderr.write(f"punie: --cwd {display_safe(cwd)} is not a directory. Name one that exists.\n")
+        return EXIT_USAGE
+    flags = {"model": model, **permissions}
+    mode = AskMode(environ, flags, as_json, directory, prompt, start_logging(environ, None), session)
+    code = anyio.run(mode.run)
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.flush()
+    logging.shutdown()
+    # A thread that still waits for the keyboard, or imports a library, must not hold up the exit.
+    os._exit(code)

@@ -1,0 +1,1 @@
+"""`punie completion`: shell completion."""

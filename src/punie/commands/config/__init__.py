@@ -1,0 +1,1 @@
+"""`punie config`: the settings in force."""

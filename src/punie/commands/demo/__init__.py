@@ -1,0 +1,1 @@
+"""`punie demo`: the main job, played with the reference IDE."""

@@ -1,0 +1,158 @@
+"""The demo from start to end: a place, a play, an IDE with a real agent process, and the verdict."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import anyio
+from attrs import frozen
+
+from punie.commands.demo.local_ide import open_local_ide, punie_command
+from punie.domain.errors import EngineErrorKind, SettingsError
+from punie.mechanics.jsonrpc.connection import RpcError
+from punie_ide.demo.conversation import Conversation
+from punie_ide.demo.keyboard import Keyboard, Person
+from punie_ide.demo.place import NoSuchProjectError, Place, prepare
+from punie_ide.demo.screen import Screen
+from punie_ide.demo.script import Play, modelled, scripted
+from punie_ide.demo.verdict import judge, show_verdict
+from punie_ide.permission import Decide, allow_once
+from punie_ide.process import AgentGone
+from punie_ide.project.toolset import PROJECT_TOOLS
+from punie_ide.session import IdeSession
+from punie_ide.task_group import flat_task_group
+
+DONE, FAILED, USAGE, NO_MODEL = 0, 1, 2, 4
+_EXIT_OF_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
+_SETTINGS_CODES = frozenset({SettingsError.code, EngineErrorKind.CONFIGURATION.value})
+_MODEL_CODES = frozenset(kind.value for kind in EngineErrorKind) - {EngineErrorKind.INTERNAL.value}
+
+
+async def run_demo(*, project: str | None, model: str | None, interactive: bool, in_place: bool) -> int:
+    """Run `punie demo` (INTERFACES.md section 1); gives the exit code.
+
+    0: everything happened; 1: something did not, or the agent failed; 2: the project cannot be used or the settings do
+    not load; 4: the model could not be reached; 130 and 143: a signal ended it, and everything was cleaned up.
+    """
+    stopped_by: list[signal.Signals] = []
+    code = FAILED
+    async with flat_task_group() as tasks:
+        tasks.start_soon(_watch_signals, tasks.cancel_scope, stopped_by)
+        code = await _run(project, model, interactive=interactive, in_place=in_place)
+        tasks.cancel_scope.cancel()
+    return _EXIT_OF_SIGNAL[stopped_by[0]] if stopped_by else code
+
+
+async def _run(project: str | None, model: str | None, *, interactive: bool, in_place: bool) -> int:
+    screen = Screen()
+    with tempfile.TemporaryDirectory(prefix="punie-demo-", ignore_cleanup_errors=True) as folder:
+        try:
+            place = await anyio.to_thread.run_sync(lambda: prepare(project, Path(folder), in_place=in_place))
+        except NoSuchProjectError as error:
+            print(f"punie demo: {error}", file=sys.stderr)  # noqa: T201 - a command line speaks on stderr
+            return USAGE
+        play = _play(model, place, Path(folder))
+        demo = _Demo(screen, place, play, scripted=model is None, interactive=interactive)
+        try:
+            return await demo.run(_environment(model, Path(folder)))
+        except AgentGone as error:
+            screen.line(str(error), "red")
+            return FAILED
+        except RpcError as error:
+            screen.line(f"The agent refused: {error.message}", "red")
+            return _exit_code(error)
+
+
+async def _watch_signals(scope: anyio.CancelScope, stopped_by: list[signal.Signals]) -> None:
+    """Ctrl-C and a termination end the demo in order: the agent gone, its programs gone, the copy removed."""
+    if sys.platform == "win32":
+        return  # no signal receivers there; Ctrl-C is Python's KeyboardInterrupt
+    with anyio.open_signal_receiver(*_EXIT_OF_SIGNAL) as signals:
+        async for number in signals:
+            stopped_by.append(number)
+            scope.cancel()
+
+
+def _play(model: str | None, place: Place, folder: Path) -> Play:
+    if model is None:
+        return scripted(folder, in_place=place.in_place, note=place.note)
+    return modelled(model, target=place.target, note=place.note)
+
+
+def _environment(model: str | None, folder: Path) -> Mapping[str, str]:
+    """With a script no settings of the user's count; with a model all of them do."""
+    if model is not None:
+        return os.environ
+    home = folder / "home"
+    home.mkdir()
+    return {name: value for name, value in os.environ.items() if not name.startswith("PUNIE_")} | {
+        "PUNIE_HOME": str(home)
+    }
+
+
+def _exit_code(error: RpcError) -> int:
+    data = cast("dict[str, object]", error.data) if isinstance(error.data, dict) else {}
+    code = data.get("code")
+    if code in _SETTINGS_CODES:
+        return USAGE
+    return NO_MODEL if code in _MODEL_CODES else FAILED
+
+
+@frozen
+class _Demo:
+    screen: Screen
+    place: Place
+    play: Play
+    scripted: bool
+    interactive: bool
+
+    async def run(self, env: Mapping[str, str]) -> int:
+        """One IDE, one session, the prompts, the verdict."""
+        self._introduce()
+        before = await anyio.to_thread.run_sync(self.place.snapshot)
+        root = str(self.place.root)
+        conversation = Conversation(self.screen, root)
+        person = Person(self.screen, Keyboard().read_line)
+        decide: Decide = person.decide if self.interactive else allow_once
+        async with open_local_ide(
+            root, agent=punie_command(self.play.model), tools=PROJECT_TOOLS, extends=True, decide=decide,
+            observe=conversation.show, env=env,
+        ) as ide:  # fmt: skip
+            session = await ide.new_session(root)
+            await (self._converse(session, person) if self.interactive else self._play_through(session))
+            await session.close()
+        after = await anyio.to_thread.run_sync(self.place.snapshot)
+        verdict = judge(session.events, str(session.discovery.get("tier", "unknown")), before, after)
+        show_verdict(self.screen, verdict)
+        if self.place.in_place and self.place.note in verdict.changed:
+            self.screen.line(f"The new file {self.place.note} is yours to keep or delete.")
+        return FAILED if verdict.missing and not self.interactive else DONE
+
+    def _introduce(self) -> None:
+        model = "a packaged script in place of a model: no key, no network" if self.scripted else self.play.model
+        self.screen.line("A small IDE, with `punie acp` as its agent.", "bold")
+        self.screen.line(f"Model:   {model}")
+        self.screen.line(f"Project: {self.place.about}")
+        if not self.interactive:
+            self.screen.line("The IDE answers every question with Allow once; --interactive asks you.")
+        self.screen.line()
+
+    async def _play_through(self, session: IdeSession) -> None:
+        for prompt in self.play.prompts:
+            await session.prompt(prompt)
+
+    async def _converse(self, session: IdeSession, person: Person) -> None:
+        suggestions = list(self.play.prompts)
+        if self.scripted:
+            self.screen.line("The script answers in its own order, whatever you type.", "dim")
+        while suggestions or not self.scripted:
+            prompt = await person.next_prompt(suggestions.pop(0) if suggestions else None)
+            if prompt is None:
+                return
+            await session.prompt(prompt)

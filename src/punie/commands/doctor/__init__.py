@@ -1,0 +1,1 @@
+"""`punie doctor`: whether everything a session needs is there."""

@@ -1,0 +1,175 @@
+"""The doctor's look at this machine: interpreter, installation, programs, and what is installed beside Punie."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+import punie
+from punie.adapters.git.repository import DulwichRepository
+from punie.adapters.local.programs.sandbox import PROGRAM as SANDBOX_PROGRAM
+from punie.adapters.local.programs.sandbox import Bubblewrap
+from punie.adapters.local.programs.terminals import LocalTerminals
+from punie.bootstrap.settings.values import Sandbox
+from punie.commands.doctor.report import Check
+from punie.commands.doctor.side_by_side import Case
+from punie.commands.setup.installation import is_wsl, this_installation
+from punie.domain.errors import PunieError
+from punie.domain.values.terminal import Command
+
+_REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:\[(?P<extras>[^\]]*)\])?")
+_EXTRA = re.compile(r"extra\s*==\s*['\"](?P<extra>[^'\"]+)['\"]")
+_BOX_S = 5.0
+
+
+def interpreter(_case: Case) -> Sequence[Check]:
+    """Which Python runs this, and whether all that Punie cannot do without is there."""
+    where = f"{platform.python_implementation()} {platform.python_version()}, {sys.executable}"
+    if sys.prefix != sys.base_prefix:
+        where += f", in the environment {sys.prefix}"
+    missing = [name for name, there in _required("punie", None) if not there]
+    if missing:
+        return [Check("python", ok=False, detail=f"{where}; not installed: {', '.join(missing)}", fix=_reinstall())]
+    return [Check("python", ok=True, detail=where)]
+
+
+def _reinstall() -> str:
+    return f"Install Punie again: {sys.executable} -m pip install --force-reinstall punie"
+
+
+def installation(_case: Case) -> Sequence[Check]:
+    """Which Punie this is, and where."""
+    here = this_installation()
+    detail = f"{punie.__version__}, in {Path(punie.__file__).parent}, started by {here.program}"
+    if here.is_fleeting:
+        detail += "; that is a cache which is cleared some day: for an IDE, install it for good (uv tool install punie)"
+    first = shutil.which("punie")
+    if first is not None and not here.before and not _same(first, here.program):
+        detail += f"; another one comes first on PATH: {first}"
+    return [Check("punie", ok=True, detail=detail)]
+
+
+def _same(one: str, other: str) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def wsl(case: Case) -> Sequence[Check]:
+    """Whether this is Linux inside Windows, where some IDEs start no agents."""
+    if not is_wsl(case.environ):
+        return [Check("wsl", ok=True, detail="this is not WSL")]
+    detail = "this is WSL: JetBrains IDEs on Windows start no agents in it; install Punie on Windows for them"
+    return [Check("wsl", ok=True, detail=detail)]
+
+
+def extras(_case: Case) -> Sequence[Check]:
+    """Which of the optional parts are installed."""
+    try:
+        names = importlib.metadata.metadata("punie").get_all("Provides-Extra") or []
+    except importlib.metadata.PackageNotFoundError:
+        return [Check("extras", ok=True, detail="Punie runs from its source, and nothing says which extras there are")]
+    there = [name for name in names if all(found for _, found in _required("punie", name))]
+    absent = [name for name in names if name not in there]
+    detail = f"installed: {', '.join(there) or 'none'}; not installed: {', '.join(absent) or 'none'}"
+    if absent:
+        detail += f" (pip install 'punie[{absent[0]}]')"
+    return [Check("extras", ok=True, detail=detail)]
+
+
+def _required(package: str, extra: str | None) -> Iterator[tuple[str, bool]]:
+    """What a package needs, for itself or for one of its extras, and whether it is installed."""
+    try:
+        lines = importlib.metadata.requires(package) or ()
+    except importlib.metadata.PackageNotFoundError:  # it runs from its source
+        return
+    for line in lines:
+        wanted, _, marker = line.partition(";")
+        named, match = _EXTRA.search(marker), _REQUIREMENT.match(wanted.strip())
+        if match is None or (named["extra"] if named else None) != extra:
+            continue
+        if extra is None and marker:
+            continue  # for some machines alone
+        name = match["name"]
+        yield name, _is_there(name)
+        for inner in filter(None, (part.strip() for part in (match["extras"] or "").split(","))):
+            if _is_there(name):
+                yield from _required(name, inner)
+
+
+@cache
+def _is_there(package: str) -> bool:
+    try:
+        importlib.metadata.distribution(package)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+async def git(case: Case) -> Sequence[Check]:
+    """The repository here, as Punie's own tools read it, and the program."""
+    program, place = await anyio.to_thread.run_sync(_git_here, case.cwd)
+    told = f"the program is {program}" if program else "no program git on PATH (only commands need it)"
+    if place is None:
+        return [Check("git", ok=True, detail=f"{case.cwd} is in no repository; {told}")]
+    if place.is_dir() and not (place / "HEAD").exists():
+        fix = f"git init makes one there; or remove {place}."
+        return [Check("git", ok=False, detail=f"{place} is no repository: it has no HEAD", fix=fix)]
+    try:
+        commits = await DulwichRepository(case.cwd, (case.cwd,)).log(1)
+    except PunieError as error:
+        fix = f"Look at it with git itself: git -C {case.cwd} status; git fsck tells what is damaged."
+        return [Check("git", ok=False, detail=str(error), fix=fix)]
+    last = f"last commit {commits[0].id[:10]}" if commits else "nothing committed yet"
+    return [Check("git", ok=True, detail=f"a repository, {last}; {told}")]
+
+
+def _git_here(cwd: str) -> tuple[str | None, Path | None]:
+    """The program, and the nearest `.git` from the directory upwards."""
+    places = (folder / ".git" for folder in (Path(cwd), *Path(cwd).parents))
+    return shutil.which("git"), next((place for place in places if place.exists()), None)
+
+
+def ripgrep(_case: Case) -> Sequence[Check]:
+    """The faster search, where it is installed."""
+    program = shutil.which("rg")
+    without = "not installed: searches are Punie's own, and slower in large projects"
+    return [Check("ripgrep", ok=True, detail=program or without)]
+
+
+async def sandbox(case: Case) -> Sequence[Check]:
+    """The box around commands, where the settings ask for one: something is run in it."""
+    program = await anyio.to_thread.run_sync(shutil.which, SANDBOX_PROGRAM)
+    if case.traced is None:
+        return [Check("sandbox", ok=True, detail="not looked at: the settings do not load")]
+    if case.traced.settings.sandbox is Sandbox.NONE:
+        there = "bubblewrap is installed" if program else "bubblewrap is not installed"
+        return [Check("sandbox", ok=True, detail=f"not asked for (permissions.sandbox); {there}")]
+    install = "Install bubblewrap with your system's package manager, or take permissions.sandbox out of your settings."
+    if program is None:
+        return [
+            Check("sandbox", ok=False, detail="the settings ask for bubblewrap, and there is no bwrap", fix=install)
+        ]
+    box = Bubblewrap((case.cwd,), str(Path.home()), network=case.traced.settings.sandbox_network)
+    said = f"nothing came of it within {_BOX_S:g} seconds"
+    async with LocalTerminals(box=box) as terminals:
+        with anyio.move_on_after(_BOX_S):
+            terminal = await terminals.create(Command.of("true", (), case.cwd))
+            status = await terminals.wait(terminal)
+            if status.exit_code == 0:
+                return [Check("sandbox", ok=True, detail=f"bubblewrap works, {program}")]
+            printed = (await terminals.output(terminal)).text.strip().splitlines()
+            said = printed[-1] if printed else str(status)
+    return [Check("sandbox", ok=False, detail=f"bubblewrap does not work here: {said}", fix=_allow_boxes())]
+
+
+def _allow_boxes() -> str:
+    return "Commands will be refused. Let users make namespaces on this machine, or take permissions.sandbox out."

@@ -1,0 +1,112 @@
+"""Runs the doctor's checks side by side, each in bounded time; one that breaks is a check that failed."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeAlias, TypeVar, cast
+
+import anyio
+from attrs import define, field, frozen
+
+from punie.bootstrap.settings.settings import Traced
+from punie.bootstrap.warm_up import WarmUp
+from punie.commands.doctor.report import Check
+from punie.domain.errors import PunieError
+
+T = TypeVar("T")
+
+LIMIT_S = 15.0
+
+
+@frozen
+class Case:
+    """What is looked at: this machine as a session in `cwd` (absolute) would find it.
+
+    `traced` is None where the settings do not load; `trouble` is then what a check of its own has to tell, None where
+    those of the files tell it. `offline` says that nothing may be asked over a network.
+    """
+
+    environ: Mapping[str, str]
+    cwd: str
+    offline: bool
+    log: logging.Logger
+    traced: Traced | None
+    trouble: Exception | None = None
+
+
+Look: TypeAlias = Callable[[Case], Awaitable[Sequence[Check]]]
+
+
+@frozen
+class Probe:
+    """One look, which gives one check or several. `name` is what a person is told to wait for."""
+
+    name: str
+    look: Look
+    limit_s: float = LIMIT_S
+
+
+def on_disk(name: str, look: Callable[[Case], Sequence[Check]], limit_s: float = LIMIT_S) -> Probe:
+    """A probe that blocks, in a thread of its own that never holds up the exit: a disk may hang."""
+
+    async def looking(case: Case) -> Sequence[Check]:
+        return cast("Sequence[Check]", await WarmUp({name: functools.partial(look, case)}).result(name))
+
+    return Probe(name, looking, limit_s)
+
+
+async def settled(work: Callable[[], T]) -> tuple[T | None, Exception | None]:
+    """What blocking work gave, or what came of it instead; in a thread of its own, in bounded time."""
+    try:
+        with anyio.fail_after(LIMIT_S):
+            return cast("T", await WarmUp({"work": work}).result("work")), None
+    except Exception as error:  # noqa: BLE001 - a check of its own tells it
+        return None, error
+
+
+@define
+class Examination:
+    """One run of all probes; `shown` is called with each check, in the order of the probes, as soon as it is known."""
+
+    case: Case
+    probes: Sequence[Probe]
+    shown: Callable[[Check], None]
+    _found: dict[int, Sequence[Check]] = field(factory=dict[int, "Sequence[Check]"], init=False)
+    _told: int = field(default=0, init=False)
+
+    @property
+    def waiting(self) -> list[str]:
+        """What has not come out yet."""
+        return [probe.name for number, probe in enumerate(self.probes) if number not in self._found]
+
+    async def run(self) -> list[Check]:
+        """Everything that was found, in the order of the probes."""
+        async with anyio.create_task_group() as tasks:
+            for number in range(len(self.probes)):
+                tasks.start_soon(self._examine, number)
+        return [check for number in range(len(self.probes)) for check in self._found[number]]
+
+    async def _examine(self, number: int) -> None:
+        self._found[number] = await _examined(self.probes[number], self.case)
+        while self._told in self._found:
+            for check in self._found[self._told]:
+                self.shown(check)
+            self._told += 1
+
+
+async def _examined(probe: Probe, case: Case) -> Sequence[Check]:
+    try:
+        with anyio.fail_after(probe.limit_s):
+            return await probe.look(case)
+    except TimeoutError:
+        detail = f"no answer within {probe.limit_s:g} seconds"
+        return [Check(probe.name, ok=False, detail=detail, fix="See what holds it up, and run punie doctor again.")]
+    except PunieError as error:
+        return [Check(probe.name, ok=False, detail=str(error), fix="Mend that, and run punie doctor again.")]
+    except Exception as error:
+        case.log.debug("doctor: %s", probe.name, exc_info=True)
+        detail = f"the check itself broke ({type(error).__name__}: {error})"
+        fix = "This is a fault of Punie: PUNIE_LOG_LEVEL=DEBUG punie doctor shows where. Please report it."
+        return [Check(probe.name, ok=False, detail=detail, fix=fix)]

@@ -1,0 +1,1 @@
+"""`punie permissions`: decisions, grants, audit and trust."""

@@ -1,0 +1,122 @@
+"""Decisions without a session: what one in that directory would decide of a call (`punie permissions check`)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+from typing import Self, cast
+
+from attrs import define, evolve, field, frozen
+
+from punie.adapters.local.files.path_guard import LocalPathGuard
+from punie.application.desk.command_review import paths_to_follow, read_command, with_places
+from punie.application.tools.own_tools import OWN_TOOLS
+from punie.application.tools.session_tool import CallContext
+from punie.application.tools.wording import command_of, paths_of
+from punie.bootstrap.settings.permissions import home_of, parse_mode
+from punie.bootstrap.settings.settings import Settings
+from punie.domain.permission.modes import Mode
+from punie.domain.permission.policy import COMMAND_TOOL, Decision, Facts, PermissionRequest, Policy, decide
+from punie.domain.tools.tool import NAME_PATTERN, ToolDescriptor, ToolSource
+from punie.domain.values.json_value import JsonObject, NotJsonError, freeze_object
+from shellsight.parser.port import ShellParser
+
+KEPT_DIRECTORIES = 64
+"""Directories whose settings are kept; beyond that they are read again."""
+
+
+class NotARequestError(ValueError):
+    """A line that is no request; the message says what is wrong with it."""
+
+
+@frozen
+class CheckRequest:
+    """One call to be judged: `cwd` is absolute and the session's only root; `mode` None takes the settings'."""
+
+    tool: str
+    arguments: JsonObject
+    cwd: str
+    mode: Mode | None = None
+
+    @classmethod
+    def parse(cls, line: str, here: str) -> Self:
+        """The request of a line of JSON. Raises `NotARequestError`."""
+        try:
+            given: object = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise NotARequestError(f"it is not JSON ({error})") from error
+        if not isinstance(given, dict):
+            raise NotARequestError("expected an object with tool, arguments, cwd and perhaps mode")
+        return cls.of(cast("Mapping[str, object]", given), here)
+
+    @classmethod
+    def of(cls, given: Mapping[str, object], here: str) -> Self:
+        """The request of those keys; `cwd` is `here` where it is not given. Raises `NotARequestError`."""
+        tool, cwd, mode = given.get("tool"), given.get("cwd", here), given.get("mode")
+        if not isinstance(tool, str) or not NAME_PATTERN.fullmatch(tool):
+            raise NotARequestError("tool: expected a tool's name")
+        if not isinstance(cwd, str) or not PurePath(cwd).is_absolute() or "\0" in cwd:
+            raise NotARequestError("cwd: expected an absolute path")
+        try:
+            arguments = freeze_object(given.get("arguments", {}))
+        except (NotJsonError, RecursionError) as error:
+            raise NotARequestError(f"arguments: expected an object ({error})") from error
+        try:
+            return cls(tool, arguments, os.path.normpath(cwd), None if mode is None else parse_mode(mode))
+        except ValueError as error:
+            raise NotARequestError(f"mode: {error}") from error
+
+
+@frozen
+class _Place:
+    """A directory as a session there would see it."""
+
+    policy: Policy
+    guard: LocalPathGuard
+
+
+@define
+class PermissionJudge:
+    """Judges calls; lives as long as the command. `settings` gives those of a directory, and may raise."""
+
+    environ: Mapping[str, str]
+    settings: Callable[[str], Settings]
+    parser: ShellParser
+    _places: dict[str, _Place] = field(factory=dict[str, _Place], init=False)
+
+    def judge(self, request: CheckRequest) -> tuple[Decision, Facts, Policy]:
+        """The decision and what it was made of. Raises `SettingsError`."""
+        place = self._place(request.cwd)
+        policy = place.policy if request.mode is None else evolve(place.policy, mode=request.mode)
+        facts = self._facts(request, place.guard)
+        return decide(PermissionRequest(descriptor_of(request.tool), request.arguments), policy, facts), facts, policy
+
+    def _place(self, cwd: str) -> _Place:
+        known = self._places.get(cwd)
+        if known is None:
+            if len(self._places) >= KEPT_DIRECTORIES:
+                self._places.clear()
+            known = self._places[cwd] = _Place(self.settings(cwd).policy, LocalPathGuard((cwd,), cwd))
+        return known
+
+    def _facts(self, request: CheckRequest, guard: LocalPathGuard) -> Facts:
+        named = paths_of(request.tool, request.arguments)
+        facts = Facts(tuple(guard.locate_now(path) for path in named), cwd=request.cwd, roots=guard.roots)
+        if request.tool != COMMAND_TOOL:
+            return facts
+        command = command_of(request.arguments, CallContext("", "", request.cwd, 0.0, facts.locations))
+        if command is None:
+            return facts
+        report = read_command(command, self.parser, home_of(self.environ))
+        places = {path: guard.locate_now(path) for path in paths_to_follow(report)}
+        return evolve(facts, command=with_places(report, places))
+
+
+def descriptor_of(name: str) -> ToolDescriptor:
+    """Our own tool of that name; any other counts as one of an MCP server or the IDE that may have effects."""
+    own = OWN_TOOLS.get(name)
+    if own is not None:
+        return own
+    return ToolDescriptor(name, source=ToolSource.MCP if "__" in name else ToolSource.IDE)

@@ -1,0 +1,152 @@
+"""`punie permissions check` and `explain`: decisions without a session (INTERFACES.md section 5)."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import BinaryIO
+
+from attrs import define
+
+from punie.bootstrap.logs import start_logging
+from punie.bootstrap.settings.settings import Settings, load_settings
+from punie.bootstrap.settings.trust import stored_trust
+from punie.commands.permissions.explained import explained, in_force, one_decision
+from punie.commands.permissions.judge import CheckRequest, NotARequestError, PermissionJudge
+from punie.domain.errors import SettingsError
+from punie.domain.permission.modes import Verdict
+from punie.domain.permission.policy import COMMAND_TOOL, Decision
+from punie.domain.values.display import display_safe
+from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
+
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+LINE_LIMIT_BYTES = 1_048_576
+"""A longer line is no request."""
+
+
+@define
+class PermissionsMode:
+    """One run of one of the two; each method gives the exit code."""
+
+    judge: PermissionJudge
+    here: str
+    write: Callable[[str], None]
+
+    def check(self, lines: Iterator[bytes], *, as_json: bool) -> int:
+        """Answer one request a line, each before the next is read."""
+        for line in lines:
+            if line.strip():
+                self.write(self._answer(line, as_json=as_json) + "\n")
+        return 0
+
+    def explain(self, request: CheckRequest) -> int:
+        """Show how the decision on one call comes about."""
+        self.write(explained(request, *self.judge.judge(request)))
+        return 0
+
+    def _answer(self, line: bytes, *, as_json: bool) -> str:
+        try:
+            request = CheckRequest.parse(_text_of(line), self.here)
+        except NotARequestError as error:
+            what = display_safe(str(error))
+            return json.dumps({"error": what}) if as_json else f"error: {what}"
+        try:
+            decision, _, _ = self.judge.judge(request)
+        except SettingsError as error:
+            if request.cwd == self.here:
+                raise
+            # No session starts there, and the lines that follow may be about other directories.
+            decision = Decision(Verdict.DENY, "built-in:settings", str(error))
+        return json.dumps(encode_decision(decision)) if as_json else one_decision(decision)
+
+
+def encode_decision(decision: Decision) -> dict[str, object]:
+    """A decision as programs read it."""
+    parts = [
+        {"argv": part.argv, "verdict": part.verdict, "rule": part.rule, "reason": display_safe(part.reason)}
+        for part in decision.parts
+    ]
+    return {
+        "verdict": decision.verdict,
+        "rule": decision.rule,
+        "reason": display_safe(decision.reason),
+        "parts": parts,
+    }
+
+
+def _text_of(line: bytes) -> str:
+    if len(line) > LINE_LIMIT_BYTES:
+        raise NotARequestError(f"it is longer than {LINE_LIMIT_BYTES} bytes")
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise NotARequestError("it is not UTF-8") from error
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    """The stream's lines; of one that is too long only the beginning, and the rest is skipped."""
+    while line := stream.readline(LINE_LIMIT_BYTES + 1):
+        rest = line
+        while rest and not rest.endswith(b"\n") and len(rest) > LINE_LIMIT_BYTES:
+            rest = stream.readline(LINE_LIMIT_BYTES + 1)
+        yield line
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _mode(cwd: str, flags: Mapping[str, str | None]) -> PermissionsMode:
+    environ = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
+    log = start_logging(environ, None)
+    trusted, parser = stored_trust(environ, log), TreeSitterBashParser()
+
+    def settings(directory: str) -> Settings:
+        return load_settings(environ, flags, directory, trusted, lambda: parser)
+
+    settings(os.devnull)  # what is wrong with the user's own is said before anything is read
+    return PermissionsMode(PermissionJudge(environ, settings, parser), os.path.abspath(cwd), _write)  # noqa: PTH100 - it need not exist
+
+
+def run_check(*, as_json: bool, cwd: str, flags: Mapping[str, str | None]) -> int:
+    """Answer the requests on stdin; gives the exit code."""
+    return _guarded(lambda: _mode(cwd, flags).check(_lines(sys.stdin.buffer), as_json=as_json))
+
+
+def run_explain(*, words: tuple[str, ...], cwd: str, flags: Mapping[str, str | None]) -> int:
+    """Explain one decision: `words` are a command line, or a tool and its arguments as JSON; none: the policy."""
+    return _guarded(lambda: _explain(words, cwd, flags))
+
+
+def _explain(words: tuple[str, ...], cwd: str, flags: Mapping[str, str | None]) -> int:
+    mode = _mode(cwd, flags)
+    if not words:
+        mode.write(in_force(mode.judge.settings(mode.here).policy))
+        return 0
+    tool, arguments = (COMMAND_TOOL, {"command": words[0]}) if len(words) == 1 else (words[0], _object(words[1]))
+    return mode.explain(CheckRequest.of({"tool": tool, "arguments": arguments}, mode.here))
+
+
+def _object(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise NotARequestError(f"the arguments are not JSON ({error})") from error
+
+
+def _guarded(run: Callable[[], int]) -> int:
+    try:
+        return run()
+    except (SettingsError, NotARequestError) as error:
+        sys.stderr.write(f"punie: {display_safe(str(error))}\n")
+        return EXIT_USAGE
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the answers has gone; nothing may be written at the exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0

@@ -1,0 +1,1 @@
+"""`punie pipelines`: composed tools."""

@@ -1,0 +1,258 @@
+"""`punie pipelines`: composed tools listed, checked without running, and run (INTERFACES.md section 1)."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import json
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+from attrs import define, field
+
+from punie.adapters.console.broker import ConsoleBroker, HeadlessBroker
+from punie.adapters.console.pipe import Pipe
+from punie.adapters.console.tables import table
+from punie.application.pipelines.composed_tool import ComposedTool
+from punie.application.pipelines.outcome import STOPPED_BY_DENIAL
+from punie.bootstrap.logs import start_logging
+from punie.bootstrap.pipeline_files import Shelf, checked, shelf_of
+from punie.bootstrap.session_here import SessionHere, open_session_here
+from punie.bootstrap.settings.files import pipelines_folder
+from punie.bootstrap.signals import unless_interrupted
+from punie.domain.errors import ArgumentsRefusedError, EngineError, PunieError, SettingsError
+from punie.domain.pipelines.pipeline import Pipeline
+from punie.domain.pipelines.problems import Problem
+from punie.domain.tools.tool import ToolOutcome, ToolResult
+from punie.domain.values.display import display_safe, one_line
+from punie.domain.values.json_value import JsonObject, NotJsonError, freeze_object, thaw_object
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_DENIED = 3
+
+
+class WrongInputError(ValueError):
+    """What was given for a pipeline's inputs cannot be used."""
+
+
+@define
+class PipelinesMode:
+    """One run of `punie pipelines`; the methods give the exit code."""
+
+    environ: Mapping[str, str]
+    cwd: Path
+    as_json: bool
+    _out: Pipe = field(factory=lambda: Pipe(sys.stdout), init=False)
+
+    @property
+    def _own(self) -> str:
+        return str(pipelines_folder(self.environ))
+
+    def list(self) -> int:
+        """Name them all; what is wrong with a file goes to stderr."""
+        shelf = shelf_of(self._own, str(self.cwd))
+        for line in shelf.problems():
+            sys.stderr.write(f"punie: {display_safe(line)}\n")
+        if self.as_json:
+            self._print_json([_entry(pipeline) for pipeline in shelf.pipelines])
+        else:
+            rows = [(one.name, one.place, one.description) for one in shelf.pipelines]
+            self._out.write(table(("NAME", "SOURCE", "DESCRIPTION"), rows))
+        return 0
+
+    def check(self, file: str) -> int:
+        """Say everything that is wrong with a file; nothing is run."""
+        path = self.cwd / file
+        try:
+            read = checked(self._own, str(self.cwd), path)
+        except OSError as error:
+            sys.stderr.write(f"punie: {display_safe(file)} cannot be read: {error.strerror or error}\n")
+            return EXIT_USAGE
+        if self.as_json:
+            self._print_json(_checked(file, read.pipeline, read.problems))
+        else:
+            for problem in read.problems:
+                self._out.write(f"{display_safe(_line(file, problem))}\n")
+            if read.pipeline is not None:
+                names = ", ".join(step.id for step in read.pipeline.steps)
+                self._out.write(f"{display_safe(file)}: {read.pipeline.name} is sound; steps: {names}\n")
+        return EXIT_FAILED if read.pipeline is None else 0
+
+    async def run(
+        self, name: str, inputs: tuple[str, ...], written: str | None, flags: Mapping[str, str | None]
+    ) -> int:
+        """Run one in a session here, asking as `punie tools call` does."""
+
+        async def work() -> int:
+            # Caught inside the task group that watches for signals: it would hand the error on in a group.
+            try:
+                return await self._session(name, inputs, written, flags)
+            except WrongInputError as error:
+                return self._wrong(str(error))
+            except PunieError as error:
+                self._wrong(str(error))
+                return EXIT_USAGE if isinstance(error, (SettingsError, EngineError)) else EXIT_FAILED
+
+        return await unless_interrupted(work)
+
+    async def _session(
+        self, name: str, inputs: tuple[str, ...], written: str | None, flags: Mapping[str, str | None]
+    ) -> int:
+        shelf = shelf_of(self._own, str(self.cwd))
+        pipeline = next((one for one in shelf.pipelines if one.name == name), None)
+        if pipeline is None:
+            return self._unknown(name, shelf)
+        arguments = _arguments(pipeline, inputs, written)
+        person = sys.stdin.isatty() and sys.stderr.isatty() and not self.as_json
+        broker = ConsoleBroker(sys.stdin.readline) if person else HeadlessBroker()
+        named = {**flags, "tools.pipelines": pipeline.name}
+        async with open_session_here(str(self.cwd), broker=broker, environ=self.environ, flags=named) as session:
+            return await self._run(session, pipeline, arguments)
+
+    async def _run(self, session: SessionHere, pipeline: Pipeline, arguments: JsonObject) -> int:
+        registry = session.registry
+        if registry.get(pipeline.name) is None:
+            await session.live.desk.offered.freshen(within_s=None)  # its tools may be a server's that is not up yet
+        tool = registry.get(pipeline.name)
+        if not isinstance(tool, ComposedTool):
+            return self._wrong(_why_not(session, pipeline, taken=tool is not None))
+        return self._told(pipeline.name, await session.call(pipeline.name, arguments))
+
+    def _told(self, name: str, result: ToolResult) -> int:
+        code = _exit_code(result)
+        if self.as_json:
+            told = {"name": name, "outcome": result.outcome.value, "text": result.text, "code": result.code}
+            structured = thaw_object(result.structured) if isinstance(result.structured, Mapping) else {}
+            self._print_json({**told, **structured, "exitCode": code})
+        elif result.succeeded:
+            self._out.write(f"{display_safe(result.text)}\n")
+        else:
+            sys.stderr.write(f"punie: {display_safe(result.text)}\n")
+        return code
+
+    def _unknown(self, name: str, shelf: Shelf) -> int:
+        broken = [
+            line for line, file in zip(shelf.problems(), shelf.files, strict=False) if Path(file.path).stem == name
+        ]
+        if broken:
+            return self._wrong(f"{broken[0]}. `punie pipelines check FILE` says all of it.")
+        near = difflib.get_close_matches(name, [one.name for one in shelf.pipelines], n=3)
+        hint = f"Did you mean {', '.join(near)}?" if near else "`punie pipelines list` names them all."
+        return self._wrong(f"there is no pipeline named {one_line(name, 80)!r}. {hint}")
+
+    def _wrong(self, what: str) -> int:
+        sys.stderr.write(f"punie: {display_safe(what)}\n")
+        return EXIT_USAGE
+
+    def _print_json(self, value: object) -> None:
+        self._out.write(json.dumps(value, indent=2) + "\n")
+
+
+def _entry(pipeline: Pipeline) -> dict[str, object]:
+    return {
+        "name": pipeline.name,
+        "description": pipeline.description,
+        "source": pipeline.place,
+        "file": pipeline.file,
+        "tools": [*pipeline.tools],
+    }
+
+
+def _checked(file: str, pipeline: Pipeline | None, problems: tuple[Problem, ...]) -> dict[str, object]:
+    told = [
+        {
+            "message": one.message,
+            "severity": "warning" if one.warning else "error",
+            "where": one.where,
+            "step": one.step,
+            "line": one.line_1based,
+            "position": one.position_1based,
+        }
+        for one in problems
+    ]
+    return {
+        "file": file,
+        "ok": pipeline is not None,
+        "name": None if pipeline is None else pipeline.name,
+        "problems": told,
+    }
+
+
+def _line(file: str, problem: Problem) -> str:
+    line = "" if problem.line_1based is None else f":{problem.line_1based}"
+    return f"{file}{line}: {'warning: ' if problem.warning else ''}{problem.sentence()}"
+
+
+def _arguments(pipeline: Pipeline, inputs: tuple[str, ...], written: str | None) -> JsonObject:
+    """The arguments of the call. Raises `WrongInputError`."""
+    given: dict[str, object] = {}
+    if written is not None:
+        try:
+            given = dict(freeze_object(json.loads(written)))
+        except (NotJsonError, ValueError, RecursionError) as error:
+            raise WrongInputError(f'--inputs must be a JSON object such as \'{{"path": "src"}}\': {error}') from None
+    for one in inputs:
+        name, equals, text = one.partition("=")
+        if not equals:
+            raise WrongInputError(f"--input {one} has no `=`: write --input NAME=VALUE")
+        if name not in pipeline.inputs:
+            there = ", ".join(pipeline.inputs) or "none"
+            raise WrongInputError(f"{pipeline.name} has no input {name!r}; its inputs are: {there}")
+        given[name] = _value(pipeline.inputs[name], text)
+    try:
+        return freeze_object(given)
+    except NotJsonError as error:
+        raise WrongInputError(str(error)) from None
+
+
+def _value(schema: JsonObject, text: str) -> object:
+    """A text where the schema takes nothing else, JSON where it is some, else the text."""
+    if schema.get("type") == "string":
+        return text
+    try:
+        return cast("object", json.loads(text))
+    except (ValueError, RecursionError):
+        return text
+
+
+def _why_not(session: SessionHere, pipeline: Pipeline, *, taken: bool) -> str:
+    if taken:
+        return f"another tool of this session is named {pipeline.name}, so the pipeline cannot be run under that name"
+    there = {tool.name for tool in session.registry.tools}
+    missing = ", ".join(tool for tool in pipeline.tools if tool not in there)
+    return f"{pipeline.name} cannot run here: this session has no {missing}. `punie tools list` names the tools."
+
+
+def _exit_code(result: ToolResult) -> int:
+    if result.succeeded:
+        return 0
+    if result.outcome is ToolOutcome.DENIED or result.code == STOPPED_BY_DENIAL:
+        return EXIT_DENIED
+    return EXIT_USAGE if result.code == ArgumentsRefusedError.code else EXIT_FAILED
+
+
+def run_pipelines(*, action: str, cwd: str, as_json: bool, words: Mapping[str, Any]) -> int:
+    """Run one `punie pipelines` command; gives the exit code, or leaves with it."""
+    environ = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
+    directory = Path(cwd).resolve()
+    if not directory.is_dir():
+        sys.stderr.write(f"punie: --cwd {display_safe(cwd)} is not a directory. Name one that exists.\n")
+        return EXIT_USAGE
+    start_logging(environ, None)
+    mode = PipelinesMode(environ, directory, as_json)
+    if action == "list":
+        return mode.list()
+    if action == "check":
+        return mode.check(words["file"])
+    code = anyio.run(mode.run, words["name"], tuple(words["input"]), words["inputs"], words["flags"])
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.flush()
+    logging.shutdown()
+    # A thread that still waits for the keyboard, or imports a library, must not hold up the exit.
+    os._exit(code)

@@ -1,0 +1,1 @@
+"""`punie serve`: the agent for many clients over WebSocket."""

@@ -1,0 +1,116 @@
+"""The clients of `punie serve`: a connection each, and one agent for all."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+import anyio
+import anyio.lowlevel
+from attrs import define, field
+
+from punie.adapters.acp.agent import AcpAgent
+from punie.adapters.acp.handshake import PROTOCOL_VERSION
+from punie.adapters.acp.sessions import SessionMethods
+from punie.adapters.websocket.wire import WebSocketWire
+from punie.application.agent import PunieAgent
+from punie.application.remote.connected_agent import ConnectedAgent
+from punie.application.remote.reception import SESSIONS_LIMIT, Reception
+from punie.bootstrap.lifespan import Process
+from punie.mechanics.jsonrpc.connection import Connection
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
+
+    from punie.adapters.acp.v2.terminals import ShownTerminals
+
+INITIALIZE_LIMIT_S = 30.0
+"""How long a client that was let in may take to say `initialize`."""
+
+
+@define(eq=False)
+class ServedClients:
+    """Those that are connected now; lives as long as the server. With `draft` a client that asks for ACP v2 gets it."""
+
+    reception: Reception
+    log: logging.Logger
+    initialize_limit_s: float = INITIALIZE_LIMIT_S
+    draft: bool = False
+    _terminals: WeakValueDictionary[str, ShownTerminals] = field(factory=WeakValueDictionary, init=False)
+    _stopping: anyio.Event = field(factory=anyio.Event, init=False)
+
+    async def serve(self, wire: WebSocketWire) -> None:
+        """One client, from its first message to its last; its sessions go on without it."""
+        connection, agent = Connection(wire, log=self.log.getChild("wire")), ConnectedAgent(self.reception, self.log)
+        wire.lost = agent.leave
+        try:
+            await self._serve(wire, connection, agent)
+        finally:
+            agent.leave()
+
+    def stop(self) -> None:
+        """End every connection in order: what runs is cancelled and answered. Returns at once."""
+        self._stopping.set()
+
+    async def _serve(self, wire: WebSocketWire, connection: Connection, agent: ConnectedAgent) -> None:
+        async with anyio.create_task_group() as beside:
+            methods: list[SessionMethods] = []
+
+            async def given() -> SessionMethods:
+                await anyio.lowlevel.checkpoint()
+                if not methods and router.version == PROTOCOL_VERSION:
+                    methods.append(SessionMethods(agent, connection, self.log))
+                elif not methods:
+                    methods.append(self._of_the_draft(agent, connection, beside))
+                return methods[0]
+
+            router = AcpAgent(given, self.log, draft=self.draft, remote=True)
+            beside.start_soon(wire.watch)
+            beside.start_soon(self._expect_initialize, router, connection)
+            beside.start_soon(self._end, connection, methods)
+            await connection.run(router)
+            beside.cancel_scope.cancel()
+
+    def _of_the_draft(self, agent: ConnectedAgent, connection: Connection, turns: TaskGroup) -> SessionMethods:
+        from punie.adapters.acp.v2.sessions import DraftSessionMethods
+
+        return DraftSessionMethods(agent, connection, self.log, turns, self._terminals)
+
+    async def _end(self, connection: Connection, methods: list[SessionMethods]) -> None:
+        await self._stopping.wait()
+        for each in methods:
+            await each.stop()
+        connection.stop()
+
+    async def _expect_initialize(self, router: AcpAgent, connection: Connection) -> None:
+        with anyio.move_on_after(self.initialize_limit_s):
+            await router.initialized.wait()
+            return
+        self.log.warning("a client said no initialize; its connection is closed")
+        connection.stop()
+
+
+@asynccontextmanager
+async def served_clients(
+    environ: Mapping[str, str],
+    flags: Mapping[str, str | None],
+    log: logging.Logger,
+    grace_s: float,
+    *,
+    draft: bool = False,
+    sessions_limit: int = SESSIONS_LIMIT,
+) -> AsyncGenerator[ServedClients]:
+    """Everything behind the door; leaving it ends turns and sessions."""
+    process = Process(environ, flags, log)
+    process.warm_up.start()
+    try:
+        async with (
+            PunieAgent(process.session_scope, log, process.stored) as agent,
+            Reception(agent, log, grace_s, sessions_limit=sessions_limit) as reception,
+        ):
+            yield ServedClients(reception, log, draft=draft)
+    finally:
+        await process.aclose()

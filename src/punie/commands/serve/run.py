@@ -1,0 +1,198 @@
+"""`punie serve`: the agent for many clients, over WebSocket (docs/serve.md)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import anyio
+from attrs import frozen
+
+from punie.bootstrap.logs import start_logging
+from punie.bootstrap.settings.state import state_dir
+from punie.bootstrap.signals import watch_signals
+from punie.commands.serve.token import TokenError, made_token, others_may_read, read_token
+from punie.domain.values.display import display_exact
+from punie.mechanics.jsonrpc.stdio import MAX_LINE_BYTES
+
+if TYPE_CHECKING:
+    from punie.adapters.websocket.server import Listening
+
+EXIT_DONE = 0
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+EXTRA = "punie serve needs a library that is not installed: pip install 'punie[serve]'"
+PATH = "/acp"
+
+
+class ServeError(Exception):
+    """The server cannot start like this; the sentence says why and what to do."""
+
+
+@frozen
+class ServeOptions:
+    """What the command line says."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    token_file: str | None = None
+    model: str | None = None
+    mode: str | None = None
+    allow_origin: tuple[str, ...] = ()
+    grace_s: float = 600.0
+    max_sessions: int = 100
+    insecure_no_tls: bool = False
+    draft: bool = False
+    as_json: bool = False
+    log_file: str | None = None
+
+    @property
+    def flags(self) -> Mapping[str, str | None]:
+        """Those of them that are settings."""
+        return {"model": self.model, "permissions.mode": self.mode}
+
+
+class Stoppable(Protocol):
+    """What ends in order when it is told to."""
+
+    def stop(self) -> None:
+        """Begin to end; returns at once."""
+        ...
+
+
+def run_serve(options: ServeOptions) -> int:
+    """Serve until a signal comes; gives the exit code, or leaves with it."""
+    try:
+        log = start_logging(os.environ, options.log_file)
+    except OSError as error:
+        sys.stderr.write(f"punie: --log-file cannot be written: {error.strerror}. Name another file.\n")
+        return EXIT_USAGE
+    try:
+        code = anyio.run(serve, options, os.environ, log)
+    except (ServeError, TokenError) as error:
+        sys.stderr.write(f"punie: {error}\n")
+        return EXIT_USAGE
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Threads that still import a library must not hold up the exit, nor be torn down while inside it.
+    os._exit(code)
+
+
+async def serve(options: ServeOptions, environ: Mapping[str, str], log: logging.Logger) -> int:
+    """Serve until a signal comes; gives the exit code. Raises `ServeError` and `TokenError` where it cannot start."""
+    try:
+        from punie.adapters.websocket import door as doors
+        from punie.adapters.websocket.server import WebSocketServer
+        from punie.adapters.websocket.wire import Limits
+    except ImportError as error:
+        if error.name is None or error.name.partition(".")[0] != "websockets":
+            raise
+        raise ServeError(EXTRA) from error
+    from punie.commands.serve.clients import served_clients
+
+    local_only = doors.is_loopback(options.host)
+    _check_exposure(options, local_only=local_only)
+    origins = frozenset(_origin(given, doors.normal_origin(given)) for given in options.allow_origin)
+    ending = _Ending()
+    with ExitStack() as files:
+        async with await _listening(options) as listening:
+            token, path = _token(options, environ, listening.port, files, log)
+            server = WebSocketServer(
+                doors.Door(token, PATH, origins, local_only), Limits(max_message_bytes(environ)), log.getChild("serve")
+            )
+            async with (
+                served_clients(
+                    environ,
+                    options.flags,
+                    log,
+                    options.grace_s,
+                    draft=options.draft,
+                    sessions_limit=options.max_sessions,
+                ) as clients,
+                anyio.create_task_group() as watching,
+            ):
+                watching.start_soon(watch_signals, partial(ending.signal, (server, clients), watching.cancel_scope))
+                sys.stdout.write(_ready(options, listening.port, path))
+                sys.stdout.flush()
+                await server.serve(listening, clients.serve)
+                watching.cancel_scope.cancel()
+    return ending.exit_code
+
+
+class _Ending:
+    """What a signal does: the first ends everything in order, the next at once."""
+
+    def __init__(self) -> None:
+        self.exit_code = EXIT_DONE
+
+    def signal(self, parts: tuple[Stoppable, ...], everything: anyio.CancelScope, exit_code: int) -> None:
+        """Take one."""
+        if self.exit_code != EXIT_DONE:
+            everything.cancel()
+        self.exit_code = exit_code
+        for part in parts:
+            part.stop()
+
+
+def max_message_bytes(environ: Mapping[str, str]) -> int:
+    """As long as a line of `punie acp` may be."""
+    given = environ.get("PUNIE_MAX_LINE_BYTES", "")
+    return int(given) if given.isdigit() and int(given) > 0 else MAX_LINE_BYTES
+
+
+def _check_exposure(options: ServeOptions, *, local_only: bool) -> None:
+    """Beyond this machine every word is readable on its way, the token too: that is never done unasked."""
+    if local_only:
+        return
+    if options.token_file is None or not options.insecure_no_tls:
+        raise ServeError(
+            f"--host {options.host} can be reached from other machines, and punie speaks no TLS. Leave --host out and "
+            "put a reverse proxy with TLS in front (docs/serve.md), or, where the network itself is private, give "
+            "--token-file and --insecure-no-tls."
+        )
+
+
+def _origin(given: str, normal: str | None) -> str:
+    if normal is None:
+        raise ServeError(f"--allow-origin {given!r} is no origin. Give scheme and host, such as https://example.org.")
+    return normal
+
+
+async def _listening(options: ServeOptions) -> Listening:
+    from punie.adapters.websocket.server import listen
+
+    try:
+        return await listen(options.host, options.port)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise ServeError(f"{options.host}:{options.port} cannot be listened at: {why}. Name another.") from error
+
+
+def _token(
+    options: ServeOptions, environ: Mapping[str, str], port: int, files: ExitStack, log: logging.Logger
+) -> tuple[str, Path]:
+    if options.token_file is None:
+        return files.enter_context(made_token(state_dir(environ), port))
+    path = Path(options.token_file).absolute()
+    token = read_token(path)
+    if others_may_read(path):
+        log.warning("%s can be read by other users of this machine: whoever reads it may use this server", path)
+    return token, path
+
+
+def _ready(options: ServeOptions, port: int, token_file: Path) -> str:
+    """The one line on stdout: from now on clients are let in."""
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    url = f"ws://{host}:{port}{PATH}"
+    if options.as_json:
+        return json.dumps({"url": url, "tokenFile": str(token_file)}) + "\n"
+    return f"Serving ACP at {url}; the token is in {display_exact(str(token_file))}\n"

@@ -1,0 +1,1 @@
+"""`punie servers`: MCP servers."""

@@ -1,0 +1,198 @@
+"""`punie servers`: which MCP servers are configured here, whether they work, and letting a project's run."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import anyio
+from attrs import define, field
+
+from punie.adapters.console.pipe import Pipe
+from punie.adapters.storage.servers import SqliteServerApprovals
+from punie.adapters.storage.state_file import StateFile
+from punie.application.servers.registry import ServerRegistry
+from punie.bootstrap.logs import start_logging
+from punie.bootstrap.server_files import ConfiguredServers, configured_servers
+from punie.bootstrap.servers_here import servers_here
+from punie.bootstrap.settings.state import database_file
+from punie.bootstrap.signals import unless_interrupted
+from punie.commands.servers.shown import (
+    Check,
+    approval_text,
+    check_text,
+    checks_json,
+    delta_json,
+    delta_text,
+    servers_json,
+    servers_text,
+)
+from punie.domain.errors import UnknownServerError
+from punie.domain.servers.records import ServerApproval
+from punie.domain.servers.server import RefreshDelta, ServerConfig, ServerInfo, ServerOrigin, ServerStatus
+from punie.domain.values.display import display_safe, one_line
+from punie.ports.servers import ServerUnavailableError
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+WAIT_SHOWN_S = 1.0
+"""How long a person waits before being told for which servers."""
+
+
+@define
+class ServersMode:
+    """One run of `punie servers`; `run` gives the exit code. `watched` says that a person looks at stderr."""
+
+    environ: Mapping[str, str]
+    as_json: bool
+    cwd: str
+    action: str
+    name: str | None
+    log: logging.Logger
+    watched: bool = False
+    _out: Pipe = field(factory=lambda: Pipe(sys.stdout), init=False)
+
+    async def run(self) -> int:
+        """Read the files, say what is wrong with them, and do what was asked for."""
+        return await unless_interrupted(lambda: self._act(configured_servers(self.environ, self.cwd)))
+
+    async def _act(self, configured: ConfiguredServers) -> int:
+        for problem in configured.problems:
+            self._wrong(problem, EXIT_USAGE)
+        if self.action == "approve":
+            return await self._approve(configured.configs)
+        async with servers_here(self.environ, self.cwd, configured.configs, self.log) as registry:
+            # Caught inside: the registry's task group would hand it on in a group.
+            try:
+                return await self._ask(registry)
+            except UnknownServerError as error:
+                return self._wrong(str(error), EXIT_USAGE)
+            except ServerUnavailableError as error:
+                return self._wrong(str(error), EXIT_FAILED)
+
+    async def _ask(self, registry: ServerRegistry) -> int:
+        if self.action == "check":
+            return await self._check(registry)
+        if self.action == "refresh":
+            return await self._refresh(registry)
+        servers = await registry.list_servers()
+        self._out.write(servers_json(servers) + "\n" if self.as_json else servers_text(servers))
+        return 0
+
+    async def _check(self, registry: ServerRegistry) -> int:
+        """Connect to each at once, and say how each came out as soon as it is known."""
+        rows = await registry.list_servers()
+        names = [info.name for info in rows if self.name in {None, info.name}]
+        if self.name is not None and not names:
+            await registry.list_tools(self.name)  # raises, with near names
+        checks: dict[str, Check] = {}
+
+        async def check(name: str) -> None:
+            checks[name] = await _checked(registry, name)
+            if not self.as_json:
+                self._out.write(check_text(checks[name]))
+
+        async with anyio.create_task_group() as watching:
+            watching.start_soon(self._show_waiting, names, checks)
+            async with anyio.create_task_group() as asking:
+                for name in names:
+                    asking.start_soon(check, name)
+            watching.cancel_scope.cancel()
+        found = [checks[name] for name in names]
+        if self.as_json:
+            self._out.write(checks_json(found) + "\n")
+        elif not found:
+            self._out.write(servers_text(()))
+        failed = [check for check in found if check.info.status is ServerStatus.ERROR or (self.name and not check.ok)]
+        return EXIT_FAILED if failed else 0
+
+    async def _refresh(self, registry: ServerRegistry) -> int:
+        names = [info.name for info in await registry.list_servers() if self.name in {None, info.name}]
+        deltas: list[RefreshDelta | ServerUnavailableError | UnknownServerError] = []
+        async with anyio.create_task_group() as watching:
+            watching.start_soon(self._show_waiting, names, dict[str, Check]())
+            try:
+                deltas.append(await registry.refresh(self.name, force=True))
+            except (UnknownServerError, ServerUnavailableError) as error:
+                deltas.append(error)
+            watching.cancel_scope.cancel()
+        delta = deltas[0]
+        if not isinstance(delta, RefreshDelta):
+            raise delta
+        self._out.write(delta_json(delta) + "\n" if self.as_json else delta_text(delta))
+        return EXIT_FAILED if delta.errors else 0
+
+    async def _approve(self, configs: tuple[ServerConfig, ...]) -> int:
+        """Print exactly what would be run; that is the approval (INTERFACES.md section 1)."""
+        config = next((config for config in configs if config.name == self.name), None)
+        if config is None:
+            near = difflib.get_close_matches(self.name or "", [config.name for config in configs], n=3)
+            return self._wrong(str(UnknownServerError(self.name or "", tuple(near))), EXIT_USAGE)
+        if config.problem is not None:
+            return self._wrong(f"the server {config.name} cannot be used: {config.problem}", EXIT_USAGE)
+        if config.origin is ServerOrigin.PROJECT:
+            state = StateFile(database_file(self.environ), self.log)
+            approval = ServerApproval(self.cwd, config.name, config.fingerprint, time.time())
+            try:
+                kept = await SqliteServerApprovals(state).approve(approval)
+            finally:
+                state.close()
+            if not kept:
+                return self._wrong("that could not be kept, so nothing is approved", EXIT_FAILED)
+        said = (
+            f"{approval_text(config)}Approved, for sessions in this directory, until any of it changes.\n"
+            if config.origin is ServerOrigin.PROJECT
+            else f"{one_line(config.name)} is in your own {one_line(config.place)}, so it needs no approval.\n"
+        )
+        told = {"name": config.name, "command": config.line, "fingerprint": config.fingerprint, "approved": True}
+        self._out.write(json.dumps(told) + "\n" if self.as_json else said)
+        return 0
+
+    async def _show_waiting(self, names: list[str], checks: Mapping[str, Check]) -> None:
+        """Tell a person every second which servers have not answered yet, on one line that goes when they have."""
+        if not self.watched:
+            return
+        shown = False
+        try:
+            while True:
+                await anyio.sleep(WAIT_SHOWN_S)
+                waiting = ", ".join(one_line(name, 30) for name in names if name not in checks)
+                sys.stderr.write(f"\r\x1b[Kwaiting for {one_line(waiting, 60)}")
+                sys.stderr.flush()
+                shown = True
+        finally:
+            if shown:
+                sys.stderr.write("\r\x1b[K")
+                sys.stderr.flush()
+
+    def _wrong(self, what: str, code: int) -> int:
+        sys.stderr.write(f"punie: {display_safe(what)}\n")
+        return code
+
+
+async def _checked(registry: ServerRegistry, name: str) -> Check:
+    began = anyio.current_time()
+    with contextlib.suppress(ServerUnavailableError):
+        await registry.list_tools(name)
+    took_ms = round((anyio.current_time() - began) * 1000, 1)
+    info = next((info for info in await registry.list_servers() if info.name == name), None)
+    return Check(info or ServerInfo(name, "", ServerStatus.ERROR), took_ms)
+
+
+def run_servers(*, action: str, name: str | None, as_json: bool, cwd: str) -> int:
+    """Run one `punie servers` command; gives the exit code."""
+    environ = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
+    directory = Path(cwd).resolve()
+    if not directory.is_dir():
+        sys.stderr.write(f"punie: --cwd {display_safe(cwd)} is not a directory. Name one that exists.\n")
+        return EXIT_USAGE
+    log = start_logging(environ, None)
+    mode = ServersMode(environ, as_json, str(directory), action, name, log, watched=sys.stderr.isatty())
+    return anyio.run(mode.run)

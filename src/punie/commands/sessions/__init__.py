@@ -1,0 +1,1 @@
+"""`punie sessions`: stored sessions."""

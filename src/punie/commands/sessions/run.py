@@ -1,0 +1,194 @@
+"""`punie sessions list`, `show`, `export`, `import` and `delete`: the sessions that are stored (INTERFACES.md 1)."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import BinaryIO
+
+import anyio
+from attrs import define, field
+
+from punie.adapters.console.pipe import Pipe
+from punie.application.sessions.files import SessionFileError, entry_line, exported, imported, looked_through
+from punie.bootstrap.session_store import command_store
+from punie.commands.sessions.finding import found_session, sessions_of
+from punie.commands.sessions.shown import ConversationText, heading_text, sessions_text, summary_object
+from punie.domain.errors import PunieError, SettingsError
+from punie.domain.session.log import LogEntry, SessionSummary
+from punie.domain.values.display import display_safe, one_line
+from punie.ports.sessions import SessionStore
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+SHOWN = 50
+"""How many sessions a person is shown without `--all`."""
+
+PAGE = 500
+
+
+@define
+class SessionsMode:
+    """One run of one of the five; each method gives the exit code, and raises `PunieError` where that is 1 as well."""
+
+    store: SessionStore
+    as_json: bool
+    out: Pipe = field(factory=lambda: Pipe(sys.stdout))
+
+    async def list(self, directories: Sequence[str], *, everything: bool) -> int:
+        """Print the sessions of those directories, or without any all there are; latest first."""
+        found = [summary for cwd in directories or (None,) async for summary in sessions_of(self.store, cwd)]
+        found.sort(key=lambda summary: -summary.updated_at)
+        if self.as_json:
+            self.out.write(json.dumps([summary_object(summary) for summary in found]) + "\n")
+            return 0
+        if not found:
+            where = f" of {one_line(directories[0], 1_000)}" if directories else " yet"
+            self.out.write(f"No session is stored{where}.\n")
+            return 0
+        shown = found if everything else found[:SHOWN]
+        self.out.write(sessions_text(shown, with_directory=not directories))
+        if len(shown) < len(found):
+            more = len(found) - len(shown)
+            self.out.write(f"{more} older ones are not shown; `punie sessions list --all` shows them too.\n")
+        return 0
+
+    async def show(self, given: str) -> int:
+        """Print a conversation as a person reads it, or with JSON all of its events."""
+        summary = await found_session(self.store, given)
+        if summary is None:
+            return EXIT_FAILED
+        if self.as_json:
+            await self._show_json(summary)
+            return 0
+        conversation = ConversationText()
+        self.out.write(heading_text(summary))
+        async for entry in self._entries(summary.id):
+            if text := conversation.take(entry.event):
+                self.out.write(text)
+        self.out.write(conversation.end())
+        return 0
+
+    async def export(self, given: str) -> int:
+        """Print a session as JSON lines, for `import`."""
+        summary = await found_session(self.store, given)
+        if summary is None:
+            return EXIT_FAILED
+        async with aclosing(exported(self.store, summary)) as lines:
+            async for line in lines:
+                self.out.write(line + "\n")
+                if self.out.lost:
+                    break
+        return 0
+
+    async def delete(self, given: str) -> int:
+        """Forget a session."""
+        summary = await found_session(self.store, given)
+        if summary is None:
+            return EXIT_FAILED
+        if not await self.store.delete(summary.id):
+            sys.stderr.write(f"punie: {one_line(summary.id, 80)} is gone already.\n")
+            return EXIT_FAILED
+        said = f"{one_line(summary.id, 80)} is deleted, with all that was said in it.\n"
+        self.out.write(json.dumps({"deleted": summary.id}) + "\n" if self.as_json else said)
+        return 0
+
+    async def take_in(self, stream: BinaryIO, *, new_id: bool) -> int:
+        """Store a session from a file that `export` wrote."""
+        try:
+            contents = looked_through(stream.readline)
+            session_id = f"sess_{uuid.uuid4().hex}" if new_id else contents.session_id
+            stream.seek(0)
+            await imported(self.store, stream.readline, session_id)
+        except SessionFileError as error:
+            hint = " `--new-id` stores it as another one." if "already" in str(error) else ""
+            sys.stderr.write(f"punie: {display_safe(str(error))}. Nothing was stored.{hint}\n")
+            return EXIT_FAILED
+        told = {"imported": session_id, "entries": contents.entries, "unknown": contents.unknown}
+        more = f" {contents.unknown} more are of a newer version and were left out." if contents.unknown else ""
+        said = f"{one_line(session_id, 80)} is stored, {contents.entries} entries.{more}\n"
+        self.out.write(json.dumps(told) + "\n" if self.as_json else said)
+        return 0
+
+    async def _show_json(self, summary: SessionSummary) -> None:
+        self.out.write(json.dumps(summary_object(summary))[:-1] + ', "entries": [')
+        comma = ""
+        async for entry in self._entries(summary.id):
+            self.out.write(comma + entry_line(entry))
+            comma = ", "
+        self.out.write("]}\n")
+
+    async def _entries(self, session_id: str) -> AsyncIterator[LogEntry]:
+        after = 0
+        while not self.out.lost and (page := await self.store.read(session_id, after, PAGE)):
+            for entry in page:
+                yield entry
+            after = page[-1].sequence
+
+
+def run_sessions(
+    *,
+    action: str,
+    as_json: bool,
+    given: str = "",
+    cwd: str | None = None,
+    everything: bool = False,
+    new_id: bool = False,
+) -> int:
+    """Run one of them; gives the exit code. `given` is a session's id, or the file to import."""
+    try:
+        store = command_store()
+    except SettingsError as error:
+        sys.stderr.write(f"punie: {display_safe(str(error))}\n")
+        return EXIT_USAGE
+    try:
+        return _run_action(SessionsMode(store, as_json), action, given, cwd, everything=everything, new_id=new_id)
+    finally:
+        store.close()
+
+
+def _run_action(mode: SessionsMode, action: str, given: str, cwd: str | None, *, everything: bool, new_id: bool) -> int:
+    if action == "import":
+        return _run_import(mode, given, new_id=new_id)
+    runs: Mapping[str, Callable[[], Awaitable[int]]] = {
+        "list": lambda: mode.list(_both_names(cwd), everything=everything),
+        "show": lambda: mode.show(given),
+        "export": lambda: mode.export(given),
+        "delete": lambda: mode.delete(given),
+    }
+    return _run(runs[action])
+
+
+def _both_names(cwd: str | None) -> tuple[str, ...]:
+    """A directory as it is named, and with links followed: a client may have said either."""
+    if cwd is None:
+        return ()
+    return tuple(dict.fromkeys((os.path.abspath(cwd), os.path.realpath(cwd))))  # noqa: PTH100 - links are followed in the other one alone
+
+
+def _run_import(mode: SessionsMode, name: str, *, new_id: bool) -> int:
+    try:
+        with Path(name).open("rb") as stream:
+            if not stream.seekable():
+                sys.stderr.write(
+                    f"punie: {one_line(name, 200)} is read twice, so it has to be a file. Save it first.\n"
+                )
+                return EXIT_USAGE
+            return _run(lambda: mode.take_in(stream, new_id=new_id))
+    except OSError as error:
+        why = (error.strerror or "it cannot be read").lower()
+        sys.stderr.write(f"punie: {one_line(name, 200)} cannot be read: {why}. Name a file that can.\n")
+        return EXIT_USAGE
+
+
+def _run(work: Callable[[], Awaitable[int]]) -> int:
+    try:
+        return anyio.run(work)
+    except PunieError as error:
+        sys.stderr.write(f"punie: {display_safe(str(error))}\n")
+        return EXIT_FAILED

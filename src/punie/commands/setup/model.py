@@ -1,0 +1,274 @@
+"""`punie setup model`, and `punie acp --setup-model`: a model, its key and its address, tried before they are kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from attrs import define, frozen
+
+from punie.adapters.console.pipe import Pipe
+from punie.adapters.pydantic_ai.settings import ModelSettings
+from punie.bootstrap.credentials import Credentials, CredentialsError, address_variable, key_in, key_variable
+from punie.bootstrap.logs import start_logging
+from punie.bootstrap.model_trial import Trial
+from punie.bootstrap.settings.files import read_settings, user_settings_file
+from punie.bootstrap.settings.settings import variable_of
+from punie.bootstrap.settings_writing import set_model
+from punie.bootstrap.signals import EXIT_OF_SIGNAL
+from punie.commands.setup.asking import Interrupted, listed_now, tried_now
+from punie.commands.setup.person import Person, hidden, person_here
+from punie.commands.setup.providers import (
+    OFFERS,
+    AnswerError,
+    Offer,
+    asks_nobody,
+    checked_address,
+    checked_key,
+    model_name,
+)
+from punie.domain.errors import EngineErrorKind, SettingsError
+from punie.domain.values.display import display_safe
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_MODEL = 4
+NOTHING = "Nothing was changed."
+_AT_THE_MODEL = {
+    kind.value
+    for kind in (
+        EngineErrorKind.AUTH,
+        EngineErrorKind.RATE_LIMIT,
+        EngineErrorKind.OVERLOADED,
+        EngineErrorKind.CONNECTION,
+        EngineErrorKind.TIMEOUT,
+    )
+}
+
+
+@frozen
+class ModelFlags:
+    """What the command line says, but for the key; `proposed` is a model that is only suggested."""
+
+    provider: str | None = None
+    model: str | None = None
+    base_url: str | None = None
+    yes: bool = False
+    as_json: bool = False
+    proposed: str | None = None
+
+
+@frozen
+class Chosen:
+    """What is to be kept: the model's whole name, and what was given for it here. `anew`: no stored address counts."""
+
+    model: str
+    key: str | None = None
+    base_url: str | None = None
+    anew: bool = False
+
+
+@define
+class ModelSetup:
+    """One run; `run` gives the exit code. `given_key` is the key that the flags name, None where they name none."""
+
+    environ: Mapping[str, str]
+    flags: ModelFlags
+    given_key: Callable[[], str | None]
+    person: Person | None
+    credentials: Credentials
+    try_it: Callable[[str, ModelSettings], Trial] = tried_now
+    list_them: Callable[[str, ModelSettings], Sequence[str]] = listed_now
+
+    def run(self) -> int:
+        """Ask for what the flags do not say, try it, and keep it."""
+        try:
+            read_settings(user_settings_file(self.environ))  # one that is broken is found before anybody is asked
+            chosen = self._chosen()
+            trial = self.try_it(chosen.model, self._reach(chosen))
+            if not trial.ok and not self._kept_all_the_same(trial):
+                return self._refused(trial)
+            return self._keep(chosen, trial)
+        except AnswerError as error:
+            return wrong(f"{error}. {NOTHING}", EXIT_USAGE)
+        except (CredentialsError, SettingsError) as error:
+            return wrong(f"{error} {NOTHING}", EXIT_USAGE)
+        except Interrupted as interrupted:
+            return interrupted.code
+        except (EOFError, KeyboardInterrupt) as error:
+            sys.stderr.write(f"\n{NOTHING}\n")
+            return EXIT_FAILED if isinstance(error, EOFError) else EXIT_OF_SIGNAL[signal.SIGINT]
+
+    def _chosen(self) -> Chosen:
+        flags = self.flags
+        address = None if flags.base_url is None else checked_address(flags.base_url)
+        key = self.given_key()
+        if flags.model is None:
+            return self._asked(self._person(), address, key)
+        model = model_name(flags.provider, flags.model)
+        if asks_nobody(model):
+            return Chosen(model)
+        variable = key_variable(model)
+        if key is None and variable and self.person is not None and self._lacks_key(model, variable, address):
+            key = self.person.key(model, None)
+        return Chosen(model, key, address)
+
+    def _asked(self, person: Person, address: str | None, key: str | None) -> Chosen:
+        offer = self._offer(person)
+        name = f"{offer.provider}:{offer.model}"
+        if address is None and offer.address is not None:
+            address = person.address(self.environ.get(address_variable(name) or "") or offer.address)
+        instead, anew = self._instead(offer, name, address)
+        if key is None:
+            key = person.key(offer.label, instead)
+        chosen = Chosen(name, key, address, anew or key is not None)
+        listing = partial(self.list_them, name, self._reach(chosen))
+        return Chosen(person.model(offer.provider, offer.model, listing), key, address, chosen.anew)
+
+    def _offer(self, person: Person) -> Offer:
+        if self.flags.provider is None:
+            return person.offer(OFFERS)
+        named = [offer for offer in OFFERS if offer.provider == self.flags.provider]
+        return named[0] if named else Offer(self.flags.provider, self.flags.provider, "")
+
+    def _instead(self, offer: Offer, name: str, address: str | None) -> tuple[str | None, bool]:
+        """What an empty answer for the key means, and whether nothing that is stored counts then."""
+        variable = key_variable(name)
+        if variable is None:
+            return f"that of the environment, as {offer.provider} reads it", True
+        named = key_in(self.environ, variable)
+        if named is not None:
+            return f"the one in {named}", True
+        stored = self.credentials.read().get(variable)
+        if stored is not None and address == stored.base_url and (stored.in_keyring or stored.key):
+            return "the one that is kept already", False
+        return ("none" if offer.address is not None else None), True
+
+    def _lacks_key(self, model: str, variable: str, address: str | None) -> bool:
+        if address is not None or key_in(self.environ, variable) is not None:
+            return False
+        return next((offer.takes_key for offer in OFFERS if model.startswith(f"{offer.provider}:")), True) and (
+            variable not in self.credentials.read()
+        )
+
+    def _person(self) -> Person:
+        if self.person is None:
+            raise AnswerError(
+                "nobody can be asked here: say --model provider:name, and where its key is with --key-env VAR or "
+                "--key-stdin"
+            )
+        return self.person
+
+    def _reach(self, chosen: Chosen) -> ModelSettings:
+        if asks_nobody(chosen.model):
+            return ModelSettings()
+        stored = ModelSettings() if chosen.anew else self.credentials.reach(chosen.model)
+        # A key that was stored is for the address that it was stored with.
+        key = chosen.key or (stored.api_key if chosen.base_url in {None, stored.base_url} else None)
+        return ModelSettings(chosen.base_url or stored.base_url, key)
+
+    def _kept_all_the_same(self, trial: Trial) -> bool:
+        sys.stderr.write(display_safe(f"It does not work yet: {trial.detail}\n{trial.next_step}\n"))
+        if self.flags.yes:
+            return True
+        return self.person is not None and self.person.agrees("Keep it all the same?")
+
+    def _refused(self, trial: Trial) -> int:
+        hint = "" if self.person is not None else " With --yes it is kept all the same."
+        code = EXIT_FAILED
+        if trial.kind in _AT_THE_MODEL:
+            code = EXIT_MODEL
+        elif trial.kind == EngineErrorKind.CONFIGURATION.value:
+            code = EXIT_USAGE
+        return wrong(f"{NOTHING}{hint}", code)
+
+    def _keep(self, chosen: Chosen, trial: Trial) -> int:
+        place = self._stored(chosen)
+        file = user_settings_file(self.environ)
+        set_model(file, chosen.model)
+        if self.flags.as_json:
+            fields = {
+                "model": chosen.model,
+                "settings": str(file),
+                "key": place,
+                "ok": trial.ok,
+                "detail": trial.detail,
+                "fix": trial.next_step,
+            }
+            Pipe(sys.stdout).write(json.dumps(fields) + "\n")
+        else:
+            out = Pipe(sys.stdout)
+            out.write(display_safe(f"{trial.detail}.\n") if trial.ok else "")
+            out.write(display_safe(f"{chosen.model} is the model from the next session on, in {file}\n"))
+            out.write("" if place is None else display_safe(f"Its key is kept in {place}\n"))
+        self._warn(chosen)
+        return 0
+
+    def _stored(self, chosen: Chosen) -> str | None:
+        """Keep what was given; says where a key is now."""
+        variable = key_variable(chosen.model)
+        if chosen.key is None and chosen.base_url is None:
+            if chosen.anew and variable is not None:
+                self.credentials.forget(variable)
+            return None
+        if variable is None:
+            raise AnswerError(
+                f"Punie cannot keep a key or an address for {chosen.model.partition(':')[0]}: put them into the "
+                "variables that its library reads"
+            )
+        place = self.credentials.store(variable, chosen.key, chosen.base_url)
+        return None if chosen.key is None else place
+
+    def _warn(self, chosen: Chosen) -> None:
+        variable = key_variable(chosen.model) or ""
+        stronger = variable_of("model")
+        if self.environ.get(stronger) and self.environ[stronger] != chosen.model:
+            wrong(f"{stronger} is set, and wins over the settings.", 0)
+        named = key_in(self.environ, variable) if chosen.key is not None else None
+        if named is not None:
+            wrong(f"{named} is set here, and wins over the key that is kept.", 0)
+        if self.flags.proposed is not None and self.flags.proposed != chosen.model:
+            wrong("the --model of this command line wins over the settings.", 0)
+
+
+def wrong(what: str, code: int) -> int:
+    """Say on stderr what went wrong; gives the exit code."""
+    sys.stderr.write(f"punie: {display_safe(what)}\n")
+    return code
+
+
+def run_forget(model: str | None) -> int:
+    """Run `punie setup model --forget`: of the provider of that name, or of all."""
+    environ = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
+    start_logging(environ, None)
+    variable = None if model is None else key_variable(model)
+    if model is not None and variable is None:
+        return wrong(f"Punie keeps no keys for {model}. {NOTHING}", EXIT_USAGE)
+    try:
+        gone = Credentials.of(environ).forget(variable)
+    except CredentialsError as error:
+        return wrong(str(error), EXIT_FAILED)
+    Pipe(sys.stdout).write(f"Forgotten: {', '.join(gone)}\n" if gone else f"No key is kept. {NOTHING}\n")
+    return 0
+
+
+def run_model_setup(flags: ModelFlags, *, key_env: str | None = None, key_stdin: bool = False) -> int:
+    """Run `punie setup model`; gives the exit code."""
+    environ = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
+    start_logging(environ, None)
+
+    def given_key() -> str | None:
+        if key_env is not None:
+            if not environ.get(key_env):
+                raise AnswerError(f"{key_env}, which --key-env names, is not set")
+            return checked_key(environ[key_env])
+        if not key_stdin:
+            return None
+        return checked_key(hidden("Key (not shown): ") if sys.stdin.isatty() else sys.stdin.readline())
+
+    person = None if key_stdin else person_here()
+    return ModelSetup(environ, flags, given_key, person, Credentials.of(environ)).run()

@@ -1,0 +1,1 @@
+"""`punie tools`: the tools that a session would have."""

@@ -1,0 +1,172 @@
+"""`punie tools`: the tools that a session on this machine would have, and one call of one of them."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import json
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import anyio
+from attrs import define, field
+
+from punie.adapters.console.broker import ConsoleBroker, HeadlessBroker
+from punie.adapters.console.pipe import Pipe
+from punie.application.offer.registry import ToolRegistry
+from punie.bootstrap.logs import start_logging
+from punie.bootstrap.session_here import SessionHere, open_session_here
+from punie.bootstrap.settings.settings import load_settings
+from punie.bootstrap.signals import unless_interrupted
+from punie.commands.tools.costs import Costs, as_cost_table, as_costs, costs_of
+from punie.commands.tools.listing import Listed, as_entry, as_full_entry, as_page, as_table, left_out, listed
+from punie.domain.errors import EngineError, PunieError, SettingsError
+from punie.domain.model.choice import DIRECT
+from punie.domain.tools.definition import encode_result
+from punie.domain.tools.tool import ToolOutcome, ToolResult
+from punie.domain.values.display import display_safe, one_line
+from punie.domain.values.json_value import NotJsonError, freeze_object
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_DENIED = 3
+_EXIT_OF_OUTCOME = {ToolOutcome.SUCCEEDED: 0, ToolOutcome.DENIED: EXIT_DENIED}
+
+
+@define
+class ToolsMode:
+    """One run of `punie tools`; `run` gives the exit code. `action` is the subcommand, `words` what follows it."""
+
+    environ: Mapping[str, str]
+    model: str | None
+    as_json: bool
+    cwd: Path
+    action: str
+    words: tuple[str, ...]
+    every: bool
+    _out: Pipe = field(factory=lambda: Pipe(sys.stdout), init=False)
+
+    async def run(self) -> int:
+        """Open a session as `punie ask` would, do what was asked for, and close it."""
+        return await unless_interrupted(self._session_or_refusal)
+
+    async def _session_or_refusal(self) -> int:
+        # Caught inside the task group that watches for signals: it would hand the error on in a group.
+        try:
+            return await self._session()
+        except PunieError as error:
+            return self._refused(error)
+
+    async def _session(self) -> int:
+        person = sys.stdin.isatty() and sys.stderr.isatty() and not self.as_json
+        broker = ConsoleBroker(sys.stdin.readline) if person else HeadlessBroker()
+        async with open_session_here(
+            str(self.cwd), model=self.model or DIRECT, broker=broker, environ=self.environ
+        ) as session:
+            return await self._act(session)
+
+    async def _act(self, session: SessionHere) -> int:
+        registry = session.registry
+        if self.action not in {"call", "show"} or registry.get(self.words[0]) is None:
+            await session.live.desk.offered.freshen(within_s=None)  # a person asked for all of them, and may wait
+        match self.action, self.words:
+            case "call", (name, arguments):
+                return await self._call(session, name, arguments)
+            case "show", (name,):
+                return self._show(registry, name)
+            case "search", (query,):
+                self._list(listed(registry, registry.query(text=query)))
+            case "tokens", _:
+                # The session here has no model; what is asked for is what the configured one would read.
+                policy = load_settings(self.environ, {"model": self.model}, str(self.cwd)).disclosure
+                self._tokens(costs_of(registry.catalog(), policy))
+            case _:
+                self._list(listed(registry, registry.tools), left_out(registry) if self.every else [])
+        return 0
+
+    def _list(self, entries: list[Listed], missing: list[Listed] | None = None) -> None:
+        missing = missing or []
+        if self.as_json:
+            self._print_json([as_entry(entry) for entry in (*entries, *missing)])
+        else:
+            self._out.write(as_table(entries, missing))
+
+    def _tokens(self, costs: Costs) -> None:
+        if self.as_json:
+            self._print_json(as_costs(costs))
+        else:
+            self._out.write(as_cost_table(costs))
+
+    def _show(self, registry: ToolRegistry, name: str) -> int:
+        found = next(
+            (entry for entry in (*listed(registry, registry.tools), *left_out(registry)) if entry.tool.name == name),
+            None,
+        )
+        if found is None:
+            return self._unknown(registry, name)
+        if self.as_json:
+            self._print_json(as_full_entry(found))
+        else:
+            self._out.write(as_page(found))
+        return 0
+
+    async def _call(self, session: SessionHere, name: str, written: str) -> int:
+        if session.registry.get(name) is None:
+            return self._unknown(session.registry, name)
+        try:
+            arguments = freeze_object(json.loads(written))
+        except (NotJsonError, ValueError, RecursionError) as error:
+            return self._wrong(f'the arguments must be a JSON object such as \'{{"path": "a.txt"}}\': {error}')
+        return self._told(name, await session.call(name, arguments))
+
+    def _told(self, name: str, result: ToolResult) -> int:
+        code = _EXIT_OF_OUTCOME.get(result.outcome, EXIT_FAILED)
+        if self.as_json:
+            told = {"name": name, "outcome": result.outcome.value, "text": result.text, "code": result.code}
+            self._print_json({**told, **encode_result(result), "exitCode": code})
+        elif result.succeeded:
+            self._out.write(f"{display_safe(result.text)}\n")
+        else:
+            sys.stderr.write(f"punie: {display_safe(result.text)}\n")
+        return code
+
+    def _unknown(self, registry: ToolRegistry, name: str) -> int:
+        reasons = {left.tool.name: left.reason for left in registry.left_out}
+        if name in reasons:
+            return self._wrong(f"the tool {name} is left out: {reasons[name]}")
+        near = difflib.get_close_matches(name, [tool.name for tool in registry.tools], n=3)
+        hint = f"Did you mean {', '.join(near)}?" if near else "`punie tools list` names them all."
+        return self._wrong(f"there is no tool named {one_line(name, 80)!r}. {hint}")
+
+    def _refused(self, error: PunieError) -> int:
+        self._wrong(str(error))
+        return EXIT_USAGE if isinstance(error, (SettingsError, EngineError)) else EXIT_FAILED
+
+    def _wrong(self, what: str) -> int:
+        sys.stderr.write(f"punie: {display_safe(what)}\n")
+        return EXIT_USAGE
+
+    def _print_json(self, value: object) -> None:
+        self._out.write(json.dumps(value, indent=2) + "\n")
+
+
+def run_tools(
+    *, action: str, words: tuple[str, ...], as_json: bool, cwd: str, model: str | None = None, every: bool = False
+) -> int:
+    """Run one `punie tools` command; gives the exit code, or leaves with it."""
+    environ = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
+    directory = Path(cwd).resolve()
+    if not directory.is_dir():
+        sys.stderr.write(f"punie: --cwd {display_safe(cwd)} is not a directory. Name one that exists.\n")
+        return EXIT_USAGE
+    start_logging(environ, None)
+    mode = ToolsMode(environ, model, as_json, directory, action, words, every)
+    code = anyio.run(mode.run)
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.flush()
+    logging.shutdown()
+    # A thread that still waits for the keyboard, or imports a library, must not hold up the exit.
+    os._exit(code)

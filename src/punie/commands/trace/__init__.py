@@ -1,0 +1,1 @@
+"""`punie trace`: a stored session as a page."""

@@ -1,0 +1,1 @@
+"""`punie usage`: what was called, and what it cost."""

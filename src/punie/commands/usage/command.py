@@ -1,0 +1,41 @@
+"""`punie usage`: what was called, and what it cost."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from punie.commands.flags import new_command
+
+if TYPE_CHECKING:
+    from punie.commands.flags import Commands
+
+
+def add(commands: Commands) -> None:
+    """Declare the command with its flags."""
+    usage = new_command(commands, "usage", "what was called, how it went and what it cost", _run)
+    usage.add_argument("--since", metavar="WHEN", help="7d, 12h or a date such as 2026-11-01 (default: all there is)")
+    usage.add_argument("--session", metavar="ID", help="only that session")
+    usage.add_argument(
+        "--by", choices=("tool", "session", "model", "day"), default="tool", help="which table (default: tool)"
+    )
+    form = usage.add_mutually_exclusive_group()
+    form.add_argument("--json", dest="form", action="store_const", const="json", help="all tables as one JSON object")
+    form.add_argument("--csv", dest="form", action="store_const", const="csv", help="the table for a spreadsheet")
+    usage.add_argument("--cwd", metavar="DIR", default=".", help="the project whose tools are compared (default: this)")
+    usage.add_argument(
+        "--disable", metavar="NAME", nargs="+", default=(), help="leave these tools out from the next session on"
+    )
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from punie.commands.usage.run import run_usage
+
+    return run_usage(
+        since=arguments.since,
+        session=arguments.session,
+        by=arguments.by,
+        form=arguments.form,
+        cwd=arguments.cwd,
+        disable=arguments.disable,
+    )

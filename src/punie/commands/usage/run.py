@@ -1,0 +1,149 @@
+"""`punie usage`: what was called, how it went and what it cost (INTERFACES.md section 1)."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import anyio
+from attrs import define
+
+from punie.adapters.console.pipe import Pipe
+from punie.adapters.storage.sqlite import SqliteUsageLedger
+from punie.bootstrap.logs import start_logging
+from punie.bootstrap.session_here import open_session_here
+from punie.bootstrap.settings.files import user_settings_file
+from punie.bootstrap.settings.settings import load_settings
+from punie.bootstrap.settings.state import database_file
+from punie.bootstrap.settings_writing import disable_tools
+from punie.commands.usage.report import UsageReport, usage_report
+from punie.commands.usage.shown import Table, unused_text, usage_csv, usage_json, usage_text
+from punie.domain.errors import PunieError, SettingsError
+from punie.domain.tools.catalog import ToolCatalog
+from punie.domain.tools.tool import NAME_PATTERN
+from punie.domain.values.display import display_safe, one_line
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+_SPAN = re.compile(r"(\d{1,5})([dh])")
+
+
+@define
+class UsageMode:
+    """One run of `punie usage`; `run` gives the exit code."""
+
+    environ: Mapping[str, str]
+    since: float
+    session_id: str | None
+    table: Table
+    form: str | None
+    cwd: Path
+    log: logging.Logger
+
+    async def run(self) -> int:
+        """Read the ledger, add it up, print it."""
+        ledger = SqliteUsageLedger(database_file(self.environ), self.log)
+        calls = await ledger.calls(since=self.since, session_id=self.session_id)
+        turns = await ledger.turns(since=self.since, session_id=self.session_id)
+        if ledger.trouble is not None:
+            sys.stderr.write("punie: so long as it cannot be used, sessions run on without writing figures down.\n")
+            return EXIT_FAILED
+        try:
+            offered = await self._offered()
+        except PunieError as error:
+            sys.stderr.write(f"punie: {display_safe(str(error))}\n")
+            return EXIT_USAGE if isinstance(error, SettingsError) else EXIT_FAILED
+        Pipe(sys.stdout).write(self._shown(usage_report(calls, turns, offered, local_day)))
+        return 0
+
+    async def _offered(self) -> ToolCatalog:
+        """The tools that a session on this machine would have in that directory."""
+        async with open_session_here(str(self.cwd), environ=self.environ) as session:
+            return await session.live.desk.toolbox.current()
+
+    def _shown(self, report: UsageReport) -> str:
+        if self.form == "json":
+            return usage_json(report) + "\n"
+        if self.form == "csv":
+            return usage_csv(report, self.table)
+        if report.empty:
+            return f"Nothing was recorded{self._period()}. Figures appear here once a session has called a tool.\n"
+        shown = usage_text(report, self.table)
+        if self.table is not Table.TOOL or not report.unused:
+            return shown
+        disabled = load_settings(self.environ, {}, os.devnull).disabled_tools
+        return f"{shown}\n{unused_text(report, disabled, str(user_settings_file(self.environ)))}"
+
+    def _period(self) -> str:
+        since = f" since {_local(self.since):%Y-%m-%d %H:%M}" if self.since else ""
+        return f"{since} in session {one_line(self.session_id)}" if self.session_id else since
+
+
+def _local(moment: float) -> datetime:
+    return datetime.fromtimestamp(moment, UTC).astimezone()
+
+
+def local_day(moment: float) -> str:
+    """The day on which it was that moment here, as 2026-11-22."""
+    return _local(moment).date().isoformat()
+
+
+def parse_since(text: str, now: float) -> float:
+    """Seconds since the epoch of `7d`, `12h` or a date, which begins at its local midnight. Raises `ValueError`."""
+    if match := _SPAN.fullmatch(text):
+        span = int(match[1])
+        return (
+            now - timedelta(days=span if match[2] == "d" else 0, hours=span if match[2] == "h" else 0).total_seconds()
+        )
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"--since {one_line(text, 40)}: write 7d, 12h or a date such as 2026-11-01") from None
+    return datetime(day.year, day.month, day.day).astimezone().timestamp()
+
+
+def run_usage(
+    *, since: str | None, session: str | None, by: str, form: str | None, cwd: str, disable: Sequence[str]
+) -> int:
+    """Print the report, or disable tools; gives the exit code."""
+    environ = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
+    log = start_logging(environ, None)
+    if disable:
+        return run_disable(environ, disable)
+    directory = Path(cwd).resolve()
+    if not directory.is_dir():
+        sys.stderr.write(f"punie: --cwd {display_safe(cwd)} is not a directory. Name one that exists.\n")
+        return EXIT_USAGE
+    try:
+        begin = 0.0 if since is None else parse_since(since, datetime.now(UTC).timestamp())
+    except ValueError as error:
+        sys.stderr.write(f"punie: {error}.\n")
+        return EXIT_USAGE
+    return anyio.run(UsageMode(environ, begin, session, Table(by), form, directory, log).run)
+
+
+def run_disable(environ: Mapping[str, str], names: Sequence[str]) -> int:
+    """Write the tools into the user's settings; gives the exit code."""
+    for name in names:
+        if not NAME_PATTERN.fullmatch(name):
+            sys.stderr.write(f"punie: {one_line(name, 80)} is no tool name. Nothing was changed.\n")
+            return EXIT_USAGE
+    path = user_settings_file(environ)
+    listed, file = ", ".join(names), display_safe(str(path))
+    try:
+        changed = disable_tools(path, names)
+    except SettingsError as error:
+        sys.stderr.write(f"punie: {display_safe(str(error))}. Nothing was changed.\n")
+        return EXIT_USAGE
+    if not changed:
+        Pipe(sys.stdout).write(f"{listed}: disabled already in {file}.\n")
+        return 0
+    Pipe(sys.stdout).write(f"{listed}: disabled in {file}, from the next session on.\n")
+    if environ.get("PUNIE_TOOLS_DISABLED"):
+        sys.stderr.write("punie: PUNIE_TOOLS_DISABLED is set and stands in place of what the file says.\n")
+    return 0

@@ -1,0 +1,1 @@
+"""Models as values: usage, choice, compaction, and what can fail."""

@@ -1,0 +1,1 @@
+"""Rules, modes, policy, questions, grants and the audit trail."""

@@ -1,0 +1,133 @@
+"""What is written down of every decision, and the chain that shows whether a row was changed afterwards.
+
+Each row's hash covers the one before it, so that a row that was changed, taken out, put in or moved breaks the chain
+there. It is no defence against somebody who writes the whole chain anew: for that, note the head's hash elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+
+from attrs import asdict, field, frozen
+
+from punie.domain.permission.modes import AnsweredBy, Verdict
+from punie.domain.values.display import one_line
+
+NAME_LIMIT = 128
+TEXT_LIMIT = 400
+
+BEGINNING = ""
+"""What stands in place of a hash before the first row."""
+
+_NAMED = r"(?:password|passwd|secret|token|api[-_]?key|authorization)"
+_SECRET = re.compile(
+    rf"(?i)({_NAMED}[\"']?\s*[=:]\s*(?:bearer\s+|basic\s+)?|\bbearer\s+|--(?:\w+-)?{_NAMED}\s+(?!-))"
+    r"(?:\"[^\"]*\"|'[^']*'|[^\s\"']+)"
+)
+
+_SECRET_WORDS = ("passw", "secret", "token", "key", "authorization", "bearer")
+
+
+def _name(text: str) -> str:
+    return one_line(text, NAME_LIMIT)
+
+
+def _text(text: str) -> str:
+    """Safe to show, bounded, and without what is named as a password or a token."""
+    text = text[: 4 * TEXT_LIMIT]
+    folded = text.lower()
+    if any(word in folded for word in _SECRET_WORDS):  # the pattern takes ten times as long
+        text = _SECRET.sub(r"\1***", text)
+    return one_line(text, TEXT_LIMIT)
+
+
+@frozen
+class DecisionRecord:
+    """One decision as it is kept. `at` is seconds since the epoch, `verdict` what it came to: never `ask`.
+
+    Arguments appear as a digest only, and in the title as far as that shows them: words that say of themselves that
+    they are a password or a token are taken out there, others cannot be told.
+    """
+
+    at: float
+    session_id: str = field(converter=_name)
+    call_id: str = field(converter=_name)
+    tool: str = field(converter=_name)
+    source: str = field(converter=_name)
+    mode: str = field(converter=_name)
+    verdict: Verdict = field(converter=Verdict)
+    rule: str = field(converter=_name)
+    reason: str = field(converter=_text)
+    answered_by: AnsweredBy = field(converter=AnsweredBy)
+    arguments_digest: str
+    definition: str
+    title: str = field(default="", converter=_text)
+
+
+@frozen
+class AuditRow:
+    """One link: `text` is the record as canonical JSON, `previous` the hash of the row before it."""
+
+    number: int
+    previous: str
+    hash: str
+    text: str
+
+    @classmethod
+    def after(cls, number: int, previous: str, record: DecisionRecord) -> AuditRow:
+        """The row of that number for a record, after the one with that hash."""
+        text = canonical(record)
+        return cls(number, previous, chain_hash(previous, text), text)
+
+
+@frozen
+class ChainStart:
+    """Where the chain begins: at its first row, or where older rows were deleted for their age."""
+
+    number: int = 1
+    previous: str = BEGINNING
+
+
+@frozen
+class ChainReport:
+    """What came of looking through the chain: `fault` names the first row that does not fit, None where all do."""
+
+    rows: int
+    head: str
+    fault: str | None = None
+
+
+def canonical(record: DecisionRecord) -> str:
+    """The record as JSON: keys sorted, no spaces, ASCII only."""
+    return json.dumps(asdict(record), sort_keys=True, separators=(",", ":"))
+
+
+def chain_hash(previous: str, text: str) -> str:
+    """The hash of a row with that text after the row with that hash."""
+    return hashlib.sha256(f"{previous}{text}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def check_chain(rows: Iterable[AuditRow], start: ChainStart, last_number: int | None = None) -> ChainReport:
+    """Look through all rows in their order. `last_number` is the number of the last row that was ever written."""
+    number, previous, count = start.number, start.previous, 0
+    for row in rows:
+        fault = _fault(row, number, previous)
+        if fault is not None:
+            return ChainReport(count, previous, fault)
+        number, previous, count = number + 1, row.hash, count + 1
+    if last_number is not None and last_number >= number:
+        return ChainReport(count, previous, f"rows {number} to {last_number} are missing at the end")
+    return ChainReport(count, previous)
+
+
+def _fault(row: AuditRow, number: int, previous: str) -> str | None:
+    if row.number != number:
+        return f"row {number} is missing: row {row.number} stands in its place"
+    if row.previous != previous:
+        return f"row {number} does not follow the row before it"
+    if row.hash != chain_hash(row.previous, row.text):
+        return f"row {number} was changed after it was written"
+    return None

@@ -1,0 +1,184 @@
+"""What is decided of each command of a line: built-in denials, rules, then the mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from attrs import frozen
+
+from punie.domain.permission.decisions import Facts, Finding, PartDecision, Policy, strictest
+from punie.domain.permission.modes import Column, Mode, Verdict, default_verdict
+from punie.domain.permission.own_commands import own_command_finding
+from punie.domain.permission.path_findings import (
+    around_own_files,
+    changed_finding,
+    changes,
+    named_by,
+    own_file_finding,
+    use_finding,
+)
+from punie.domain.permission.rules import Rule
+from punie.domain.values.path_patterns import covers, may_touch_below, touches
+from shellsight.report import CommandPart, CommandReport, Effect, PathEffect, PathUse, Standing
+
+FORBIDDEN_RULE = "built-in:forbidden"
+HIDDEN_RULE = "built-in:hidden"
+NOT_UNDERSTOOD = "nothing of it was understood"
+
+
+@frozen
+class LinePolicy:
+    """The policy as it bears on one line: `rules` are those that speak of its tool in this mode."""
+
+    policy: Policy
+    rules: tuple[Rule, ...]
+    facts: Facts
+
+    def decide(self, report: CommandReport | None) -> tuple[PartDecision, ...]:
+        """A decision for each command of the line; one for the whole where it has none that was understood."""
+        parts = report.parts if report is not None else ()
+        line = report.line if report is not None else ""
+        whole = CommandPart((line,), Standing.UNKNOWN, NOT_UNDERSTOOD, literal=False, source=line)
+        return tuple(self._part(part) for part in parts or (whole,))
+
+    @property
+    def allows_all(self) -> Rule | None:
+        """The allow rule that speaks of neither commands nor paths, if there is one: it covers every line."""
+        return next((rule for rule in self.rules if rule.allows and rule.command is None and rule.path is None), None)
+
+    def _part(self, part: CommandPart) -> PartDecision:
+        own = own_command_finding(part)
+        found = self._denied(part, own)
+        if found is None:
+            base = self._allowed(part) or self._by_mode(part, own)
+            found = strictest(*self._asked(part), base) if self.rules else base
+        return PartDecision(part.argv, found.verdict, found.rule, found.reason)
+
+    def _denied(self, part: CommandPart, own: Finding | None) -> Finding | None:
+        if part.standing >= Standing.FORBIDDEN:
+            return Finding(Verdict.DENY, FORBIDDEN_RULE, part.reason)
+        if own is not None and own.verdict is Verdict.DENY:
+            return own
+        for use in part.paths:
+            changed = own_file_finding(use, self.policy)
+            if changed is not None:
+                return changed
+        rules = (rule for rule in self.rules if rule.decision is Verdict.DENY)
+        return next((said(rule) for rule in rules if matches(rule, part, self.facts)), None)
+
+    def _asked(self, part: CommandPart) -> Iterator[Finding]:
+        for rule in self.rules:
+            if rule.decision is Verdict.ASK and matches(rule, part, self.facts):
+                yield said(rule)
+            elif not rule.allows and may_match(rule, part, self.facts):
+                yield Finding(Verdict.ASK, f"rule:{rule.id}", f"it may touch {rule.path}, which a rule speaks of")
+        if self._may_hide(part):
+            yield Finding(Verdict.ASK, HIDDEN_RULE, "a rule may speak of what cannot be read in it")
+
+    def _allowed(self, part: CommandPart) -> Finding | None:
+        for rule in self.rules:
+            if rule.allows and rule.command is not None and allows_part(rule, part, self.facts):
+                return said(rule)
+        return None if self.allows_all is None else said(self.allows_all)
+
+    def _may_hide(self, part: CommandPart) -> bool:
+        """Whether a deny or ask rule could speak of what cannot be read in this part.
+
+        A safe part's program is known, and the words that are not are mere operands: only rules about the same program
+        come into question, and its paths speak for themselves.
+        """
+        safe = _column(part) is Column.SAFE_COMMAND
+        unread = not part.literal or part.inline_code
+        nowhere = any(use.where is None for use in part.paths)
+        for rule in self.rules:
+            if rule.allows:
+                continue
+            if unread and rule.command is not None and (not safe or rule.starts(part.argv, *part.forms)):
+                return True
+            if rule.path is not None and not safe and (unread or nowhere):
+                return True
+        return False
+
+    def _by_mode(self, part: CommandPart, own: Finding | None) -> Finding:
+        mode = self.policy.mode
+        column = _column(part)
+        verdict = default_verdict(mode, column)
+        base = Finding(verdict, f"mode:{mode.value}", _reason(part, column, mode))
+        doubts = [found for use in part.paths if (found := use_finding(use)) is not None]
+        doubts += [found for use in part.paths if (found := around_own_files(use, self.facts)) is not None]
+        if own is not None:
+            doubts.append(own)
+        if Effect.SECRETS in part.effects:
+            doubts.append(Finding(Verdict.ASK, "built-in:secrets", part.reason))
+        return strictest(*doubts, base) if doubts else base
+
+
+def matches(rule: Rule, part: CommandPart, facts: Facts) -> bool:
+    """Whether a deny or ask rule speaks of the part, in any form of it and by any path it touches."""
+    if rule.command is not None and not _is_about(rule, part):
+        return False
+    if rule.path is None:
+        return True
+    named = [path for use in part.paths for path in _named(use)]
+    named += [where.path for where in facts.locations]
+    return any(touches(rule.path, path, facts.bases) for path in named)
+
+
+def _is_about(rule: Rule, part: CommandPart) -> bool:
+    return any(rule.begins(form) or rule.reaches(form) for form in (part.argv, *part.forms))
+
+
+def may_match(rule: Rule, part: CommandPart, facts: Facts) -> bool:
+    """Whether a deny or ask rule about paths may speak of something below a folder that the part goes through."""
+    if rule.path is None:
+        return False
+    if rule.command is not None and not _is_about(rule, part):
+        return False
+    pattern = rule.path
+    deep = (use for use in part.paths if use.below and use.effect is not PathEffect.LOOK)
+    return any(may_touch_below(pattern, path, facts.bases) for use in deep for path in _named(use))
+
+
+def allows_part(rule: Rule, part: CommandPart, facts: Facts) -> bool:
+    """Whether an allow rule with a command covers the part: all of its words are certain, and its paths harmless."""
+    certain = part.literal and not part.inline_code and part.standing < Standing.FORBIDDEN
+    if not certain or not rule.begins(part.argv):
+        return False
+    if rule.path is not None and not (part.paths and _all_covered(rule.path, part.paths, facts)):
+        return False
+    return all(changed_finding(use) is None or _names(rule, use, facts) for use in part.paths)
+
+
+def said(rule: Rule) -> Finding:
+    """What a rule says, with its own reason where it gives one."""
+    return Finding(rule.decision, f"rule:{rule.id}", rule.reason or f"{_WORDS[rule.decision]} by the rule {rule.id}")
+
+
+_WORDS = {Verdict.ALLOW: "allowed", Verdict.ASK: "to be asked", Verdict.DENY: "denied"}
+
+
+def _named(use: PathUse) -> Iterable[str]:
+    return (use.path,) if use.where is None else (use.path, use.where.path)
+
+
+def _all_covered(pattern: str, uses: Iterable[PathUse], facts: Facts) -> bool:
+    return all(use.where is not None and covers(pattern, use.where.path, facts.bases) for use in uses)
+
+
+def _names(rule: Rule, use: PathUse, facts: Facts) -> bool:
+    return use.where is not None and named_by(rule, use.where.path, facts)
+
+
+def _column(part: CommandPart) -> Column:
+    if part.standing > Standing.ORDINARY:
+        return Column.DOUBTFUL_COMMAND
+    # A part that changes a file has an effect, whatever its program is known for.
+    if part.standing is Standing.SAFE and not any(changes(use) for use in part.paths):
+        return Column.SAFE_COMMAND
+    return Column.OTHER_COMMAND
+
+
+def _reason(part: CommandPart, column: Column, mode: Mode) -> str:
+    if mode is Mode.READ_ONLY and column is not Column.SAFE_COMMAND:
+        return f"{part.reason}, and the mode {mode.value} lets nothing run that does more than look"
+    return part.reason

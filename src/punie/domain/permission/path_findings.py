@@ -1,0 +1,144 @@
+"""What the paths of a call say, whatever else is known of it: Punie's own files, secrets, git's own, the outside."""
+
+from __future__ import annotations
+
+from punie.domain.permission.decisions import Facts, Finding, Policy
+from punie.domain.permission.modes import Verdict
+from punie.domain.permission.rules import Rule
+from punie.domain.values.path_patterns import covers, names_secret
+from punie.domain.values.paths import is_inside
+from shellsight.report import PathEffect, PathUse
+from shellsight.secret_names import is_secret, parts_of
+
+OWN_FILES_RULE = "built-in:own-files"
+ROOTS_RULE = "built-in:roots"
+SECRETS_RULE = "built-in:secrets"
+GIT_RULE = "built-in:git-internals"
+RUN_BY_OTHERS_RULE = "built-in:run-by-others"
+
+OWN_FOLDERS = frozenset({".punie"})
+OWN_FILES = frozenset({".mcp.json"})
+"""Names of a project's own settings for Punie, at any depth: a session in a folder below would read them there."""
+
+RUN_BY_OTHERS = frozenset(
+    {
+        ".vscode", ".idea", ".husky", ".githooks", ".devcontainer", ".envrc", ".direnv", ".cursor", ".claude", ".zed",
+        ".fleet", ".windsurf", ".codex", ".gemini", ".exrc", ".nvimrc", ".nvim.lua", ".dir-locals.el", ".gdbinit",
+        ".lldbinit", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".mise.toml", "mise.toml",
+    }
+)  # fmt: skip
+"""What editors and shells run by themselves once it is there."""
+
+DEVICES = frozenset(
+    {"/dev/null", "/dev/zero", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/random", "/dev/urandom"}
+)
+READABLE_FOLDERS = ("/usr", "/lib", "/lib64", "/bin", "/sbin")
+READABLE_FILES = frozenset(
+    {
+        "/etc/os-release", "/etc/lsb-release", "/etc/debian_version", "/etc/alpine-release", "/etc/redhat-release",
+        "/etc/timezone", "/etc/shells", "/proc/cpuinfo", "/proc/meminfo", "/proc/version", "/proc/uptime",
+        "/proc/loadavg", "/proc/filesystems", "/proc/mounts",
+    }
+)  # fmt: skip
+"""What anybody may read outside the session's directories: alike on every machine, or says what this one is."""
+
+_CHANGES = (PathEffect.WRITE, PathEffect.DELETE)
+
+
+def changes(use: PathUse) -> bool:
+    """Whether the path is written or deleted, other than a device that swallows it."""
+    return use.effect in _CHANGES and use.path not in DEVICES
+
+
+def paths_of(use: PathUse) -> tuple[str, ...]:
+    """The path as it was named and where it leads; a check that forbids looks at both."""
+    return (use.path,) if use.where is None or use.where.path == use.path else (use.path, use.where.path)
+
+
+def own_file(path: str, policy: Policy) -> bool:
+    """Whether the path is one of Punie's own settings or its state, or below one."""
+    parts = [part.lower() for part in parts_of(path)]
+    if OWN_FOLDERS.intersection(parts) or (parts and parts[-1] in OWN_FILES):
+        return True
+    return is_inside(path, policy.protected)
+
+
+def own_file_finding(use: PathUse, policy: Policy) -> Finding | None:
+    """A denial where the use changes Punie's own settings or state, by itself or with a folder around them."""
+    if not changes(use):
+        return None
+    for path in paths_of(use):
+        around = use.effect is PathEffect.DELETE and any(is_inside(own, (path,)) for own in policy.protected)
+        if own_file(path, policy) or around:
+            return Finding(Verdict.DENY, OWN_FILES_RULE, f"{path} belongs to Punie's own settings and state")
+    return None
+
+
+def around_own_files(use: PathUse, facts: Facts) -> Finding | None:
+    """A question where a whole directory of the session is written or deleted: Punie's own files may be in it."""
+    if not use.below or not changes(use):
+        return None
+    for path in paths_of(use):
+        if any(is_inside(root, (path,)) for root in facts.bases):
+            return Finding(Verdict.ASK, OWN_FILES_RULE, f"it may change whatever lies in {path}, Punie's settings too")
+    return None
+
+
+def sensitive_change(path: str) -> Finding | None:
+    """A question where a change of the path would be run by git, an editor or a shell later on."""
+    parts = {part.lower() for part in parts_of(path)}
+    if ".git" in parts:
+        return Finding(Verdict.ASK, GIT_RULE, f"{path} is one of git's own files, which may hold programs that it runs")
+    if RUN_BY_OTHERS & parts:
+        return Finding(Verdict.ASK, RUN_BY_OTHERS_RULE, f"{path} may hold programs that an editor or a shell runs")
+    return None
+
+
+def secret_finding(path: str) -> Finding:
+    """The question about a secret."""
+    return Finding(Verdict.ASK, SECRETS_RULE, f"{path} may hold secrets")
+
+
+def use_finding(use: PathUse) -> Finding | None:
+    """A question where the use is one that no command gets by a mode alone; None where nothing speaks against it."""
+    if use.path in DEVICES:
+        return None
+    if use.where is None:
+        return Finding(Verdict.ASK, ROOTS_RULE, f"nobody can tell beforehand where {use.path} leads")
+    if use.effect is PathEffect.LOOK:
+        if use.where.inside:
+            return None
+        # One folder's names are no great matter; those of everything below it tell all about whoever works here.
+        return secret_finding(use.where.path) if _secret(use) else _read_finding(use) if use.below else None
+    return changed_finding(use) or _read_finding(use)
+
+
+def changed_finding(use: PathUse) -> Finding | None:
+    """A question where a secret is used, or something is changed that a rule about a command does not speak of."""
+    if use.path in DEVICES or use.effect is PathEffect.LOOK:
+        return None
+    if _secret(use):
+        return secret_finding(use.path if use.where is None else use.where.path)
+    if use.effect not in _CHANGES:
+        return None
+    if use.where is None:
+        return Finding(Verdict.ASK, ROOTS_RULE, f"nobody can tell beforehand where {use.path} leads")
+    if not use.where.inside:
+        return Finding(Verdict.ASK, ROOTS_RULE, f"{use.where.path}, which it changes, is outside the directories")
+    return next((found for path in paths_of(use) if (found := sensitive_change(path))), None)
+
+
+def named_by(rule: Rule, path: str, facts: Facts) -> bool:
+    """Whether an allow rule's path names that very path, and does not merely sweep it in."""
+    return rule.path is not None and names_secret(rule.path) and covers(rule.path, path, facts.bases)
+
+
+def _read_finding(use: PathUse) -> Finding | None:
+    where = use.where
+    if where is None or where.inside or where.path in READABLE_FILES or is_inside(where.path, READABLE_FOLDERS):
+        return None
+    return Finding(Verdict.ASK, ROOTS_RULE, f"{where.path} is outside the session's directories")
+
+
+def _secret(use: PathUse) -> bool:
+    return is_secret(use.path) or (use.where is not None and use.where.secret)

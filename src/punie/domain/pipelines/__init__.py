@@ -1,0 +1,1 @@
+"""Pipelines as values: steps, templates, expressions, and what can be wrong with a file."""

@@ -1,0 +1,115 @@
+"""Expressions in pipeline files, parsed: what they refer to, and what evaluating them may cost.
+
+The language itself stands behind the port `ports/tools`; values are JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import define, field, frozen
+
+from punie.domain.values.json_value import JsonValue
+
+INPUTS = "inputs"
+STEPS = "steps"
+ITEM = "item"
+INDEX = "index"
+LOOP_NAMES = (ITEM, INDEX)
+
+TEXT_LIMIT = 2_000
+"""Characters of one expression."""
+
+WORK_LIMIT = 250_000
+"""What one evaluation may cost: a node is 1, so is an item that is made or 16 characters, or 64 that are looked at."""
+
+RUN_WORK_LIMIT = 4_000_000
+"""What all evaluations of one run may cost, those of the pipelines in it counted too: a few seconds at most."""
+
+VALUE_LIMIT = 8_388_608
+"""Characters, as JSON, of what the expressions of one step, or of an output, may come to."""
+
+
+class ExpressionError(ValueError):
+    """An expression that cannot be read or evaluated; `position` is that in its text, from 0."""
+
+    def __init__(self, message: str, position: int = 0) -> None:
+        super().__init__(message)
+        self.position = position
+
+
+@frozen
+class Reference:
+    """What an expression names: `path` is ("inputs", "x"), ("steps", "read", "text"), ("item",)."""
+
+    path: tuple[str, ...]
+    position: int = 0
+
+
+@frozen
+class Expression:
+    """One expression, parsed. `compiled` is its adapter's."""
+
+    text: str
+    references: tuple[Reference, ...] = ()
+    compiled: object = field(default=None, eq=False, repr=False)
+
+
+@frozen
+class StepView:
+    """What an expression sees of a step that ran: its data, and a few words about it.
+
+    `steps.ID` is the data. `steps.ID.KEY` is that key of the data, else one of `MEMBERS`. Of a step with `for_each`
+    the text and the status are lists, with an entry an item.
+    """
+
+    MEMBERS = ("text", "status", "output")
+
+    output: JsonValue
+    text: JsonValue
+    status: JsonValue
+
+    def member(self, key: str) -> JsonValue:
+        """What `steps.ID.KEY` is. Raises `KeyError`."""
+        if isinstance(self.output, Mapping) and key in self.output:
+            return self.output[key]
+        known = {"text": self.text, "status": self.status, "output": self.output}
+        return known[key]
+
+
+@define
+class WorkLeft:
+    """What a run's evaluations may still cost; lives as long as the run."""
+
+    units: int = RUN_WORK_LIMIT
+
+    def spend(self, units: int) -> None:
+        """Raises `ExpressionError` where nothing is left."""
+        self.units -= units
+        if self.units < 0:
+            raise ExpressionError("the expressions of this run take too much work")
+
+
+def weight(value: JsonValue, limit: int) -> int:
+    """About how many characters the value has as JSON; stops looking beyond `limit`, whatever the value shares."""
+    return weighed(value, limit)[0]
+
+
+def weighed(value: JsonValue, limit: int) -> tuple[int, int]:
+    """The weight, and how many values were looked at for it."""
+    total, seen, ahead = 0, 0, [value]
+    while ahead and total <= limit:
+        one = ahead.pop()
+        seen += 1
+        if isinstance(one, str):
+            total += len(one) + 2
+        elif isinstance(one, Mapping):
+            total += 2 + sum(len(key) + 3 for key in one)
+            ahead.extend(one.values())
+        elif isinstance(one, (tuple, list)):
+            total += 2 + len(one)
+            if total <= limit:
+                ahead.extend(one)
+        else:
+            total += 8
+    return total, seen

@@ -1,0 +1,1 @@
+"""MCP servers as values: definitions, registry records, inputs and warnings."""

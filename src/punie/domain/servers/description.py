@@ -1,0 +1,214 @@
+"""`server.json`, in which the public MCP registry describes a server (schema 2025-12-11), and what comes of it.
+
+It is a stranger's text: what is not understood is refused with a sentence, never guessed at.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from typing import NoReturn, cast
+from urllib.parse import urlsplit
+
+from attrs import field, frozen
+
+from punie.domain.servers.inputs import DescriptionError, Inputs, Wanted, clean, items, text
+from punie.domain.servers.packages import command_of
+from punie.domain.servers.warnings import address_warnings, command_warnings
+from punie.domain.values.json_value import json_type
+
+_NAME = re.compile(r"[A-Za-z0-9.-]+/[A-Za-z0-9._-]+")
+LONGEST_NAME = 200
+_OFFICIAL = "io.modelcontextprotocol.registry/official"
+_STATUSES = ("active", "deprecated", "deleted")
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_TYPES = {"streamable-http": "http", "sse": "sse"}
+
+
+@frozen
+class ServerDescription:
+    """A described server; what it says of itself is a stranger's text, to be shown with care."""
+
+    name: str
+    version: str
+    description: str
+    status: str
+    status_message: str
+    packages: tuple[Mapping[str, object], ...]
+    remotes: tuple[Mapping[str, object], ...]
+
+    @property
+    def short_name(self) -> str:
+        """What it is called where nobody says otherwise."""
+        return self.name.rpartition("/")[2]
+
+
+@frozen
+class ServerPlan:
+    """What adding a described server comes to: the entry of `mcp.json`, and all that a person decides on.
+
+    `line` is the exact command line or address with references in place of what is to be set; `source` names the
+    package; `wanted` are the variables to set; `left_out` what may be set by hand; `skipped` why other ways are not
+    taken.
+    """
+
+    description: ServerDescription
+    entry: Mapping[str, object]
+    line: str
+    source: str
+    wanted: tuple[Wanted, ...] = ()
+    left_out: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = field(default=())
+
+
+def parse_description(source: str) -> ServerDescription:
+    """The description in that text, bare or as a registry wraps it. Raises `DescriptionError`."""
+    try:
+        parsed: object = json.loads(source, object_pairs_hook=_once, parse_constant=_no_number)
+    except RecursionError:
+        raise DescriptionError("it nests too deeply") from None
+    except ValueError as error:
+        raise DescriptionError(f"it is not valid JSON ({error})") from error
+    return described(parsed)
+
+
+def described(parsed: object) -> ServerDescription:
+    """The same of what was parsed already. Raises `DescriptionError`."""
+    whole = _object(parsed, "it")
+    fields = _object(whole["server"], "server") if "server" in whole and "name" not in whole else whole
+    name = text(fields, "name")
+    if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+        raise DescriptionError(f"{name!r} is no name of a server: it must be like com.example/weather, in ASCII")
+    version = clean(text(fields, "version"), "version")
+    official = _official(whole) or _official(fields)
+    statuses = [source.get("status", "active") for source in (official, fields)]
+    if any(status not in _STATUSES for status in statuses):
+        raise DescriptionError("its status must be active, deprecated or deleted")
+    return ServerDescription(
+        name,
+        version,
+        text(fields, "description") if "description" in fields else "",
+        max(cast("list[str]", statuses), key=_STATUSES.index),
+        text(official, "statusMessage") if "statusMessage" in official else "",
+        tuple(items(fields, "packages")),
+        tuple(items(fields, "remotes")),
+    )
+
+
+def plan_of(description: ServerDescription, name: str | None = None) -> ServerPlan:
+    """How that server is run or reached: by the first of its packages, then of its addresses, that is understood.
+
+    `name` is what a person calls it. Raises `DescriptionError` with every reason where there is none, and for one that
+    was deleted.
+    """
+    if description.status == "deleted":
+        raise DescriptionError(f"{description.name} {description.version} was deleted: {_why(description)}")
+    called = name or description.short_name
+    ways: list[tuple[str, Mapping[str, object], Callable[..., ServerPlan]]] = [
+        *((f"packages[{number}]", package, _run) for number, package in enumerate(description.packages)),
+        *((f"remotes[{number}]", remote, _reach) for number, remote in enumerate(description.remotes)),
+    ]
+    skipped: list[str] = []
+    for where, given, plan in ways:
+        try:
+            return plan(description, given, called, tuple(skipped))
+        except DescriptionError as error:
+            skipped.append(f"{where}: {error}")
+    reasons = "; ".join(skipped) or "it names neither packages nor remotes"
+    raise DescriptionError(f"nothing of it can be used: {reasons}")
+
+
+def _run(
+    description: ServerDescription, package: Mapping[str, object], called: str, skipped: tuple[str, ...]
+) -> ServerPlan:
+    inputs = Inputs(called)
+    command = command_of(package, inputs)
+    entry: dict[str, object] = {"command": command.program, "args": list(command.args)}
+    if command.env:
+        entry["env"] = dict(command.env)
+    return ServerPlan(
+        description,
+        entry,
+        shlex.join([command.program, *command.args]),
+        command.package,
+        tuple(inputs.wanted),
+        tuple(inputs.left_out),
+        (*_status(description), *command_warnings(command.program, command.args, command.env), *command.notes),
+        skipped,
+    )
+
+
+def _reach(
+    description: ServerDescription, remote: Mapping[str, object], called: str, skipped: tuple[str, ...]
+) -> ServerPlan:
+    kind = text(remote, "type")
+    if kind not in _TYPES:
+        raise DescriptionError(f"its type must be streamable-http or sse, not {kind!r}")
+    inputs = Inputs(called)
+    url = inputs.filled(text(remote, "url"), remote, "url", required=True) or ""
+    _check_url(url)
+    headers = inputs.pairs(remote, "headers", own_names=False)
+    if wrong := [name for name in headers if not _HEADER.fullmatch(name)]:
+        raise DescriptionError(f"{wrong[0]!r} is no name of a header")
+    entry: dict[str, object] = {"type": _TYPES[kind], "url": url}
+    if headers:
+        entry["headers"] = headers
+    return ServerPlan(
+        description,
+        entry,
+        url,
+        f"an address ({kind})",
+        tuple(inputs.wanted),
+        tuple(inputs.left_out),
+        (*_status(description), *address_warnings(url)),
+        skipped,
+    )
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        named = parts.username is not None or parts.password is not None
+    except ValueError:
+        usable = named = False
+    if not usable or " " in url or "{" in url.replace("${", ""):
+        raise DescriptionError(f"{url!r} is not an http or https address")
+    if named:
+        raise DescriptionError(f"{url!r} has a name or a password in it")
+
+
+def _status(description: ServerDescription) -> tuple[str, ...]:
+    return (f"it is deprecated: {_why(description)}",) if description.status == "deprecated" else ()
+
+
+def _why(description: ServerDescription) -> str:
+    return description.status_message or "its publisher gives no reason"
+
+
+def _official(whole: Mapping[str, object]) -> Mapping[str, object]:
+    meta = whole.get("_meta")
+    found = cast("Mapping[str, object]", meta).get(_OFFICIAL) if isinstance(meta, Mapping) else None
+    return cast("Mapping[str, object]", found) if isinstance(found, Mapping) else {}
+
+
+def _object(value: object, where: str) -> Mapping[str, object]:
+    if not isinstance(value, Mapping):
+        raise DescriptionError(f"{where} must be an object, not {json_type(value)}")
+    return cast("Mapping[str, object]", value)
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    made: dict[str, object] = {}
+    for key, value in pairs:
+        if key in made:
+            raise DescriptionError(f"{key!r} is there twice in one object")
+        made[key] = value
+    return made
+
+
+def _no_number(said: str) -> NoReturn:
+    raise ValueError(f"{said} is not JSON")

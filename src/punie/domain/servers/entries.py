@@ -1,0 +1,206 @@
+"""One server's definition, as the world's files write it, made a `ServerConfig`.
+
+What cannot be used becomes a `problem` of that server, never an error: the others still work (S4-05).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from typing import cast
+from urllib.parse import urlsplit
+
+from attrs import evolve, frozen
+
+from punie.domain.entry_fields import (
+    LONGEST_S,
+    EntryError,
+    number_in,
+    table_in,
+    text_in,
+    texts_in,
+    unused_keys,
+)
+from punie.domain.servers.server import (
+    DEFAULT_CALL_S,
+    DEFAULT_STARTUP_S,
+    DEFAULT_TTL_S,
+    HttpTransport,
+    ServerConfig,
+    ServerOrigin,
+    StdioTransport,
+    Transport,
+)
+from punie.domain.values.expansion import ExpansionError, Variables
+from punie.domain.values.json_value import json_type
+
+LONGEST_NAME = 200
+SHORTEST_TIMEOUT_MS = 1_000
+"""A shorter `timeout` is meant in seconds, or a mistake; as elsewhere, it is not used."""
+
+_TYPES = {
+    "stdio": "stdio", "local": "stdio", "http": "http", "streamable-http": "http", "streamable_http": "http",
+    "streamableHttp": "http", "sse": "sse",
+}  # fmt: skip
+
+
+@frozen
+class EntrySource:
+    """Where definitions come from, and what is put in for their variables. `place` is the file.
+
+    `env_file` reads the file of variables at an absolute path, or says in an `EntryError` why it cannot be used; where
+    there is none, no such file is read.
+    """
+
+    origin: ServerOrigin
+    place: str
+    variables: Variables
+    env_file: Callable[[str], Mapping[str, str]] | None = None
+
+
+def server_of(name: str, entry: object, source: EntrySource) -> ServerConfig:
+    """The server of that definition; one that cannot be used says why in `problem`."""
+    given: object = entry
+    fields: Mapping[str, object] = cast("Mapping[str, object]", entry) if isinstance(entry, Mapping) else {}
+    disabled = fields.get("disabled") is True or fields.get("enabled") is False
+    made = ServerConfig(name, None, source.origin, disabled=disabled, place=source.place)
+    try:
+        check_name(name)
+        _check_object(given)
+        transport = _transport(fields, source.variables)
+        written = _as_written(fields if isinstance(transport, StdioTransport) else {"url": fields["url"]})
+        if isinstance(transport, StdioTransport):
+            # What is in the file is run like what is in `env`: it is part of what a person approves.
+            transport = _checked(evolve(transport, env={**_env_file(fields, source), **transport.env}))
+        return _with_times(fields, transport=transport, written=written or "", made=made)
+    except (EntryError, ExpansionError) as error:
+        return broken(made, str(error), fields)
+
+
+def broken(config: ServerConfig, problem: str, fields: Mapping[str, object] | None = None) -> ServerConfig:
+    """That server, not to be used for that reason; its command is shown as far as there is one."""
+    return ServerConfig(
+        config.name, None, config.origin, disabled=config.disabled, problem=f"{config.place}: {problem}",
+        written=_as_written(fields or {}) or config.written, place=config.place,
+    )  # fmt: skip
+
+
+def _as_written(fields: Mapping[str, object]) -> str | None:
+    command, args = fields.get("command"), fields.get("args")
+    if isinstance(command, str):
+        words = cast("list[object]", args) if isinstance(args, list) else []
+        return shlex.join([command, *(word for word in words if isinstance(word, str))])
+    url = fields.get("url")
+    return url if isinstance(url, str) else None
+
+
+def check_name(name: str) -> None:
+    """Raises `EntryError` for what cannot be the name of a server."""
+    if not name.strip():
+        raise EntryError("a server needs a name")
+    if len(name) > LONGEST_NAME or not name.isprintable():
+        raise EntryError(f"a server's name has at most {LONGEST_NAME} characters, all of them printable")
+
+
+def _check_object(entry: object) -> None:
+    if not isinstance(entry, Mapping):
+        raise EntryError(f"its definition must be an object, not {json_type(entry)}")
+
+
+def _transport(fields: Mapping[str, object], variables: Variables) -> Transport:
+    kind, expand = _kind(fields), variables.expand
+    if kind == "stdio":
+        command = expand(text_in(fields, "command"))
+        if not command.strip():
+            raise EntryError("its command is empty")
+        args = tuple(expand(word) for word in texts_in(fields, "args"))
+        env = {key: expand(value) for key, value in table_in(fields, "env").items()}
+        return _checked(StdioTransport(command, args, env, _directory(fields, variables)))
+    url = expand(text_in(fields, "url"))
+    headers = {key: expand(value) for key, value in table_in(fields, "headers").items()}
+    if any(sign in text for pair in headers.items() for text in pair for sign in "\r\n\0"):
+        raise EntryError("a header must be one line")
+    _check_url(url)
+    return HttpTransport(url, headers, sse=kind == "sse")
+
+
+def _kind(fields: Mapping[str, object]) -> str:
+    said = fields.get("type", fields.get("transport"))
+    has_command, has_url = "command" in fields, "url" in fields
+    if said is not None:
+        if not isinstance(said, str) or said not in _TYPES:
+            raise EntryError(f"its type must be stdio, http or sse, not {said!r}")
+        return _TYPES[said]
+    if has_command and has_url:
+        raise EntryError('it has both a command and a url; say which with "type"')
+    if not has_command and not has_url:
+        raise EntryError("it has neither a command nor a url")
+    if has_command:
+        return "stdio"
+    url = fields["url"]
+    return "sse" if isinstance(url, str) and url.split("?")[0].rstrip("/").endswith("/sse") else "http"
+
+
+def _env_file(fields: Mapping[str, object], source: EntrySource) -> Mapping[str, str]:
+    if source.env_file is None or fields.get("envFile") is None:
+        return {}
+    path = source.variables.expand(text_in(fields, "envFile"))
+    if not path.strip() or "\0" in path:
+        raise EntryError("its envFile is not the name of a file")
+    return source.env_file(_from(source.variables.workspace, path))
+
+
+def _checked(transport: StdioTransport) -> StdioTransport:
+    texts = (transport.command, *transport.args, *transport.env, *transport.env.values(), transport.cwd or "")
+    if any("\0" in text for text in texts):
+        raise EntryError("no text of it may contain a null character")
+    if any(not name or "=" in name for name in transport.env):
+        raise EntryError("the name of a variable in env is empty or has an = in it")
+    return transport
+
+
+def _directory(fields: Mapping[str, object], variables: Variables) -> str:
+    cwd = variables.expand(text_in(fields, "cwd")) if fields.get("cwd") is not None else ""
+    return _from(variables.workspace, cwd) if cwd else variables.workspace
+
+
+def _from(workspace: str, path: str) -> str:
+    if path.startswith(("/", "\\\\")) or path[1:3] in {":\\", ":/"}:
+        return path
+    return f"{workspace.rstrip('/')}/{path}"
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or not url.isprintable() or " " in url:
+        raise EntryError("its url is not an http or https address")
+
+
+def _with_times(
+    fields: Mapping[str, object], *, transport: Transport, written: str, made: ServerConfig
+) -> ServerConfig:
+    ours = fields.get("punie", {})
+    if not isinstance(ours, Mapping):
+        raise EntryError(f'"punie" must be an object, not {json_type(ours)}')
+    ours = cast("Mapping[str, object]", ours)
+    timeout_ms = number_in(fields, "timeout", 0.0)
+    call_s = timeout_ms / 1000 if timeout_ms >= SHORTEST_TIMEOUT_MS else DEFAULT_CALL_S
+    return ServerConfig(
+        name=made.name,
+        transport=transport,
+        origin=made.origin,
+        disabled=made.disabled,
+        startup_s=number_in(ours, "startup_timeout_s", DEFAULT_STARTUP_S),
+        call_s=number_in(ours, "call_timeout_s", min(call_s, LONGEST_S)),
+        ttl_s=number_in(ours, "ttl_s", DEFAULT_TTL_S),
+        include=texts_in(ours, "include"),
+        exclude=texts_in(ours, "exclude"),
+        always=("*",) if fields.get("alwaysLoad") is True else texts_in(ours, "always"),
+        written=written,
+        place=made.place,
+        warnings=tuple(unused_keys(fields)) if made.origin is not ServerOrigin.CLIENT else (),
+    )

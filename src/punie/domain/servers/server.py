@@ -1,0 +1,234 @@
+"""MCP servers as values: how one is reached, how it stands, what it offers, what a refresh brought (R-09, R-11).
+
+Nothing here connects. A server is known by its name in the configuration, never by what it says of itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TypeAlias, cast
+
+from attrs import field, frozen
+
+from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, freeze_object, thaw_object
+
+NAME_LIMIT = 64
+DEFAULT_TTL_S = 300.0
+DEFAULT_STARTUP_S = 30.0
+DEFAULT_CALL_S = 60.0
+
+
+def _optional_object(value: object) -> JsonObject | None:
+    return None if value is None else freeze_object(value)
+
+
+def _pairs(values: Mapping[str, str]) -> Mapping[str, str]:
+    return MappingProxyType(dict(values))
+
+
+@frozen
+class StdioTransport:
+    """A program on this machine that speaks over its standard input and output; `env` is added to a safe few."""
+
+    command: str
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(factory=dict[str, str], converter=_pairs)
+    cwd: str | None = None
+
+    @property
+    def line(self) -> str:
+        """The exact command line, as a person approves it; values of `env` are never shown."""
+        return shlex.join((self.command, *self.args))
+
+
+@frozen
+class HttpTransport:
+    """A server at an address: streamable HTTP, or the older SSE form with `sse`."""
+
+    url: str
+    headers: Mapping[str, str] = field(factory=dict[str, str], converter=_pairs)
+    sse: bool = False
+
+    @property
+    def line(self) -> str:
+        """The address; headers are never shown."""
+        return self.url
+
+
+@frozen
+class ClientTransport:
+    """The client's own server, reached through ACP (`mcp/message`)."""
+
+    server_id: str
+
+    @property
+    def line(self) -> str:
+        """How a person tells it from the others."""
+        return f"the client's server {self.server_id}"
+
+
+Transport: TypeAlias = StdioTransport | HttpTransport | ClientTransport
+
+
+class ServerOrigin(StrEnum):
+    """Where a server's definition comes from; a project's is never started before a person approved it."""
+
+    CLIENT = "client"
+    USER = "user"
+    PROJECT = "project"
+
+
+@frozen
+class ServerConfig:
+    """One server as it is configured; lives as long as the session, or the command, that read it.
+
+    `problem` says why it cannot be used, in words for a person; then `transport` may be None. Times are in seconds.
+    `include` and `exclude` are globs over the server's own tool names; `always` are such of tools loaded in full.
+    `written` is the command line or address before variables were put in; `place` is the file that defines it.
+    `warnings` are sentences about what in its definition is not used. `fallback` is where the same server is reached
+    when `transport` does not lead to it; `sent_along` are arguments that every call carries whose tool takes them;
+    `fleeting` names variables that are new each time and say nothing about which server it is.
+    """
+
+    name: str
+    transport: Transport | None
+    origin: ServerOrigin = ServerOrigin.USER
+    disabled: bool = False
+    problem: str | None = None
+    startup_s: float = DEFAULT_STARTUP_S
+    call_s: float = DEFAULT_CALL_S
+    ttl_s: float = DEFAULT_TTL_S
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    always: tuple[str, ...] = ()
+    written: str | None = None
+    place: str = ""
+    warnings: tuple[str, ...] = ()
+    fallback: HttpTransport | None = None
+    sent_along: Mapping[str, str] = field(factory=dict[str, str], converter=_pairs)
+    fleeting: frozenset[str] = frozenset()
+
+    @property
+    def shown(self) -> str:
+        """The command line or address for lists: as it was written, so that no value of a variable is shown."""
+        return self.line if self.written is None else self.written
+
+    @property
+    def line(self) -> str:
+        """The exact command line or address; empty for one that cannot be used."""
+        return "" if self.transport is None else self.transport.line
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of everything that would be run or reached: an approval holds for this and nothing else."""
+        said: list[object] = [self.name, type(self.transport).__name__]
+        match self.transport:
+            case StdioTransport(command, args, env, cwd):
+                said += [command, list(args), {key: env[key] for key in env if key not in self.fleeting}, cwd]
+            case HttpTransport(url, headers, sse):
+                said += [url, dict(headers), sse]
+            case ClientTransport(server_id):
+                said.append(server_id)
+            case None:
+                said.append(self.problem)
+        return hashlib.sha256(json.dumps(said, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class ServerStatus(StrEnum):
+    """How a server stands."""
+
+    IDLE = "idle"
+    STARTING = "starting"
+    READY = "ready"
+    ERROR = "error"
+    DISABLED = "disabled"
+    NEEDS_APPROVAL = "needs-approval"
+
+
+@frozen
+class ServerInfo:
+    """One row of `list_servers`; `tools` and `cache_age_s` are None where nothing was ever listed."""
+
+    name: str
+    command: str
+    status: ServerStatus
+    tools: int | None = None
+    cache_age_s: float | None = None
+    message: str = ""
+
+
+@frozen
+class ToolInfo:
+    """One tool of one server, as it was listed. `name` is the server's own; `qualified` is what models call (R-11).
+
+    `input_schema` and `output_schema` are the same JSON values that the server sent, key order included.
+    """
+
+    name: str
+    server: str
+    qualified: str
+    description: str = ""
+    input_schema: JsonObject = field(default=EMPTY_OBJECT, converter=freeze_object)
+    output_schema: JsonObject | None = field(default=None, converter=_optional_object)
+    title: str | None = None
+    annotations: JsonObject = field(default=EMPTY_OBJECT, converter=freeze_object)
+
+    def to_dict(self) -> dict[str, object]:
+        """The tool as plain JSON values, under the names that MCP and our own JSON give them (S4-20)."""
+        told: dict[str, object] = {
+            "name": self.name,
+            "server": self.server,
+            "qualified": self.qualified,
+            "description": self.description,
+            "inputSchema": thaw_object(self.input_schema),
+        }
+        if self.output_schema is not None:
+            told["outputSchema"] = thaw_object(self.output_schema)
+        if self.title is not None:
+            told["title"] = self.title
+        return {**told, "annotations": thaw_object(self.annotations)} if self.annotations else told
+
+    @classmethod
+    def from_dict(cls, told: Mapping[str, object]) -> ToolInfo:
+        """The tool again. Raises `ValueError` for what `to_dict` never gave."""
+        texts = {key: told.get(key) for key in ("name", "server", "qualified")}
+        title, description = told.get("title"), told.get("description", "")
+        if not all(isinstance(text, str) for text in (*texts.values(), description, title or "")):
+            raise ValueError("a tool's name, server, qualified name, description and title are texts")
+        return cls(
+            **cast("dict[str, str]", texts),
+            description=str(description),
+            input_schema=freeze_object(told.get("inputSchema")),
+            output_schema=_optional_object(told.get("outputSchema")),
+            title=None if title is None else str(title),
+            annotations=freeze_object(told.get("annotations", EMPTY_OBJECT)),
+        )
+
+
+@frozen
+class ServerListing:
+    """A server's whole answer to `tools/list`: good tools in its order, bad ones with reasons, how long it holds.
+
+    `ttl_s` is the server's own wish; None or 0 where it has none. `legacy` says that it leaves unanswered which
+    revisions of the protocol it speaks, as some old ones do: next time it is better not asked, for that takes long.
+    """
+
+    tools: tuple[ToolInfo, ...]
+    dropped: tuple[tuple[str, str], ...] = ()
+    ttl_s: float | None = None
+    legacy: bool = False
+
+
+@frozen
+class RefreshDelta:
+    """What a refresh brought, by qualified name; `errors` by server."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    errors: Mapping[str, str] = field(factory=dict[str, str], converter=_pairs)

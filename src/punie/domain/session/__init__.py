@@ -1,0 +1,1 @@
+"""A session and its turns as values: events, log, transcript, timeline and recovery."""

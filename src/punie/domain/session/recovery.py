@@ -1,0 +1,128 @@
+"""What a turn whose process died still owes its log: an end to every call, and to itself; and what a log ends with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import ClassVar
+
+from attrs import define, field
+
+from punie.domain.model.choice import ModelChoice
+from punie.domain.session.events import CallFinished, ContextUsed, ToolCallAnnounced, ToolCallUpdated, TurnEnded
+from punie.domain.session.log import LoggedEvent, PromptAccepted, chosen
+from punie.domain.session.transcript import INTERRUPTED
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.tool import ToolOutcome
+from punie.domain.values.content import Text
+
+NEVER_BEGAN = "The turn was broken off before this call ran; nothing was done."
+
+
+@define
+class _OpenCall:
+    card: ToolCallAnnounced
+    begun: bool = False
+    told: CallFinished | None = None
+    ended: bool = False
+
+    def closing(self) -> Iterator[LoggedEvent]:
+        """A call that was let start is interrupted, unless the model was told how it ended; another one did nothing."""
+        words = INTERRUPTED if self.begun else NEVER_BEGAN
+        told = self.told
+        if told is None:
+            told = CallFinished(self.card.call_id, self.card.tool, ToolOutcome.CANCELLED, words)
+            yield told
+        if not self.ended:
+            status = CallStatus.COMPLETED if told.outcome is ToolOutcome.SUCCEEDED else CallStatus.FAILED
+            yield ToolCallUpdated(self.card.call_id, status, (Text(told.for_model),))
+
+
+@define
+class LastTurn:
+    """Takes a log's events in order, and knows what its last turn still owes; keeps its open calls alone."""
+
+    running: bool = field(default=False, init=False)
+    _calls: dict[str, _OpenCall] = field(factory=dict[str, _OpenCall], init=False)
+
+    def take(self, event: LoggedEvent) -> None:
+        """The next event."""
+        match event:
+            case PromptAccepted():
+                self.running, self._calls = True, {}
+            case TurnEnded():
+                self.running, self._calls = False, {}
+            case ToolCallAnnounced(call_id):
+                self._calls[call_id] = _OpenCall(event)
+            case ToolCallUpdated(call_id) if call_id in self._calls:
+                self._update(self._calls[call_id], event)
+            case CallFinished(call_id) if call_id in self._calls:
+                self._calls[call_id].told = event
+                self._forget(call_id)
+            case _:
+                pass
+
+    def calls_owed(self) -> tuple[LoggedEvent, ...]:
+        """The events that end the calls which are open; none outside of a turn."""
+        if not self.running:
+            return ()
+        return tuple(closing for call in self._calls.values() for closing in call.closing())
+
+    def owed(self) -> tuple[LoggedEvent, ...]:
+        """The events that close the turn; none where it is closed."""
+        return (*self.calls_owed(), TurnEnded(None)) if self.running else ()
+
+    def _update(self, call: _OpenCall, event: ToolCallUpdated) -> None:
+        if event.status is CallStatus.IN_PROGRESS:
+            call.begun = True
+        elif event.status is not None and event.status.terminal:
+            call.ended = True
+            self._forget(event.call_id)
+
+    def _forget(self, call_id: str) -> None:
+        """A call that owes nothing any more: a turn may have any number of them."""
+        call = self._calls[call_id]
+        if call.ended and call.told is not None:
+            del self._calls[call_id]
+
+
+@define
+class LogEnd:
+    """Takes a log's events in order, from `LOOKS_BACK` before its last prompt at the latest, and knows its end.
+
+    `choice` is the model that the session was left with, `context` how full it was; None where the log does not say.
+    """
+
+    LOOKS_BACK: ClassVar[int] = 20
+    """How far before a prompt the end of the turn before may stand: modes and models may have changed since."""
+
+    choice: ModelChoice | None = field(default=None, init=False)
+    context: ContextUsed | None = field(default=None, init=False)
+    _turn: LastTurn = field(factory=LastTurn, init=False)
+    _says_context: bool = field(default=False, init=False)
+
+    def take(self, event: LoggedEvent) -> None:
+        """The next event."""
+        self._turn.take(event)
+        match event:
+            case PromptAccepted():
+                self._says_context = False
+            case ContextUsed():
+                self.context, self._says_context = event, True
+            case _:
+                pass
+        self.choice = chosen((event,), self.choice)
+
+    def owed(self) -> tuple[LoggedEvent, ...]:
+        """The events that close the last turn; none where it is closed. Each turn says how full the context was."""
+        owed = self._turn.owed()
+        if not owed or self.context is None or self._says_context:
+            return owed
+        return (*owed[:-1], self.context, owed[-1])
+
+
+def owed(events: Iterable[LoggedEvent]) -> tuple[LoggedEvent, ...]:
+    """The events that close the last turn of a log; none where it is closed. `events` begin at its prompt or before."""
+    turn = LastTurn()
+    for event in events:
+        turn.take(event)
+    return turn.owed()

@@ -1,0 +1,58 @@
+"""A session: one conversation over one set of directories."""
+
+from __future__ import annotations
+
+from attrs import field, frozen
+
+from punie.domain.model.choice import ModelMenu
+from punie.domain.permission.modes import Mode
+from punie.domain.servers.server import ServerConfig
+from punie.domain.tools.discovery import DroppedEntry, Tier
+
+
+@frozen
+class SessionSpec:
+    """What a client asks for: absolute working directory, further roots, its servers; lives as long as the session."""
+
+    cwd: str
+    additional_directories: tuple[str, ...] = ()
+    servers: tuple[ServerConfig, ...] = ()
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """Every directory the session may touch."""
+        return (self.cwd, *self.additional_directories)
+
+
+@frozen
+class DiscoveryReport:
+    """What the session answer tells the IDE's author about discovery (INTERFACES.md section 3)."""
+
+    tier: Tier
+    tools: int
+    dropped: tuple[DroppedEntry, ...] = ()
+    elapsed_ms: int = 0
+
+
+@frozen
+class SessionOptions:
+    """What a person may set of a session, and what it is set to."""
+
+    mode: Mode = Mode.ASK
+    models: ModelMenu = field(factory=ModelMenu)
+
+
+@frozen
+class OpenedSession:
+    """A session that is ready for prompts; `working` where a turn runs that an earlier connection asked for."""
+
+    id: str
+    discovery: DiscoveryReport = field()
+    mode: Mode = Mode.ASK
+    models: ModelMenu = field(factory=ModelMenu)
+    working: bool = False
+
+    @property
+    def options(self) -> SessionOptions:
+        """What a person may set of it."""
+        return SessionOptions(self.mode, self.models)

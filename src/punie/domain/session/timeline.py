@@ -1,0 +1,257 @@
+"""What happened in a session and when: the values that a trace shows, with as much text as a page has room for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from attrs import evolve, field, frozen
+
+from punie.domain.model.choice import Effort
+from punie.domain.model.usage import Usage
+from punie.domain.permission.modes import AnsweredBy, Verdict
+from punie.domain.session.events import RequestEnding
+from punie.domain.session.log import SessionSummary
+from punie.domain.session.plan import Plan
+from punie.domain.session.turn import StopReason
+from punie.domain.tools.tool import ToolKind, ToolOutcome
+from punie.domain.values.line_changes import LineChanges
+
+Interval: TypeAlias = tuple[float, float]
+"""From when to when, in seconds since the epoch."""
+
+
+@frozen
+class Excerpt:
+    """A text as far as there is room for it; `left_out` characters are not in it."""
+
+    text: str
+    left_out: int = 0
+
+    @classmethod
+    def of(cls, text: str, limit: int) -> Excerpt:
+        """The text, or its beginning."""
+        return cls(text[:limit], max(0, len(text) - limit))
+
+
+@frozen
+class Speech:
+    """A message of the model, or a part of what it thought."""
+
+    at: float
+    text: Excerpt
+    is_thought: bool = False
+
+
+@frozen
+class Request:
+    """A request to the model."""
+
+    began: float
+    ended: float
+    model: str
+    usage: Usage
+    first_s: float | None = None
+    ending: RequestEnding = RequestEnding.DONE
+
+
+@frozen
+class Question:
+    """A question to a person; `answered` is None where it never was, `verdict` what it came to."""
+
+    asked: float
+    reason: str
+    options: tuple[str, ...] = ()
+    answered: float | None = None
+    verdict: Verdict | None = None
+    why: str = ""
+    answered_by: AnsweredBy | None = None
+    choice: str | None = None
+
+
+@frozen
+class Argument:
+    """One argument of a call: a text as it is, anything else as JSON. `name` is empty where they are no object."""
+
+    name: str
+    value: Excerpt
+
+
+@frozen
+class Call:
+    """A tool call: announced, let start at `began` (None: never), and over at `ended` (None: not in this log)."""
+
+    call_id: str
+    tool: str
+    title: str
+    kind: ToolKind
+    announced: float
+    began: float | None = None
+    ended: float | None = None
+    outcome: ToolOutcome | None = None
+    arguments: tuple[Argument, ...] = ()
+    result: Excerpt = Excerpt("")
+    changes: tuple[LineChanges, ...] = ()
+    locations: tuple[str, ...] = ()
+    questions: tuple[Question, ...] = ()
+
+
+@frozen
+class PlanSeen:
+    """The agent's plan from then on."""
+
+    at: float
+    plan: Plan
+
+
+@frozen
+class Remark:
+    """Something else that happened, in words; `detail` may be long."""
+
+    at: float
+    words: str
+    detail: Excerpt = Excerpt("")
+
+
+Step: TypeAlias = Speech | Request | Call | PlanSeen | Remark
+
+
+@frozen
+class Shares:
+    """What the time of a turn went to, in seconds; the four are all of it.
+
+    Where several things happened at once, a tool's work counts before the model's, and waiting for a person last.
+    """
+
+    tools_s: float = 0.0
+    model_s: float = 0.0
+    waiting_s: float = 0.0
+    other_s: float = 0.0
+
+    @property
+    def total_s(self) -> float:
+        """All of it."""
+        return self.tools_s + self.model_s + self.waiting_s + self.other_s
+
+    def __add__(self, more: Shares) -> Shares:
+        return Shares(
+            self.tools_s + more.tools_s,
+            self.model_s + more.model_s,
+            self.waiting_s + more.waiting_s,
+            self.other_s + more.other_s,
+        )
+
+
+@frozen
+class TurnTimeline:
+    """One turn. `ended` is the last that is known of it, which is its end only where `is_over`.
+
+    `steps` are in the order in which they began; `left_out` of them are missing behind the first `gap_at`. `before` is
+    what happened between the turn before and this one. `weight` is roughly the characters that its texts take, and
+    `first_sequence` the entry of the log that it begins with.
+    """
+
+    number: int
+    turn_id: str
+    prompt: Excerpt
+    began: float
+    ended: float
+    first_sequence: int
+    model: str | None = None
+    effort: Effort | None = None
+    is_over: bool = False
+    stop_reason: StopReason | None = None
+    failure: str | None = None
+    usage: Usage | None = None
+    context_tokens: tuple[int, int | None] | None = None
+    steps: tuple[Step, ...] = ()
+    left_out: int = 0
+    gap_at: int = 0
+    before: tuple[Remark, ...] = ()
+    filled: Excerpt | None = None
+    shares: Shares = Shares()
+    requests: int = 0
+    questions: int = 0
+    calls: Mapping[ToolOutcome, int] = field(factory=dict[ToolOutcome, int])
+    weight: int = 0
+
+
+@frozen
+class Totals:
+    """What the session came to; `cost_usd` in `usage` is None where no turn's was known."""
+
+    turns: int = 0
+    requests: int = 0
+    questions: int = 0
+    calls: Counter[ToolOutcome] = field(factory=Counter[ToolOutcome])
+    usage: Usage = Usage()
+    shares: Shares = field(factory=Shares)
+    failed: int = 0
+
+    def with_turn(self, turn: TurnTimeline) -> Totals:
+        """Together with one more turn."""
+        used = turn.usage or Usage()
+        return Totals(
+            self.turns + 1,
+            self.requests + turn.requests,
+            self.questions + turn.questions,
+            self.calls + Counter(turn.calls),
+            _sum(self.usage, used),
+            self.shares + turn.shares,
+            self.failed + (turn.is_over and turn.stop_reason is None),
+        )
+
+
+@frozen
+class SessionOutline:
+    """What the first reading found: the latest turns without their steps, and how many came before those.
+
+    The turns from `full_from` on are told in full.
+    """
+
+    summary: SessionSummary
+    totals: Totals
+    turns: tuple[TurnTimeline, ...]
+    full_from: int
+    last_sequence: int
+
+    @property
+    def left_out(self) -> int:
+        """Turns that are not even outlined."""
+        return self.totals.turns - len(self.turns)
+
+
+def shares_of(
+    turn: Interval, tools: Sequence[Interval], model: Sequence[Interval], waiting: Sequence[Interval]
+) -> Shares:
+    """What the time of a turn went to, by the intervals of each kind."""
+    at_tools = _covered(turn, tools)
+    with_model = _covered(turn, (*tools, *model))
+    with_waiting = _covered(turn, (*tools, *model, *waiting))
+    whole = max(0.0, turn[1] - turn[0])
+    return Shares(at_tools, with_model - at_tools, with_waiting - with_model, max(0.0, whole - with_waiting))
+
+
+def _covered(turn: Interval, intervals: Sequence[Interval]) -> float:
+    """How many seconds of the turn at least one of them covers."""
+    covered, reached = 0.0, turn[0]
+    for start, end in sorted(intervals):
+        start, end = max(start, reached), min(end, turn[1])  # noqa: PLW2901 - what of it counts
+        if end > start:
+            covered += end - start
+            reached = end
+    return covered
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    costs = [usage.cost_usd for usage in (one, other) if usage.cost_usd is not None]
+    return evolve(
+        one,
+        input_tokens=one.input_tokens + other.input_tokens,
+        output_tokens=one.output_tokens + other.output_tokens,
+        cached_read_tokens=one.cached_read_tokens + other.cached_read_tokens,
+        cached_write_tokens=one.cached_write_tokens + other.cached_write_tokens,
+        requests=one.requests + other.requests,
+        cost_usd=sum(costs) if costs else None,
+    )

@@ -1,0 +1,200 @@
+"""A conversation as any engine can take it up: what was said and done, without what only one model understands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from attrs import define, field, frozen
+
+from punie.domain.session.events import (
+    CallFinished,
+    HistoryForgotten,
+    SessionEvent,
+    TextDelta,
+    ToolCallAnnounced,
+    TurnEnded,
+)
+from punie.domain.session.log import LoggedEvent, PromptAccepted, PromptFilled
+from punie.domain.session.turn import StopReason
+from punie.domain.tools.tool import ToolOutcome
+from punie.domain.values.content import Prompt
+from punie.domain.values.json_value import JsonValue, json_text
+
+INTERRUPTED = (
+    "This call was interrupted: Punie ended while it ran. Whether it did its work is not known. "
+    "Check its effect before you call it again."
+)
+
+LIMIT_CHARS = 400_000
+"""What of a long conversation another engine is told: its latest turns, so much of them."""
+
+
+@frozen
+class PersonSaid:
+    """A prompt."""
+
+    prompt: Prompt
+
+
+@frozen
+class AgentSaid:
+    """One message of the model, whole."""
+
+    text: str
+
+
+@frozen
+class ToolUsed:
+    """One call, and what the model was told of it."""
+
+    call_id: str
+    tool: str
+    arguments: JsonValue
+    outcome: ToolOutcome
+    text: str
+
+
+@frozen
+class TurnStoppedShort:
+    """The turn before this did not come to its end; `how` says it in words that follow "it"."""
+
+    how: str
+
+
+@frozen
+class TurnsLeftOut:
+    """So many turns stood here: too long ago to be told, or the person had them forgotten. Always the first item."""
+
+    count: int
+
+
+TranscriptItem: TypeAlias = PersonSaid | AgentSaid | ToolUsed | TurnStoppedShort | TurnsLeftOut
+Transcript: TypeAlias = tuple[TranscriptItem, ...]
+
+
+@define
+class TranscriptBuilder:
+    """Takes a log's events in order; lives until `build`. Beyond the limit the oldest whole turns are let go."""
+
+    limit_chars: int = LIMIT_CHARS
+    forgotten: bool = field(default=False, init=False)
+    """Whether the person had the engine forget: what came before that is no part of it."""
+
+    _clearing: bool = field(default=False, init=False)
+    _turns: list[list[TranscriptItem]] = field(factory=lambda: [[]], init=False)
+    _sizes: list[int] = field(factory=lambda: [0], init=False)
+    _said: list[str] = field(factory=list[str], init=False)
+    _open: dict[str, ToolCallAnnounced] = field(factory=dict[str, ToolCallAnnounced], init=False)
+    _left_out: int = field(default=0, init=False)
+
+    def take(self, event: LoggedEvent | SessionEvent) -> None:
+        """The next event."""
+        match event:
+            case PromptAccepted(_, prompt):
+                self._close_turn()
+                self._turns.append([])
+                self._sizes.append(0)
+                self._add(PersonSaid(prompt), _size(prompt))
+                self._let_go()
+            case PromptFilled(prompt):
+                self._fill(prompt)
+            case TextDelta(text):
+                self._said.append(text)
+            case ToolCallAnnounced(call_id):
+                self._close_message()
+                self._open[call_id] = event
+            case CallFinished(call_id, tool, outcome, text):
+                self._used(self._open.pop(call_id, None), ToolUsed(call_id, tool, None, outcome, text))
+            case HistoryForgotten():
+                self._forget()
+            case TurnEnded(reason):
+                self._end(reason)
+            case _:
+                pass
+
+    def build(self) -> Transcript:
+        """All that was taken; every call has a result."""
+        self._close_turn()
+        told = tuple(item for turn in self._turns for item in turn)
+        return (TurnsLeftOut(self._left_out), *told) if self._left_out else told
+
+    def _add(self, item: TranscriptItem, size: int) -> None:
+        if self._clearing and not isinstance(item, PersonSaid):
+            return  # the rest of the turn that had it forgotten says nothing by itself
+        self._clearing = False
+        self._turns[-1].append(item)
+        self._sizes[-1] += size
+
+    def _end(self, reason: StopReason | None) -> None:
+        self._close_turn()
+        if reason is None or reason is StopReason.CANCELLED:
+            how = "ended with an error" if reason is None else "was cancelled"
+            self._add(TurnStoppedShort(how), len(how))
+
+    def _fill(self, prompt: Prompt) -> None:
+        """The model got that in place of what the person typed."""
+        turn = self._turns[-1]
+        if len(turn) == 1 and isinstance(turn[0], PersonSaid):
+            turn[0] = PersonSaid(prompt)
+            self._sizes[-1] = _size(prompt)
+            self._let_go()
+
+    def _forget(self) -> None:
+        self.forgotten = self._clearing = True
+        self._left_out += sum(map(_begins, self._turns))
+        self._turns, self._sizes = [[]], [0]
+        self._said.clear()
+        self._open.clear()
+
+    def _let_go(self) -> None:
+        while len(self._turns) > 1 and sum(self._sizes) > self.limit_chars:
+            self._left_out += _begins(self._turns[0])
+            del self._turns[0], self._sizes[0]
+
+    def _close_message(self) -> None:
+        if self._said:
+            text = "".join(self._said)
+            self._said = []
+            self._add(AgentSaid(text), len(text))
+
+    def _close_turn(self) -> None:
+        """Nothing of the turn can follow: a call that never ended was interrupted."""
+        self._close_message()
+        for card in tuple(self._open.values()):
+            self._used(card, ToolUsed(card.call_id, card.tool, None, ToolOutcome.CANCELLED, INTERRUPTED))
+        self._open.clear()
+
+    def _used(self, card: ToolCallAnnounced | None, used: ToolUsed) -> None:
+        self._close_message()
+        arguments = None if card is None else card.raw_input
+        whole = ToolUsed(used.call_id, used.tool, arguments, used.outcome, used.text)
+        self._add(whole, len(used.text) + len(json_text(arguments)))
+
+
+def _begins(turn: list[TranscriptItem]) -> bool:
+    return bool(turn) and isinstance(turn[0], PersonSaid)
+
+
+def _size(prompt: Prompt) -> int:
+    return sum(len(str(block)) for block in prompt.blocks)
+
+
+def transcript_of(events: Iterable[LoggedEvent], limit_chars: int = LIMIT_CHARS) -> Transcript:
+    """What those events say to an engine, in their order."""
+    builder = TranscriptBuilder(limit_chars)
+    for event in events:
+        builder.take(event)
+    return builder.build()
+
+
+def before_last_prompt(transcript: Transcript) -> Transcript:
+    """The same without its last turn that is told."""
+    last = max((place for place, item in enumerate(transcript) if isinstance(item, PersonSaid)), default=0)
+    return transcript[:last]
+
+
+def prompts_in(transcript: Transcript) -> int:
+    """How many turns it is of: whole, broken off, and those that are left out."""
+    left_out = sum(item.count for item in transcript if isinstance(item, TurnsLeftOut))
+    return left_out + sum(isinstance(item, PersonSaid) for item in transcript)

@@ -1,1 +1,0 @@
-"""What is known of programs, one family a module: which options only look, what operands are, what wraps what."""

@@ -1,0 +1,82 @@
+"""Whether a tool can work where it is, and if not, why, in words for a person (S2-42, S2-52, S2-53)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import frozen
+
+from punie.domain.tools.discovery import ClientCapabilities, LocalTools
+from punie.domain.tools.metadata import Capability
+from punie.domain.tools.tool import ToolDescriptor
+
+EVERY_CAPABILITY = ~Capability.NONE
+
+_NEEDS = {
+    Capability.READ_FILES: "reading files",
+    Capability.WRITE_FILES: "writing files",
+    Capability.TERMINAL: "running commands",
+    Capability.NETWORK: "the network",
+    Capability.GIT: "git",
+}
+_PLATFORMS = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
+
+
+def _anything(_dependency: str) -> bool:
+    return True
+
+
+@frozen
+class Surroundings:
+    """What a session's tools have around them; lives as long as the session.
+
+    `platform` is a value of `sys.platform`, empty where it is not to be looked at. `has` says whether a program, or
+    a Python module as `python:NAME`, is there.
+    """
+
+    capabilities: Capability = EVERY_CAPABILITY
+    platform: str = ""
+    has: Callable[[str], bool] = _anything
+
+
+@frozen
+class LeftOut:
+    """A tool that the session does not have, and why."""
+
+    tool: ToolDescriptor
+    reason: str
+
+
+def why_unavailable(tool: ToolDescriptor, around: Surroundings) -> str | None:
+    """Why the tool cannot work here, or None where it can."""
+    details = tool.details
+    lacking = details.required_capabilities & ~around.capabilities
+    if lacking:
+        return f"this session does not offer {' or '.join(_NEEDS[part] for part in Capability if part in lacking)}"
+    if details.platforms and around.platform and around.platform not in details.platforms:
+        names = " or ".join(_PLATFORMS.get(name, name) for name in details.platforms)
+        return f"it works on {names} only; this is {_PLATFORMS.get(around.platform, around.platform)}"
+    absent = [name for name in details.dependencies if not around.has(name)]
+    if absent:
+        verb = "is" if len(absent) == 1 else "are"
+        return f"{' and '.join(_dependency(name) for name in absent)} {verb} not installed"
+    return None
+
+
+def capabilities_of(client: ClientCapabilities, local: LocalTools) -> Capability:
+    """What a session offers to tools: what its client lends, and what this machine may serve (R-03)."""
+    if local is LocalTools.ALWAYS or (local is LocalTools.AUTO and not client.any_tool):
+        return EVERY_CAPABILITY
+    offered = Capability.NETWORK
+    if client.read_text_file:
+        offered |= Capability.READ_FILES
+    if client.write_text_file:
+        offered |= Capability.WRITE_FILES
+    if client.terminal:
+        offered |= Capability.TERMINAL
+    return offered
+
+
+def _dependency(name: str) -> str:
+    module = name.removeprefix("python:")
+    return f"the program {name}" if module == name else f"the Python module {module}"

@@ -1,0 +1,89 @@
+"""Structured Python checks: what a linter, a type checker or a test run found, as data (M-22)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from attrs import frozen
+
+from punie.domain.values.terminal import Command
+
+PROBLEM_LIMIT = 200
+"""Problems kept of one run; all of them are counted."""
+
+FAILED_TESTS_LIMIT = 50
+
+
+class Check(StrEnum):
+    """What is checked, not by which program."""
+
+    LINT = "lint"
+    TYPES = "types"
+    TESTS = "tests"
+
+
+@frozen
+class PlannedCheck:
+    """The project's own tool for a check, and the command that would run it."""
+
+    check: Check
+    tool: str
+    command: Command
+
+
+@frozen
+class Problem:
+    """One finding: a path as the tool or the project writes it, line and column from 1 (0: the file as a whole)."""
+
+    path: str
+    line: int
+    column: int
+    code: str
+    message: str
+    severity: str = "error"
+
+
+@frozen
+class ProblemReport:
+    """What a linter or type checker found: the first `PROBLEM_LIMIT` problems, and the counts of all."""
+
+    problems: tuple[Problem, ...]
+    errors: int = 0
+    warnings: int = 0
+    files: int = 0
+    """Files with problems."""
+
+    @property
+    def total(self) -> int:
+        """All problems, those not kept included."""
+        return self.errors + self.warnings
+
+
+@frozen
+class FailedTest:
+    """One test that failed or broke; `line` from 1 is where the test begins, 0 where that is unknown."""
+
+    test: str
+    path: str
+    line: int
+    outcome: str
+    message: str
+
+
+@frozen
+class TestReport:
+    """A test run: counts of all tests, and the first `FAILED_TESTS_LIMIT` that did not pass."""
+
+    __test__ = False  # pytest takes a class of this name for tests of its own
+
+    passed: int
+    failed: int
+    errors: int
+    skipped: int
+    time_s: float
+    problems: tuple[FailedTest, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """All tests that ran or were skipped."""
+        return self.passed + self.failed + self.errors + self.skipped

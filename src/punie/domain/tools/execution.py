@@ -1,0 +1,162 @@
+"""The life of one call: pending, in progress, and exactly one end (ACP: tool call status; A-11, M-04).
+
+Beside it what can be told of calls: those that run, how those that ended went, and what one will take (S2-26 to S2-29).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+from attrs import define, field, frozen
+
+from punie.domain.tools.tool import ToolOutcome
+
+
+class CallStatus(StrEnum):
+    """ACP's four states; a cancelled call ends as `failed` on the wire."""
+
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+    @property
+    def terminal(self) -> bool:
+        """Whether nothing may follow it."""
+        return self in {CallStatus.COMPLETED, CallStatus.FAILED}
+
+
+_NEXT = {
+    CallStatus.PENDING: {CallStatus.IN_PROGRESS, CallStatus.FAILED},
+    CallStatus.IN_PROGRESS: {CallStatus.COMPLETED, CallStatus.FAILED},
+}
+
+
+class LifeError(RuntimeError):
+    """A bug of ours: a call was moved to a state that its life does not allow."""
+
+
+@define
+class CallLife:
+    """The state of one call; lives as long as the call. `advance` is the only way on."""
+
+    status: CallStatus = field(default=CallStatus.PENDING, init=False)
+
+    def advance(self, status: CallStatus) -> None:
+        """Move on; raises `LifeError` where the life does not allow it, so that no call ends twice."""
+        if status not in _NEXT.get(self.status, set()):
+            raise LifeError(f"a call cannot go from {self.status.value} to {status.value}")
+        self.status = status
+
+
+def cut(text: str, limit_bytes: int) -> str:
+    """The text, or its head and tail under a first line that says how much of it is there.
+
+    `limit_bytes` counts UTF-8, the lines that say so not counted; no character is torn.
+    """
+    if len(text) * 4 <= limit_bytes:
+        return text
+    data = text.encode("utf-8", "surrogatepass")
+    if len(data) <= limit_bytes:
+        return text
+    head, tail = _shares(limit_bytes)
+    return _ends(data[:head], data[len(data) - tail :], len(data))
+
+
+def cut_after(beginning: str, before_bytes: int, text: str, limit_bytes: int) -> str:
+    """As `cut`, of a text before which `before_bytes` more come; `beginning` is those, or the first `limit_bytes`."""
+    first, data = beginning.encode("utf-8", "ignore"), text.encode("utf-8", "ignore")
+    if before_bytes <= len(first):
+        return cut(beginning + text, limit_bytes)
+    head, tail = _shares(limit_bytes)
+    return _ends(first[:head], data[max(0, len(data) - tail) :], before_bytes + len(data))
+
+
+def _shares(limit_bytes: int) -> tuple[int, int]:
+    head = limit_bytes * 2 // 3
+    return head, limit_bytes - head
+
+
+def _ends(head: bytes, tail: bytes, total_bytes: int) -> str:
+    shown = len(head) + len(tail)
+    first, last = head.decode("utf-8", "ignore"), tail.decode("utf-8", "ignore")
+    said = f"[truncated: {shown} of {total_bytes} bytes shown, the middle left out]"
+    return f"{said}\n{first}\n[... {total_bytes - shown} bytes left out here ...]\n{last}"
+
+
+class Severity(StrEnum):
+    """How much a violation matters to whoever watches over the session."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+@frozen
+class RunningCall:
+    """A call that has not ended yet; `correlation_id` is the id of its card, `started_at` seconds since the epoch."""
+
+    correlation_id: str
+    turn_id: str
+    tool: str
+    started_at: float
+    elapsed_ms: float
+
+
+@frozen
+class OutcomeCounts:
+    """Calls by how they ended: the fields bear the names of the outcomes."""
+
+    succeeded: int = 0
+    failed: int = 0
+    denied: int = 0
+    cancelled: int = 0
+
+    @property
+    def calls(self) -> int:
+        """All of them: every call has exactly one of the four outcomes."""
+        return self.succeeded + self.failed + self.denied + self.cancelled
+
+
+def by_outcome(ended: Iterable[ToolOutcome]) -> Mapping[str, int]:
+    """The fields of `OutcomeCounts` for these calls, or for calls that a `Counter` counted already."""
+    counted = Counter(ended)
+    return {outcome.value: counted[outcome] for outcome in ToolOutcome}
+
+
+@frozen
+class CallCounts(OutcomeCounts):
+    """What became of the calls so far. Times are of the latest calls, in ms, and without a person's thinking."""
+
+    violations: int = 0
+    average_ms: float = 0.0
+    p95_ms: float = 0.0
+    bytes_in: int = 0
+    bytes_out: int = 0
+
+
+@frozen
+class ToolStatistics:
+    """The counts of one session: in all, and of each tool that was called; names that no tool has are in the total."""
+
+    total: CallCounts = CallCounts()
+    by_tool: Mapping[str, CallCounts] = field(factory=lambda: MappingProxyType({}))
+
+
+@frozen
+class ResourceEstimate:
+    """What a call will probably take; None where nothing is known of it.
+
+    `bytes_out` is text for the model, `bytes_in` the arguments as JSON. `files` are the absolute paths that it names;
+    `file_bytes` is what of them it reads or writes. `memory_mb` bounds each program that it starts on this machine.
+    """
+
+    time_ms: float | None = None
+    bytes_out: float | None = None
+    bytes_in: int | None = None
+    files: tuple[str, ...] = ()
+    file_bytes: int | None = None
+    memory_mb: int | None = None

@@ -1,0 +1,217 @@
+"""A tool's parameters one by one, and the JSON Schema that says the same (S2-55 to S2-67).
+
+`to_parameters` takes a schema apart and `to_schema` puts it together again; with the first schema as its `around`
+the second gives back the very same JSON value, key order included. Whatever a field cannot hold is kept: keywords
+without a field in `metadata`, a property whose form would not come out the same as `schema`, verbatim.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from typing import Final, Literal, TypeAlias
+
+from attrs import evolve, field, frozen
+
+from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, JsonValue, freeze, freeze_object, thaw
+
+
+class _Absence(Enum):
+    ABSENT = "absent"
+
+
+ABSENT: Final = _Absence.ABSENT
+"""Stands for a default that was not given; None is a default of null."""
+
+Absent: TypeAlias = Literal[_Absence.ABSENT]
+TypeName: TypeAlias = "str | tuple[str, ...]"
+
+FIELD_KEYWORDS = frozenset(
+    {
+        "type", "description", "default", "enum", "minimum", "maximum", "minLength", "maxLength", "pattern", "format",
+        "examples", "items",
+    }
+)  # fmt: skip
+"""The keywords that have a field of their own."""
+
+
+def _type_name(value: str | Iterable[str] | None) -> TypeName | None:
+    return value if value is None or isinstance(value, str) else tuple(value)
+
+
+def _default(value: object) -> JsonValue | Absent:
+    return ABSENT if value is ABSENT else freeze(value)
+
+
+def _values(value: Iterable[object] | None) -> tuple[JsonValue, ...] | None:
+    return None if value is None else tuple(freeze(item) for item in value)
+
+
+def _verbatim(value: object) -> JsonObject | bool | None:
+    return value if value is None or isinstance(value, bool) else freeze_object(value)
+
+
+def _rest(value: object) -> JsonObject:
+    rest = freeze_object(value)
+    if taken := FIELD_KEYWORDS & rest.keys():
+        raise ValueError(f"metadata cannot hold {', '.join(sorted(taken))}: there is a field for that")
+    return rest
+
+
+class SchemaFormError(ValueError):
+    """A schema has no parameters that could be listed; the sentence says where."""
+
+
+@frozen
+class ToolParameter:
+    """One parameter of a tool; immutable. What is None, or `ABSENT`, is left out of the schema: no nulls arise.
+
+    `type` is a JSON type name or several; `item_type` that of an array's items; `allowed_values` is `enum`.
+    `metadata` are the keywords that have no field here. `schema` is the whole property's schema where it must be
+    taken as it is, and then wins over every field but `name` and `required`. Raises `ValueError` where `metadata`
+    names a keyword that has a field, and `NotJsonError` for values that are no JSON.
+    """
+
+    name: str
+    type: TypeName | None = field(default=None, converter=_type_name)
+    description: str = ""
+    required: bool = False
+    default: JsonValue | Absent = field(default=ABSENT, converter=_default, kw_only=True)
+    allowed_values: tuple[JsonValue, ...] | None = field(default=None, converter=_values, kw_only=True)
+    min_value: float | None = field(default=None, kw_only=True)
+    max_value: float | None = field(default=None, kw_only=True)
+    min_length: int | None = field(default=None, kw_only=True)
+    max_length: int | None = field(default=None, kw_only=True)
+    pattern: str | None = field(default=None, kw_only=True)
+    format: str | None = field(default=None, kw_only=True)
+    examples: tuple[JsonValue, ...] | None = field(default=None, converter=_values, kw_only=True)
+    item_type: TypeName | None = field(default=None, converter=_type_name, kw_only=True)
+    metadata: JsonObject = field(default=EMPTY_OBJECT, converter=_rest, kw_only=True)
+    schema: JsonObject | bool | None = field(default=None, converter=_verbatim, kw_only=True)
+
+    def property_schema(self) -> JsonObject | bool:
+        """This parameter's own schema: `schema` where given, else one made of the fields."""
+        return _made(self) if self.schema is None else self.schema
+
+
+def to_schema(parameters: Iterable[ToolParameter], around: JsonObject | None = None) -> JsonObject:
+    """The object schema of these parameters, in their order; `required` is absent when none is (S2-76).
+
+    `around` gives the other keywords and their order, as `$defs` or `additionalProperties`: the schema that the
+    parameters were taken from, say.
+    """
+    listed = {parameter.name: parameter for parameter in parameters}
+    properties = {name: parameter.property_schema() for name, parameter in listed.items()}
+    required = _required(listed, around)
+    if around is None:
+        whole: dict[str, object] = {"type": "object", "properties": properties}
+        return freeze_object({**whole, "required": required} if required else whole)
+    built: dict[str, object] = dict(around)
+    if properties or "properties" in around:
+        built["properties"] = properties
+    if required or "required" in around:
+        built["required"] = required
+    return freeze_object(built)
+
+
+def to_parameters(schema: JsonObject) -> tuple[ToolParameter, ...]:
+    """The parameters of an object schema, in its order.
+
+    Raises `SchemaFormError` where `properties` is no object of schemas or `required` no array of names.
+    """
+    properties, required = schema.get("properties", EMPTY_OBJECT), schema.get("required", ())
+    if not isinstance(properties, Mapping):
+        raise SchemaFormError("properties is not an object")
+    if not isinstance(required, tuple) or not all(isinstance(name, str) for name in required):
+        raise SchemaFormError("required is not an array of names")
+    return tuple(_parameter(name, value, required=name in required) for name, value in properties.items())
+
+
+def _required(listed: Mapping[str, ToolParameter], around: JsonObject | None) -> tuple[JsonValue, ...]:
+    """The required names in the order that was given; names that are no parameter's stay."""
+    given = None if around is None else around.get("required")
+    kept = given if isinstance(given, tuple) else ()
+    wanted = [name for name, parameter in listed.items() if parameter.required]
+    stays = [name for name in kept if name not in listed or name in wanted]
+    return (*stays, *(name for name in wanted if name not in kept))
+
+
+def _made(parameter: ToolParameter) -> JsonObject:
+    keywords: dict[str, object] = {
+        "type": parameter.type,
+        "description": parameter.description or None,
+        "enum": parameter.allowed_values,
+        "minimum": parameter.min_value,
+        "maximum": parameter.max_value,
+        "minLength": parameter.min_length,
+        "maxLength": parameter.max_length,
+        "pattern": parameter.pattern,
+        "format": parameter.format,
+        "items": None if parameter.item_type is None else {"type": parameter.item_type},
+        "examples": parameter.examples,
+    }
+    given = {key: value for key, value in keywords.items() if value is not None}
+    if parameter.default is not ABSENT:
+        given["default"] = parameter.default
+    return freeze_object({**given, **parameter.metadata})
+
+
+def _parameter(name: str, value: JsonValue, *, required: bool) -> ToolParameter:
+    if isinstance(value, bool):
+        return ToolParameter(name, required=required, schema=value)
+    if not isinstance(value, Mapping):
+        raise SchemaFormError(f"the schema of {name!r} is neither an object nor a boolean")
+    items = value.get("items")
+    plain_items = isinstance(items, Mapping) and set(items) == {"type"}
+    fields = ToolParameter(
+        name,
+        type=_names(value.get("type")),
+        description=_text(value.get("description")) or "",
+        required=required,
+        default=value.get("default", ABSENT),
+        allowed_values=_array(value.get("enum")),
+        min_value=_number(value.get("minimum")),
+        max_value=_number(value.get("maximum")),
+        min_length=_whole(value.get("minLength")),
+        max_length=_whole(value.get("maxLength")),
+        pattern=_text(value.get("pattern")),
+        format=_text(value.get("format")),
+        examples=_array(value.get("examples")),
+        item_type=_names(items["type"]) if isinstance(items, Mapping) and plain_items else None,
+        metadata={key: item for key, item in value.items() if key not in FIELD_KEYWORDS},
+    )
+    return fields if _same(_made(fields), value) else evolve(fields, schema=value)
+
+
+def _same(one: JsonObject, other: JsonObject) -> bool:
+    """Whether two trees are the same JSON text: key order counts, and 1 is neither 1.0 nor true."""
+    return json.dumps(thaw(one)) == json.dumps(thaw(other))
+
+
+def _names(value: JsonValue) -> TypeName | None:
+    if isinstance(value, str):
+        return value
+    names = tuple(_strings(value))
+    return names if isinstance(value, tuple) and len(names) == len(value) else None
+
+
+def _strings(value: JsonValue) -> Iterator[str]:
+    if isinstance(value, tuple):
+        yield from (item for item in value if isinstance(item, str))
+
+
+def _text(value: JsonValue) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _array(value: JsonValue) -> tuple[JsonValue, ...] | None:
+    return value if isinstance(value, tuple) else None
+
+
+def _number(value: JsonValue) -> float | None:
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _whole(value: JsonValue) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,0 +1,149 @@
+"""Finding tools by what somebody wants to do: BM25 over names, descriptions and parameters (issue 5, section 5).
+
+Pure and without state of its own: the same tools and the same words give the same ranking everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from attrs import frozen
+
+from punie.domain.tools.tool import ToolDescriptor
+from punie.domain.tools.word_stems import SYNONYMS, stem
+from punie.domain.values.json_value import JsonValue
+
+SATURATION = 1.2
+"""BM25's k1: how soon a word that comes again stops to count."""
+
+LENGTH_WEIGHT = 0.4
+"""BM25's b: low, for a long schema says more about its author than about what the tool does."""
+
+SYNONYM_WEIGHT = 0.5
+"""What a word counts that was not said but means the same."""
+
+NAME_WEIGHT, DESCRIPTION_WEIGHT, PARAMETER_WEIGHT, PARAMETER_TEXT_WEIGHT, LABEL_WEIGHT = 3.0, 1.6, 0.5, 0.3, 0.8
+SCHEMA_DEPTH = 4
+"""Parameters of parameters are read so far down; a schema may go on for ever."""
+
+SCHEMA_WORDS = 400
+"""As many words of a schema are read at most."""
+
+WORTH_SHOWING = 0.4
+"""Of the best hit's score: what a model reads stays in its history and costs at every request that follows."""
+
+QUERY_WORDS = 40
+"""As many words of a query are read at most."""
+
+_WORDS = re.compile(r"[^\W\d_]+|\d+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_FILLERS = (
+    "a an and any are as at be by can do for from get has have how i if in into is it its me my need of on or our "
+    "please some somebody someone that the their them then there these this those to up us use using want was we what "
+    "when where which who whole with would you your tool tools"
+)
+_SAYS_NOTHING = frozenset(_FILLERS.split())
+
+
+@frozen
+class Hit:
+    """A tool that was found; `score` compares only with others of the same search."""
+
+    tool: ToolDescriptor
+    score: float
+
+
+def words_of(text: str) -> Iterator[str]:
+    """The stems of what it says, `camelCase` and `snake_case` taken apart; words that say nothing left out."""
+    for written in _WORDS.findall(_HUMP.sub(" ", text)):
+        word = written.casefold()
+        if word not in _SAYS_NOTHING:
+            yield stem(word)
+
+
+def _weights(tool: ToolDescriptor) -> Mapping[str, float]:
+    """How much each word counts for that tool."""
+    weights: defaultdict[str, float] = defaultdict(float)
+    for weight, text in (
+        (NAME_WEIGHT, tool.name),
+        (DESCRIPTION_WEIGHT, f"{tool.title or ''} {tool.description}"),
+        (LABEL_WEIGHT, " ".join((*tool.categories, *tool.tags))),
+    ):
+        for word in words_of(text):
+            weights[word] += weight
+    for number, (weight, word) in enumerate(_schema_words(tool.parameters)):
+        if number >= SCHEMA_WORDS:
+            break
+        weights[word] += weight
+    return weights
+
+
+def _schema_words(schema: JsonValue, depth: int = 0) -> Iterator[tuple[float, str]]:
+    """The words of a schema's properties and choices, each with what it counts; total, whatever the schema says."""
+    if not isinstance(schema, Mapping) or depth >= SCHEMA_DEPTH:
+        return
+    properties, choices = schema.get("properties"), schema.get("enum")
+    if isinstance(properties, Mapping):
+        for name, described in properties.items():
+            yield from ((PARAMETER_WEIGHT, word) for word in words_of(name))
+            said = described.get("description") if isinstance(described, Mapping) else None
+            yield from _text_words(said)
+            yield from _schema_words(described, depth + 1)
+    for choice in choices if isinstance(choices, tuple) else ():
+        yield from _text_words(choice)
+    yield from _schema_words(schema.get("items"), depth + 1)
+
+
+def _text_words(said: JsonValue) -> Iterator[tuple[float, str]]:
+    if isinstance(said, str):
+        yield from ((PARAMETER_TEXT_WEIGHT, word) for word in words_of(said))
+
+
+class ToolIndex:
+    """Some tools, ready to be searched; lives as long as the catalogue it was made of."""
+
+    def __init__(self, tools: Iterable[ToolDescriptor]) -> None:
+        self.tools = tuple(tools)
+        self._weights = tuple(_weights(tool) for tool in self.tools)
+        self._mean_length = sum(sum(weights.values()) for weights in self._weights) / max(1, len(self.tools))
+        bearing = Counter(word for weights in self._weights for word in weights)
+        count = len(self.tools)
+        self._rarity = {word: math.log(1 + (count - number + 0.5) / (number + 0.5)) for word, number in bearing.items()}
+
+    def search(self, query: str, limit: int = 5) -> tuple[Hit, ...]:
+        """The tools that fit best, best first; the offered order decides between equals.
+
+        What fits far worse than the best is left out. Empty where none fits.
+        """
+        wanted = _wanted(query)
+        hits = [
+            Hit(tool, self._score(weights, wanted)) for tool, weights in zip(self.tools, self._weights, strict=True)
+        ]
+        found = sorted((hit for hit in hits if hit.score > 0), key=lambda hit: -hit.score)
+        return tuple(hit for hit in found[:limit] if hit.score >= WORTH_SHOWING * found[0].score)
+
+    def _score(self, weights: Mapping[str, float], wanted: Iterable[Mapping[str, float]]) -> float:
+        length = 1 - LENGTH_WEIGHT + LENGTH_WEIGHT * sum(weights.values()) / (self._mean_length or 1)
+        # Of a word and what means the same only the best counts: a thing said in two ways is not twice true.
+        return sum(
+            max(share * self._worth(weights.get(word, 0.0), word, length) for word, share in one.items())
+            for one in wanted
+        )
+
+    def _worth(self, weight: float, word: str, length: float) -> float:
+        if not weight:
+            return 0.0
+        return self._rarity[word] * weight * (SATURATION + 1) / (weight + SATURATION * length)
+
+
+def _wanted(query: str) -> tuple[Mapping[str, float], ...]:
+    """Each word of the query with what means the same, and how much either counts."""
+    wanted: dict[str, Mapping[str, float]] = {}
+    for word in words_of(query):
+        if len(wanted) >= QUERY_WORDS:
+            break
+        wanted[word] = {**dict.fromkeys(SYNONYMS.get(word, ()), SYNONYM_WEIGHT), word: 1.0}
+    return tuple(wanted.values())

@@ -1,0 +1,1 @@
+"""Values without a rule: JSON, text, paths, content blocks, terminals."""

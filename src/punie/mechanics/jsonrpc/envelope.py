@@ -1,0 +1,325 @@
+"""JSON-RPC 2.0 envelopes: one line of bytes to one message, and back (JSON-RPC 2.0, sections 4 and 5).
+
+Nothing here knows a method. Parameters and results stay raw bytes; whoever knows their type decodes them. Ids are kept
+as they were written, so that any integer or string comes back exactly. No error made here repeats what the peer sent.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from typing import Final, cast
+
+import msgspec
+from msgspec import Raw
+
+from punie.mechanics.jsonrpc.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError
+
+RequestId = str | int
+
+NULL_ID: Final = b"null"
+CANCEL_REQUEST: Final = "$/cancel_request"
+
+_BOM: Final = b"\xef\xbb\xbf"
+_EMPTY_PARAMS: Final = Raw(b"{}")
+_VERSION: Final = b'"2.0"'
+_BRACE: Final = ord("{")
+_QUOTE: Final = ord('"')
+_MAX_PARSED_DIGITS: Final = 600  # int() of more may be refused by the interpreter, and its cost is quadratic
+_SLICE_BYTES: Final = 2**20
+# Escaped backslashes and proper pairs are matched too, so that the group holds lone halves only.
+_LONE_SURROGATE: Final = re.compile(
+    rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
+_ANSWER_HEAD: Final = re.compile(
+    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,18})\s*,\s*'
+    rb'(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"(?:result|error)"'
+)
+
+
+class _Envelope(msgspec.Struct, gc=False):
+    """Every key a message may have; an absent one is an empty Raw, which no JSON value can be."""
+
+    jsonrpc: Raw = Raw()
+    id: Raw = Raw()
+    method: Raw = Raw()
+    params: Raw = Raw()
+    result: Raw = Raw()
+    error: Raw = Raw()
+
+
+class _ErrorObject(msgspec.Struct, gc=False):
+    code: int
+    message: str
+    data: Raw = Raw()
+
+
+class Request(msgspec.Struct, frozen=True, gc=False):
+    """Wants exactly one answer, whose id is `echo`. An integer id of more than 600 digits has its digits as `id`."""
+
+    id: RequestId
+    echo: bytes
+    method: str
+    params: Raw
+
+
+class Notification(msgspec.Struct, frozen=True, gc=False):
+    """Wants no answer."""
+
+    method: str
+    params: Raw
+
+
+class Answer(msgspec.Struct, frozen=True, gc=False):
+    """The peer's answer to a request of ours: `error` is set when it failed. `id` is None when it names no request."""
+
+    id: RequestId | None
+    result: Raw
+    error: RpcError | None
+
+
+class Invalid(msgspec.Struct, frozen=True, gc=False):
+    """A line that is no message. `echo` is the id to refuse it with, None when it must not be answered.
+
+    `answers` is the request of ours that the line was an answer to, as far as its first bytes tell.
+    """
+
+    code: int
+    reason: str
+    echo: bytes | None = NULL_ID
+    answers: int | None = None
+
+
+Message = Request | Notification | Answer | Invalid
+
+_decode_envelope: Final = msgspec.json.Decoder(_Envelope).decode
+_decode_error: Final = msgspec.json.Decoder(_ErrorObject).decode
+_decode_text: Final = msgspec.json.Decoder(str).decode
+_decode_any: Final = msgspec.json.Decoder().decode
+_check_json: Final = msgspec.json.Decoder(Raw).decode
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def decode_line(line: bytes | bytearray) -> Message | None:
+    """One line, without its newline, to one message; None for a blank line. Never raises on any input."""
+    if not line or line.isspace():
+        return None
+    if line.startswith(_BOM):  # noqa: FURB188  removeprefix would copy every bytearray, and large lines are bytearrays
+        line = line[len(_BOM) :]
+    try:
+        envelope = _decode_envelope(line)
+        if not _is_utf8(line):
+            return _unparsable(line)
+    except msgspec.ValidationError:
+        return _not_an_object(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        mended = _replace_lone_surrogates(line)
+        return _unparsable(line) if mended is None else decode_line(mended)
+    return _classify(envelope)
+
+
+def peek_answered_id(head: bytes | bytearray) -> int | None:
+    """The id of ours that an unreadable line was an answer to, judged by its first bytes; None when they do not say."""
+    match = _ANSWER_HEAD.match(head)
+    return int(match.group(1)) if match else None
+
+
+def decode_id(raw: Raw | bytes) -> RequestId | None:
+    """An id as its value; None for null, a fraction, or anything else that is no usable id."""
+    text = bytes(raw)
+    if not text:
+        return None
+    if text[0] == _QUOTE:
+        try:
+            return _decode_text(text)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+    digits = text[1:] if text.startswith(b"-") else text
+    if not digits.isdigit():
+        return None
+    return int(text) if len(digits) <= _MAX_PARSED_DIGITS else text.decode("ascii")
+
+
+def encode_request(request_id: int, method: str, params: object) -> bytes:
+    """A request as one line. Raises TypeError when `params` holds something JSON has no word for."""
+    return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b}\n' % (request_id, encode(method), encode(params))
+
+
+def encode_notification(method: str, params: object) -> bytes:
+    """A notification as one line. Raises TypeError when `params` holds something JSON has no word for."""
+    return b'{"jsonrpc":"2.0","method":%b,"params":%b}\n' % (encode(method), encode(params))
+
+
+def encode_result(echo: bytes, result: object) -> bytes:
+    """A successful answer as one line. Raises TypeError when `result` holds something JSON has no word for."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (echo, encode(result))
+
+
+def encode_error(echo: bytes, error: RpcError) -> bytes:
+    """An error answer as one line. `data` that cannot be encoded is left out: the answer itself must not fail."""
+    body: dict[str, object] = {"code": error.code, "message": error.message}
+    if error.data is not None:
+        try:
+            encode(error.data)
+        except (TypeError, ValueError, RecursionError):
+            pass
+        else:
+            body["data"] = error.data
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (echo, encode(body))
+
+
+def encode(value: object) -> bytes:
+    """A value as JSON without a newline in it. A lone surrogate, which UTF-8 cannot carry, becomes U+FFFD."""
+    try:
+        text = _encode(value)
+    except UnicodeEncodeError:
+        text = _encode(_without_surrogates(msgspec.to_builtins(value, enc_hook=_open_raw)))
+    # Only a Raw made elsewhere can hold a newline, and valid JSON has it only between tokens.
+    return text.replace(b"\n", b" ") if b"\n" in text else text
+
+
+def _classify(envelope: _Envelope) -> Message:
+    has_method = _present(envelope.method)
+    if not has_method and (_present(envelope.result) or _present(envelope.error)):
+        return _answer(envelope)
+    raw_id = bytes(envelope.id)
+    request_id = decode_id(raw_id)
+    echo = raw_id if request_id is not None else NULL_ID
+    if not has_method:
+        return Invalid(INVALID_REQUEST, "a message needs a method, a result or an error", echo)
+    method = _text(envelope.method)
+    if method is None:
+        return Invalid(INVALID_REQUEST, "the method must be a string", echo)
+    fault = _fault(envelope)
+    if not raw_id:
+        return Notification(method, _params(envelope)) if fault is None else Invalid(*fault, None)
+    if request_id is None:
+        return Invalid(INVALID_REQUEST, "the id must be a string or an integer")
+    return Request(request_id, raw_id, method, _params(envelope)) if fault is None else Invalid(*fault, echo)
+
+
+def _fault(envelope: _Envelope) -> tuple[int, str] | None:
+    """What is wrong with a message that has a method, beside its id."""
+    if not _is_version_2(envelope.jsonrpc):
+        return INVALID_REQUEST, 'jsonrpc must be "2.0"'
+    if _present(envelope.result) or _present(envelope.error):
+        return INVALID_REQUEST, "a message with a method has no result and no error"
+    params = envelope.params
+    if _present(params) and not _is_object(params) and not _is(params, NULL_ID):
+        return INVALID_PARAMS, "params must be an object"
+    return None
+
+
+def _params(envelope: _Envelope) -> Raw:
+    return envelope.params if _is_object(envelope.params) else _EMPTY_PARAMS
+
+
+def _answer(envelope: _Envelope) -> Answer:
+    """An answer is never refused on the wire: two peers would refuse each other's refusals. A malformed one fails."""
+    request_id = decode_id(envelope.id)
+    if not _present(envelope.error) or _is(envelope.error, NULL_ID):
+        if _present(envelope.result):
+            return Answer(request_id, envelope.result, None)
+        return Answer(request_id, Raw(), RpcError(INTERNAL_ERROR, "the peer answered with neither result nor error"))
+    if _present(envelope.result) and not _is(envelope.result, NULL_ID):
+        return Answer(request_id, Raw(), RpcError(INTERNAL_ERROR, "the peer answered with both result and error"))
+    return Answer(request_id, Raw(), _peer_error(envelope.error))
+
+
+def _peer_error(raw: Raw) -> RpcError:
+    try:
+        error = _decode_error(raw)
+        data = _decode_any(error.data) if _present(error.data) else None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return RpcError(INTERNAL_ERROR, "the peer answered with an error of no valid shape")
+    return RpcError(error.code, error.message, data)
+
+
+def _not_an_object(line: bytes | bytearray) -> Invalid:
+    """The decoder saw another type than an object first; whether the line is JSON at all is still to be found out."""
+    try:
+        _check_json(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _unparsable(line)
+    if not _is_utf8(line):
+        return _unparsable(line)
+    return Invalid(INVALID_REQUEST, "a message is one JSON object; batches are not supported")
+
+
+def _unparsable(line: bytes | bytearray) -> Invalid:
+    return Invalid(PARSE_ERROR, "the line is not valid JSON in UTF-8", NULL_ID, peek_answered_id(line))
+
+
+def _is_version_2(raw: Raw) -> bool:
+    return _is(raw, _VERSION) or _text(raw) == "2.0"
+
+
+def _present(raw: Raw) -> bool:
+    return bool(memoryview(raw))
+
+
+def _is(raw: Raw, literal: bytes) -> bool:
+    view = memoryview(raw)  # a view, for the value may be large
+    return len(view) == len(literal) and bytes(view) == literal
+
+
+def _is_object(raw: Raw) -> bool:
+    view = memoryview(raw)
+    return bool(view) and view[0] == _BRACE
+
+
+def _text(raw: Raw) -> str | None:
+    try:
+        return _decode_text(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def _is_utf8(line: bytes | bytearray) -> bool:
+    """The decoder skips over raw values without looking at their encoding. Long lines are checked a slice at a time."""
+    if line.isascii():
+        return True
+    if len(line) <= _SLICE_BYTES:
+        try:
+            line.decode()
+        except UnicodeDecodeError:
+            return False
+        return True
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    view = memoryview(line)
+    try:
+        for start in range(0, len(view), _SLICE_BYTES):
+            decoder.decode(view[start : start + _SLICE_BYTES])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _replace_lone_surrogates(line: bytes | bytearray) -> bytes | None:
+    r"""The line with each lone `\ud8xx` escape made `\ufffd`; None when it has none.
+
+    JavaScript clients write such escapes for text cut in the middle of a character; the grammar allows them, the
+    decoder does not, and an answer refused for it would leave its request waiting.
+    """
+    if b"\\ud" not in line and b"\\uD" not in line:
+        return None
+    mended = _LONE_SURROGATE.sub(lambda match: rb"\ufffd" if match.group(1) else match.group(), line)
+    return mended if mended != line else None
+
+
+def _open_raw(value: object) -> object:
+    if isinstance(value, Raw):
+        return _decode_any(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def _without_surrogates(value: object) -> object:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        items = cast("dict[object, object]", value).items()
+        return {_without_surrogates(key): _without_surrogates(item) for key, item in items}
+    if isinstance(value, list | tuple):
+        return [_without_surrogates(item) for item in cast("list[object]", value)]
+    return value

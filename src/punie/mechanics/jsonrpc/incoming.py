@@ -1,0 +1,164 @@
+"""Requests and notifications of the peer: begun in the order of their lines, served each in a task of its own."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+
+import anyio
+import msgspec
+from msgspec import Raw
+
+from punie.mechanics.jsonrpc.envelope import (
+    CANCEL_REQUEST,
+    Notification,
+    Request,
+    RequestId,
+    decode_id,
+    encode_error,
+    encode_result,
+)
+from punie.mechanics.jsonrpc.errors import INTERNAL_ERROR, INVALID_REQUEST, REQUEST_CANCELLED, RpcError
+
+if TYPE_CHECKING:
+    import logging
+    from collections.abc import Awaitable
+
+    from anyio.abc import TaskGroup
+
+    from punie.mechanics.jsonrpc.outbox import Outbox
+
+_MAX_IN_FLIGHT: Final = 1024
+_CANCELLED: Final = RpcError(REQUEST_CANCELLED, "the request was cancelled")
+
+
+@runtime_checkable
+class Router(Protocol):
+    """Knows the methods. Its first two functions are called in the order of the lines, inside the reading loop."""
+
+    @abstractmethod
+    def request(self, method: str, params: Raw, request_id: RequestId) -> Awaitable[object]:
+        """Begin a request: what has to be registered before the next line is read, is registered here.
+
+        The returned awaitable runs in its own task and cancel scope; its result is the answer, and that answer is on
+        its way before any other task runs again. `params` is a JSON object. Raises RpcError to refuse at once, with
+        METHOD_NOT_FOUND for an unknown method.
+        """
+        ...
+
+    @abstractmethod
+    def notification(self, method: str, params: Raw) -> None:
+        """Take a notification; must not block. What it raises is logged, RpcError with the least noise."""
+        ...
+
+    @abstractmethod
+    def error(self, exc: BaseException) -> RpcError:
+        """The error answer for what a handler raised, an RpcError or anything else."""
+        ...
+
+
+class _InFlight:
+    """A request of the peer, from its line until its answer is in the outbox."""
+
+    __slots__ = ("echo", "id", "scope")
+
+    def __init__(self, request_id: RequestId, echo: bytes) -> None:
+        self.id = request_id
+        self.echo = echo
+        self.scope = anyio.CancelScope()
+
+
+class Incoming:
+    """What the peer has asked and not yet been answered. Lives as long as its connection reads and winds down."""
+
+    def __init__(self, router: Router, outbox: Outbox, tasks: TaskGroup, log: logging.Logger) -> None:
+        self._router = router
+        self._outbox = outbox
+        self._tasks = tasks
+        self._log = log
+        self._in_flight: dict[RequestId, _InFlight] = {}
+
+    def __len__(self) -> int:
+        return len(self._in_flight)
+
+    def begin(self, request: Request) -> None:
+        """Start serving a request, or refuse it at once; either way it has exactly one answer."""
+        if request.id in self._in_flight:
+            self.refuse(request.echo, RpcError(INVALID_REQUEST, "a request with this id is still in flight"))
+            return
+        if len(self._in_flight) >= _MAX_IN_FLIGHT:
+            reason = f"{_MAX_IN_FLIGHT} requests are in flight; wait for an answer before the next"
+            self.refuse(request.echo, RpcError(INTERNAL_ERROR, reason))
+            return
+        try:
+            work = self._router.request(request.method, request.params, request.id)
+        except Exception as exc:  # noqa: BLE001  the wire answers every request, whatever its handler raises
+            self.refuse(request.echo, self._to_error(exc))
+            return
+        entry = _InFlight(request.id, request.echo)
+        self._in_flight[entry.id] = entry
+        self._tasks.start_soon(self._serve, entry, work)
+
+    def refuse(self, echo: bytes, error: RpcError) -> None:
+        """Put an error answer into the outbox."""
+        self._outbox.put(encode_error(echo, error), answer=True)
+
+    def take(self, notification: Notification) -> None:
+        """Act on a notification; nothing that goes wrong with it is answered or ends the connection."""
+        try:
+            if notification.method == CANCEL_REQUEST:
+                self._cancel(notification.params)
+            else:
+                self._router.notification(notification.method, notification.params)
+        except RpcError as exc:
+            self._log.info("ignored the notification %.80r: %s", notification.method, exc)
+        except Exception:  # noqa: BLE001  a notification has no answer to carry the fault, and the wire lives on
+            self._log.exception("the notification %.80r failed", notification.method)
+
+    def cancel_all(self) -> None:
+        """Cancel the scope of every request in flight."""
+        for entry in tuple(self._in_flight.values()):
+            entry.scope.cancel()
+
+    async def _serve(self, entry: _InFlight, work: Awaitable[object]) -> None:
+        """Run one handler and put its one answer into the outbox, with no await between its return and that."""
+        line: bytes | None = None
+        try:
+            with entry.scope:
+                line = encode_result(entry.echo, await work)
+        except Exception as exc:  # noqa: BLE001  the wire answers every request, whatever its handler raises
+            line = encode_error(entry.echo, self._to_error(exc))
+        except anyio.get_cancelled_exc_class():
+            if anyio.current_effective_deadline() == -math.inf:
+                raise
+            # A library cancelled its own task, no scope of ours: raised from here it would end the connection.
+        except BaseExceptionGroup as group:
+            cancellation, fault = group.split(anyio.get_cancelled_exc_class())
+            if cancellation is None or (fault is not None and not isinstance(fault, Exception)):
+                raise
+            if fault is not None:  # the connection is being cancelled and the handler's clean-up failed
+                line = encode_error(entry.echo, self._to_error(fault))
+            raise cancellation from None
+        finally:
+            del self._in_flight[entry.id]
+            self._outbox.put(line or encode_error(entry.echo, _CANCELLED), answer=True)
+
+    def _cancel(self, params: Raw) -> None:
+        """`$/cancel_request` (ACP, cancellation): the request is still answered, normally or with -32800."""
+        try:
+            request_id = decode_id(msgspec.json.decode(params, type=dict[str, Raw]).get("requestId", Raw()))
+        except (msgspec.DecodeError, RecursionError):
+            request_id = None
+        entry = self._in_flight.get(request_id) if request_id is not None else None
+        if entry is None:
+            self._log.debug("nothing to cancel: no such request is in flight")
+        else:
+            entry.scope.cancel()
+
+    def _to_error(self, exc: BaseException) -> RpcError:
+        try:
+            return self._router.error(exc)
+        except Exception:  # noqa: BLE001  the answer must go out even when wording it fails
+            self._log.exception("an error could not be put into words")
+            return RpcError(INTERNAL_ERROR, "internal error")

@@ -1,0 +1,59 @@
+"""The person, and everything else that belongs to the other side of a session."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable
+from typing import Protocol, runtime_checkable
+
+from attrs import frozen
+
+from punie.domain.session.elicitation import Elicitation, ElicitationAnswer
+from punie.domain.session.turn import TurnReport
+from punie.domain.session.turn_progress import TurnSoFar
+from punie.domain.tools.discovery import ClientCapabilities
+from punie.ports.engine import EventSink
+from punie.ports.permission import PermissionBroker
+from punie.ports.servers import ServerChannel
+from punie.ports.tools import ToolExecutor, ToolProvider
+from punie.ports.workspace import Terminals, Workspace
+
+
+@runtime_checkable
+class Elicitor(Protocol):
+    """Carries forms to a person who can fill them in; lives as long as its session."""
+
+    @abstractmethod
+    async def ask(self, elicitation: Elicitation) -> ElicitationAnswer:
+        """Ask once and wait for the answer, however long the person thinks.
+
+        Never raises for what the other side does: an error, a malformed answer or a closed connection is a
+        cancellation. Whether the content fits the schema is for the asker to check. Cancelled, it takes the question
+        back. Several may be open at once.
+        """
+        ...
+
+
+@frozen
+class Peer:
+    """The client as one session sees it; arrives with the session and is never shared between two (M-13).
+
+    `workspace` and `terminals` are None where the client did not advertise them; `catalog` and `bridge` are None where
+    it did not advertise discovery, and `elicitor` where its person cannot fill in forms. `server_channel`
+    leads to the MCP servers that the client itself runs, of which it tells with the session. `shown` puts the client's
+    eyes before terminals of this machine, where it can show those. `adopt` is told of the
+    turn in the middle of which the session is taken up: how far it is, and what waits for its end (it raises what
+    `RunningTurn.run` raises, and gives back when everything before the end was told).
+    """
+
+    capabilities: ClientCapabilities
+    broker: PermissionBroker
+    events: EventSink
+    workspace: Workspace | None = None
+    terminals: Terminals | None = None
+    catalog: ToolProvider | None = None
+    bridge: ToolExecutor | None = None
+    elicitor: Elicitor | None = None
+    server_channel: ServerChannel | None = None
+    shown: Callable[[Terminals], Terminals] | None = None
+    adopt: Callable[[TurnSoFar, Callable[[], Awaitable[TurnReport]]], None] | None = None

@@ -1,0 +1,183 @@
+"""The conversation as a person at the IDE sees it: who said what, which cards moved, what was asked and answered."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from functools import singledispatchmethod
+
+from attrs import define, field
+
+from punie.domain.values.content import Diff, Text
+from punie.domain.values.display import display_exact
+from punie.domain.values.json_value import thaw
+from punie.domain.values.paths import shown_path
+from punie_ide.demo.screen import Screen
+from punie_ide.events import (
+    CallAnnounced,
+    CallMoved,
+    FileWritten,
+    IdeEvent,
+    PermissionAnswered,
+    PermissionAsked,
+    ProgramEnded,
+    ProgramPrinted,
+    ProgramStarted,
+    PromptSent,
+    TextSaid,
+    ThoughtSaid,
+    ToolsListed,
+    ToolUsed,
+    TurnFinished,
+)
+from punie_ide.permission import Question
+
+RESULT_LINES = 6
+DIFF_LINES = 24
+
+
+@define
+class Conversation:
+    """Shows events one by one; lives as long as the demo's IDE."""
+
+    screen: Screen
+    root: str
+    _titles: dict[str, str] = field(factory=dict, init=False)
+    _options: dict[str, dict[str, str]] = field(factory=dict, init=False)
+    _shown_diffs: set[tuple[str, str]] = field(factory=set, init=False)
+    _programs: dict[str, str] = field(factory=dict, init=False)
+    _watched: set[str] = field(factory=set, init=False)
+
+    def show(self, event: IdeEvent) -> None:
+        """Show one event; what has no picture is passed over."""
+        self._show(event)
+
+    @singledispatchmethod
+    def _show(self, event: object) -> None:
+        """An event without a picture."""
+
+    @_show.register
+    def _(self, event: PromptSent) -> None:
+        self.screen.line()
+        self.screen.flow(event.text, "You:   ", "cyan")
+        self.screen.end_flow()
+        self.screen.line()
+
+    @_show.register
+    def _(self, event: TextSaid) -> None:
+        self.screen.flow(event.text, "Punie: ")
+
+    @_show.register
+    def _(self, event: ThoughtSaid) -> None:
+        self.screen.line(f"(thinking) {event.text}", "dim", indent="       ")
+
+    @_show.register
+    def _(self, event: ToolsListed) -> None:
+        names = ", ".join(event.names)
+        self.screen.line(f"The agent asked which tools this IDE has. It has {len(event.names)}: {names}.", "dim")
+
+    @_show.register
+    def _(self, event: CallAnnounced) -> None:
+        self._titles[event.call_id] = event.title
+        self.screen.cut(f"● {event.title}", "bold", indent="  ")
+
+    @_show.register
+    def _(self, event: ToolUsed) -> None:
+        self.screen.cut(f"(answered by {event.name}, a tool of the IDE's own)", "dim", indent="    ")
+
+    @_show.register
+    def _(self, event: CallMoved) -> None:
+        if event.status == "completed":
+            self.screen.cut("done", "green", indent="    ")
+            self._result(event, "dim")
+        elif event.status == "failed":
+            self.screen.cut("failed", "red", indent="    ")
+            self._result(event, "red")
+
+    def _result(self, event: CallMoved, style: str) -> None:
+        for part in event.content or ():
+            if isinstance(part, Text):
+                self.screen.lines(part.text, style, indent="    ", limit=RESULT_LINES)
+
+    @_show.register
+    def _(self, event: PermissionAsked) -> None:
+        question = event.question
+        self._options[question.call_id] = {option.id: option.name for option in question.options}
+        self.ask(question)
+
+    def ask(self, question: Question) -> None:
+        """The question with everything that a person needs in order to answer it, nothing hidden."""
+        self.screen.line(f"Punie asks: {display_exact(question.title)}?", "yellow", indent="    ")
+        if question.reason:
+            self.screen.line(display_exact(question.reason), "dim", indent="    ")
+        if not question.diffs:
+            self._arguments(question)
+        for diff in question.diffs:
+            self._shown_diffs.add((diff.path, diff.new_text))
+            self._diff(diff)
+        choices = "  ".join(f"[{option.name}]" for option in question.options)
+        self.screen.line(choices, indent="    ")
+
+    def _arguments(self, question: Question) -> None:
+        if isinstance(question.raw_input, Mapping):
+            for name, value in question.raw_input.items():
+                said = value if isinstance(value, str) else json.dumps(thaw(value), ensure_ascii=False)
+                self.screen.line(display_exact(f"{name}: {said}"), indent="      ")
+
+    @_show.register
+    def _(self, event: PermissionAnswered) -> None:
+        names = self._options.get(event.call_id, {})
+        answer = "(no answer)" if event.option_id is None else names.get(event.option_id, event.option_id)
+        self.screen.line(f"> {answer}", "yellow", indent="    ")
+
+    @_show.register
+    def _(self, event: FileWritten) -> None:
+        diff = Diff(event.path, event.old_text, event.new_text)
+        if (event.path, event.new_text) in self._shown_diffs:
+            self.screen.cut(f"{shown_path(event.path, self.root)} is written", "dim", indent="    ")
+        else:
+            self._diff(diff)
+
+    @_show.register
+    def _(self, event: ProgramStarted) -> None:
+        if event.background:
+            return  # a tool of the IDE at work: its result is shown, not its noise
+        self._watched.add(event.terminal_id)
+        self._programs[event.terminal_id] = ""
+        self.screen.cut(f"$ {event.line}", "bold", indent="    ")
+
+    @_show.register
+    def _(self, event: ProgramPrinted) -> None:
+        if event.terminal_id not in self._watched:
+            return
+        *lines, rest = (self._programs[event.terminal_id] + event.text).split("\n")
+        self._programs[event.terminal_id] = rest
+        for line in lines:
+            self.screen.cut(f"| {line}", indent="    ")
+
+    @_show.register
+    def _(self, event: ProgramEnded) -> None:
+        if event.terminal_id not in self._watched:
+            return
+        if rest := self._programs.pop(event.terminal_id, ""):
+            self.screen.cut(f"| {rest}", indent="    ")
+        ended = event.signal or f"exit code {event.exit_code}"
+        self.screen.cut(f"| {ended}", "green" if event.exit_code == 0 else "red", indent="    ")
+
+    @_show.register
+    def _(self, event: TurnFinished) -> None:
+        self.screen.end_flow()
+        if event.stop_reason != "end_turn":
+            self.screen.line(f"(the turn ended: {event.stop_reason})", "yellow")
+
+    def _diff(self, diff: Diff) -> None:
+        name = shown_path(diff.path, self.root)
+        old = (diff.old_text or "").splitlines()
+        lines = list(difflib.unified_diff(old, diff.new_text.splitlines(), name, name, lineterm="", n=1))[2:]
+        self.screen.cut(f"--- {display_exact(name)}{' (new)' if diff.old_text is None else ''}", "dim", indent="    ")
+        for line in lines[:DIFF_LINES]:
+            style = {"+": "green", "-": "red"}.get(line[:1], "dim")
+            self.screen.cut(display_exact(line), style, indent="    ")
+        if len(lines) > DIFF_LINES:
+            self.screen.cut(f"... {len(lines) - DIFF_LINES} more lines", "dim", indent="    ")

@@ -1,0 +1,123 @@
+"""An agent as a child process of the IDE: started, listened to, and ended for certain (ACP: transports, stdio)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections import deque
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+import anyio
+import anyio.abc
+from anyio.streams.text import TextReceiveStream
+from attrs import define, field
+
+from punie.mechanics.jsonrpc.stdio import FdTransport
+from punie_ide.task_group import flat_task_group
+
+LEAVE_S = 2.0
+"""How long an agent may take to end by itself once its input has ended; then it is terminated, then killed."""
+
+TERMINATE_S = 1.0
+KEPT_LINES = 200
+
+
+@define
+class AgentGone(Exception):  # noqa: N818 - it says what happened, in the protocol's words
+    """The agent ended, or could not be started, while something was awaited of it."""
+
+    code = "agent_gone"
+    reason: str
+    exit_code: int | None = None
+    stderr: tuple[str, ...] = field(default=(), repr=False)
+
+    def __str__(self) -> str:
+        last = "".join(f"\n  {line}" for line in self.stderr[-20:])
+        return f"{self.reason} Its last words on stderr:{last}" if last else f"{self.reason} It said nothing on stderr."
+
+
+@define(eq=False)
+class AgentProcess:
+    """A running agent; `stderr` keeps its last lines."""
+
+    process: anyio.abc.Process
+    transport: FdTransport
+    _pipe: anyio.abc.ByteReceiveStream
+    stderr: deque[str] = field(factory=lambda: deque(maxlen=KEPT_LINES))
+    _silent: anyio.Event = field(factory=anyio.Event, init=False)
+
+    async def end(self) -> AgentGone:
+        """Why nothing more will come; waits a moment for the process to be really gone."""
+        with anyio.move_on_after(TERMINATE_S):
+            await self._silent.wait()
+            await self.process.wait()
+        code = self.process.returncode
+        reason = "The agent closed the connection." if code is None else f"The agent ended with exit code {code}."
+        return AgentGone(reason, code, tuple(self.stderr))
+
+    async def listen(self) -> None:
+        """Take what the agent writes to stderr, so that it never waits for a reader."""
+        rest = ""
+        try:
+            async for text in TextReceiveStream(self._pipe, errors="replace"):
+                *lines, rest = (rest + text).split("\n")
+                self.stderr.extend(lines)
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            pass
+        finally:
+            if rest:
+                self.stderr.append(rest)
+            self._silent.set()
+
+
+@asynccontextmanager
+async def launch_agent(
+    argv: Sequence[str], *, cwd: str | None = None, env: Mapping[str, str] | None = None
+) -> AsyncGenerator[AgentProcess]:
+    """Start the agent and end it at the end: its input ends first, and only then it is terminated or killed.
+
+    `env` replaces the whole environment where given. Raises `AgentGone` where the program cannot be started.
+    """
+    agent_reads, we_write = os.pipe()
+    we_read, agent_writes = os.pipe()
+    ours = [we_write, we_read]
+    try:
+        try:
+            process = await anyio.open_process(
+                list(argv), stdin=agent_reads, stdout=agent_writes, stderr=subprocess.PIPE, cwd=cwd, env=env,
+                start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise AgentGone(f"The agent could not be started: {argv[0]}: {error.strerror}.") from error
+        finally:
+            os.close(agent_reads)
+            os.close(agent_writes)
+        if process.stderr is None:
+            raise AgentGone("The agent has no stderr.")  # asked for above, so this cannot be
+        agent = AgentProcess(process, FdTransport(we_read, we_write), process.stderr)
+        try:
+            async with flat_task_group() as tasks:
+                tasks.start_soon(agent.listen)
+                try:
+                    yield agent
+                finally:
+                    os.close(ours.pop(0))
+                    with anyio.CancelScope(shield=True):
+                        await _see_off(process)
+                    tasks.cancel_scope.cancel()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await process.aclose()
+    finally:
+        for descriptor in ours:
+            os.close(descriptor)
+
+
+async def _see_off(process: anyio.abc.Process) -> None:
+    for end in (None, process.terminate, process.kill):
+        if end is not None and process.returncode is None:
+            end()
+        with anyio.move_on_after(LEAVE_S if end is None else TERMINATE_S):
+            await process.wait()
+            return

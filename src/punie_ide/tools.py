@@ -1,0 +1,134 @@
+"""The IDE's own tools, as the discovery extension lists and calls them (INTERFACES.md section 3)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeAlias, cast
+
+from attrs import field, frozen
+
+from punie.domain.tools.tool import NAME_PATTERN, ToolKind
+from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, freeze_object, thaw_object
+from punie.ports.workspace import Terminals, Workspace
+
+PAGE_SIZE = 50
+"""Entries of one answer; a longer catalogue comes in pages."""
+
+
+@frozen
+class ToolContext:
+    """What a tool may use while it runs: the IDE's files and terminals, and where the session works."""
+
+    session_id: str
+    call_id: str
+    cwd: str
+    workspace: Workspace | None = None
+    terminals: Terminals | None = None
+
+
+@frozen
+class ToolAnswer:
+    """What a tool gives back: text for the model, and the same as JSON for programs where that helps."""
+
+    text: str
+    structured: Mapping[str, Any] | None = None
+    is_error: bool = False
+
+    @classmethod
+    def of(cls, value: object) -> ToolAnswer:
+        """An answer from what a handler returned: an answer, a text, or a JSON object."""
+        if isinstance(value, ToolAnswer):
+            return value
+        if isinstance(value, str):
+            return cls(value)
+        if isinstance(value, dict):
+            tree = cast("dict[str, Any]", value)
+            return cls(json.dumps(tree, ensure_ascii=False, indent=1), tree)
+        raise TypeError(f"a tool answers with a ToolAnswer, a str or a dict, not with {type(value).__name__}")
+
+    def encode(self) -> dict[str, Any]:
+        """The result of `_punie.dev/call_tool`."""
+        result: dict[str, Any] = {"content": [{"type": "text", "text": self.text}], "isError": self.is_error}
+        return result if self.structured is None else result | {"structuredContent": dict(self.structured)}
+
+
+Handler: TypeAlias = Callable[[dict[str, Any], ToolContext], Awaitable["ToolAnswer | str | dict[str, Any]"]]
+
+
+def _check_name(_tool: object, _attribute: object, value: str) -> None:
+    if not NAME_PATTERN.fullmatch(value) or "__" in value:
+        raise ValueError(f"{value!r} is not a tool name: use 1 to 64 of A-Z a-z 0-9 _ -, without two _ in a row")
+
+
+@frozen
+class IdeTool:
+    """One tool that the IDE lends to agents: what it says of itself, and the coroutine that does it.
+
+    The handler gets the arguments as plain JSON, already checked by the agent against `input_schema`, and a context. It
+    may raise a `ToldToModel` error; the model reads the sentence. Any other exception is answered as an internal error.
+    """
+
+    name: str = field(validator=_check_name)
+    handler: Handler
+    description: str = ""
+    kind: ToolKind = field(default=ToolKind.OTHER, converter=ToolKind.parse)
+    title: str | None = None
+    input_schema: JsonObject = field(factory=lambda: {"type": "object"}, converter=freeze_object)
+    requires_permission: bool = False
+    categories: tuple[str, ...] = field(default=(), converter=tuple)
+    annotations: JsonObject = field(default=EMPTY_OBJECT, converter=freeze_object)
+
+    def encode(self) -> dict[str, Any]:
+        """The catalogue entry."""
+        entry: dict[str, Any] = {"name": self.name, "kind": self.kind.value, "description": self.description}
+        if self.title is not None:
+            entry["title"] = self.title
+        entry["inputSchema"] = thaw_object(self.input_schema)
+        if self.requires_permission:
+            entry["requiresPermission"] = True
+        if self.categories:
+            entry["categories"] = list(self.categories)
+        if self.annotations:
+            entry["annotations"] = thaw_object(self.annotations)
+        return entry
+
+
+class ToolShelf:
+    """The tools that the IDE offers now, in order; lives as long as the IDE."""
+
+    def __init__(self, tools: Iterable[IdeTool] = (), *, extends: bool = False) -> None:
+        self.extends = extends
+        self._tools: dict[str, IdeTool] = {}
+        self.replace(tools)
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def get(self, name: str) -> IdeTool | None:
+        """The tool of that name, or None."""
+        return self._tools.get(name)
+
+    def replace(self, tools: Iterable[IdeTool]) -> None:
+        """Offer these instead."""
+        self._tools = {tool.name: tool for tool in tools}
+
+    def page(self, cursor: str | None) -> dict[str, Any]:
+        """The result of `_punie.dev/discover_tools` from that cursor on. Raises `ValueError` for one we never gave."""
+        start = _position(cursor)
+        entries = [tool.encode() for tool in self._tools.values()]
+        if start > len(entries):
+            raise ValueError("the cursor leads past the end")
+        end = start + PAGE_SIZE
+        page: dict[str, Any] = {"tools": entries[start:end]}
+        if end < len(entries):
+            return page | {"nextCursor": str(end)}
+        return page | {"extends": True} if self.extends else page
+
+
+def _position(cursor: str | None) -> int:
+    if cursor is None:
+        return 0
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 8):
+        raise ValueError("the cursor is none of ours")
+    return int(cursor)

@@ -1,0 +1,263 @@
+"""One request to the model: what it streams is passed on at once, and what it answered comes back whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import Any, TypeAlias, cast
+
+from agents import ModelSettings
+from agents.models.fake_id import FAKE_RESPONSES_ID
+from agents.models.interface import ModelTracing
+from agents.tool import Tool
+from attrs import define, field, frozen
+from openai.types.responses import (
+    Response,
+    ResponseCompletedEvent,
+    ResponseErrorEvent,
+    ResponseFailedEvent,
+    ResponseFunctionToolCall,
+    ResponseIncompleteEvent,
+    ResponseOutputItem,
+    ResponseOutputMessage,
+    ResponseOutputRefusal,
+    ResponseReasoningItem,
+    ResponseReasoningSummaryTextDeltaEvent,
+    ResponseReasoningTextDeltaEvent,
+    ResponseRefusalDeltaEvent,
+    ResponseStreamEvent,
+    ResponseTextDeltaEvent,
+)
+from openai.types.shared.reasoning import Reasoning
+
+from punie.domain.model.choice import Effort
+from punie.domain.model.text import encodable, read_arguments
+from punie.domain.model.usage import Usage
+from punie.domain.session.events import TextDelta, ThoughtDelta
+from punie.domain.session.turn import StopReason
+from punie_openai_agents.ending import BrokenOffError, Ending
+from punie_openai_agents.failures import FAILURES, AnswerFailedError, run_error
+from punie_openai_agents.items import Group, Item, as_object, said_item, user_item
+from punie_openai_agents.models import Kit
+from punie_openai_agents.tools import WantedCall
+
+ASKED = "Answer with the one word: ready"
+LEAST_TOKENS = 16
+"""The least that every provider takes as a bound of its answer; a model that thinks first may say nothing in it."""
+
+_STOPS = {"length": StopReason.MAX_TOKENS, "content_filter": StopReason.REFUSAL}
+_INCOMPLETE = {"max_output_tokens": StopReason.MAX_TOKENS, "content_filter": StopReason.REFUSAL}
+_ENCRYPTED = "reasoning.encrypted_content"
+
+
+Say: TypeAlias = Callable[[TextDelta | ThoughtDelta], Awaitable[None]]
+"""Who hears each piece as it comes."""
+
+
+@frozen
+class Question:
+    """What one request says."""
+
+    instructions: str
+    items: Sequence[Item]
+    tools: Sequence[Tool] = ()
+    effort: Effort | None = None
+    max_tokens: int | None = None
+
+
+@define
+class Answer:
+    """One answer of the model, as far as it came; lives as long as its turn.
+
+    `stop` is why it ends the turn, None where it does not by itself. `usage` has one request.
+    """
+
+    text: str = ""
+    group: Group = field(factory=list[Item])
+    calls: list[WantedCall] = field(factory=list[WantedCall])
+    stop: StopReason | None = None
+    usage: Usage = field(factory=lambda: Usage(requests=1))
+
+
+async def ask(kit: Kit, question: Question, answer: Answer, say: Say, message_id: str) -> None:
+    """Make one request; `answer` fills up as it streams, and holds all of it once this comes back.
+
+    Raises one of `FAILURES`.
+    """
+    ending = Ending()
+    stream = _streamed(kit, question, ending)
+    response: Response | None = None
+    try:
+        async with aclosing(stream):
+            response = await _passed_on(stream, answer, say, message_id, ending)
+    except FAILURES:
+        # The SDK takes an answer that was cut before its first word for an error.
+        if ending.finish not in _STOPS:
+            raise
+    if response is None and ending.finish is None:
+        raise BrokenOffError
+    answer.stop = _stop(response, ending)
+    answer.usage = _usage(response, ending)
+    if response is not None:
+        _take(response.output, answer, kit)
+
+
+async def _passed_on(
+    stream: AsyncGenerator[ResponseStreamEvent], answer: Answer, say: Say, message_id: str, ending: Ending
+) -> Response | None:
+    """What it says is passed on and goes into the answer; gives the whole, None where it broke off."""
+    response: Response | None = None
+    async for event in stream:
+        if isinstance(event, ResponseIncompleteEvent):
+            return event.response  # the SDK would go on to take it for an error
+        if isinstance(event, ResponseCompletedEvent):
+            response = event.response
+        piece = _piece(event, message_id, filtered=ending.finish == "content_filter")
+        if piece is not None:
+            answer.text += piece.text if isinstance(piece, TextDelta) else ""
+            await say(piece)
+    return response
+
+
+async def ask_once(kit: Kit) -> str:
+    """The model's answer to one small request, which may be empty. Raises `EngineError`."""
+    answer = Answer()
+    question = Question("", [user_item(ASKED)], max_tokens=LEAST_TOKENS)
+    try:
+        await ask(kit, question, answer, _to_nobody, "")
+    except FAILURES as error:
+        raise run_error(error, kit.place) from error
+    return answer.text
+
+
+async def _to_nobody(_: TextDelta | ThoughtDelta) -> None:
+    """Nobody listens."""
+
+
+def _streamed(kit: Kit, question: Question, ending: Ending) -> AsyncGenerator[ResponseStreamEvent]:
+    stream = kit.opened(ending).stream_response(
+        encodable(question.instructions) or None,
+        cast("Any", [dict(item) for item in question.items]),  # the SDK takes fields out of some
+        _settings(kit, question),
+        list(question.tools),
+        None,
+        [],
+        ModelTracing.DISABLED,
+        previous_response_id=None,
+        conversation_id=None,
+        prompt=None,
+    )
+    # Both models are asynchronous generators, which the SDK's interface does not say.
+    return cast("AsyncGenerator[ResponseStreamEvent]", stream)
+
+
+def _settings(kit: Kit, question: Question) -> ModelSettings:
+    settings = ModelSettings(include_usage=True, max_tokens=question.max_tokens)
+    if question.effort is not None:
+        settings.reasoning = Reasoning(effort=question.effort.value)
+    if not kit.chat or kit.official:
+        settings.store = False  # the conversation is sent whole each time: nobody else need keep it
+    if not kit.chat and kit.thinks:
+        settings.response_include = [_ENCRYPTED]
+    return settings
+
+
+def _failure(event: ResponseFailedEvent | ResponseErrorEvent) -> AnswerFailedError:
+    if isinstance(event, ResponseErrorEvent):
+        return AnswerFailedError(event.code or "", event.message)
+    error = event.response.error
+    return AnswerFailedError("", "") if error is None else AnswerFailedError(error.code, error.message)
+
+
+def _piece(event: ResponseStreamEvent, message_id: str, *, filtered: bool) -> TextDelta | ThoughtDelta | None:
+    """What an event adds to the answer, save what the SDK says itself of one that was filtered.
+
+    Raises `AnswerFailedError`.
+    """
+    match event:
+        case ResponseFailedEvent() | ResponseErrorEvent():
+            raise _failure(event)
+        case ResponseTextDeltaEvent():
+            return TextDelta(event.delta, message_id) if event.delta else None
+        case ResponseRefusalDeltaEvent():
+            return TextDelta(event.delta, message_id) if event.delta and not filtered else None
+        case ResponseReasoningSummaryTextDeltaEvent() | ResponseReasoningTextDeltaEvent():
+            return ThoughtDelta(event.delta, message_id) if event.delta else None
+        case _:
+            return None
+
+
+def _stop(response: Response | None, ending: Ending) -> StopReason | None:
+    if ending.finish in _STOPS:
+        return _STOPS[ending.finish]
+    if response is None:
+        return None
+    if response.incomplete_details is not None:
+        return _INCOMPLETE.get(response.incomplete_details.reason or "")
+    return StopReason.REFUSAL if any(map(_refuses, response.output)) else None
+
+
+def _refuses(item: ResponseOutputItem) -> bool:
+    said = item.content if isinstance(item, ResponseOutputMessage) else []
+    return any(isinstance(part, ResponseOutputRefusal) for part in said)
+
+
+def _usage(response: Response | None, ending: Ending) -> Usage:
+    if response is not None and response.usage is not None:
+        used = response.usage
+        details = used.input_tokens_details
+        cached = details.cached_tokens or 0
+        written = getattr(details, "cache_write_tokens", 0) or 0
+        return Usage(used.input_tokens, used.output_tokens, cached, written, requests=1)
+    if ending.usage is not None:
+        return Usage(ending.usage.prompt_tokens, ending.usage.completion_tokens, requests=1)
+    return Usage(requests=1)
+
+
+def _take(output: Sequence[ResponseOutputItem], answer: Answer, kit: Kit) -> None:
+    """Put the answer's items into its group, and its calls into its list.
+
+    Of thoughts only what the provider takes back stays: those it can read itself, before what they led to.
+    """
+    for item in output:
+        match item:
+            case ResponseFunctionToolCall():
+                answer.group.append(_call(item, answer))
+            case ResponseOutputMessage():
+                answer.group.append(_plain(item))
+            case ResponseReasoningItem() if kit.chat or item.encrypted_content:
+                answer.group.append(_plain(item))
+            case _:
+                pass
+    while answer.group and answer.group[-1].get("type") == "reasoning":
+        answer.group.pop()
+    if not any(item.get("type") == "reasoning" for item in answer.group):
+        for item in answer.group:  # by its name a provider would know what led to it, and miss that
+            item["id"] = FAKE_RESPONSES_ID
+
+
+def _call(item: ResponseFunctionToolCall, answer: Answer) -> Item:
+    """The call as it is sent back; those of one answer that share an id get ids of their own."""
+    taken = {call.id for call in answer.calls}
+    call_id = item.call_id or f"call_{len(taken)}"
+    while call_id in taken:
+        call_id = f"{call_id}-{len(taken)}"
+    answer.calls.append(WantedCall(call_id, item.name, item.arguments))
+    arguments = as_object(read_arguments(item.arguments), item.arguments)
+    return {**_plain(item), "call_id": call_id, "arguments": arguments}
+
+
+def _plain(item: ResponseOutputItem) -> Item:
+    """The item as the SDK sends it back."""
+    plain = item.model_dump(mode="json", exclude_unset=True)
+    text = json.dumps(plain, ensure_ascii=False)
+    return plain if (sendable := encodable(text)) == text else json.loads(sendable)
+
+
+def left_over(answer: Answer) -> Group:
+    """What stays of an answer that was broken off: its text.
+
+    Its calls were not run, and the last may be half written; thoughts are refused without what they led to.
+    """
+    return [said_item(encodable(answer.text))] if answer.text else []

@@ -1,0 +1,113 @@
+"""What the SDK and its client say went wrong with a model, as an error that a person can act on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import httpx2
+from agents.exceptions import AgentsException
+from openai import (
+    APIConnectionError,
+    APIError,
+    APIResponseValidationError,
+    APIStatusError,
+    APITimeoutError,
+    OpenAIError,
+    RateLimitError,
+)
+
+from punie.domain.errors import EngineError
+from punie.domain.model.failures import ProviderFailure, unusable_answer
+from punie.domain.model.place import ModelPlace, sentence_in
+from punie_openai_agents.ending import BrokenOffError
+
+_TOO_LONG = ("context length", "context window", "maximum context", "too many tokens", "prompt is too long")
+_NO_MONEY = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+
+
+class AnswerFailedError(Exception):
+    """The provider broke off an answer and said why; `code` is its own word for it."""
+
+    def __init__(self, code: str, said: str) -> None:
+        super().__init__(said)
+        self.code = code
+        self.said = said
+
+
+FAILURES: Final = (OpenAIError, AgentsException, AnswerFailedError, BrokenOffError, httpx2.HTTPError)
+"""Whatever a request may raise that is no bug of ours."""
+
+
+def run_error(error: Exception, place: ModelPlace) -> EngineError:
+    """Why a request failed at the model."""
+    match error:
+        case AnswerFailedError():
+            return _by_code(error.code, ProviderFailure(place, None, error.said))
+        case APITimeoutError() | httpx2.TimeoutException():
+            return ProviderFailure(place).timeout()
+        case APIConnectionError() | httpx2.HTTPError() | BrokenOffError():
+            return ProviderFailure(place).connection()
+        case APIResponseValidationError():
+            return unusable_answer(place, str(error))
+        case APIStatusError():
+            return _by_status(error, ProviderFailure(place, error.status_code, sentence_in(error.body)))
+        case APIError():
+            return _by_code(error.code or "", ProviderFailure(place, None, error.message))
+        case _:
+            return unusable_answer(place, str(error))
+
+
+def is_too_long(error: Exception) -> bool:
+    """Whether the request was longer than the model's context."""
+    if isinstance(error, AnswerFailedError):
+        return error.code == "context_length_exceeded"
+    if not isinstance(error, APIError):
+        return False
+    refused = not isinstance(error, APIStatusError) or error.status_code in {400, 413, 422}
+    said = error.message.lower()
+    return refused and (error.code == "context_length_exceeded" or any(words in said for words in _TOO_LONG))
+
+
+_STATUSES: Mapping[int, Callable[[ProviderFailure], EngineError]] = MappingProxyType(
+    {
+        400: ProviderFailure.rejected,
+        401: ProviderFailure.auth,
+        402: ProviderFailure.quota,
+        403: ProviderFailure.auth,
+        404: ProviderFailure.not_found,
+        408: ProviderFailure.timeout,
+        413: ProviderFailure.rejected,
+        422: ProviderFailure.rejected,
+        529: ProviderFailure.overloaded,
+    }
+)
+
+
+def _by_status(error: APIStatusError, told: ProviderFailure) -> EngineError:
+    if is_too_long(error):
+        return told.context()
+    if isinstance(error, RateLimitError):
+        return told.quota() if error.code in _NO_MONEY else told.rate_limit(_wait_s(error))
+    explain = _STATUSES.get(error.status_code)
+    if explain is not None:
+        return explain(told)
+    return told.server() if error.status_code >= 500 else told.other()
+
+
+def _by_code(code: str, told: ProviderFailure) -> EngineError:
+    if code == "context_length_exceeded":
+        return told.context()
+    if code in _NO_MONEY:
+        return told.quota()
+    if code.startswith("rate_limit"):
+        return told.rate_limit(None)
+    return told.server() if code == "server_error" else told.other()
+
+
+def _wait_s(error: APIStatusError) -> float | None:
+    try:
+        return float(error.response.headers.get("retry-after", ""))
+    except ValueError:
+        return None

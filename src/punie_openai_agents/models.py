@@ -1,0 +1,136 @@
+"""From a model's name to the SDK's model and the client that it speaks through."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import cast
+
+from agents import set_trace_processors, set_tracing_disabled
+from agents.models.interface import Model
+from agents.models.openai_chatcompletions import OpenAIChatCompletionsModel
+from agents.models.openai_responses import OpenAIResponsesModel
+from attrs import field, frozen
+from openai import AsyncOpenAI
+
+from punie.domain.errors import EngineError, EngineErrorKind
+from punie.domain.model.failures import failure, missing_variable
+from punie.domain.model.place import ModelPlace, bare_address
+from punie_openai_agents.ending import Ending, WatchedClient
+from punie_openai_agents.settings import Connection
+
+OFFICIAL = "https://api.openai.com/v1"
+NO_KEY = "none"
+"""What servers get that need no key; the client insists on one."""
+
+_THINKS = re.compile(r"(?:o\d|gpt-5(?!.*-chat))")
+
+
+@frozen
+class Provider:
+    """A place that serves models over a protocol of OpenAI's."""
+
+    key: str
+    address_from: str | None
+    address: str | None
+    chat: bool = True
+    needs_key: bool = True
+
+
+_OPENAI = Provider("OPENAI_API_KEY", "OPENAI_BASE_URL", OFFICIAL, chat=False)
+
+PROVIDERS: Mapping[str, Provider] = MappingProxyType(
+    {
+        "openai": _OPENAI,
+        "openai-responses": _OPENAI,
+        "openai-chat": Provider("OPENAI_API_KEY", "OPENAI_BASE_URL", OFFICIAL),
+        "ollama": Provider("OLLAMA_API_KEY", "OLLAMA_BASE_URL", None, needs_key=False),
+        "openrouter": Provider("OPENROUTER_API_KEY", None, "https://openrouter.ai/api/v1"),
+    }
+)
+"""By what stands before the colon of a model's name; names and variables are those of the other engine."""
+
+
+@frozen
+class Kit:
+    """What every conversation with one model shares; lives as long as its engine."""
+
+    place: ModelPlace
+    model: str
+    chat: bool
+    client: AsyncOpenAI = field(repr=False)
+
+    @classmethod
+    def of(cls, name: str, connection: Connection) -> Kit:
+        """What it takes to speak to the model of that name. Raises `EngineError`."""
+        _be_quiet()
+        prefix, colon, model = name.partition(":")
+        provider = PROVIDERS.get(prefix)
+        if provider is None or not colon or not model:
+            raise _not_for_us(name)
+        given = connection.base_url or (os.environ.get(provider.address_from) if provider.address_from else None)
+        address = given or provider.address
+        if address is None:
+            raise missing_variable(name, provider.address_from or "")
+        key = connection.api_key or os.environ.get(provider.key)
+        if not key and provider.needs_key and given is None:
+            raise missing_variable(name, provider.key)
+        known = (connection.api_key, os.environ.get(provider.key))
+        place = ModelPlace(
+            name=name,
+            address=bare_address(address),
+            key=provider.key,
+            address_from=provider.address_from,
+            secrets=tuple(secret for secret in known if secret),
+        )
+        return cls(place, model, provider.chat, _client(name, address, key or NO_KEY))
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the model can be told how hard to think, as far as its name tells."""
+        return _THINKS.match(self.model) is not None
+
+    @property
+    def official(self) -> bool:
+        """Whether it is OpenAI itself, which keeps what it is sent unless it is told not to."""
+        return str(self.client.base_url).rstrip("/") == OFFICIAL
+
+    def opened(self, ending: Ending) -> Model:
+        """The SDK's model for one request, which notes in `ending` how its stream ended."""
+        if self.chat:
+            watched = WatchedClient(self.client, ending)
+            # It stands in for as much of the client as that model uses.
+            return OpenAIChatCompletionsModel(self.model, cast("AsyncOpenAI", watched))
+        return OpenAIResponsesModel(self.model, self.client)
+
+
+def _client(name: str, address: str, key: str) -> AsyncOpenAI:
+    try:
+        return AsyncOpenAI(api_key=key, base_url=address)
+    except (ValueError, TypeError) as error:  # an address that is none, or a proxy of the environment
+        raise failure(
+            EngineErrorKind.CONFIGURATION,
+            f"The model {name} has no usable address ({bare_address(address)}).",
+            "Correct the address of its server.",
+        ) from error
+
+
+def _not_for_us(name: str) -> EngineError:
+    known = ", ".join(f"{provider}:" for provider in PROVIDERS)
+    return failure(
+        EngineErrorKind.CONFIGURATION,
+        f"The engine openai-agents cannot run the model {name!r}: it speaks OpenAI's protocols only.",
+        f'Choose a model whose name begins with one of {known} or set engine = "pydantic-ai" in the settings.',
+    )
+
+
+def _be_quiet() -> None:
+    """Nothing of a conversation leaves for anywhere but its model: no traces, and no lines on stderr."""
+    set_tracing_disabled(True)
+    set_trace_processors([])
+    log = logging.getLogger("openai.agents")
+    if not log.handlers:
+        log.addHandler(logging.NullHandler())

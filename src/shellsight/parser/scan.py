@@ -1,0 +1,129 @@
+"""Where a reading of a line stands, and what it has met so far. Everything that nobody is sure of ends it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TypeAlias
+
+from attrs import Factory, define
+
+from shellsight.line import Script
+
+DEPTH_LIMIT = 24
+"""Scripts within scripts; deeper is not read, so that nobody's stack overflows."""
+
+BLANK = re.compile(r"[ \t]*")
+TOO_CLOSE = " \t\n;&|()<>"
+
+
+class NotUnderstood(Exception):  # noqa: N818 - an outcome, not an error
+    """The line cannot be read with certainty; `why` is for a person."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+Place: TypeAlias = tuple[int, int]
+
+
+@define
+class Seen:
+    """What a reading met, as (start, end) in characters, for comparison with a second reading."""
+
+    commands: list[list[Place]] = Factory(list[list[Place]])
+    """The words of each simple command, its name first."""
+    words: list[Place] = Factory(list[Place])
+    """Other words: targets of redirections, values that loops run over or a case looks at."""
+    tested: list[Place] = Factory(list[Place])
+    """From `[` to `]` or `[[` to `]]`, which the second reading takes apart in its own way."""
+    scripts: list[Place] = Factory(list[Place])
+    """Substitutions with their brackets."""
+    compounds: list[tuple[str, int, int]] = Factory(list[tuple[str, int, int]])
+    comments: list[Place] = Factory(list[Place])
+    heredocs: list[Place] = Factory(list[Place])
+    """Where the delimiter stands."""
+
+
+@define
+class Scan:
+    """A place in a text. `end` is where the reading stops."""
+
+    text: str
+    end: int
+    seen: Seen
+    script: ReadScript
+    at: int = 0
+    depth: int = 0
+    quoted: bool = False
+    """Within double quotes or a here-document."""
+    line_break: int = -1
+    """Where the line ends behind which here-documents stand that this line announced; -1: none."""
+    resume: int = 0
+    """Where reading goes on behind them."""
+
+    def peek(self) -> str:
+        """The next character; empty at the end."""
+        return self.text[self.at] if self.at < self.end else ""
+
+    def looking_at(self, what: str) -> bool:
+        """True if `what` comes next."""
+        return self.text.startswith(what, self.at, self.end)
+
+    def word_ends(self) -> bool:
+        """True where no word can go on."""
+        at = self.at
+        return at >= self.end or self.text[at] in TOO_CLOSE or self.text.startswith("\\\n", at, self.end)
+
+    def continues(self) -> bool:
+        """True at a backslash and a line break, which real shells take away before anything else."""
+        return self.text.startswith("\\\n", self.at, self.end)
+
+    def blanks(self) -> None:
+        """Go past blanks, joined lines and a comment, up to the line's end."""
+        text, end = self.text, self.end
+        while self.at < end and text[self.at] in " \t\\":
+            found = BLANK.match(text, self.at, end)
+            self.at = found.end() if found else self.at
+            if not self.continues():
+                break
+            self.join_lines()
+        if self.at < end and text[self.at] == "#" and (self.at == 0 or self.text[self.at - 1] in TOO_CLOSE + "`"):
+            stop = self.text.find("\n", self.at, self.end)
+            stop = self.end if stop < 0 else stop
+            if self.text[stop - 1] == "\\":
+                raise NotUnderstood("a comment that ends in a backslash")
+            self.seen.comments.append((self.at, stop))
+            self.at = stop
+
+    def join_lines(self) -> None:
+        """Go past a backslash and a line break; only where a blank on one side shows that nothing is glued together."""
+        before = self.text[self.at - 1] if self.at else "\n"
+        after = self.text[self.at + 2 : min(self.at + 3, self.end)]
+        if before not in " \t\n" and after not in {" ", "\t"}:
+            raise NotUnderstood("a line break with a backslash inside a word or an operator")
+        self.at += 2
+
+    def next_line(self) -> None:
+        """Go past a line break, and past the here-documents behind it."""
+        if self.line_break < 0:
+            self.at += 1
+            return
+        if self.line_break != self.at:
+            raise NotUnderstood("a line break in a word, on a line that announces a here-document")
+        self.at, self.line_break = self.resume, -1
+
+    def deeper(self) -> None:
+        """Count one level; the caller takes it back."""
+        self.depth += 1
+        if self.depth > DEPTH_LIMIT:
+            raise NotUnderstood(f"more than {DEPTH_LIMIT} levels of nesting")
+
+    def part(self, start: int, end: int, *, quoted: bool = False) -> Scan:
+        """A reading of a piece of the same text, of which the places stay comparable."""
+        return Scan(self.text, end, self.seen, self.script, at=start, depth=self.depth, quoted=quoted)
+
+
+ReadScript: TypeAlias = Callable[[Scan, frozenset[str]], Script]
+"""Reads a script up to one of the given closing words (left unread) or the scan's end."""

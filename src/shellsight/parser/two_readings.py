@@ -1,0 +1,58 @@
+"""Two readings of a line that must agree.
+
+Ours follows POSIX and refuses whatever some shell reads in its own way; it makes the tree. The grammar of tree-sitter,
+made by others and tried on much of the world's shell code, reads the same line by itself. Where it finds a fault, or
+other commands, words, substitutions or comments in other places, the line counts as not understood.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+from shellsight.line import Script, Step, Unreadable
+from shellsight.parser.commands import read_line, script
+from shellsight.parser.port import LINE_LIMIT_BYTES
+from shellsight.parser.scan import NotUnderstood, Scan, Seen
+from shellsight.parser.second_reading import SecondReading
+
+
+class TwoReadings:
+    """Reads lines in both ways; may be shared between threads, lives as long as the parser it serves."""
+
+    def __init__(self) -> None:
+        self._second = SecondReading()
+
+    def load(self) -> None:
+        """Load the grammar now."""
+        self._second.load()
+
+    def parse(self, line: str) -> Script:
+        """The line's commands; see `ShellParser.parse`.
+
+        Where the reading fails midway, the commands before that place are there too, and `Unreadable` is the last.
+        """
+        steps: list[Step] = []
+        scan = Scan(line, len(line), Seen(), script)
+        try:
+            check_text(line)
+            read_line(scan, steps)
+            self._second.compare(line, scan.seen)
+        except NotUnderstood as doubt:
+            steps.append(Step(Unreadable(line, doubt.why)))
+            return Script(tuple(steps), readable=False)
+        return Script(tuple(steps))
+
+
+def check_text(line: str) -> None:
+    """What no line may hold, quoted or not.
+
+    Raises:
+        NotUnderstood: it holds that.
+    """
+    if len(line) > LINE_LIMIT_BYTES or (not line.isascii() and len(line.encode(errors="replace")) > LINE_LIMIT_BYTES):
+        raise NotUnderstood(f"more than {LINE_LIMIT_BYTES} bytes")
+    if line.startswith(("-", "+")):
+        raise NotUnderstood("a line that begins like an option, which the shell takes for one")
+    for mark in set(line):
+        if mark not in "\t\n" and unicodedata.category(mark) in {"Cc", "Cs"}:
+            raise NotUnderstood(f"the control character U+{ord(mark):04X}")

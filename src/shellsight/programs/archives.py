@@ -1,0 +1,157 @@
+"""Programs that pack and unpack."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from attrs import evolve
+
+from shellsight.report import Effect, PathEffect, Standing
+from shellsight.words.arguments import Arg, names, prefixes
+from shellsight.words.call import Call, Judge, Outcome, always, dangerous, ordinary, safe, unknown
+from shellsight.words.form import Operands, form
+from shellsight.words.places import named_places, uses
+from shellsight.words.verbs import each
+
+
+def tar(call: Call) -> Outcome:
+    """`tar`: `t` lists, `x` and `c` write, some options run programs."""
+    texts = [arg.text for arg in call.args]
+    if not texts:
+        return unknown("tar without a word")
+    if _lists_by_long_names(call):
+        shown = (Arg(text.partition("=")[2]) for text in texts if text.startswith("--file="))
+        return safe("lists an archive", tuple(use for arg in shown for use in uses(call, arg, PathEffect.READ)))
+    risky = prefixes(
+        "--checkpoint-action --to-command --use-compress-program -I --info-script --new-volume-script -F "
+        "--rsh-command --rmt-command --checkpoint --to-c --use-c --i --new-v --rsh --rmt"
+    )
+    # `tar xfI FILE PROGRAM`: in a bunch too, `I` and `F` name programs.
+    bunches = (texts[0], *(text for text in texts[1:] if text.startswith("-")))
+    coded = any(not text.startswith("--") and {"I", "F"} & set(text) for text in bunches)
+    if coded or any(text.startswith(risky) for text in texts):
+        return evolve(dangerous("an option of tar that runs a program", (), Effect.RUNS_CODE), inline_code=True)
+    first = texts[0].lstrip("-")
+    listing = (not texts[0].startswith("--") and "t" in first and not set(first) - set("tvzjJfapP")) or texts[
+        0
+    ] == "--list"
+    files = tuple(arg for arg in call.args[1:] if not arg.text.startswith("-"))
+    if (
+        listing
+        and all(
+            not text.startswith("-") or text in names("--list -v -z -f --verbose --file --gzip --wildcards")
+            for text in texts[1:]
+        )
+        and all(arg.certain for arg in call.args)
+        and not any(":" in arg.text for arg in files)
+    ):
+        return safe("lists an archive", tuple(use for arg in files[:1] for use in uses(call, arg, PathEffect.READ)))
+    if (
+        ("P" in first and not texts[0].startswith("--"))
+        or any(
+            text in names("-P --absolute-names --remove-files --overwrite --delete --unlink-first --recursive-unlink")
+            for text in texts
+        )
+        or any(":" in arg.text for arg in files)
+    ):
+        return dangerous("an archive that may reach anywhere")
+    packs = "c" in first if not texts[0].startswith("--") else texts[0] == "--create"
+    packed_up = files[1:] if packs else ()
+    places = tuple(use for arg in packed_up for use in uses(call, arg, PathEffect.READ, below=True))
+    places += tuple(use for arg in files if arg not in packed_up for use in uses(call, arg, PathEffect.WRITE))
+    places += tuple(use for arg in call.args if arg not in files for use in named_places(call, arg))
+    if not all(arg.certain for arg in call.args):
+        return unknown("nobody knows what goes into this archive", places)
+    known = not texts[0].startswith("-") or not texts[0].startswith("--")
+    return ordinary("packs or unpacks an archive", places) if known else unknown("options of tar", places)
+
+
+_LISTING = names("--list --verbose --gzip --bzip2 --xz --zstd")
+_ARCHIVE = re.compile(r"--file=[^:]+")
+"""A colon would name another machine."""
+
+
+def _lists_by_long_names(call: Call) -> bool:
+    """`tar --list --file=NAME`."""
+    texts = [arg.text for arg in call.args if arg.certain]
+    if len(texts) < len(call.args) or "--list" not in texts:
+        return False
+    return all(text in _LISTING or _ARCHIVE.fullmatch(text) for text in texts)
+
+
+def unzip(call: Call) -> Outcome:
+    """`unzip`: `-l` lists, `-p` prints, the rest writes."""
+    texts = [arg.text for arg in call.args]
+    files = tuple(arg for arg in call.args if not arg.text.startswith("-"))
+    read = tuple(use for arg in files[:1] for use in uses(call, arg, PathEffect.READ))
+    if texts[:1] and texts[0] in names("-l -v -t -Z -Z1 -lv -tq -ql") and all(arg.certain for arg in call.args):
+        return safe("lists an archive", read)
+    written = tuple(
+        use
+        for place, text in enumerate(texts[:-1])
+        if text == "-d"
+        for use in uses(call, call.args[place + 1], PathEffect.WRITE)
+    )
+    if "-p" in texts or "-c" in texts:
+        return Outcome(Standing.ORDINARY, "prints what an archive holds", read, source="decoder")
+    if any(text.startswith("-") and "o" in text for text in texts):
+        return dangerous("unpacks over what is there", (*read, *written))
+    return ordinary("unpacks an archive", (*read, *written))
+
+
+def packed(call: Call) -> Outcome:
+    """`gzip` and its kin: packs or unpacks in place; with `-c`, or as `zcat`, onto standard output."""
+    files = tuple(arg for arg in call.args if not arg.text.startswith("-"))
+    flags = {arg.text for arg in call.args if arg.text.startswith("-")}
+    letters = {letter for text in flags if not text.startswith("--") for letter in text[1:]}
+    out = (
+        call.name.endswith("cat")
+        or "c" in letters
+        or flags & {"--stdout", "--to-stdout"}
+        or (("l" in letters or "t" in letters) and not call.name.startswith("lz4"))
+        or not files
+    )
+    undo = (
+        call.name.startswith(("un", "gun", "bun"))
+        or call.name.endswith("cat")
+        or "d" in letters
+        or flags & {"--decompress", "--uncompress"}
+    )
+    source = "decoder" if undo else ""
+    effect = PathEffect.READ if out else PathEffect.WRITE
+    paths = tuple(use for arg in files for use in uses(call, arg, effect))
+    known = not letters - set("cdklntvqfz123456789") and not flags - {
+        "--stdout",
+        "--decompress",
+        "--list",
+        "--test",
+        "--keep",
+        "--to-stdout",
+    } - {text for text in flags if not text.startswith("--")}
+    if not known or not all(arg.certain for arg in call.args):
+        return Outcome(Standing.UNKNOWN, "options of a packer, or words that are not certain", paths, source=source)
+    if "f" in letters and not out:
+        return Outcome(Standing.DANGEROUS, "packs over what is there", paths, source=source)
+    return Outcome(Standing.SAFE if out else Standing.ORDINARY, "packs or unpacks", paths, source=source)
+
+
+TABLE: Mapping[str, Judge] = {
+    "tar": tar,
+    "gtar": tar,
+    "bsdtar": tar,
+    "unzip": unzip,
+    **each(
+        (
+            "gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd lz4 lzma compress uncompress zcat gzcat bzcat xzcat "
+            "zstdcat lz4cat gzcat"
+        ),
+        packed,
+    ),
+    "zipinfo": form("1lmsvhtz", "", Operands.READ),
+    **each(
+        "zip 7z 7za rar unrar cpio pax ar-x shar",
+        always(dangerous("packs or unpacks, deletes or runs what its options say")),
+    ),
+    **each("zgrep zegrep zfgrep", form("ivnlcEFwoqhH", "eABCm", Operands.SEARCH)),
+}

@@ -1,0 +1,300 @@
+"""Programs that change files: where they do, how far they go, and what nobody may do to a disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import evolve
+
+from shellsight.report import Effect, PathEffect, PathUse
+from shellsight.words.arguments import Arg, Options, Reading, names, options, prefixes
+from shellsight.words.call import Call, Judge, Outcome, always, dangerous, forbidden, ordinary, safe, unknown
+from shellsight.words.form import stricter
+from shellsight.words.places import is_disk, is_vital, joined, named_places, uses
+
+_RM = options(
+    "rRfidvI --recursive --force --verbose --dir --one-file-system --preserve-root",
+    loose="--interactive --preserve-root",
+)
+
+
+def rm(call: Call) -> Outcome:
+    """`rm`: dangerous with `-r` or `-f`, forbidden on what must stay."""
+    reading = _RM.read(call.args)
+    files = _all(call, reading.operands, PathEffect.DELETE, below=True)
+    texts = [arg.text for arg in call.args]
+    if any(text.startswith("--no-preserve") for text in texts):
+        return forbidden("takes the last guard off", files)
+    recursive = (
+        bool({"-r", "-R", "--recursive"} & reading.names)
+        or any(text.startswith("--rec") for text in texts)
+        or bool(reading.strange)
+    )
+    if any(is_vital(call, arg) for arg in reading.operands) and recursive:
+        return forbidden("deletes a folder that must stay", files)
+    if recursive or reading.names & {"-f", "--force", "-d", "--dir"}:
+        return dangerous("deletes without asking, or whole folders", files)
+    if any(is_disk(use.path) for use in files):
+        return dangerous("deletes a device", files, Effect.SYSTEM)
+    if reading.operands and all(arg.certain for arg in reading.operands):
+        return dangerous("deletes files", files)
+    return dangerous("deletes files that nobody knows yet", files)
+
+
+def _all(call: Call, args: tuple[Arg, ...], effect: PathEffect, *, below: bool = False) -> tuple[PathUse, ...]:
+    return tuple(use for arg in args for use in uses(call, arg, effect, below=below))
+
+
+def rmdir(call: Call) -> Outcome:
+    """`rmdir`: only empty folders."""
+    reading = options("pv --parents --verbose --ignore-fail-on-non-empty").read(call.args)
+    return _checked(reading, ordinary("deletes empty folders", _all(call, reading.operands, PathEffect.DELETE)))
+
+
+def _checked(reading: Reading, outcome: Outcome) -> Outcome:
+    if reading.strange:
+        return stricter(outcome, unknown(f"an option that nothing is known of: {reading.strange[0].text}"))
+    if any(
+        arg.may_be_option or (not arg.certain and not arg.prefix and not arg.many)
+        for arg in reading.operands[: len(reading.operands) - reading.guarded]
+    ):
+        return stricter(outcome, unknown("a word that might become an option"))
+    return outcome
+
+
+_CP = options(
+    (
+        "abdfHilLnpPRrsTuvxZ --archive --force --interactive --no-clobber --recursive --update --verbose "
+        "--no-dereference --parents --symbolic-link --link --no-target-directory --dereference --one-file-system "
+        "--attributes-only"
+    ),
+    "tS --target-directory --suffix",
+    loose="--preserve --no-preserve --backup --reflink --sparse --update",
+)
+_MV = options(
+    "bfinTuvZ --force --interactive --no-clobber --update --verbose --no-target-directory --strip-trailing-slashes",
+    "tS --target-directory --suffix",
+    loose="--backup --update",
+)
+
+
+def cp(call: Call) -> Outcome:
+    """`cp`: reads all but the last, writes the last."""
+    reading = _CP.read(call.args)
+    sources, targets = _ends(reading)
+    read = _all(
+        call, sources, PathEffect.READ, below=bool(reading.names & {"-r", "-R", "-a", "--recursive", "--archive"})
+    )
+    return _landing(call, reading, targets, (*read, *_all(call, targets, PathEffect.WRITE)), "copies files")
+
+
+def mv(call: Call) -> Outcome:
+    """`mv`: takes all but the last away, writes the last."""
+    reading = _MV.read(call.args)
+    sources, targets = _ends(reading)
+    if any(is_vital(call, arg) and arg.text not in {"..", "."} for arg in sources):
+        return forbidden("moves a folder that must stay", _all(call, sources, PathEffect.DELETE))
+    if any(joined("/", arg.text) == "/dev/null" for arg in targets if arg.certain):
+        return dangerous("throws files away", _all(call, sources, PathEffect.DELETE))
+    paths = (*_all(call, sources, PathEffect.DELETE, below=True), *_all(call, targets, PathEffect.WRITE))
+    outcome = _landing(call, reading, targets, paths, "moves files")
+    return stricter(outcome, dangerous("moves files over others")) if reading.names & {"-f", "--force"} else outcome
+
+
+def _ends(reading: Reading) -> tuple[tuple[Arg, ...], tuple[Arg, ...]]:
+    into = reading.values("-t", "--target-directory")
+    return (reading.operands, into) if into else (reading.operands[:-1], reading.operands[-1:])
+
+
+def _landing(
+    call: Call, reading: Reading, targets: tuple[Arg, ...], paths: tuple[PathUse, ...], reason: str
+) -> Outcome:
+    if any(is_disk(use.path) for use in paths if use.effect is PathEffect.WRITE):
+        return forbidden("writes to a device", paths, Effect.SYSTEM)
+    if not targets:
+        return unknown("nobody knows where this goes", paths)
+    return _checked(reading, ordinary(reason, paths))
+
+
+def making(known: Options, reason: str, effect: PathEffect = PathEffect.WRITE) -> Judge:
+    """A judge for programs whose operands are files they make or change."""
+
+    def judge(call: Call) -> Outcome:
+        reading = known.read(call.args)
+        return _checked(reading, ordinary(reason, _all(call, reading.operands, effect)))
+
+    return judge
+
+
+def tee(call: Call) -> Outcome:
+    """`tee`: writes its operands."""
+    reading = options("aip --append --ignore-interrupts", loose="--output-error").read(call.args)
+    written = _all(call, reading.operands, PathEffect.WRITE)
+    if not reading.operands and not reading.strange:
+        return evolve(safe("hands its input on"), passes=True)
+    return evolve(_checked(reading, ordinary("writes files", written)), passes=True)
+
+
+def ln(call: Call) -> Outcome:
+    """`ln`: a link may lead anywhere, and later writes follow it."""
+    reading = options(
+        "bdfFiLnPrsTv --symbolic --force --relative --no-dereference --verbose --no-target-directory",
+        "tS --target-directory",
+    ).read(call.args)
+    sources, targets = _ends(reading) if len(reading.operands) > 1 else (reading.operands, (Arg("."),))
+    paths = (*_all(call, sources, PathEffect.WRITE), *_all(call, targets, PathEffect.WRITE))
+    return _checked(reading, unknown("makes a link, through which later writes go elsewhere", paths))
+
+
+def rights(call: Call) -> Outcome:
+    """`chmod`, `chown`, `chgrp`: recursively they are dangerous, on what must stay forbidden."""
+    flags = [
+        arg.text
+        for arg in call.args
+        if arg.text.startswith("-") and not arg.text.startswith("--") and len(arg.text) < 8
+    ]
+    deep = any("R" in text for text in flags) or any(
+        arg.text.startswith("--recursive") or (arg.text.startswith("--rec")) for arg in call.args
+    )
+    operands = tuple(arg for arg in call.args if not arg.text.startswith("-"))
+    mode, files = operands[:1], operands[1:]
+    if any(arg.text.startswith("--reference") for arg in call.args):
+        mode, files = (), operands
+    paths = _all(call, files, PathEffect.WRITE, below=deep)
+    vital = any(
+        is_vital(call, arg) and not (arg.text in {".", "./"} or joined("/", arg.text) in call.cwds) for arg in files
+    )
+    if vital and deep:
+        return forbidden("changes the rights of a whole machine or home", paths, Effect.PRIVILEGE)
+    if deep or vital or call.name != "chmod":
+        return dangerous("changes rights or owners", paths, Effect.PRIVILEGE)
+    text = mode[0].text if mode else ""
+    if (
+        "s" in text
+        or "t" in text
+        or (len(text) == 4 and text[0] != "0")
+        or text in names("777 0777 666 a+rwx o+w a+w +w ugo+rwx 000")
+        or "o+" in text
+    ):
+        return dangerous("gives rights to everybody, or takes all away", paths, Effect.PRIVILEGE)
+    return (
+        ordinary("changes a file's rights", paths)
+        if files and all(arg.certain for arg in operands)
+        else unknown("rights of what nobody knows yet", paths)
+    )
+
+
+def dd(call: Call) -> Outcome:
+    """`dd`: copies blocks."""
+    paths: list[PathUse] = []
+    for arg in call.args:
+        key, _, value = arg.text.partition("=")
+        target = Arg(value, arg.kind, arg.prefix[len(key) + 1 :])
+        if key == "of":
+            paths.extend(uses(call, target, PathEffect.WRITE))
+        elif key == "if":
+            paths.extend(uses(call, target, PathEffect.READ))
+    if any(use.effect is PathEffect.WRITE and is_disk(use.path) for use in paths):
+        return forbidden("writes to a device", tuple(paths), Effect.SYSTEM)
+    return dangerous("copies blocks", tuple(paths))
+
+
+def destroying(reason: str) -> Judge:
+    """A judge for programs that overwrite or throw away what they are given."""
+
+    def judge(call: Call) -> Outcome:
+        files = tuple(arg for arg in call.args if not arg.text.startswith("-"))
+        paths = _all(call, files, PathEffect.DELETE, below=True)
+        if any(is_disk(use.path) or is_vital(call, arg) for arg in files for use in uses(call, arg, PathEffect.DELETE)):
+            return forbidden(f"{reason}, on what must stay", paths, Effect.SYSTEM)
+        return dangerous(reason, paths)
+
+    return judge
+
+
+def scattering(reason: str) -> Judge:
+    """A judge for programs that write files named after some of their words."""
+
+    def judge(call: Call) -> Outcome:
+        places = tuple(use for arg in call.args for use in named_places(call, arg))
+        plain = all(arg.certain for arg in call.args)
+        return ordinary(reason, places) if plain else unknown("words that are not certain", places)
+
+    return judge
+
+
+def split(call: Call) -> Outcome:
+    """`split`: writes pieces; `--filter` runs code for each."""
+    if any(arg.text.startswith("--f") for arg in call.args):
+        return evolve(dangerous("runs a command for each piece", (), Effect.RUNS_CODE), inline_code=True)
+    return scattering("writes pieces of a file")(call)
+
+
+def disks(call: Call) -> Outcome:
+    """`mkfs` and its kin."""
+    if all(arg.text in {"--version", "-V", "--help", "-h"} for arg in call.args) and call.args:
+        return safe("shows its version")
+    if (
+        call.name in {"fdisk", "sfdisk", "parted", "diskutil"}
+        and call.args
+        and call.args[0].text in {"-l", "--list", "list", "info"}
+    ):
+        return unknown("lists disks")
+    return forbidden("overwrites a disk", (), Effect.SYSTEM)
+
+
+_DISKS = prefixes(
+    "mkfs mke2fs mkswap wipefs fdisk sfdisk parted cfdisk gdisk sgdisk blkdiscard diskutil format hdparm "
+    "badblocks newfs"
+)
+_MKFS = prefixes("ext2 ext3 ext4 xfs btrfs vfat fat ntfs f2fs msdos minix exfat cramfs bfs jfs reiserfs")
+TABLE: Mapping[str, Judge] = {
+    "rm": rm,
+    "grm": rm,
+    "rmdir": rmdir,
+    "cp": cp,
+    "gcp": cp,
+    "mv": mv,
+    "gmv": mv,
+    "tee": tee,
+    "ln": ln,
+    "chmod": rights,
+    "chown": rights,
+    "chgrp": rights,
+    "dd": dd,
+    "mkdir": making(options("pv --parents --verbose", "m --mode"), "makes folders"),
+    "touch": making(
+        options("acmfh --no-create --no-dereference", "drt --date --reference --time"),
+        "makes files, or changes their dates",
+    ),
+    "mktemp": scattering("makes a file for the meantime"),
+    "install": making(
+        options("bcCdDpsTv", "gmotS --mode --owner --group --target-directory"), "copies files and sets their rights"
+    ),
+    "mkfifo": making(options("", "m"), "makes a pipe"),
+    "unlink": destroying("deletes a file"),
+    "truncate": destroying("cuts files off"),
+    "shred": destroying("destroys files"),
+    "srm": destroying("destroys files"),
+    "wipe": destroying("destroys files"),
+    "trash": destroying("throws files away"),
+    "trash-put": destroying("throws files away"),
+    "rimraf": destroying("deletes whole folders"),
+    "fallocate": destroying("changes files' sizes"),
+    "del": destroying("deletes files"),
+    "chattr": destroying("changes what may be done to files"),
+    "setfacl": destroying("changes rights"),
+    "mknod": always(dangerous("makes a device", (), Effect.SYSTEM)),
+    "rename": always(dangerous("renames files by a program")),
+    "split": split,
+    "csplit": scattering("writes pieces of a file"),
+    "patch": always(unknown("changes files as a patch says")),
+    "ed": always(evolve(dangerous("an editor that is told what to do", (), Effect.RUNS_CODE), runs_input=True)),
+    "ex": always(evolve(dangerous("an editor that is told what to do", (), Effect.RUNS_CODE), runs_input=True)),
+    "sync": always(safe("writes buffers out")),
+    "rsync": always(dangerous("copies files, maybe elsewhere, and runs what its options say", (), Effect.NETWORK)),
+    "dos2unix": making(options("kqn"), "changes line endings"),
+    "unix2dos": making(options("kqn"), "changes line endings"),
+    **dict.fromkeys(_DISKS, disks),
+    **{f"mkfs.{kind}": disks for kind in _MKFS},
+}

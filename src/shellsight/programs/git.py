@@ -1,0 +1,210 @@
+"""git: its options for all subcommands, and which of those are everyday and which reach far."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+
+from attrs import evolve
+
+from shellsight.programs.git_looking import LOOKING, look_at
+from shellsight.programs.git_verbs import CHANGELESS, SPECIAL
+from shellsight.report import Effect, PathEffect, PathUse, Standing
+from shellsight.words.arguments import Arg, names, prefixes
+from shellsight.words.call import Call, Judge, Outcome, dangerous, ordinary, safe, unknown
+from shellsight.words.form import stricter
+from shellsight.words.places import here, is_below, named_places, uses
+
+_HISTORY = Effect.GIT_HISTORY
+_ORDINARY = {
+    "add": "adds to the index",
+    "commit": "records a commit",
+    "mv": "moves files",
+    "init": "makes a repository",
+    "merge": "merges here",
+    "cherry-pick": "records a commit",
+    "revert": "records a commit",
+    "apply": "changes files",
+    "am": "records commits",
+    "notes": "changes notes",
+    "mergetool": "",
+    "difftool": "",
+    "stage": "adds to the index",
+    "format-patch": "writes patches",
+    "update-index": "changes the index",
+    "write-tree": "writes an object",
+    "hash-object": "writes an object",
+    "merge-file": "changes a file",
+    "rerere": "records resolutions",
+    "bundle": "writes a bundle",
+    "archive": "writes an archive",
+}
+_FAR = {
+    "push": "changes another repository",
+    "reset": "moves a branch, may throw work away",
+    "clean": "deletes files",
+    "rebase": "rewrites history",
+    "filter-branch": "rewrites history",
+    "filter-repo": "rewrites history",
+    "gc": "deletes what nothing points to",
+    "prune": "deletes what nothing points to",
+    "reflog": "deletes history",
+    "update-ref": "moves references",
+    "symbolic-ref": "moves references",
+    "replace": "replaces objects",
+    "fetch": "reaches the network",
+    "pull": "reaches the network and changes files",
+    "clone": "reaches the network",
+    "remote": "changes repositories elsewhere",
+    "submodule": "reaches the network, runs other repositories' settings",
+    "restore": "throws changes away",
+    "checkout": "may throw changes away",
+    "switch": "may throw changes away",
+    "rm": "deletes files",
+    "config": "changes git's settings",
+    "credential": "shows secrets",
+    "credential-store": "shows secrets",
+    "credential-cache": "shows secrets",
+    "daemon": "serves the repository",
+    "instaweb": "serves the repository",
+    "send-email": "sends mail",
+    "svn": "reaches the network",
+    "p4": "reaches the network",
+    "fast-import": "rewrites history",
+    "worktree": "changes working trees",
+    "sparse-checkout": "changes which files are there",
+    "bisect": "runs commands",
+    "stash": "hides or throws away work",
+    "lfs": "reaches the network",
+    "maintenance": "schedules jobs",
+    "hook": "runs hooks",
+    "read-tree": "changes the index",
+    "checkout-index": "overwrites files",
+    "request-pull": "reaches the network",
+    "upload-pack": "serves the repository",
+    "receive-pack": "serves the repository",
+    "http-push": "reaches the network",
+    "repack": "rewrites the store",
+    "pack-refs": "rewrites the store",
+    "multi-pack-index": "rewrites the store",
+    "commit-graph": "rewrites the store",
+    "shell": "runs commands",
+    "citool": "",
+    "gui": "",
+    "fetch-pack": "reaches the network",
+    "send-pack": "changes another repository",
+    "backfill": "reaches the network",
+    "imap-send": "sends mail",
+}
+
+
+def git(call: Call) -> Outcome:
+    """`git`: options for all subcommands first, then one of them."""
+    args, cwd, floor = call.args, None, safe()
+    while args and args[0].certain and args[0].text.startswith("-"):
+        text = args[0].text
+        if text in {"--no-pager", "--no-optional-locks", "--literal-pathspecs", "--icase-pathspecs", "-P"}:
+            args = args[1:]
+        elif text == "-C" and len(args) > 1:
+            cwd = args[1]
+            args = args[2:]
+        elif text in names("--version -v --help -h --html-path --man-path --info-path --exec-path"):
+            return safe("shows git's version")
+        else:
+            floor = dangerous(f"an option that may make git run other programs or look elsewhere: {text}")
+            args = (
+                args[2:]
+                if text
+                in {"-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source", "--super-prefix"}
+                else args[1:]
+            )
+    call = _elsewhere(call if args is call.args else evolve(call, args=args), cwd)
+    if cwd is not None and not (cwd.certain and all(is_below(place, (call.start,)) for place in call.cwds)):
+        floor = stricter(floor, unknown("another repository, whose settings may run programs"))
+    outcome = stricter(_subcommand(call), floor)
+    # A rule for git, or for one of its subcommands, is no leave for settings that come with the line.
+    coded = floor.standing > Standing.SAFE or _runs(args)
+    plain = tuple(arg.text for arg in args)
+    looked = here(call, PathEffect.LOOK if cwd is None else PathEffect.READ) if outcome.own else ()
+    return evolve(
+        outcome,
+        inline_code=outcome.inline_code or coded,
+        forms=(("git", *plain),),
+        paths=(*looked, *outcome.paths),
+    )
+
+
+def _runs(args: tuple[Arg, ...]) -> bool:
+    """Whether it is a rebase that runs commands between its steps."""
+    texts = [arg.text for arg in args]
+    return texts[:1] == ["rebase"] and any(text.startswith(("-x", "--exec", "-i", "--interactive")) for text in texts)
+
+
+def _elsewhere(call: Call, cwd: Arg | None) -> Call:
+    if cwd is None:
+        return call
+    return evolve(call, cwds=tuple(dict.fromkeys(use.path for use in uses(call, cwd, PathEffect.LOOK))))
+
+
+def _subcommand(call: Call) -> Outcome:
+    if not call.args:
+        return safe("shows git's help")
+    word, rest = call.args[0], evolve(call, args=call.args[1:])
+    if not word.certain:
+        return unknown("nobody knows which subcommand runs")
+    name = word.text
+    if (
+        [arg.text for arg in rest.args] in (["--help"], ["-h"])
+        and name not in {"grep", "ls-remote"}
+        and (name in LOOKING or name in _ORDINARY or name in _FAR)
+    ):
+        return safe("shows help")
+    if name in SPECIAL:
+        return SPECIAL[name](rest)
+    if name in LOOKING:
+        return look_at(name, rest)
+    if name in _FAR:
+        return dangerous(f"git {name}: {_FAR[name] or 'starts other programs'}", (), _HISTORY)
+    if name in _ORDINARY:
+        return _change(name, rest)
+    return unknown(f"a subcommand that nothing is known of: {name}")
+
+
+def _change(name: str, call: Call) -> Outcome:
+    """An everyday change, unless an option makes it more."""
+    if name in CHANGELESS and (looked := CHANGELESS[name](call)).standing is Standing.SAFE:
+        return looked
+    for arg in call.args:
+        if arg.text.startswith(
+            prefixes(
+                "--amend --exec --output --upload-pack --remote --template --no-verify --unsafe -S "
+                "--gpg-sign --separate-git-dir --directory --strategy --onto --abort --quit -s"
+            )
+        ) and not (arg.text.startswith("-s") and name not in {"merge", "cherry-pick", "revert"}):
+            return dangerous(f"git {name} {arg.text}", (), _HISTORY)
+        if name in {"archive", "format-patch"} and arg.text.startswith(("-o", "--output")):
+            return dangerous(f"git {name} {arg.text} writes somewhere", uses(call, arg, PathEffect.WRITE))
+    if name in names("archive mergetool difftool bundle am apply update-index merge-file"):
+        return unknown(f"git {name} may write or run more than it says")
+    if name in {"add", "stage"} and any(arg.text in {"-f", "--force"} for arg in call.args):
+        return dangerous("adds files that are meant to stay out", (), _HISTORY)
+    return ordinary(f"git {name}: {_ORDINARY[name]}", _touched(name, call))
+
+
+_MESSAGES = names("-m --message --author --date --trailer --reason -b --initial-branch --cleanup")
+
+
+def _touched(name: str, call: Call) -> tuple[PathUse, ...]:
+    """The working directory, and the files that options and operands name; messages are no files."""
+    given = ((before, arg) for before, arg in pairwise((Arg(name), *call.args)))
+    words = [arg for before, arg in given if before.text not in _MESSAGES and not _IN_A_BUNCH.match(before.text)]
+    glued = [Arg(arg.text[2:]) for arg in words if arg.certain and arg.text[:2] in {"-F", "-t"}]
+    places = [use for arg in (*words, *glued) for use in named_places(call, arg)]
+    return (*here(call, PathEffect.LOOK), *places)
+
+
+_IN_A_BUNCH = re.compile(r"-[a-z]*m\Z")
+
+
+TABLE: Mapping[str, Judge] = {"git": git}

@@ -1,0 +1,306 @@
+"""git's subcommands that only look, with the options that keep it so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from attrs import evolve
+
+from shellsight.programs.git_words import disguised, is_plain_revision, shown_places
+from shellsight.report import Effect, PathEffect
+from shellsight.words.arguments import Kind, names, prefixes
+from shellsight.words.call import FINE, Call, Judge, Outcome, always, dangerous, unknown
+from shellsight.words.form import Operands, form, stricter
+from shellsight.words.places import uses
+from shellsight.words.secrecy import has_glob, is_narrow, is_private
+
+_DIFF = (
+    " p u s a b w R z --patch --no-patch --raw --stat --numstat --shortstat --dirstat --summary "
+    "--patch-with-stat --name-only --name-status --color --no-color "
+    "--word-diff --color-words --no-renames --check --full-index --binary --minimal --patience --histogram "
+    "--ignore-space-change "
+    "--ignore-all-space --ignore-space-at-eol --ignore-blank-lines --ignore-cr-at-eol --function-context "
+    "--exit-code --quiet --no-ext-diff --no-textconv --text "
+    "--cached --staged --merge-base --relative --no-prefix --pickaxe-all --pickaxe-regex "
+    "--submodule --compact-summary -W -1 -2 -3 --ours --theirs --base --cc -c --combined-all-paths "
+    "--full-diff -m --unified --abbrev --find-renames --find-copies -M -C -B -D --irreversible-delete "
+    "--color-moved --ita-invisible-in-index --default-prefix --no-relative"
+)
+_DIFF_VALUED = (
+    " U G S --unified --diff-filter --diff-algorithm --color --stat --word-diff --word-diff-regex "
+    "--color-words --inter-hunk-context --src-prefix --dst-prefix --line-prefix "
+    "--ignore-matching-lines -I --find-object --skip-to --rotate-to --anchored --stat-width "
+    "--stat-name-width --stat-count --max-depth"
+)
+_DIFF_LOOSE = (
+    " --color --stat --word-diff --color-words --abbrev --relative --submodule --dirstat --find-renames "
+    "--find-copies --color-moved --color-moved-ws --unified M C B --ws-error-highlight"
+)
+_LOG = _DIFF + (
+    " i E F P g q h --oneline --graph --all --branches --tags --remotes --merges --no-merges --first-parent "
+    "--reverse --follow --source --date-order --topo-order --author-date-order --decorate --no-decorate "
+    "--abbrev-commit --no-abbrev-commit --all-match --invert-grep --regexp-ignore-case --extended-regexp "
+    "--fixed-strings --perl-regexp --walk-reflogs --boundary --left-right --cherry --cherry-pick "
+    "--cherry-mark --left-only --right-only "
+    "--simplify-by-decoration --full-history --dense --sparse --ancestry-path --parents --children "
+    "--show-signature --no-notes --notes --show-notes --use-mailmap --mailmap --log-size --relative-date "
+    "--clear-decorations --no-walk --do-walk --show-pulls --simplify-merges --bisect --count --objects "
+    "--reflog --no-patch --no-show-signature --not --no-commit-header --timestamp --header --pretty"
+)
+_LOG_VALUED = _DIFF_VALUED + (
+    " n L --max-count --skip --since --until --after --before --author --committer --grep --grep-reflog "
+    "--format --pretty --date --decorate --decorate-refs --decorate-refs-exclude --exclude --glob "
+    "--min-parents --max-parents --show-linear-break --encoding --branches --tags --remotes "
+    "--since-as-filter --diff-merges"
+)
+_LOG_LOOSE = (
+    _DIFF_LOOSE
+    + " --pretty --decorate --branches --tags --remotes --no-walk --notes --abbrev-commit --show-linear-break"
+)
+TEXT = Operands.TEXT
+LOOKING: Mapping[str, Judge] = {
+    "status": form(
+        (
+            "sbuzv --short --branch --show-stash --porcelain --long --verbose --ignored --null --ahead-behind "
+            "--no-ahead-behind --renames --no-renames --column --no-column --untracked-files --find-renames"
+        ),
+        "",
+        TEXT,
+        loose="--porcelain -u --untracked-files --ignored --ignore-submodules --column --find-renames",
+        lists="--porcelain -s --short",
+    ),
+    "log": form(_LOG, _LOG_VALUED, TEXT, loose=_LOG_LOOSE, digits=True),
+    "whatchanged": form(_LOG, _LOG_VALUED, TEXT, loose=_LOG_LOOSE, digits=True),
+    "show": form(_LOG, _LOG_VALUED, TEXT, loose=_LOG_LOOSE, digits=True),
+    "diff": form(_DIFF, _DIFF_VALUED, TEXT, loose=_DIFF_LOOSE, digits=True, lists="--name-only"),
+    "diff-tree": form(
+        _DIFF + " r t v --root --no-commit-id --always --pretty",
+        _DIFF_VALUED + " --format --pretty",
+        TEXT,
+        loose=_DIFF_LOOSE,
+        lists="--name-only",
+    ),
+    "diff-index": form(_DIFF + " -m", _DIFF_VALUED, TEXT, loose=_DIFF_LOOSE, lists="--name-only"),
+    "diff-files": form(_DIFF + " q", _DIFF_VALUED, TEXT, loose=_DIFF_LOOSE, lists="--name-only"),
+    "range-diff": form(
+        _DIFF + " --no-dual-color --left-only --right-only",
+        _DIFF_VALUED + " --creation-factor",
+        TEXT,
+        loose=_DIFF_LOOSE,
+    ),
+    "shortlog": form(
+        "nsec --numbered --summary --email --committer --all --no-merges --merges --branches --tags",
+        "w --group --since --until --after --before --author --format --max-count",
+        TEXT,
+        loose="-w",
+    ),
+    "rev-parse": form(
+        (
+            "q --show-toplevel --show-cdup --show-prefix --git-dir --git-common-dir --absolute-git-dir "
+            "--is-inside-work-tree --is-inside-git-dir --is-bare-repository --abbrev-ref --verify --quiet "
+            "--short --symbolic --symbolic-full-name --all --branches --tags --remotes "
+            "--show-superproject-working-tree --is-shallow-repository --local-env-vars --revs-only --no-revs "
+            "--flags --no-flags --sq --show-object-format"
+        ),
+        "--default --since --until --git-path --path-format --short --branches --tags --remotes --exclude",
+        TEXT,
+        loose="--short --abbrev-ref --branches --tags --remotes",
+    ),
+    "ls-files": form(
+        (
+            "cdmoiksuvztf --cached --deleted --modified --others --ignored --stage --directory "
+            "--no-empty-directory --unmerged --killed --exclude-standard --error-unmatch --full-name "
+            "--recurse-submodules --debug --eol --deduplicate --sparse"
+        ),
+        "x --exclude --exclude-per-directory --with-tree --abbrev --format",
+        TEXT,
+        loose="--abbrev",
+        reads="-X --exclude-from",
+        always_lists=True,
+    ),
+    "ls-tree": form(
+        "drtlz --name-only --name-status --long --full-name --full-tree --object-only",
+        "--abbrev --format",
+        TEXT,
+        loose="--abbrev",
+        always_lists=True,
+    ),
+    "describe": form(
+        "--all --tags --contains --long --always --dirty --exact-match --first-parent --debug",
+        "--abbrev --match --exclude --candidates --dirty --broken",
+        TEXT,
+        loose="--dirty --broken --abbrev",
+    ),
+    "blame": form(
+        (
+            "bcfnlstwepM --root --show-stats --score-debug --show-name --show-number --show-email "
+            "--line-porcelain --porcelain --incremental --minimal --color-lines --color-by-age --first-parent "
+            "--progress --no-progress"
+        ),
+        "LS --date --since --ignore-rev --abbrev",
+        TEXT,
+        loose="-M -C --abbrev",
+        reads="--ignore-revs-file",
+    ),
+    "annotate": form("lt", "LS", TEXT),
+    "cat-file": form("tpse --unordered --buffer --follow-symlinks", "", TEXT, loose="--batch-check"),
+    "grep": form(
+        (
+            "nilLcwEFPvIqoWahHzrep --line-number --ignore-case --files-with-matches --files-without-match "
+            "--name-only --count --word-regexp --extended-regexp --fixed-strings --perl-regexp --basic-regexp "
+            "--invert-match --quiet --only-matching --show-function --function-context --text --untracked "
+            "--cached --heading --break --color --no-color --column --and --or --not --all-match --recursive "
+            "--no-recursive --full-name --recurse-submodules --null --exclude-standard "
+            "--no-exclude-standard -G"
+        ).replace("e", "e", 1),
+        "eABCm --max-depth --after-context --before-context --context --threads --color --max-count",
+        TEXT,
+        loose="--color",
+        reads="-f",
+        lists="-l --name-only --files-with-matches",
+        digits=True,
+    ),
+    "for-each-ref": form(
+        "--all --ignore-case --omit-empty --include-root-refs",
+        "--format --sort --count --points-at --merged --no-merged --contains --no-contains --color --exclude",
+        TEXT,
+        loose="--color --merged --no-merged --contains --no-contains",
+    ),
+    "merge-base": form("a --all --octopus --is-ancestor --independent --fork-point", "", TEXT),
+    "rev-list": form(
+        _LOG + " --objects-edge --use-bitmap-index --disk-usage --quiet",
+        _LOG_VALUED,
+        TEXT,
+        loose=_LOG_LOOSE,
+        digits=True,
+    ),
+    "name-rev": form("--tags --all --name-only --no-undefined --always", "--refs --exclude", TEXT),
+    "show-ref": form(
+        "qsdh --heads --tags --branches --head --verify --quiet --dereference --exists",
+        "",
+        TEXT,
+        loose="-s --hash --abbrev",
+    ),
+    "count-objects": form("vH --verbose --human-readable", "", TEXT),
+    "show-branch": form(
+        (
+            "ar --all --remotes --current --topo-order --date-order --sparse --list --merge-base --independent "
+            "--no-color --color --sha1-name --no-name --more"
+        ),
+        "--more",
+        TEXT,
+        loose="--color --more -g --reflog",
+    ),
+    "check-ignore": form("qvzn --quiet --verbose --non-matching", "", TEXT),
+    "check-attr": form("az --all --cached", "--source", TEXT),
+    "check-mailmap": form("", "", TEXT),
+    "check-ref-format": form("--branch --normalize --allow-onelevel", "", TEXT),
+    "cherry": form("v", "--abbrev", TEXT),
+    "var": form("", "", TEXT),
+    "version": form("--build-options", "", TEXT),
+    "help": form("ag --all --guides", "", TEXT),
+    "fsck": form(
+        (
+            "--full --strict --no-dangling --unreachable --dangling --connectivity-only --no-progress --verbose "
+            "--root --tags --cache --no-reflogs"
+        ),
+        "",
+        TEXT,
+    ),
+    "verify-commit": form("v --verbose --raw", "", TEXT),
+    "verify-tag": form("v --verbose --raw", "--format", TEXT),
+    "verify-pack": form("vs --verbose --stat-only", "", TEXT),
+    "ls-remote": always(dangerous("reaches the network", (), Effect.NETWORK)),
+    "get-tar-commit-id": form("", "", TEXT),
+    "patch-id": form("--stable --unstable --verbatim", "", TEXT),
+    "column": form("", "--mode --width --indent --padding", TEXT),
+    "stripspace": form("sc", "", TEXT),
+}
+_ANYWHERE_BAD = prefixes(
+    "--output --ext-diff --textconv --open-files-in-pager --upload-pack --receive-pack --exec --no-index"
+)
+
+
+def look_at(name: str, call: Call) -> Outcome:
+    """A subcommand that only looks, where its options do."""
+    for arg in call.args:
+        if (
+            arg.text.startswith(_ANYWHERE_BAD[:-1])
+            or (name == "grep" and arg.text.startswith("-O"))
+            or (name in {"diff", "log", "show"} and arg.text.startswith("-o"))
+        ):
+            return evolve(dangerous(f"git {name} {arg.text} writes or runs something"), inline_code=True)
+    if name == "diff" and any(arg.text == "--no-index" for arg in call.args):
+        return _two_files(call)
+    outcome = LOOKING[name](call)
+    outcome = stricter(outcome, disguised(call))
+    if name in {"blame", "annotate"}:
+        call = _without_range(call)
+    if name in _SHOWING:
+        outcome = stricter(outcome, _contents(name, call))
+    if name in _PRINTING:
+        outcome = evolve(outcome, paths=(*outcome.paths, *shown_places(name, call)))
+    narrow = outcome.lists and name == "ls-files" and _narrow(call)
+    return outcome if narrow == outcome.narrow else evolve(outcome, narrow=narrow)
+
+
+def _without_range(call: Call) -> Call:
+    """The call without the lines that `-L` asks for: `/def f/,+10` is no place."""
+    kept = [
+        arg
+        for before, arg in zip((None, *call.args), call.args, strict=False)
+        if not (before is not None and before.text == "-L" and arg.certain and _RANGE.fullmatch(arg.text))
+    ]
+    return call if len(kept) == len(call.args) else evolve(call, args=tuple(kept))
+
+
+_RANGE = re.compile(r"(?:\d+|/[^/]+/)?,?(?:[+-]?\d+|/[^/]+/)?|:\w+")
+
+
+def _two_files(call: Call) -> Outcome:
+    """`git diff --no-index A B`: two files of the project, which git may never have heard of."""
+    args = tuple(arg for arg in call.args if arg.text != "--no-index")
+    files = tuple(arg for arg in args if not arg.text.startswith("-"))
+    plain = all(arg.certain for arg in args) and len(files) == 2 and all(_FILE.fullmatch(arg.text) for arg in files)
+    if not plain or any(arg.text == "--" for arg in args):
+        return unknown("compares what need not be in the repository")
+    read = COMPARED(evolve(call, args=files))
+    return evolve(stricter(LOOKING["diff"](evolve(call, args=args)), read), paths=read.paths, lists=False)
+
+
+COMPARED = form()
+_FILE = re.compile(r"(?:[\w-][\w.-]*/)*[\w-]+(?:\.[\w-]+)+")
+"""A file with an ending, not hidden, and nothing that leads upwards."""
+
+
+def _narrow(call: Call) -> bool:
+    """Whether all that `git ls-files` may print are names that cannot be secrets."""
+    asked = [arg for arg in call.args if not arg.text.startswith("-")]
+    return bool(asked) and all(arg.certain and has_glob(arg.text) and is_narrow(arg.text) for arg in asked)
+
+
+_SHOWING = names(
+    "show cat-file blame diff grep log annotate rev-parse ls-tree whatchanged diff-tree diff-index diff-files"
+)
+
+
+_PRINTING = _SHOWING - {"rev-parse", "ls-tree"}
+
+
+def _contents(name: str, call: Call) -> Outcome:
+    """Files named by `REVISION:PATH`, by path or by pattern: secrets stay secrets inside git."""
+    shows = name in {"show", "cat-file", "blame", "grep", "annotate"}
+    for place, arg in enumerate(call.args):
+        if (arg.text.startswith("-") and not arg.text.startswith("-L")) or (
+            name == "grep" and call.args[place - 1].text == "-e" and place
+        ):
+            continue
+        path = re.split(r"[:)]", arg.text)[-1]
+        if path and (is_private(path) or (has_glob(path) and not is_narrow(path) and path.strip("*/."))):
+            return dangerous(f"shows what usually holds secrets: {arg.text}", (), Effect.SECRETS)
+        if shows and arg.kind is Kind.UNCERTAIN and not is_plain_revision(arg):
+            return unknown(f"nobody knows what is shown: {arg.text}")
+        if arg.text.startswith(("/", "../")) or "/../" in arg.text:
+            return unknown("looks outside the repository", uses(call, arg, PathEffect.READ))
+    return FINE

@@ -1,0 +1,370 @@
+"""Programs that look for files and lines: grep, ripgrep, find, fd."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+
+from attrs import evolve
+
+from shellsight.report import FED, PathEffect, Standing
+from shellsight.words.arguments import Arg, Kind
+from shellsight.words.call import Call, Feed, Inner, Judge, Outcome, always, dangerous, forbidden, ordinary, unknown
+from shellsight.words.form import Operands, form, seeks, stricter
+from shellsight.words.places import here, is_below, is_vital, uses
+from shellsight.words.secrecy import is_narrow
+
+HELP = " --help --version"
+_GREP_FORM = form(
+    (
+        "EFGPivwxzsyqclLnHhobTUZaIrRu --extended-regexp --fixed-strings --basic-regexp --perl-regexp "
+        "--ignore-case --no-ignore-case --invert-match --word-regexp --line-regexp --count --files-without-match "
+        "--files-with-matches --only-matching --quiet --silent --no-messages --byte-offset --with-filename "
+        "--no-filename --line-number --initial-tab --null --null-data --text --recursive --dereference-recursive "
+        "--line-buffered --binary --unix-byte-offsets V"
+    )
+    + HELP,
+    (
+        "eABCmdD --regexp --max-count --after-context --before-context --context --binary-files --devices "
+        "--directories --label --exclude-dir"
+    ),
+    Operands.SEARCH,
+    loose="--color --colour --context",
+    reads="-f --file --exclude-from",
+    globs="--include --exclude",
+    pattern="-e --regexp -f --file",
+    deep="-r -R --recursive --dereference-recursive",
+    digits=True,
+    lists="-l -L --files-with-matches --files-without-match",
+    passes=True,
+)
+_SAMPLES = (
+    " .env .env.local id_rsa id_ed25519 server.key cert.pem .netrc credentials.json .aws/credentials .npmrc "
+    "secrets.yml .ssh/config token .git-credentials prod.tfvars "
+)
+
+
+def grep(call: Call) -> Outcome:
+    """grep; as a filter of file names it hands them on, unless it picks the secret ones."""
+    outcome = _wide(call, _GREP_FORM(call))
+    if any(arg.text.endswith("recurse") and arg.text.startswith(("-d", "--dir", "recurse")) for arg in call.args):
+        outcome = stricter(outcome, unknown("goes into folders in a roundabout way"))
+    return evolve(outcome, passes=False) if outcome.passes and not _harmless_filter(call) else outcome
+
+
+def _wide(call: Call, outcome: Outcome) -> Outcome:
+    """A doubt where all of the project is gone through for every line, or for what secrets look like."""
+    every = any(
+        use.below and use.effect is PathEffect.READ and use.path in {*call.cwds, call.start} for use in outcome.paths
+    )
+    narrowed = any(arg.text.startswith(("--include", "-g", "--glob", "--iglob", "-t", "--type")) for arg in call.args)
+    bunches = _OF_RG if call.name == "rg" else _OF_GREP
+    if not every or narrowed or any(arg.text in _NAMES_ONLY or bunches.fullmatch(arg.text) for arg in call.args):
+        return outcome
+    # With `-e` the other words are all places.
+    sought = [after.text for word, after in pairwise(call.args) if _LAST_IS_E.fullmatch(word.text)]
+    sought += [arg.text.partition("=")[2] for arg in call.args if arg.text.startswith("--regexp=")]
+    sought += [arg.text[2:] for arg in call.args if arg.text.startswith("-e") and len(arg.text) > 2]
+    sought = sought or [arg.text for arg in call.args if not arg.text.startswith("-")][:1]
+    if any(not text.strip(".*^$+?=:[]() \\") or _LOOT.search(text) for text in sought):
+        return stricter(outcome, unknown("looks for secrets, or shows every line of the project, secrets too"))
+    return outcome
+
+
+_NAMES_ONLY = frozenset({"-l", "-c", "-q", "--files", "--count", "--files-with-matches"})
+_OF_GREP = re.compile(r"-[rRinIsHhwvEFaxZz]*[lLcq][rRinIsHhwvEFaxZzlLcq]*")
+_OF_RG = re.compile(r"-[inIHNswvFSaxuU0]*[lcq][inIHNswvFSaxuU0lcq]*")
+"""Bunches of letters of which one makes it print names or numbers instead of lines; none of them takes a value."""
+_LAST_IS_E = re.compile(r"-[A-Za-z]*e|--regexp")
+_LOOT = re.compile(
+    r"(?i)passw(or)?d|secret_|_secret|aws_|access_?key|private[_ -]?key|api_?key|BEGIN.*KEY|AKIA|ghp_|_token\b"
+)
+
+
+def _harmless_filter(call: Call) -> bool:
+    words = [arg for arg in call.args if not arg.may_be_option]
+    if any(arg.text in {"-v", "--invert-match"} for arg in call.args):
+        return True
+    literal = words[0].text.replace("\\", "").strip("^$") if words and words[0].certain else ""
+    plain = "".join(mark for mark in literal if mark not in "./_-")
+    return plain.isalnum() and literal.lower() not in _SAMPLES
+
+
+_RG = form(
+    (
+        "acFhHiIlLnNopPqsSUuvVwx0. --text --count --count-matches --fixed-strings --with-filename --no-filename "
+        "--ignore-case --smart-case --case-sensitive --files-with-matches --files-without-match --files "
+        "--line-number --no-line-number --only-matching --pcre2 --quiet --no-messages --multiline "
+        "--multiline-dotall --unrestricted --invert-match --word-regexp --line-regexp --null --hidden "
+        "--no-hidden --follow --no-ignore --no-ignore-vcs --no-ignore-parent --no-config --glob-case-insensitive "
+        "--heading --no-heading --json --stats --trim --vimgrep --pretty --column --no-column --byte-offset "
+        "--passthru --type-list --one-file-system --block-buffered --line-buffered --debug --trace "
+        "--include-zero --binary --crlf --no-mmap --mmap --sort-files --auto-hybrid-regex --no-unicode "
+        "--files-with-match --pcre2-version --max-columns-preview"
+    )
+    + HELP,
+    (
+        "ABCemrtTjgME --after-context --before-context --context --max-count --regexp --replace --type "
+        "--type-not --threads --max-columns --encoding --color --colors --sort --sortr --max-depth --maxdepth "
+        "--max-filesize --path-separator --context-separator --field-match-separator --engine --dfa-size-limit "
+        "--regex-size-limit d --iglob --glob"
+    ),
+    Operands.SEARCH,
+    reads="-f --file --ignore-file",
+    globs="-g --glob --iglob",
+    pattern="-e --regexp -f --file --files --type-list",
+    always_deep=True,
+    walks=True,
+    keen=True,
+    lists="-l --files-with-matches --files-without-match --files",
+)
+_AG = form(
+    "ailnsvwcloQHfuUzS0 --hidden --nocolor --nogroup --smart-case --literal --files-with-matches --count "
+    "--python --js --ts --html --css --json --yaml --markdown --rust --go --java --cpp --cc --ruby --shell --sql "
+    "--toml --xml" + HELP,
+    "ABCm --ignore --ignore-dir --depth",
+    Operands.SEARCH,
+    always_deep=True,
+    walks=True,
+    keen=True,
+)
+
+
+def rg(call: Call) -> Outcome:
+    """ripgrep; `--pre` and `--hostname-bin` run programs."""
+    for arg in call.args:
+        if arg.text.startswith(("--pre", "--hostname-bin", "--hyperlink-format")) and arg.text != "--pretty":
+            return dangerous(f"{arg.text.partition('=')[0]} names a program that runs for every file")
+    if any(re.match(r"--follow|-[a-zA-Z]*L", arg.text) for arg in call.args):
+        return stricter(_RG(call), unknown("follows links, maybe out of the project"))
+    hidden = any(re.match(r"--hidden|--no-ignore|--unrestricted|-[a-zA-Z]*[u.]", arg.text) for arg in call.args)
+    return _wide(call, _RG(call)) if hidden else _RG(call)
+
+
+_FIND_TESTS = {
+    "-name": 1,
+    "-iname": 1,
+    "-path": 1,
+    "-ipath": 1,
+    "-wholename": 1,
+    "-iwholename": 1,
+    "-regex": 1,
+    "-iregex": 1,
+    "-lname": 1,
+    "-ilname": 1,
+    "-type": 1,
+    "-xtype": 1,
+    "-size": 1,
+    "-mtime": 1,
+    "-mmin": 1,
+    "-atime": 1,
+    "-amin": 1,
+    "-ctime": 1,
+    "-cmin": 1,
+    "-newer": 1,
+    "-anewer": 1,
+    "-cnewer": 1,
+    "-newermt": 1,
+    "-newerct": 1,
+    "-newerat": 1,
+    "-perm": 1,
+    "-user": 1,
+    "-group": 1,
+    "-uid": 1,
+    "-gid": 1,
+    "-links": 1,
+    "-inum": 1,
+    "-maxdepth": 1,
+    "-mindepth": 1,
+    "-printf": 1,
+    "-fstype": 1,
+    "-samefile": 1,
+    "-used": 1,
+    "-regextype": 1,
+    "-empty": 0,
+    "-executable": 0,
+    "-readable": 0,
+    "-writable": 0,
+    "-nouser": 0,
+    "-nogroup": 0,
+    "-print": 0,
+    "-print0": 0,
+    "-ls": 0,
+    "-prune": 0,
+    "-quit": 0,
+    "-depth": 0,
+    "-d": 0,
+    "-mount": 0,
+    "-xdev": 0,
+    "-follow": 0,
+    "-daystart": 0,
+    "-noleaf": 0,
+    "-true": 0,
+    "-false": 0,
+    "-not": 0,
+    "!": 0,
+    "-a": 0,
+    "-and": 0,
+    "-o": 0,
+    "-or": 0,
+    "(": 0,
+    ")": 0,
+    ",": 0,
+    "-ignore_readdir_race": 0,
+    "-noignore_readdir_race": 0,
+    "-warn": 0,
+    "-nowarn": 0,
+}
+_FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_FIND_WRITES = frozenset({"-fprint", "-fprint0", "-fprintf", "-fls"})
+
+
+def find(call: Call) -> Outcome:
+    """`find`: its starting points, then an expression of which every word is looked at."""
+    args = call.args
+    while args and args[0].text in {"-H", "-L", "-P", "-E"}:
+        args = args[1:]
+    starts: list[Arg] = []
+    while args and not (args[0].text.startswith("-") or args[0].text in {"!", "(", ")", ","}):
+        starts.append(args[0])
+        args = args[1:]
+    paths = tuple(use for arg in starts for use in uses(call, arg, PathEffect.LOOK, below=True)) or here(
+        call, PathEffect.LOOK, below=True
+    )
+    lists = not seeks(args) and all(is_below(use.path, call.cwds) for use in paths)
+    outcome = Outcome(Standing.SAFE, "lists files", paths, lists=lists, narrow=lists and _narrow(args))
+    if any(arg.may_be_option for arg in starts):
+        outcome = stricter(outcome, unknown("a word that might become part of the expression"))
+    return _expression(call, args, starts, outcome)
+
+
+def _narrow(args: tuple[Arg, ...]) -> bool:
+    """Whether the expression asks for names that cannot be secrets, and for nothing else beside them."""
+    named = [after.text for word, after in pairwise(args) if word.text in {"-name", "-iname"}]
+    if any(word.text in {"-o", "-or", ",", "!", "-not"} for word in args):
+        return False
+    return any(is_narrow(name) for name in named)
+
+
+def _expression(call: Call, args: tuple[Arg, ...], starts: list[Arg], outcome: Outcome) -> Outcome:
+    place = 0
+    while place < len(args):
+        arg = args[place]
+        if not arg.certain:
+            return stricter(outcome, unknown(f"a word that is not certain: {arg.text}"))
+        if arg.text in _FIND_RUNS:
+            end = _end_of_command(args, place + 1)
+            feed = Feed(listing=outcome.lists, narrow=outcome.narrow)
+            inner = Inner(args[place + 1 : end], reason="runs for each file that is found", feed=feed)
+            outcome = evolve(outcome, inner=(*outcome.inner, _filled(inner)))
+            if end == place + 1:
+                outcome = stricter(outcome, unknown("-exec without a command"))
+            place = end + 1
+            continue
+        if arg.text == "-delete":
+            outcome = evolve(_deleting(call, starts, outcome, narrow=len(args) > 1), lists=False)
+        elif arg.text in _FIND_WRITES:
+            target = args[place + 1 : place + 2]
+            written = tuple(use for value in target for use in uses(call, value, PathEffect.WRITE))
+            outcome = evolve(
+                stricter(outcome, dangerous("writes what it finds into a file")), paths=(*outcome.paths, *written)
+            )
+            place += 2 if arg.text == "-fprintf" else 1
+        elif arg.text not in _FIND_TESTS:
+            outcome = stricter(outcome, unknown(f"a test that nothing is known of: {arg.text}"))
+        else:
+            place += _FIND_TESTS[arg.text]
+        place += 1
+    return outcome
+
+
+def _deleting(call: Call, starts: list[Arg], outcome: Outcome, *, narrow: bool) -> Outcome:
+    deleted = tuple(evolve(use, effect=PathEffect.DELETE) for use in outcome.paths)
+    outcome = evolve(outcome, paths=(*outcome.paths, *deleted))
+    if not narrow and any(is_vital(call, arg) and arg.text not in {".", "./"} for arg in starts):
+        return stricter(outcome, forbidden("deletes everything below a folder that must stay"))
+    return stricter(outcome, dangerous("deletes what it finds"))
+
+
+def _end_of_command(args: tuple[Arg, ...], place: int) -> int:
+    """Where the words of `-exec` end: at `;`, or at `+` after `{}`."""
+    for here_, arg in enumerate(args[place:], start=place):
+        if arg.text == ";" or (arg.text == "+" and here_ > place and args[here_ - 1].text == "{}"):
+            return here_
+    return len(args)
+
+
+def _filled(inner: Inner) -> Inner:
+    """`{}` becomes a file that nobody knows yet."""
+    return evolve(inner, args=tuple(fed(arg) if "{}" in arg.text else arg for arg in inner.args))
+
+
+def fed(arg: Arg) -> Arg:
+    """The argument as one that is known only once the command runs."""
+    return Arg(FED, Kind.UNCERTAIN, "./")
+
+
+_FD = form(
+    (
+        "HIusigFaLp0lt1qjh --hidden --no-ignore --no-ignore-vcs --unrestricted --case-sensitive --ignore-case "
+        "--glob --fixed-strings --absolute-path --follow --full-path --print0 --list-details --show-errors "
+        "--quiet --prune"
+    )
+    + HELP,
+    (
+        "dtSEecj --max-depth --min-depth --exact-depth --type --size --exclude --extension --color --threads "
+        "--changed-within --changed-before --owner --max-results --path-separator --format"
+    ),
+    Operands.TEXT,
+    always_lists=True,
+    walks=True,
+    keen=True,
+)
+
+
+def fd(call: Call) -> Outcome:
+    """`fd`: lists files; `-x` and `-X` run commands."""
+    for place, arg in enumerate(call.args):
+        if arg.text in {"-x", "-X", "--exec", "--exec-batch"}:
+            rest = tuple(value for value in call.args[place + 1 :] if value.text != ";")
+            inner = Inner(
+                (*(fed(value) if "{" in value.text else value for value in rest), fed(Arg("{}"))),
+                floor=Standing.ORDINARY,
+                reason="runs for each file that is found",
+            )
+            return evolve(
+                ordinary("runs a command for each file", here(call, PathEffect.LOOK, below=True)),
+                inner=(inner,) if rest else (),
+            )
+    outcome = _FD(call)
+    words = [arg for arg in call.args if not arg.may_be_option]
+    places = [
+        use
+        for arg in words
+        for use in uses(call, arg, PathEffect.LOOK, below=True)
+        if "/" in arg.text or arg in words[1:]
+    ]
+    if any(not arg.certain for arg in words[1:]):
+        outcome = stricter(outcome, unknown("nobody knows where it looks"))
+    return evolve(
+        outcome,
+        lists=outcome.lists and not seeks(call.args),
+        paths=(*outcome.paths, *places, *here(call, PathEffect.LOOK, below=True)),
+    )
+
+
+TABLE: Mapping[str, Judge] = {
+    "grep": grep,
+    "egrep": grep,
+    "fgrep": grep,
+    "ggrep": grep,
+    "rg": rg,
+    "ag": _AG,
+    "ack": always(ordinary("searches with the project's own settings")),
+    "find": find,
+    "gfind": find,
+    "fd": fd,
+    "fdfind": fd,
+    "locate": always(unknown("looks through the whole machine")),
+}

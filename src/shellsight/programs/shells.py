@@ -1,0 +1,241 @@
+"""Interpreters: shells, Python, Node and their kind; what they run is in a file, in the line, or fed to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from shellsight.report import Effect, PathEffect, Standing
+from shellsight.words.arguments import Arg, names, prefixes
+from shellsight.words.call import Call, Inner, Judge, Outcome, dangerous, ordinary, safe, unknown
+from shellsight.words.places import named_places, uses
+
+_CODE = frozenset({Effect.RUNS_CODE})
+
+
+def inline(reason: str = "runs code that is written in the line", *, inner: tuple[Inner, ...] = ()) -> Outcome:
+    """A program in the line."""
+    return Outcome(Standing.DANGEROUS, reason, (), _CODE, inline_code=True, inner=inner)
+
+
+def fed_program() -> Outcome:
+    """A program that arrives on standard input."""
+    return Outcome(Standing.DANGEROUS, "runs what it is fed as a program", (), _CODE, runs_input=True)
+
+
+def shell(call: Call) -> Outcome:
+    """`sh`, `bash` and their kin."""
+    args, place, flags = call.args, 0, ""
+    while place < len(args) and args[place].text[:1] in {"-", "+"} and args[place].text not in {"-", "--"}:
+        told = _told(call.name, args[place:])
+        if told is not None:
+            return told
+        flags += "?" if args[place].text.startswith(("--", "+")) else args[place].text[1:]
+        place += _taken(args[place].text)
+    rest = args[place:]
+    if rest and rest[0].text in {"-", "--"}:
+        rest = rest[1:]
+    return run_file(call, rest, parse_only="n" in flags and set(flags) <= _WITH_N) if rest else fed_program()
+
+
+_WITH_N = frozenset("neuvxf")
+"""Letters beside which `-n` still keeps a shell from running what it reads; `+n` and `-i` take that back."""
+
+
+_LONG = names(
+    "--login --norc --noprofile --posix --restricted --verbose --noediting --interactive --no-execute --no-config "
+    "--private --no-rcs --no-global-rcs"
+)
+"""Long options of shells that neither take a word nor bring code."""
+_FOREIGN: Mapping[str, str] = {"fish": "CdDfop", "ksh": "R", "mksh": "T", "zsh": "O"}
+"""Letters that take a word, or hold code, in shells that differ from the others."""
+_OTHER_GRAMMAR = frozenset({"fish", "csh", "tcsh"})
+
+
+def _told(name: str, args: tuple[Arg, ...]) -> Outcome | None:
+    """What one option of a shell settles; None where it settles nothing."""
+    text = args[0].text
+    if not all(arg.certain for arg in args[: _taken(text)]):
+        return inline("nobody knows what this shell is told")
+    if text in {"--version", "--help"}:
+        return safe("shows its version")
+    if text.startswith("--"):
+        return None if text in _LONG else inline(f"an option that brings code, or that nothing is known of: {text}")
+    if {"o", "O"}.intersection(text[1:-1]) or set(_FOREIGN.get(name, "")).intersection(text):
+        return inline(f"options of which nobody knows the words: {text}")
+    if "c" in text:
+        return _code(name, args[_taken(text) :], glued=name == "fish" and text != "-c")
+    return fed_program() if "s" in text else None
+
+
+def _taken(text: str) -> int:
+    """How many words an option of a shell is, with the name behind the `o` that ends `-euo pipefail`."""
+    return 2 if text[:1] in {"-", "+"} and not text.startswith("--") and text.endswith(("o", "O")) else 1
+
+
+def _code(name: str, rest: tuple[Arg, ...], *, glued: bool) -> Outcome:
+    """The line behind `-c` and behind more options; fish takes several, and one without a blank too."""
+    while name not in _OTHER_GRAMMAR and rest and rest[0].certain and rest[0].text.startswith(("-", "+")):
+        word, rest = rest[0].text, rest[_taken(rest[0].text) :]
+        if word in {"-", "--"}:
+            break
+    more = name == "fish" and any(arg.may_be_option for arg in rest[1:])
+    if not rest or not rest[0].certain or glued or more:
+        return inline("runs code that is put together in the line")
+    floor = Standing.UNKNOWN if name in _OTHER_GRAMMAR else Standing.SAFE
+    return Outcome(
+        floor, "runs a line", inner=(Inner(code=rest[0].text, floor=floor, reason="a grammar of its own"),), own=False
+    )
+
+
+def run_file(call: Call, rest: tuple[Arg, ...], *, parse_only: bool = False) -> Outcome:
+    """A script: the project's own is part of its day, any other is unknown."""
+    target = rest[0]
+    if target.process:
+        return Outcome(
+            Standing.DANGEROUS, "runs another command's output", (), _CODE, inline_code=True, runs_input=True
+        )
+    if target.text in {"/dev/stdin", "/proc/self/fd/0", "/dev/fd/0", "-"}:
+        return fed_program()
+    found = uses(call, target, PathEffect.READ)
+    if not target.certain:
+        return unknown("nobody knows which script runs", found)
+    if parse_only:
+        return safe("checks a script's grammar", found)
+    if not all(any(use.path.startswith(f"{cwd.rstrip('/')}/") for cwd in call.cwds) for use in found):
+        return unknown("runs a script from somewhere else", found)
+    told = tuple(use for arg in rest[1:] for use in named_places(call, arg))
+    if target.text.endswith("setup.py") and {"install", "develop", "upload", "register"} & {arg.text for arg in rest}:
+        return dangerous("installs or publishes", found, Effect.INSTALL)
+    return Outcome(Standing.ORDINARY, "runs a script of the project", (*found, *told), script=True)
+
+
+@frozen
+class Interpreter:
+    """How an interpreter is told what to run.
+
+    `code`: options whose value is a program; `module`: options whose value names one; `bare` and `valued`: others.
+    `shown`: options that only show something.
+    """
+
+    code: frozenset[str]
+    bare: frozenset[str]
+    valued: frozenset[str] = frozenset()
+    module: frozenset[str] = frozenset()
+    shown: frozenset[str] = frozenset({"--version", "--help", "-h", "-V", "-v"})
+    check: frozenset[str] = frozenset()
+
+    def judge(self, call: Call) -> Outcome:
+        """What it would run."""
+        args, place, check = call.args, 0, False
+        if len(args) == 1 and args[0].certain and args[0].text in self.shown:
+            return safe("shows its version")
+        while place < len(args) and args[place].may_be_option and args[place].text != "--":
+            told = self._told(call, args[place:])
+            if told is not None:
+                return told
+            name, equals, _ = args[place].text.partition("=")
+            check = check or name in self.check
+            place += 2 if name in self.valued and not equals else 1
+        rest = args[place:]
+        if rest and rest[0].text == "--":
+            rest = rest[1:]
+        return fed_program() if not rest or rest[0].text == "-" else run_file(call, rest, parse_only=check)
+
+    def _told(self, call: Call, args: tuple[Arg, ...]) -> Outcome | None:
+        """What one option settles; None where it settles nothing."""
+        text = args[0].text
+        name = text.partition("=")[0]
+        if not args[0].certain:
+            return inline("nobody knows what this interpreter is told")
+        if self._is_code(text, name):
+            return inline()
+        if text[:2] in self.module and not text.startswith("--"):
+            return self._module(call, args)
+        if name not in self.valued | self.bare | self.check:
+            return inline(f"an option that nothing is known of: {text}")
+        return None
+
+    def _is_code(self, text: str, name: str) -> bool:
+        if name in self.code:
+            return True
+        return not text.startswith("--") and any(f"-{letter}" in self.code for letter in text[1:].partition("=")[0][:6])
+
+    def _module(self, call: Call, args: tuple[Arg, ...]) -> Outcome:
+        name = args[0].text[2:] or "".join(arg.text for arg in args[1:2])
+        rest = args[1:] if args[0].text[2:] else args[2:]
+        return _module_of(call, name, rest)
+
+
+def _module_of(call: Call, name: str, rest: tuple[Arg, ...]) -> Outcome:
+    """`python -m NAME`: some are programs of their own, the others belong to the project."""
+    top = name.partition(".")[0]
+    if top in names("pip uv ensurepip pipx poetry twine build ruff black mypy pytest coverage isort"):
+        inner = Inner(
+            (Arg("pip" if top == "ensurepip" else top), *rest), floor=Standing.ORDINARY, reason="runs a module"
+        )
+        return Outcome(Standing.ORDINARY, "runs a module", inner=(inner,), own=False)
+    if name in {
+        "http.server",
+        "smtpd",
+        "smtplib",
+        "poplib",
+        "imaplib",
+        "nntplib",
+        "xmlrpc.server",
+        "wsgiref.simple_server",
+        "pydoc",
+        "webbrowser",
+        "ftplib",
+        "telnetlib",
+        "urllib.request",
+    }:
+        return Outcome(Standing.DANGEROUS, "reaches the network", (), frozenset({Effect.NETWORK}))
+    if top in names("timeit pdb code cProfile trace base64 zipapp runpy profile antigravity asyncio idlelib"):
+        return inline("runs code, or shows what is hidden")
+    return ordinary("runs a module of the project", tuple(use for arg in rest for use in named_places(call, arg)))
+
+
+_PYTHON = Interpreter(
+    code=frozenset({"-c"}),
+    bare=names("-u -B -E -I -s -S -O -OO -q -b -bb -d -P -v -x"),
+    valued=frozenset({"-W", "-X"}),
+    module=frozenset({"-m"}),
+    shown=frozenset({"--version", "--help", "-h", "-V", "-VV"}),
+)
+_NODE = Interpreter(
+    code=names("-e -p --eval --print -pe -r --require --import --loader --experimental-loader"),
+    bare=names(
+        "--test --watch --enable-source-maps --trace-warnings --no-warnings --experimental-strip-types "
+        "--use-strict --harmony"
+    ),
+    valued=frozenset({"--max-old-space-size", "--stack-size"}),
+    shown=frozenset({"--version", "--help", "-h", "-v"}),
+    check=frozenset({"--check", "-c"}),
+)
+_PERL = Interpreter(
+    code=names("-e -E -n -p -i -M -m -d"),
+    bare=frozenset({"-w", "-W", "-T", "-t", "-c"}),  # -c runs BEGIN blocks and whatever is imported
+)
+_RUBY = Interpreter(code=names("-e -n -p -i -r -x -C"), bare=frozenset({"-w", "-W"}), check=frozenset({"-c"}))
+_PHP = Interpreter(code=names("-r -B -R -E -d -S -a"), bare=frozenset({"-q", "-n"}), check=frozenset({"-l"}))
+_STRICT = Interpreter(code=frozenset({"-e", "-c", "-E", "--eval", "-x", "-l"}), bare=frozenset())
+
+_SHELL_NAMES = prefixes("sh bash zsh dash ksh ash mksh rbash yash fish csh tcsh")
+_PYTHONS = ("python", "python2", "python3", *(f"python3.{minor}" for minor in range(7, 16)), "pypy", "pypy3")
+TABLE: Mapping[str, Judge] = {
+    **dict.fromkeys(_SHELL_NAMES, shell),
+    **dict.fromkeys(_PYTHONS, _PYTHON.judge),
+    **dict.fromkeys(("node", "nodejs"), _NODE.judge),
+    "perl": _PERL.judge,
+    "ruby": _RUBY.judge,
+    "php": _PHP.judge,
+    **dict.fromkeys(
+        prefixes(
+            "lua luajit Rscript julia guile tclsh groovy pwsh powershell scala ghci iex elixir erl swipl "
+            "octave R expect wish irb ipython ts-node tsx racket sbcl clojure jshell"
+        ),
+        _STRICT.judge,
+    ),
+}

@@ -1,0 +1,183 @@
+"""sed and awk: little languages of which only what is proved harmless counts as looking."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from attrs import evolve
+
+from shellsight.report import FED, Effect, PathEffect, PathUse
+from shellsight.words.arguments import Arg, Reading, names, options
+from shellsight.words.call import Call, Judge, Outcome, dangerous, ordinary, safe, unknown
+from shellsight.words.form import stricter
+from shellsight.words.places import here, uses
+from shellsight.words.secrecy import could_be_private
+
+_BODY = r"(?:[^%(mark)s\\\n]|\\.)*+"
+_SOUGHT = r"(?:[^%(mark)s\\\n\[]|\\.|\[\^?\]?(?:[^%(mark)s\\\n\]]|\\[^\]\n])*+\])*+"
+"""What is sought: some read a mark within brackets as the end, others as itself, so brackets close before it."""
+_MARKS = ("/", "|", "#", ",", "@", ":", "!", "%")
+_ADDRESS = r"(?:\d++(?:~\d++)?|\$|/(?:[^/\\\n\[]|\\.|\[\^?\]?(?:[^/\\\n\]]|\\[^\]\n])*+\])*+/I?|\+\d++)"
+_PAIRS = "|".join(
+    re.escape(mark).join(("", *(body % {"mark": re.escape(mark)} for body in (_SOUGHT, _BODY)), "")) for mark in _MARKS
+)
+_COMMAND = rf"(?:s(?:{_PAIRS})[gpiI0-9]*+|y/(?:[^/\\\n]|\\.)*+/(?:[^/\\\n]|\\.)*+/|[pdDPnNgGhHxqQl=](?: *+\d++)?)"
+_WHERE = rf"(?:{_ADDRESS}(?: *+, *+{_ADDRESS})?)? *+!? *+"
+_STEP = rf" *+(?>{_WHERE}(?:\{{ *+{_WHERE}){{0,3}}{_COMMAND}?(?: *+\}}){{0,3}}) *+"
+_SED = re.compile(rf"(?>{_STEP}(?:[;\n]{_STEP})*+)\Z")
+"""Scripts of steps that print, delete, replace and nothing else; possessive, so that no script takes long to match."""
+_SED_OPTIONS = options(
+    (
+        "nErszu --quiet --silent --regexp-extended --separate --null-data --unbuffered --posix --debug --help "
+        "--version --sandbox"
+    ),
+    "e --expression l --line-length f --file",
+    loose="i I --in-place",
+)
+
+
+def sed(call: Call) -> Outcome:
+    """`sed`: a script of plain steps only changes what flows through; `-i` changes files; `e`, `w`, `r` go further."""
+    reading = _SED_OPTIONS.read(call.args)
+    if reading.strange:
+        return unknown(f"an option that nothing is known of: {reading.strange[0].text}")
+    if reading.values("-f", "--file"):
+        return unknown("a sed script from a file")
+    scripts = reading.values("-e", "--expression")
+    files = reading.operands
+    # Beside a script, `--version` settles nothing: where options end at the first operand it is a file.
+    if not scripts:
+        scripts, files = reading.operands[:1], reading.operands[1:]
+    if any(not script.certain for script in scripts):
+        return dangerous("a sed script that is put together in the line", (), Effect.RUNS_CODE)
+    if any(len(script.text) > 500 or not _SED.match(script.text.replace("\t", " ")) for script in scripts):
+        return dangerous("a sed script that may run commands or reach other files", (), Effect.RUNS_CODE)
+    if any(arg.may_be_option for arg in files):
+        return unknown("a word that might become an option")
+    if reading.names & {"-i", "-I", "--in-place"}:
+        return ordinary("changes files", tuple(use for arg in files for use in uses(call, arg, PathEffect.WRITE)))
+    return _reader(call, files)
+
+
+def _reader(call: Call, files: tuple[Arg, ...]) -> Outcome:
+    read: list[PathUse] = []
+    for arg in files:
+        listed = arg.text == FED and call.feed.narrow and call.feed.listing
+        read += here(call, PathEffect.READ, below=True) if listed else uses(call, arg, PathEffect.READ)
+    outcome = safe("only looks", tuple(read))
+    for arg in files:
+        if arg.process or (arg.text == FED and call.feed.narrow):
+            continue
+        if not arg.certain and (
+            (not arg.prefix and not arg.many) or could_be_private(arg.text) or arg.kind.value == "uncertain"
+        ):
+            outcome = stricter(outcome, unknown(f"nobody knows which files are read: {arg.text}"))
+    return outcome
+
+
+_TOKEN = re.compile(
+    r'\s*+(?:(?P<text>"(?:[^"\\\n]|\\.)*+")|(?P<word>[A-Za-z_]\w*+|\d[\w.]*+)|(?P<mark>\|\||&&|\+\+|--|[!<>=]=|>>|.))',
+    re.DOTALL,
+)
+_PATTERN = re.compile(r'/(?:[^/"\\\n\[]|\\[^"\n]|\[[^\]/"\\\n]*+\])++/')
+_DIVIDED = re.compile(r'\)\s*/[^/\n]*"')
+"""A slash behind a parenthesis may divide or begin a pattern: then no quote may stand before the next slash."""
+_SORTED = re.compile(r'\s*+"sort(?: -[bdfghinrsuV]++| -k ?\d[\d.,bdfghinrV]*+| -t ?[,:])*+"(?=\s*+(?:[;}\n]|\Z))')
+"""What `print` may be piped to: `sort` alone, with options that neither write nor run, and nothing joined to it."""
+_AFTER_WORDS = frozenset({"print", "printf", "return", "in", "else", "do", "case"})
+_AWK_WORDS = names(
+    "BEGIN END print printf if else for in while do next NR NF FNR FS OFS RS ORS FILENAME SUBSEP RSTART "
+    "RLENGTH length substr index split sub gsub gensub match tolower toupper sprintf int sqrt exp log sin "
+    "cos rand srand exit delete break continue return function asort asorti strftime IGNORECASE CONVFMT OFMT "
+    "RT FPAT FIELDWIDTHS strtonum and or"
+)
+_AWK_OPTIONS = options(
+    "--posix --traditional --re-interval --version --help -V",
+    "Fv --field-separator --assign f --file -e --source i --include l --load E --exec o d p D n",
+    first=True,
+)
+
+
+def awk(call: Call) -> Outcome:
+    """`awk`: a program without `system`, pipes, `getline`, files it writes, and without anything unknown."""
+    reading = _AWK_OPTIONS.read(call.args)
+    if reading.strange or reading.names & names("-f --file -e --source -i --include -l --load -E --exec -o -d -p -D"):
+        return _coded("an awk program from elsewhere, or options that nothing is known of")
+    # Beside a program they settle nothing: an awk that does not know one of them warns and goes on.
+    if reading.names & {"--version", "--help", "-V"} and not reading.operands:
+        return safe("shows its version")
+    if not reading.operands:
+        return unknown("awk without a program")
+    program = reading.operands[0]
+    if not program.certain or len(program.text) > 2_000 or not _harmless(program.text) or not _plain_values(reading):
+        return _coded("an awk program that may run commands or reach other files")
+    files = tuple(arg for arg in reading.operands[1:] if not (arg.certain and _is_assignment(arg.text)))
+    return _reader(call, files)
+
+
+def _plain_values(reading: Reading) -> bool:
+    """Whether `-v` sets plain variables only."""
+    return all(arg.certain or "=" in arg.prefix for arg in reading.values("-v", "--assign"))
+
+
+def _is_assignment(text: str) -> bool:
+    return re.match(r"[A-Za-z_]\w*=", text) is not None
+
+
+def _coded(reason: str) -> Outcome:
+    return evolve(dangerous(reason, (), Effect.RUNS_CODE), inline_code=True)
+
+
+_FAR = re.compile(r"system|getline|close|fflush|ENVIRON|PROCINFO|SYMTAB|FUNCTAB|ARGV|ARGC|nextfile|/inet|@|`")
+
+
+def _harmless(program: str) -> bool:
+    """Whether the program only reads its input and prints: no command, no file that it names, nothing unknown."""
+    if _FAR.search(program) or _DIVIDED.search(program):
+        return False
+    place, before, printing = 0, "", False
+    while place < len(program):
+        pattern = _PATTERN.match(program, place) if program[place] == "/" and not _is_value(before) else None
+        if pattern is not None:
+            place, before = pattern.end(), '"'
+            continue
+        token = _TOKEN.match(program, place)
+        if token is None or (token["mark"] == "/" and not _is_value(before)):
+            # Blanks before a pattern are a token's beginning: try again behind them.
+            behind = len(program) - len(program[place:].lstrip())
+            if token is None or behind == place or program[behind] != "/":
+                return not program[place:].strip()
+            place = behind
+            continue
+        place, before = token.end(), token[0].strip()
+        sorted_ = _SORTED.match(program, place) if before == "|" and printing else None
+        if sorted_ is not None:
+            place, before = sorted_.end(), '"'
+            continue
+        printing = _prints(before, was=printing)
+        if before in {"|", ">>", '"'} or (before == ">" and printing) or not _is_known(token):
+            return False
+    return True
+
+
+def _prints(token: str, *, was: bool) -> bool:
+    """Whether a `>` here would name a file: between `print` and the statement's end."""
+    return token in {"print", "printf"} or (was and token not in {";", "}", "\n"})
+
+
+def _is_value(token: str) -> bool:
+    """Whether a `/` after this token divides."""
+    return (
+        (token[-1:].isalnum() and token not in _AFTER_WORDS)
+        or token[-1:] in {"_", ")", "]", '"', "$"}
+        or token in {"++", "--"}
+    )
+
+
+def _is_known(token: re.Match[str]) -> bool:
+    word = token["word"]
+    return word is None or word in _AWK_WORDS or word[0].isdigit() or word.islower() or len(word) <= 3
+
+
+TABLE: Mapping[str, Judge] = {"sed": sed, "gsed": sed, "awk": awk, "gawk": awk, "mawk": awk, "nawk": awk}

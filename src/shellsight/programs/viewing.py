@@ -1,0 +1,106 @@
+"""Editors, pagers and clients of databases: they show files, and run what they are told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from attrs import evolve
+
+from shellsight.report import Effect, PathEffect, Standing
+from shellsight.words.arguments import prefixes
+from shellsight.words.call import Call, Judge, Outcome, dangerous, safe, unknown
+from shellsight.words.form import Operands, form
+from shellsight.words.places import uses
+from shellsight.words.verbs import each
+
+
+def editor(call: Call) -> Outcome:
+    """Editors: with commands in the line they run code; else they wait for a person."""
+    if len(call.args) == 1 and call.args[0].text in {"--version", "--help", "-version"}:
+        return safe("shows its version or help")
+    if any(
+        arg.text.startswith(prefixes("-c + --cmd -S -s -e --eval --batch -f -l --load -u --script -E --headless"))
+        for arg in call.args
+    ):
+        return evolve(dangerous("an editor that is told what to do", (), Effect.RUNS_CODE), inline_code=True)
+    files = tuple(use for arg in call.args if not arg.text.startswith("-") for use in uses(call, arg, PathEffect.WRITE))
+    return unknown("opens an editor", files)
+
+
+def pager(call: Call) -> Outcome:
+    """`less` and `more`: show a file, unless their words hold commands."""
+    call = evolve(call, args=tuple(arg for arg in call.args if not re.fullmatch(r"\+(F|G|\d+)", arg.text)))
+    if any(arg.text.startswith(prefixes("+ -o -O --log --LOG -k --lesskey -t -T --tag")) for arg in call.args):
+        return evolve(dangerous("a pager that is told what to do", (), Effect.RUNS_CODE), inline_code=True)
+    return form(
+        (
+            "FRSXNniIeEMmgGJqQsSuUwWrdf --quit-if-one-screen --RAW-CONTROL-CHARS --no-init --chop-long-lines "
+            "--LINE-NUMBERS --ignore-case --version --help"
+        ),
+        "",
+        Operands.READ,
+        digits=True,
+    )(call)
+
+
+def database(call: Call) -> Outcome:
+    """Clients of databases: their statements are code."""
+    if len(call.args) == 1 and call.args[0].text in {"--version", "-V", "--help", "-version"}:
+        return safe("shows its version or help")
+    return Outcome(
+        Standing.DANGEROUS,
+        "runs statements on a database",
+        (),
+        frozenset({Effect.RUNS_CODE}),
+        inline_code=True,
+        runs_input=call.feed.source != "",
+    )
+
+
+def bat(call: Call) -> Outcome:
+    """`bat`: shows files; pagers aside."""
+    if any(
+        arg.text.startswith(("--pager", "--config", "cache", "--diff", "--generate", "--completion"))
+        for arg in call.args
+    ):
+        return unknown("options of bat")
+    return form(
+        "nApPufd --plain --number --show-all --no-pager --force-colorization --decorations",
+        (
+            "lHrm --language --line-range --style --color --theme --paging --wrap --tabs --highlight-line "
+            "--terminal-width --decorations"
+        ),
+        Operands.READ,
+        passes=True,
+    )(call)
+
+
+TABLE: Mapping[str, Judge] = {
+    "zless": pager,
+    "bat": bat,
+    "batcat": bat,
+    "less": pager,
+    "more": pager,
+    "most": pager,
+    **each("vim vi nvim emacs nano pico view gvim vimdiff rvim kak hx micro joe mcedit code subl atom gedit", editor),
+    **each(
+        (
+            "psql mysql mariadb sqlite3 sqlite mongo mongosh redis-cli cqlsh clickhouse-client duckdb sqlcmd "
+            "influx neo4j cypher-shell usql pgcli mycli dropdb createdb pg_dump pg_restore mysqldump mysqladmin "
+            "mongodump mongorestore pg_ctl initdb"
+        ),
+        database,
+    ),
+    "man": lambda call: (
+        safe("shows a manual page")
+        if all(arg.certain and not arg.text.startswith("-") and "/" not in arg.text for arg in call.args)
+        else unknown("options of man")
+    ),
+    "info": lambda call: (
+        safe("shows help")
+        if all(arg.certain and not arg.text.startswith("-") and "/" not in arg.text for arg in call.args)
+        else unknown("options of info")
+    ),
+    "xmllint": form("--noout --format --nonet", "--xpath", Operands.READ, keen=True),
+}

@@ -1,0 +1,337 @@
+"""Programs that run another command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import evolve
+
+from shellsight.report import FED, Effect, PathEffect, Standing
+from shellsight.words.arguments import Arg, Kind, Options, options
+from shellsight.words.assigning import is_harmless
+from shellsight.words.call import Call, Feed, Inner, Judge, Outcome, always, dangerous, unknown
+from shellsight.words.places import uses
+
+
+def wrapper(
+    known: Options,
+    *,
+    skip: int = 0,
+    floor: Standing = Standing.SAFE,
+    reason: str = "runs a command",
+    plain: bool = False,
+    effects: frozenset[Effect] = frozenset(),
+) -> Judge:
+    """A judge for a program that has options, then `skip` operands, then a command."""
+
+    def judge(call: Call) -> Outcome:
+        reading = known.read(call.args)
+        if reading.strange and reading.strange[0].text not in {"-h", "--help"}:
+            rest = tuple(arg for arg in call.args if not arg.text.startswith("-"))
+            inner = tuple(
+                Inner(
+                    rest[place:],
+                    floor=max(floor, Standing.UNKNOWN),
+                    reason="runs under options that nothing is known of",
+                )
+                for place in range(min(len(rest), 4))
+            )
+            return evolve(
+                unknown(f"an option that nothing is known of: {reading.strange[0].text}"),
+                inner=inner,
+                standing=max(floor, Standing.UNKNOWN),
+                effects=effects,
+            )
+        rest = reading.operands[skip:]
+        if not rest:
+            return Outcome(floor, reason, effects=effects)
+        return Outcome(
+            floor,
+            reason,
+            effects=effects,
+            inner=(Inner(rest, floor=floor, reason=reason, effects=effects, plain=plain),),
+            own=False,
+        )
+
+    return judge
+
+
+def env(call: Call) -> Outcome:
+    """`env`: variables, then a command; without one it shows the environment."""
+    known = options("i0v --ignore-environment --null --debug", "uC --unset --chdir", first=True)
+    reading = known.read(call.args)
+    if reading.strange:
+        split = next((arg for arg in reading.strange if arg.text.startswith(("-S", "--split", "-vS", "-iS"))), None)
+        code = (
+            ()
+            if split is None
+            else (
+                Inner(
+                    code=" ".join(arg.text for arg in call.args if not arg.text.startswith("-")),
+                    floor=Standing.DANGEROUS,
+                    reason="splits a text into a command",
+                ),
+            )
+        )
+        return Outcome(Standing.DANGEROUS, "splits a text into a command", inner=code, inline_code=True)
+    rest, floor, reason = reading.operands, Standing.SAFE, "runs a command"
+    while rest and "=" in rest[0].text:
+        name, _, value = rest[0].text.partition("=")
+        if not is_harmless(name, value if rest[0].certain else None):
+            floor, reason = Standing.DANGEROUS, f"sets {name}, which may change what programs do"
+        rest = rest[1:]
+    if reading.names & {"-u", "--unset"} and floor is Standing.SAFE:
+        floor, reason = Standing.UNKNOWN, "takes a variable away"
+    if not rest:
+        return dangerous("shows the whole environment", (), Effect.SECRETS)
+    place = reading.values("-C", "--chdir")
+    cwd = None if not place else place[-1].text if place[-1].certain else ""
+    return Outcome(floor, reason, inner=(Inner(rest, floor=floor, reason=reason, cwd=cwd),), own=False)
+
+
+_XARGS = options(
+    "0rtpxo --null --no-run-if-empty --verbose --exit --open-tty --show-limits",
+    "dEILnPsaJR --delimiter --max-args --max-procs --max-lines --max-chars --arg-file --eof --replace",
+    loose="ile --replace --max-lines --eof",
+    first=True,
+)
+
+
+def xargs(call: Call) -> Outcome:
+    """`xargs`: a command, with words that it reads at its end or in place of `{}`."""
+    reading = _XARGS.read(call.args)
+    more = Arg(FED, Kind.UNCERTAIN, "./" if call.feed.listing else "", many=True)
+    if reading.strange:
+        return unknown(f"an option that nothing is known of: {reading.strange[0].text}")
+    if "-p" in reading.names:
+        return unknown("asks before each command")
+    lists = reading.values("-a", "--arg-file")
+    if lists:
+        more = evolve(more, prefix="")
+    if not all(arg.certain for arg in lists):
+        return unknown("nobody knows which file it reads words from")
+    rest = reading.operands or (Arg("echo"),)
+    marks = [value.text for value in reading.values("-I", "-J", "--replace", "-i") if value.text] or (
+        ["{}"] if reading.names & {"-I", "-i", "--replace"} else []
+    )
+    filled = tuple(
+        evolve(more, ran=place == 0) if any(mark in arg.text for mark in marks) else arg
+        for place, arg in enumerate(rest)
+    )
+    words = filled if marks else (*rest, more)
+    if lists:
+        read = tuple(use for arg in lists for use in uses(call, arg, PathEffect.READ))
+        return Outcome(Standing.SAFE, "runs a command with words of a file", read, inner=(Inner(words, feed=Feed()),))
+    return Outcome(Standing.SAFE, "runs a command with words that it reads", inner=(Inner(words),), own=False)
+
+
+def parallel(call: Call) -> Outcome:
+    """GNU parallel: shell code, put together from its words and its input."""
+    rest = tuple(arg for arg in call.args if not arg.text.startswith(("-", ":")))
+    return Outcome(
+        Standing.DANGEROUS,
+        "puts shell code together and runs it",
+        inline_code=True,
+        inner=(Inner(rest, floor=Standing.DANGEROUS, reason="run by parallel"),) if rest else (),
+    )
+
+
+def watch(call: Call) -> Outcome:
+    """`watch`: its words, put together, are shell code that runs again and again."""
+    reading = options(
+        "bcdegptxw --beep --color --differences --errexit --chgexit --precise --no-title --exec -t".replace("w", ""),
+        "nq --interval --equexit",
+        loose="--differences",
+        first=True,
+    ).read(call.args)
+    if reading.strange or not reading.operands:
+        return unknown("options of watch")
+    if not all(arg.certain for arg in reading.operands):
+        return Outcome(Standing.DANGEROUS, "puts shell code together and runs it", inline_code=True)
+    code = " ".join(arg.text for arg in reading.operands)
+    return Outcome(
+        Standing.ORDINARY,
+        "runs a command again and again",
+        inner=(Inner(code=code, floor=Standing.ORDINARY, reason="runs again and again"),),
+        own=False,
+    )
+
+
+def flock(call: Call) -> Outcome:
+    """`flock FILE COMMAND`."""
+    reading = options("sxnueoFv --shared --exclusive --nonblock --unlock", "wE --timeout", first=True).read(call.args)
+    rest = reading.operands[1:]
+    if reading.strange or not rest:
+        return unknown("options of flock")
+    if rest[0].text in {"-c", "--command"}:
+        code = rest[1] if len(rest) > 1 else Arg("")
+        if not code.certain:
+            return Outcome(Standing.DANGEROUS, "runs code that is put together in the line", inline_code=True)
+        return Outcome(
+            Standing.ORDINARY,
+            "locks a file",
+            uses(call, reading.operands[0], PathEffect.WRITE),
+            inner=(Inner(code=code.text, floor=Standing.ORDINARY, reason="under a lock"),),
+        )
+    return Outcome(
+        Standing.ORDINARY,
+        "locks a file",
+        uses(call, reading.operands[0], PathEffect.WRITE),
+        inner=(Inner(rest, floor=Standing.ORDINARY, reason="under a lock"),),
+    )
+
+
+_ENTR = options("acdnprsxz", first=True)
+_AGAIN = "runs again and again"
+
+
+def entr(call: Call) -> Outcome:
+    """`entr COMMAND`: runs it whenever a file changes; with `-s` its first word is a line for a shell."""
+    reading = _ENTR.read(call.args)
+    if "-s" not in reading.names or not reading.operands:
+        return wrapper(_ENTR, floor=Standing.ORDINARY, reason=_AGAIN)(call)
+    code = reading.operands[0]
+    if not code.certain:
+        return Outcome(Standing.DANGEROUS, "runs code that is put together in the line", inline_code=True)
+    inner = Inner(code=code.text, floor=Standing.ORDINARY, reason=_AGAIN)
+    return Outcome(Standing.ORDINARY, _AGAIN, inner=(inner,), own=False)
+
+
+def su(call: Call) -> Outcome:
+    """`su`: another user's shell; `-c` holds code."""
+    for place, arg in enumerate(call.args):
+        if arg.text in {"-c", "--command"} and place + 1 < len(call.args) and call.args[place + 1].certain:
+            return Outcome(
+                Standing.DANGEROUS,
+                "runs as another user",
+                effects=frozenset({Effect.PRIVILEGE}),
+                inner=(Inner(code=call.args[place + 1].text, floor=Standing.DANGEROUS, reason="runs as another user"),),
+                inline_code=True,
+            )
+    return Outcome(Standing.DANGEROUS, "becomes another user", effects=frozenset({Effect.PRIVILEGE}), runs_input=True)
+
+
+def script_of(call: Call) -> Outcome:
+    """`script -c CODE FILE`: runs code and keeps its output."""
+    for place, arg in enumerate(call.args):
+        if (
+            arg.text in {"-c", "--command", "-qc", "-ec", "-qec"}
+            and place + 1 < len(call.args)
+            and call.args[place + 1].certain
+        ):
+            return Outcome(
+                Standing.UNKNOWN,
+                "runs code and keeps its output",
+                inner=(Inner(code=call.args[place + 1].text, floor=Standing.UNKNOWN, reason="run by script"),),
+                inline_code=True,
+            )
+    return unknown("records a shell")
+
+
+_RIGHTS = frozenset({Effect.PRIVILEGE})
+_TIMEOUT = wrapper(
+    options("v --foreground --preserve-status --verbose", "ks --kill-after --signal", first=True), skip=1, plain=True
+)
+
+
+def _with_other_rights(known: Options) -> Judge:
+    return wrapper(known, floor=Standing.DANGEROUS, reason="runs with other rights", effects=_RIGHTS)
+
+
+_SUDO = _with_other_rights(
+    options(
+        "AbEeHhiKklNnPSsVv --preserve-env --non-interactive --stdin --login --shell --background --set-home",
+        "CDghpRrTtUu --user --group --chdir --host --prompt --chroot --role --type --other-user",
+        loose="--preserve-env",
+        first=True,
+    )
+)
+
+
+def sudo(call: Call) -> Outcome:
+    """`sudo`: variables may stand before the command; without one it may be a shell that is fed."""
+    args = list(call.args)
+    outcome = _SUDO(call)
+    if outcome.inner and not outcome.own:
+        inner = outcome.inner[0]
+        rest = inner.args
+        while rest and "=" in rest[0].text and not rest[0].text.startswith("-"):
+            rest = rest[1:]
+        return evolve(outcome, inner=(evolve(inner, args=rest),)) if rest else evolve(outcome, inner=(), own=True)
+    return evolve(outcome, runs_input=any(arg.text in {"-s", "-i", "--shell", "--login"} for arg in args))
+
+
+TABLE: Mapping[str, Judge] = {
+    "env": env,
+    "xargs": xargs,
+    "gxargs": xargs,
+    "parallel": parallel,
+    "watch": watch,
+    "flock": flock,
+    "su": su,
+    "script": script_of,
+    "sudo": sudo,
+    "doas": _with_other_rights(options("nLs", "uC", first=True)),
+    "pkexec": _with_other_rights(options("--disable-internal-agent --keep-cwd", "--user", first=True)),
+    "runuser": _with_other_rights(options("lmp", "ugGs --user", first=True)),
+    "setpriv": _with_other_rights(options(first=True)),
+    "runas": _with_other_rights(options(first=True)),
+    "time": wrapper(options("pvaq --portability --verbose", "f --format", first=True), plain=True),
+    "nice": wrapper(options("", "n --adjustment", first=True, digits=True), plain=True),
+    "ionice": wrapper(options("t", "cn", first=True), plain=True),
+    "nohup": wrapper(options(first=True), floor=Standing.ORDINARY, reason="goes on after the session", plain=True),
+    "setsid": wrapper(
+        options("cfw --fork --wait --ctty", first=True), floor=Standing.ORDINARY, reason="goes on after the session"
+    ),
+    "timeout": _TIMEOUT,
+    "gtimeout": _TIMEOUT,
+    "stdbuf": wrapper(options("", "ioe --input --output --error", first=True), plain=True),
+    "unbuffer": wrapper(options("p", first=True)),
+    "chronic": wrapper(options("ve", first=True)),
+    "caffeinate": wrapper(
+        options("dimsu", "tw", first=True), floor=Standing.ORDINARY, reason="keeps the machine awake"
+    ),
+    "taskset": wrapper(options("ac", first=True), skip=1),
+    "chrt": wrapper(options("bfioRrv", first=True), skip=1, floor=Standing.DANGEROUS, reason="changes the scheduler"),
+    "strace": wrapper(
+        options("cCdfFhiknqrtTvVwxyYzZ", "abeIoOpPsSuUX", first=True), floor=Standing.UNKNOWN, reason="traces a program"
+    ),
+    "ltrace": wrapper(
+        options("cCfhiLrStTV", "aAeFlnopsuwx", first=True), floor=Standing.UNKNOWN, reason="traces a program"
+    ),
+    "gdb": always(Outcome(Standing.DANGEROUS, "runs a program under control", inline_code=True)),
+    "chroot": wrapper(
+        options("--skip-chdir", "--userspec --groups", first=True),
+        skip=1,
+        floor=Standing.DANGEROUS,
+        reason="changes the root",
+        effects=_RIGHTS,
+    ),
+    "unshare": wrapper(
+        options("cfimnpruUCT --map-root-user --fork --mount --net --pid --user --ipc --uts", "RwSG --root", first=True),
+        floor=Standing.DANGEROUS,
+        reason="changes namespaces",
+        effects=_RIGHTS,
+    ),
+    "nsenter": wrapper(
+        options("amuinpUCr", "tSGw", first=True), floor=Standing.DANGEROUS, reason="changes namespaces", effects=_RIGHTS
+    ),
+    "systemd-run": wrapper(
+        options("tPqrdGS --user --pty --wait --scope --collect", "pEuM --unit --property", first=True),
+        floor=Standing.DANGEROUS,
+        reason="starts a service",
+    ),
+    "firejail": wrapper(options(first=True), floor=Standing.UNKNOWN, reason="runs in a sandbox"),
+    "proxychains": wrapper(options("q", "f", first=True), floor=Standing.DANGEROUS, reason="reaches the network"),
+    "torsocks": wrapper(options(first=True), floor=Standing.DANGEROUS, reason="reaches the network"),
+    "busybox": wrapper(options("--list --install --list-full", first=True)),
+    "toybox": wrapper(options("--long", first=True)),
+    "gnome-terminal": always(unknown("opens a terminal")),
+    "entr": entr,
+    "dotenv": wrapper(
+        options("", "f", first=True), floor=Standing.DANGEROUS, reason="runs with secrets in the environment"
+    ),
+    "direnv": always(dangerous("runs the folder's own settings")),
+    "doppler": always(dangerous("runs with secrets in the environment", (), Effect.SECRETS)),
+    "coproc": wrapper(options(first=True)),
+}

@@ -1,0 +1,186 @@
+"""A command's words at work: judged, unwrapped, judged again, until every command in them is a part."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from attrs import evolve, frozen
+
+from shellsight.line import Simple
+from shellsight.report import CommandPart, Effect, PathEffect, Standing
+from shellsight.walk.flows import Flow, flow_of, poured
+from shellsight.walk.judging import judged, plain_name
+from shellsight.walk.redirecting import alone, redirected
+from shellsight.walk.resolving import Binding, one_argument
+from shellsight.walk.state import State
+from shellsight.words.arguments import Arg, Kind
+from shellsight.words.call import Call, Feed, Inner, Outcome, dangerous, forbidden, unknown
+from shellsight.words.form import stricter
+from shellsight.words.places import joined
+
+MOST_WRAPPERS = 16
+
+
+class Host(Protocol):
+    """The walk that this work is a step of."""
+
+    parts: list[CommandPart]
+    sources: list[str]
+
+    def code(self, text: str, state: State, feed: Feed) -> bool:
+        """Look at shell code that is inside the line; whether there was a reader for it."""
+        ...
+
+
+@frozen
+class Bench:
+    """One simple command under one binding; lives for that long."""
+
+    host: Host
+    simple: Simple
+    state: State
+    home: str
+    feed: Feed
+    ran: str
+    binding: Binding
+    exact: bool
+    start: tuple[str, ...] = ()
+
+    def run(self, args: tuple[Arg, ...], base: Outcome) -> Flow:
+        """Every command in these words becomes a part; what the line's next command is fed."""
+        base = self._redirects(base, args)
+        if args:
+            return self._one(args, base, Inner(plain=True), ())
+        if self.simple.assignments or self.simple.redirects:
+            argv = tuple(assignment.source for assignment in self.simple.assignments)
+            whole = evolve(stricter(alone(), base), paths=base.paths, effects=base.effects)
+            self._add(argv, whole, Call("", (), self.state.cwds, self.home), literal=self.exact)
+        return Flow()
+
+    def _redirects(self, base: Outcome, args: tuple[Arg, ...]) -> Outcome:
+        if not self.simple.redirects:
+            return base
+        call = Call("", args, self.state.cwds, self.home)
+        for redirect in self.simple.redirects:
+            target = one_argument(redirect.target, self.state, self.home, self.binding) if redirect.target else None
+            base = redirected(base, redirect, target, call)
+        return base
+
+    def _one(self, args: tuple[Arg, ...], base: Outcome, via: Inner, outer: tuple[tuple[str, ...], ...]) -> Flow:
+        """One command, and those inside it."""
+        word, state = args[0], self._state(via)
+        feed = self.feed if via.feed is None else via.feed
+        call = Call(plain_name(word), args[1:], state.cwds, self.home, feed, self.start[0])
+        outcome = poured(judged(call, word, state), feed, self.ran)
+        if word.ran and self.ran:
+            outcome = stricter(outcome, forbidden("runs what another command downloaded or decoded"))
+        if len(outer) > MOST_WRAPPERS:
+            outcome = evolve(stricter(outcome, unknown("too many commands around one another")), inner=(), own=True)
+        outcome = self._own_script(self._fed_text(outcome, call))
+        whole = stricter(outcome, base)
+        argv = tuple(arg.text for arg in args)
+        if outcome.own or not outcome.inner:
+            if base.paths or base.effects:
+                whole = evolve(whole, paths=(*base.paths, *outcome.paths), effects=base.effects | outcome.effects)
+            self._add(argv, whole, call, literal=self._literal(args, via), outer=outer)
+        if outcome.source:
+            self.host.sources.append(outcome.source)
+        flow = flow_of(call, outcome)
+        for inner in outcome.inner:
+            inside = self._inner(inner, base, argv if not outer else outer[0], outer)
+            flow = evolve(
+                flow,
+                source=flow.source or inside.source,
+                listing=flow.listing if outcome.own else inside.listing,
+                narrow=flow.narrow if outcome.own else inside.narrow,
+            )
+        return flow
+
+    def _inner(self, inner: Inner, base: Outcome, argv: tuple[str, ...], outer: tuple[tuple[str, ...], ...]) -> Flow:
+        floor = Outcome(inner.floor, inner.reason, base.paths, inner.effects | base.effects)
+        base = stricter(floor, base)
+        if inner.code is None:
+            return self._one(inner.args, base, inner, (*outer, argv)) if inner.args else Flow()
+        before = len(self.host.parts)
+        read = self.host.code(inner.code, self._state(inner), self.feed)
+        if not read:
+            self._add(
+                argv,
+                stricter(base, unknown("shell code inside the line, which nothing can read here")),
+                None,
+                literal=False,
+            )
+        self.host.parts[before:] = [
+            evolve(
+                part.raised(base.standing, base.reason),
+                literal=False,
+                effects=part.effects | base.effects,
+                paths=(*part.paths, *base.paths),
+            )
+            for part in self.host.parts[before:]
+        ]
+        return Flow()
+
+    def _fed_text(self, outcome: Outcome, call: Call) -> Outcome:
+        """A shell that is fed text which is certain: the text is looked at too."""
+        text = call.feed.text
+        if not outcome.runs_input or text is None or call.name not in SHELLS:
+            return outcome
+        return evolve(
+            outcome, inner=(*outcome.inner, Inner(code=text, floor=Standing.DANGEROUS, reason=outcome.reason))
+        )
+
+    def _own_script(self, outcome: Outcome) -> Outcome:
+        """A program that this very line has written is code in the line."""
+        if not outcome.script:
+            return outcome
+        written = {use.path for part in self.host.parts for use in part.paths if use.effect is PathEffect.WRITE}
+        if any(use.path in written for use in outcome.paths):
+            return stricter(outcome, dangerous("runs a file that this line itself has written", (), Effect.RUNS_CODE))
+        return outcome
+
+    def _state(self, via: Inner) -> State:
+        if via.cwd is None:
+            return self.state
+        if not via.cwd:
+            return self.state.somewhere()
+        folders = (joined(cwd, via.cwd) for cwd in self.state.cwds)
+        return evolve(self.state, cwds=tuple(dict.fromkeys(folders)))
+
+    def _literal(self, args: tuple[Arg, ...], via: Inner) -> bool:
+        """Whether an allow rule's prefix may speak for this command."""
+        sure = all(arg.kind is Kind.CERTAIN or (arg.kind is Kind.GLOB and not arg.may_be_option) for arg in args[1:])
+        begun = self.state.cwds == self.start or all(
+            any(f"{cwd}/".startswith(f"{start.rstrip('/')}/") for start in self.start) for cwd in self.state.cwds
+        )
+        plain = args[0].certain and not any(arg.ran for arg in args)
+        return sure and plain and self.exact and via.plain and begun and bool(self.state.cwds)
+
+    def _add(
+        self,
+        argv: tuple[str, ...],
+        outcome: Outcome,
+        call: Call | None,
+        *,
+        literal: bool,
+        outer: tuple[tuple[str, ...], ...] = (),
+    ) -> None:
+        forms = [argv, *outcome.forms, *outer]
+        if argv and "/" in argv[0]:
+            forms.insert(1, (argv[0].rpartition("/")[2], *argv[1:]))
+        self.host.parts.append(
+            CommandPart(
+                argv,
+                outcome.standing,
+                outcome.reason,
+                literal,
+                tuple(dict.fromkeys(forms)) if len(forms) > 1 else (argv,),
+                tuple(dict.fromkeys(outcome.paths)) if len(outcome.paths) > 1 else outcome.paths,
+                outcome.effects,
+                outcome.inline_code,
+                self.simple.source,
+            )
+        )
+
+
+SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash", "mksh", "busybox", "rbash"})

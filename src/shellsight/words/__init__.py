@@ -1,0 +1,1 @@
+"""Arguments, options and paths of one command, as far as they are certain before the line runs."""

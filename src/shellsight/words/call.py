@@ -1,0 +1,128 @@
+"""A command about to be judged, and what its judge says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from attrs import field, frozen
+
+from shellsight.report import Effect, PathUse, Standing
+from shellsight.words.arguments import Arg
+
+NOTHING: frozenset[Effect] = frozenset()
+
+
+@frozen
+class Feed:
+    """What reaches a command's standard input.
+
+    `source` is "" (nothing is known), "network" or "decoder". `listing`: names of files as a lister of the project
+    prints them; `narrow`: only names that cannot be secrets. `text`: exactly this text. `fed`: something is put there.
+    """
+
+    fed: bool = False
+    source: str = ""
+    listing: bool = False
+    narrow: bool = False
+    text: str | None = None
+
+
+@frozen
+class Call:
+    """One command: the program's plain name, its arguments, where it runs (empty: nobody knows) and what it is fed.
+
+    `start` is where the line started.
+    """
+
+    name: str
+    args: tuple[Arg, ...]
+    cwds: tuple[str, ...]
+    home: str
+    feed: Feed = field(factory=Feed)
+    start: str = ""
+
+
+@frozen
+class Inner:
+    """A command that another one runs: its words, or `code` as text; `floor` is where it stands at least.
+
+    `cwd` is where it runs instead, "" for somewhere unknown. `plain`: the wrapper changes nothing that it does.
+    `feed`: what reaches it instead of what reaches its wrapper.
+    """
+
+    args: tuple[Arg, ...] = ()
+    code: str | None = None
+    floor: Standing = Standing.SAFE
+    reason: str = ""
+    effects: frozenset[Effect] = NOTHING
+    cwd: str | None = None
+    plain: bool = False
+    feed: Feed | None = None
+
+
+@frozen
+class Outcome:
+    """What a command does.
+
+    `inner` are the commands it runs. `own` False: it is nothing beside those, a mere wrapper. `lists`: it prints names
+    of the project's files, none of them sought for being a secret; `narrow`: and none of them can be one. `passes`: it
+    hands lines of its input on as they are. `source`: its output comes from the "network" or a "decoder".
+    `runs_input`: it runs what it is fed as a program. `script`: its paths that are read are programs which run.
+    `forms` are further ways for a rule to recognise it.
+    """
+
+    standing: Standing
+    reason: str
+    paths: tuple[PathUse, ...] = ()
+    effects: frozenset[Effect] = NOTHING
+    inline_code: bool = False
+    inner: tuple[Inner, ...] = ()
+    own: bool = True
+    lists: bool = False
+    narrow: bool = False
+    passes: bool = False
+    source: str = ""
+    runs_input: bool = False
+    script: bool = False
+    forms: tuple[tuple[str, ...], ...] = ()
+
+
+FINE = Outcome(Standing.SAFE, "")
+"""Nothing to say against it."""
+
+Judge: TypeAlias = Callable[[Call], Outcome]
+
+
+def safe(reason: str = "only looks", paths: tuple[PathUse, ...] = (), *effects: Effect) -> Outcome:
+    """An outcome that asks nobody."""
+    return Outcome(Standing.SAFE, reason, paths, frozenset(effects))
+
+
+def ordinary(reason: str, paths: tuple[PathUse, ...] = (), *effects: Effect) -> Outcome:
+    """An everyday outcome with effects."""
+    return Outcome(Standing.ORDINARY, reason, paths, frozenset(effects))
+
+
+def unknown(reason: str, paths: tuple[PathUse, ...] = (), *effects: Effect) -> Outcome:
+    """An outcome that nobody can tell."""
+    return Outcome(Standing.UNKNOWN, reason, paths, frozenset(effects))
+
+
+def dangerous(reason: str, paths: tuple[PathUse, ...] = (), *effects: Effect) -> Outcome:
+    """An outcome that a person has to want."""
+    return Outcome(Standing.DANGEROUS, reason, paths, frozenset(effects))
+
+
+def forbidden(reason: str, paths: tuple[PathUse, ...] = (), *effects: Effect) -> Outcome:
+    """An outcome that nobody may have."""
+    return Outcome(Standing.FORBIDDEN, reason, paths, frozenset(effects))
+
+
+def always(outcome: Outcome) -> Judge:
+    """A judge who says the same of every call."""
+
+    def judge(call: Call) -> Outcome:
+        return outcome
+
+    return judge

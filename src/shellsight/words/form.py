@@ -1,0 +1,227 @@
+"""Programs that a table describes: which options they may have, and what their operands are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from typing import Any
+
+from attrs import evolve, frozen
+
+from shellsight.report import FED, Effect, PathEffect, PathUse, Standing
+from shellsight.words.arguments import Arg, Given, Kind, Options, Reading, flag_set, prefixes
+from shellsight.words.call import FINE, Call, Judge, Outcome, dangerous, unknown
+from shellsight.words.places import here, is_below, uses
+from shellsight.words.secrecy import could_be_private, has_glob, is_private, seeks_private
+
+
+class Operands(Enum):
+    """What the operands of a program are."""
+
+    NONE = "none may be given"
+    TEXT = "text"
+    LOOK = "paths whose names and sizes are shown"
+    COUNT = "paths whose content is counted or summed up, never shown"
+    READ = "paths whose content is shown"
+    SEARCH = "a pattern, then paths whose lines are shown"
+    WRITE = "paths that are written"
+
+
+_EFFECTS = {
+    Operands.LOOK: PathEffect.LOOK,
+    Operands.COUNT: PathEffect.READ,
+    Operands.READ: PathEffect.READ,
+    Operands.SEARCH: PathEffect.READ,
+    Operands.WRITE: PathEffect.WRITE,
+}
+
+
+@frozen
+class Form:
+    """One program's table: its options, and what else it needs.
+
+    `reads`, `globs`: valued options that hold a path, or a pattern for names. `deep`: options that make it go into
+    folders. `pattern`: options that hold the pattern, so that no operand does. `keen`: some option of it runs or
+    writes, so a word that might become one is no operand. `walks`: without operands it looks at the working directory.
+    """
+
+    options: Options
+    operands: Operands = Operands.READ
+    standing: Standing = Standing.SAFE
+    reason: str = "only looks"
+    reads: frozenset[str] = frozenset()
+    writes: frozenset[str] = frozenset()
+    globs: frozenset[str] = frozenset()
+    pattern: frozenset[str] = frozenset()
+    deep: frozenset[str] = frozenset()
+    always_deep: bool = False
+    walks: bool = False
+    keen: bool = False
+    lists: frozenset[str] = frozenset()
+    always_lists: bool = False
+    passes: bool = False
+    effects: frozenset[Effect] = frozenset()
+
+    def judge(self, call: Call) -> Outcome:
+        """What the call does, by this table."""
+        reading = self.options.read(call.args)
+        if reading.strange:
+            return unknown(f"an option that nothing is known of: {reading.strange[0].text}", self._paths(call, reading))
+        paths = self._paths(call, reading)
+        listed = self.always_lists or (bool(self.lists) and not self.lists.isdisjoint(reading.names))
+        outcome = Outcome(
+            self.standing,
+            self.reason,
+            paths,
+            self.effects,
+            lists=listed and not seeks(call.args) and all(is_below(use.path, call.cwds) for use in paths),
+            passes=self.passes and not self._files(reading),
+        )
+        return stricter(outcome, self._doubts(call, reading))
+
+    def _files(self, reading: Reading) -> tuple[Arg, ...]:
+        """The operands that are paths."""
+        if self.operands is Operands.SEARCH and self.pattern.isdisjoint([option.name for option in reading.options]):
+            return reading.operands[1:]
+        return () if self.operands in (Operands.NONE, Operands.TEXT) else reading.operands
+
+    def _paths(self, call: Call, reading: Reading) -> tuple[PathUse, ...]:
+        found: list[PathUse] = []
+        effect = _EFFECTS.get(self.operands, PathEffect.READ)
+        unread = self.operands in (Operands.LOOK, Operands.COUNT)
+        deep = self.always_deep or (bool(self.deep) and not self.deep.isdisjoint(reading.names))
+        files = self._files(reading)
+        for arg in files:
+            if arg.text == FED and call.feed.listing:
+                found.extend(here(call, effect, below=True))
+            elif not (arg.certain and arg.text == "-") and not (unread and arg.kind is Kind.UNCERTAIN):
+                found.extend(uses(call, arg, effect, below=deep))
+        if not files and (self.walks or (deep and effect is PathEffect.READ and self.operands is Operands.SEARCH)):
+            found.extend(here(call, effect, below=deep))
+        found.extend(self._named(call, reading))
+        return tuple(found)
+
+    def _named(self, call: Call, reading: Reading) -> Iterator[PathUse]:
+        """The paths that options hold."""
+        for option in reading.options:
+            if option.value is not None and option.name in self.reads:
+                yield from uses(call, option.value, PathEffect.READ)
+            elif option.value is not None and option.name in self.writes:
+                yield from uses(call, option.value, PathEffect.WRITE)
+
+    def _doubts(self, call: Call, reading: Reading) -> Outcome:
+        """What keeps a call from being understood: words that nobody knows the value of."""
+        if self.operands is Operands.NONE and reading.operands:
+            return unknown(f"an operand that nothing is known of: {reading.operands[0].text}")
+        loose = reading.operands[: len(reading.operands) - reading.guarded]
+        if self.keen and any(arg.may_be_option for arg in loose):
+            return unknown("a word that might become an option")
+        told = next((found for option in reading.options if (found := self._of_value(option)) is not None), None)
+        if told is not None:
+            return told
+        far = next((found for arg in self._files(reading) if (found := _elsewhere(arg)) is not None), None)
+        if far is not None:
+            return far
+        if self.operands in (Operands.READ, Operands.SEARCH):
+            return self._contents(call, reading)
+        return FINE
+
+    def _of_value(self, option: Given) -> Outcome | None:
+        """What speaks against an option's value."""
+        value = option.value
+        if value is None:
+            return None
+        parts = _spread(option) if option.name not in self.reads | self.writes else ()
+        if not parts and not value.certain and (option.name in self.reads | self.writes or value.many):
+            return unknown(f"the value of {option.name} is not certain")
+        sought = parts or (value.text.lstrip("!"),)
+        if option.name in self.globs and any(seeks_private(text) for text in sought):
+            return unknown(f"looks for files that usually hold secrets: {value.text}")
+        return None
+
+    def _contents(self, call: Call, reading: Reading) -> Outcome:
+        """A reader of contents has to know whose."""
+        search = self.operands is Operands.SEARCH
+        for arg in self._files(reading):
+            if arg.process:
+                continue
+            if arg.text == FED and (call.feed.narrow or (search and call.feed.listing)):
+                continue
+            if arg.kind is Kind.UNCERTAIN:
+                return unknown(f"nobody knows which files are read: {arg.text}")
+            if arg.kind is Kind.GLOB and (seeks_private(arg.text) if search else could_be_private(arg.text)):
+                return unknown(f"the pattern could match a file that holds secrets: {arg.text}")
+        return FINE
+
+
+def _spread(option: Given) -> tuple[str, ...]:
+    """The values of `--exclude-dir={a,b}` and `--include=*.py`: each word they become begins with the option again."""
+    value = option.value
+    if value is None or not option.glued or not option.name.startswith("--"):
+        return ()
+    if value.kind is Kind.GLOB:
+        return (value.text,) if _NAMES.fullmatch(value.text) else ()
+    braces = _ALTERNATIVES.fullmatch(value.text) if value.kind is Kind.UNCERTAIN else None
+    return tuple(braces[1].split(",")) if braces is not None else ()
+
+
+_NAMES = re.compile(r"[\w.*?-]+")
+_ALTERNATIVES = re.compile(r"\{([\w.*,-]+)\}")
+
+
+def _elsewhere(arg: Arg) -> Outcome | None:
+    """What speaks against an operand as a file's name: an address, or a list of options (`@FILE`)."""
+    if "://" in arg.text:
+        return dangerous(f"an address, which some programs fetch: {arg.text}", (), Effect.NETWORK)
+    if (arg.prefix or arg.text).startswith("@"):
+        return unknown(f"may hold more options: {arg.text}")
+    return None
+
+
+def stricter(one: Outcome, other: Outcome) -> Outcome:
+    """The first outcome, standing where the stricter of the two stands."""
+    if other.standing <= one.standing:
+        return one
+    return evolve(
+        one,
+        standing=other.standing,
+        reason=other.reason,
+        effects=one.effects | other.effects,
+        inline_code=one.inline_code or other.inline_code,
+    )
+
+
+def form(
+    bare: str = "", valued: str = "", operands: Operands = Operands.READ, *, loose: str = "", **more: Any
+) -> Judge:
+    """A judge from strings: flags as `flag_set` reads them, in `reads`, `globs`, `deep` and so on as well."""
+    kinds = {key: more.pop(key) for key in ("digits", "single", "first", "plus") if key in more}
+    named: dict[str, Any] = {
+        key: flag_set(value) if isinstance(value, str) and key in _FLAGS else value for key, value in more.items()
+    }
+    known = Options(flag_set(bare), flag_set(valued) | _held(named), flag_set(loose), **kinds)
+    return Form(known, operands, **named).judge
+
+
+_FLAGS = frozenset({"reads", "writes", "globs", "deep", "lists", "pattern"})
+
+
+def _held(named: Mapping[str, Any]) -> frozenset[str]:
+    """The options that hold a path or a pattern take a value, whether the table repeats them or not."""
+    held: frozenset[str] = frozenset()
+    for key in ("reads", "writes", "globs"):
+        flags: frozenset[str] = named.get(key, frozenset())
+        held |= flags
+    return held
+
+
+def seeks(args: tuple[Arg, ...]) -> bool:
+    """Whether one of these words names a secret, or is a pattern for one."""
+    if any(arg.text.startswith(_RENAMING) for arg in args):
+        return True
+    return any(seeks_private(arg.text) if has_glob(arg.text) else is_private(arg.text) for arg in args)
+
+
+_RENAMING = prefixes("-printf -ls -fprintf --format --label --line-prefix --path-separator")
+"""Options that make a lister print other words than the names of files."""
