@@ -1,0 +1,149 @@
+"""Measure the tree under `src`: sizes, folders, imports between rooms and arguments of the container's providers.
+
+`python -m tools.house [ROOT] [--json]`: ROOT is a checkout (this one by default), so that an older one can be compared.
+A room is a folder directly in `src/punie`, the files beside those folders together, or another package of `src`. A file
+with one importer fits where both together have at most 300 lines. `p90` is the length that nine in ten files keep to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypedDict
+
+ROOT = Path(__file__).resolve().parent.parent
+MAX_LINES_TOGETHER = 300
+MANY_ARGUMENTS = 5
+
+
+class Figures(TypedDict):
+    """The figures of one checkout: a row a room, the number of imports a pair of rooms, of arguments a provider."""
+
+    rooms: dict[str, dict[str, int | str]]
+    imports_between_rooms: dict[str, int]
+    provider_arguments: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Module:
+    """One file of `src`: its dotted name, its place there, its number of lines and its syntax tree."""
+
+    name: str
+    place: Path
+    lines: int
+    tree: ast.Module = field(repr=False)
+
+    @property
+    def room(self) -> str:
+        """`punie/domain`, `punie` for the files directly in it, or the package's name."""
+        parts = self.place.parts
+        return "/".join(parts[: 2 if parts[0] == "punie" and len(parts) > 2 else 1])
+
+
+def modules_of(root: Path) -> Iterator[Module]:
+    """Every file below ROOT/src."""
+    for path in sorted((root / "src").rglob("*.py")):
+        place, text = path.relative_to(root / "src"), path.read_text(encoding="utf-8")
+        name = ".".join(place.with_suffix("").parts).removesuffix(".__init__")
+        yield Module(name, place, len(text.splitlines()), ast.parse(text))
+
+
+def imports_of(modules: Mapping[str, Module]) -> set[tuple[str, str]]:
+    """Pairs of importer and imported, of our own modules only, wherever the import is written."""
+    pairs: set[tuple[str, str]] = set()
+    for module in modules.values():
+        for node in ast.walk(module.tree):
+            names: list[str] = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                whole = [f"{node.module}.{alias.name}" for alias in node.names]
+                names = [name if name in modules else node.module for name in whole]
+            pairs.update((module.name, name) for name in names if name in modules and name != module.name)
+    return pairs
+
+
+def only_importers(modules: Mapping[str, Module], imports: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Each file that exactly one other imports, with that one; `__init__` files are left out."""
+    importers: defaultdict[str, list[str]] = defaultdict(list)
+    for importer, imported in imports:
+        if modules[imported].place.name != "__init__.py":
+            importers[imported].append(importer)
+    return {imported: names[0] for imported, names in importers.items() if len(names) == 1}
+
+
+def provider_arguments(tree: ast.Module) -> dict[str, int]:
+    """Each Singleton and Factory that a container assigns, with the number of arguments after what it builds."""
+    found: dict[str, int] = {}
+    for owner in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
+        for node in owner.body:
+            call = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+            if isinstance(call, ast.Call) and ast.unparse(call.func) in {"providers.Singleton", "providers.Factory"}:
+                name = ast.unparse(node).split(" ")[0].rstrip(":")
+                found[f"{owner.name}.{name}"] = len(call.args) - 1 + len(call.keywords)
+    return found
+
+
+def sizes(modules: list[Module], only: Mapping[str, str], fitting: Iterable[str]) -> dict[str, int | str]:
+    """Files, lines, the spread of the files' lengths, the files with one importer and the largest folder."""
+    (folder, most), *_ = Counter(module.place.parent.as_posix() for module in modules).most_common(1)
+    lines = sorted(module.lines for module in modules)
+    return {
+        "files": len(modules),
+        "lines": sum(lines),
+        "median": round(statistics.median(lines)),
+        "p90": lines[(len(lines) * 9 - 1) // 10],
+        "longest": lines[-1],
+        "one_importer": sum(module.name in only for module in modules),
+        "of_these_fit": sum(module.name in fitting for module in modules),
+        "largest_folder_files": most,
+        "largest_folder": folder,
+        "longest_file": max(modules, key=lambda module: module.lines).place.as_posix(),
+    }
+
+
+def measure(root: Path) -> Figures:
+    """All figures of one checkout."""
+    modules = {module.name: module for module in modules_of(root)}
+    imports = imports_of(modules)
+    only = only_importers(modules, imports)
+    fitting = {a for a, b in only.items() if modules[a].lines + modules[b].lines <= MAX_LINES_TOGETHER}
+    rooms: defaultdict[str, list[Module]] = defaultdict(list)
+    for module in sorted(modules.values(), key=lambda module: module.room):
+        rooms[module.room].append(module)
+    rooms["src/punie"] = [module for module in modules.values() if module.place.parts[0] == "punie"]
+    rooms["src"] = list(modules.values())
+    crossing = Counter((modules[a].room, modules[b].room) for a, b in imports if modules[a].room != modules[b].room)
+    return {
+        "rooms": {room: sizes(listed, only, fitting) for room, listed in rooms.items()},
+        "imports_between_rooms": {f"{a} -> {b}": count for (a, b), count in sorted(crossing.items())},
+        "provider_arguments": {k: v for module in rooms["src"] for k, v in provider_arguments(module.tree).items()},
+    }
+
+
+def table(figures: Figures) -> str:
+    """The figures for a person: a row a room, then the imports between rooms, then the providers of many arguments."""
+    columns = list(next(iter(figures["rooms"].values())))
+    rows = [["room", *columns], *([room, *map(str, row.values())] for room, row in figures["rooms"].items())]
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    between, arguments = figures["imports_between_rooms"], figures["provider_arguments"]
+    lines += [f"\nimports between rooms: {sum(between.values())}"]
+    lines += [f"{count:6} {pair}" for pair, count in between.items()]
+    lines += [f"\nproviders: {len(arguments)}; with more than {MANY_ARGUMENTS} arguments:"]
+    return "\n".join(lines + [f"{count:6} {name}" for name, count in arguments.items() if count > MANY_ARGUMENTS])
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m tools.house", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("root", nargs="?", type=Path, default=ROOT, help="a checkout (default: this one)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    flags = parser.parse_args()
+    found = measure(flags.root)
+    print(json.dumps(found, indent=2) if flags.json else table(found))
