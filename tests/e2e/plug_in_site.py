@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ECHO = """
-from punie.domain import CatalogAnswer, ToolCatalog, ToolDescriptor, ToolResult
+from punie.domain import CatalogAnswer, ToolCatalog, ToolDescriptor, ToolMetadata, ToolResult
 from punie.ports import ToolExecutor, ToolProvider
 
 class Echo(ToolProvider, ToolExecutor):
@@ -15,8 +15,8 @@ class Echo(ToolProvider, ToolExecutor):
 
     async def discover_tools(self):
         return CatalogAnswer(ToolCatalog((
-            ToolDescriptor("ping", "think", "Answer pong."),
-            ToolDescriptor("launch", "execute", "Launch it."),
+            ToolDescriptor("ping", "think", "Answer pong.", details=ToolMetadata(deprecated=True)),
+            ToolDescriptor("launch", "execute", "Launch it.", details=ToolMetadata(experimental=True)),
         )))
 
     async def execute(self, call, progress):

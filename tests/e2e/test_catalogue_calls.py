@@ -85,10 +85,36 @@ ASKING: list[tuple[dict[str, Any], bool]] = [
     (entry("t", "read", requires_permission=True), True),
     (entry("t", "search", annotations={"destructiveHint": True}), True),
     (entry("t", "edit", requiresPermission=False), True),
+    (entry("t", "read", requiresConfirmation=True), True),
+    (entry("t", "search", requires_confirmation=True, annotations={"readOnlyHint": True}), True),
 ]
 
 
-@pytest.mark.requirement("R-16", "S2-48")
+@pytest.mark.requirement("S2-48")
+@pytest.mark.parametrize("mode", ["ask", "auto"])
+async def test_a_tool_that_wants_confirmation_is_asked_about_at_each_call_whatever_was_allowed_before(
+    spawn_ide: Spawn, project: Path, tmp_path: Path, mode: str
+):
+    allowed = f'[permissions]\nmode = "{mode}"\n' + "".join(
+        f'[[permissions.rules]]\ndecision = "allow"\ntool = "{name}"\n' for name in ("careful", "lint_file")
+    )
+    (tmp_path / "home" / "punie").mkdir(parents=True)
+    (tmp_path / "home" / "punie" / "config.toml").write_text(allowed, "utf-8")
+    async with spawn_ide([call("lint_file")], [call("careful")], [call("careful")], [call("careful"), RESULT]) as ide:
+        ide.catalogue.offer(MINIMAL, entry("careful", "read", requiresConfirmation=True))
+        session = await ide.open(project)
+        assert (await ide.prompt(session)).card.status == "completed"
+        assert ide.person.questions == [], "the rule spares the question for another tool"
+        ide.person.will("allow_once", "allow_once", "reject_once")
+        ended = [(await ide.prompt(session)).card.status for _ in range(3)]
+        assert ended == ["completed", "completed", "failed"]
+        assert len(ide.catalogue.calls) == 3
+        for question in ide.person.questions:
+            assert "allow_always" not in {option["kind"] for option in question["options"]}
+        assert len(ide.person.questions) == 3
+
+
+@pytest.mark.requirement("R-16")
 async def test_which_catalogue_tools_ask(spawn_ide: Spawn, project: Path, subtests: pytest.Subtests):
     async with spawn_ide(*([call(f"t{number}"), RESULT] for number, _case in enumerate(ASKING))) as ide:
         ide.person.always("reject_once")

@@ -62,6 +62,20 @@ def test_its_tools_follow_this_machines_and_a_broken_one_is_named_and_left_out(c
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.requirement("S2-47")
+def test_what_is_deprecated_or_experimental_is_shown_by_the_listings_and_can_be_called(cli: Run) -> None:
+    entries: list[dict[str, Any]] = json.loads(cli("tools", "list", "--json").stdout)
+    assert {entry["name"]: (entry["deprecated"], entry["experimental"]) for entry in entries[-2:]} == {
+        "ping": (True, False), "launch": (False, True),
+    }  # fmt: skip
+    assert not any(entry["deprecated"] or entry["experimental"] for entry in entries[:-2])
+    table = cli("tools", "list").stdout
+    assert "[deprecated] Answer pong." in table
+    assert "[experimental] Launch it." in table
+    assert cli("tools", "show", "ping").stdout.startswith("ping: [deprecated] Answer pong.\n")
+    assert cli("tools", "call", "ping").returncode == 0
+
+
 def test_its_harmless_tool_runs_and_another_is_asked_about(cli: Run, project: Path) -> None:
     done = cli("tools", "call", "ping")
     assert (done.returncode, done.stdout) == (0, f"pong from {project}\n")

@@ -15,6 +15,8 @@ from tests.e2e.scripts import RESULT, TOOLS, call, text
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-3")]
 
+CALL = "_punie.dev/call_tool"
+
 
 async def offered(ide: RawClient, project: Path) -> tuple[list[str], dict[str, Any]]:
     """The names in a new session, and what its answer said about discovery."""
@@ -179,7 +181,98 @@ async def test_a_silent_discovery_falls_after_two_seconds_and_a_late_answer_is_i
         assert (await ide.prompt(answer["sessionId"])).names == [*STATIC, "edit_file"]
 
 
-@pytest.mark.requirement("S0-01", "S0-53")
+class NoDisk:
+    """An IDE whose files and commands are all its own, with nothing of them on this machine."""
+
+    def __init__(self, ide: RawClient, **files: str) -> None:
+        self.files, self.lines = files, list[str]()
+        ide.handlers |= {
+            "fs/read_text_file": self.read,
+            "fs/write_text_file": self.write,
+            "terminal/create": self.create,
+            "terminal/output": self.output,
+            "terminal/wait_for_exit": self.wait,
+            "terminal/release": self.release,
+            CALL: self.call,
+        }
+
+    async def read(self, params: dict[str, Any]) -> Any:
+        return {"content": self.files[Path(params["path"]).name]}
+
+    async def write(self, params: dict[str, Any]) -> Any:
+        self.files[Path(params["path"]).name] = params["content"]
+        return {}
+
+    async def create(self, params: dict[str, Any]) -> Any:
+        self.lines.append(" ".join([params["command"], *params.get("args", [])]))
+        return {"terminalId": f"t{len(self.lines)}"}
+
+    async def output(self, _params: dict[str, Any]) -> Any:
+        return {"output": "ran in the IDE", "truncated": False, "exitStatus": {"exitCode": 0, "signal": None}}
+
+    async def wait(self, _params: dict[str, Any]) -> Any:
+        return {"exitCode": 0, "signal": None}
+
+    async def release(self, _params: dict[str, Any]) -> Any:
+        return {}
+
+    async def call(self, params: dict[str, Any]) -> Any:
+        return {"content": [{"type": "text", "text": f"the IDE did {params['name']}"}]}
+
+
+EFFECTS = [
+    call("read_file", path="a.txt"),
+    RESULT,
+    call("write_file", path="b.txt", content="new"),
+    call("edit_file", path="a.txt", old_text="old", new_text="newer"),
+    call("run_command", command="touch made-by-the-command"),
+    RESULT,
+]
+
+
+def served(ide: RawClient) -> list[str]:
+    """The methods that the agent asked the client for, permission aside, in order."""
+    return [frame.method or "" for frame in ide.log.requests() if frame.method != "session/request_permission"]
+
+
+@pytest.mark.requirement("S0-01")
+async def test_with_capabilities_every_read_write_and_command_is_a_request_to_the_client(spawn: Spawn, project: Path):
+    before = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
+    async with spawn(EFFECTS) as ide:
+        ide.person.always("allow_once")
+        lent = NoDisk(ide, **{"a.txt": "old of the IDE", "b.txt": "there before"})
+        turn = await ide.prompt(await ide.open(project))
+        assert [card.status for card in turn.cards] == ["completed"] * 4
+        assert "old of the IDE" in turn.text
+        assert "ran in the IDE" in turn.text
+        assert lent.files == {"a.txt": "newer of the IDE", "b.txt": "new"}
+        assert lent.lines == ["/bin/sh -c touch made-by-the-command"]
+        asked = served(ide)
+        assert asked.count("fs/write_text_file") == 2
+        assert [method for method in asked if method.startswith("terminal/")] == [
+            "terminal/create", "terminal/wait_for_exit", "terminal/output", "terminal/release",
+        ]  # fmt: skip
+    assert {path: path.read_bytes() for path in project.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.requirement("S0-01")
+async def test_with_a_catalogue_every_read_write_and_command_is_a_call_of_the_clients_tool(
+    spawn_ide: Spawn, project: Path
+):
+    before = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
+    names = ["read_file", "write_file", "edit_file", "run_command"]
+    async with spawn_ide(EFFECTS) as ide:
+        ide.person.always("allow_once")
+        NoDisk(ide)
+        ide.catalogue.offer(*(entry(name, "edit") for name in names))
+        turn = await ide.prompt(await ide.open(project))
+        assert [card.status for card in turn.cards] == ["completed"] * 4
+        assert turn.text == "the IDE did read_filethe IDE did run_command"
+        assert served(ide) == ["_punie.dev/discover_tools", CALL, CALL, CALL, CALL]
+    assert {path: path.read_bytes() for path in project.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.requirement("S0-53")
 async def test_a_plain_client_is_never_asked_for_a_catalogue(spawn: Spawn, project: Path):
     async with spawn([call("read_file", path=str(project / "notes.txt")), RESULT]) as ide:
         session = await ide.open(project)

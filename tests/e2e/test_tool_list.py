@@ -42,6 +42,23 @@ def told(ide: RawClient, session: str) -> list[tuple[str, list[str]]]:
     ]
 
 
+@pytest.mark.requirement("S2-47")
+async def test_the_list_says_what_is_deprecated_or_experimental_and_either_can_be_called(
+    spawn_ide: Spawn, project: Path
+):
+    old, new = entry("old", "read", deprecated=True), entry("new", "read", experimental=True)
+    async with spawn_ide([call("old"), call("new"), TOOLS]) as ide:
+        ide.catalogue.offer(old, new, MINIMAL)
+        session = await ide.open(project)
+        shown = (await tools(ide, session))["tools"][:3]
+        assert [(tool["name"], tool.get("deprecated"), tool.get("experimental")) for tool in shown] == [
+            ("old", True, None), ("new", None, True), ("lint_file", None, None),
+        ]  # fmt: skip
+        turn = await ide.prompt(session)
+        assert [card.status for card in turn.cards] == ["completed", "completed"]
+        assert turn.names == ["old", "new", "lint_file"]
+
+
 @pytest.mark.requirement("S2-17", "S2-42", "S2-53", "S2-78")
 async def test_a_tool_that_the_client_switches_off_is_gone_from_the_next_model_request_of_the_same_turn(
     spawn_ide: Spawn, project: Path

@@ -1,4 +1,4 @@
-"""Each name of a plan is bound to whoever serves it, and to nobody else (R-03, S0-01, S0-35, S0-40, S0-41)."""
+"""Each name of a plan is bound to whoever serves it, and to nobody else (R-03, S0-35, S0-40, S0-41)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_beside_a_client_that_only_writes_the_disk_gives_the_old_text_unle
     assert place.machine.reads == ([] if local is LocalTools.NEVER else ["/project/a"])
 
 
-@pytest.mark.requirement("S0-01", "S0-20", "S0-41")
+@pytest.mark.requirement("S0-20", "S0-41")
 async def test_what_the_client_lends_is_served_by_the_client_alone() -> None:
     place = Place(ALL)
     assert (await place.use("read_file")).text == "old of the client"

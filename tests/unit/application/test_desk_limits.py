@@ -27,6 +27,7 @@ from punie.application.tools.kept_outputs import ReadFileOrOutput
 from punie.application.tools.session_tool import Lifecycle
 from punie.application.tools.terminal_ledger import TerminalLedger
 from punie.domain.errors import ToolFailedError
+from punie.domain.tools import limits as tool_limits
 from punie.domain.tools.limits import CallLimits, Limits
 from punie.domain.tools.metadata import ToolMetadata
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolOutcome, ToolResult, ToolSource
@@ -40,6 +41,7 @@ from tests.unit.application.desk_bench import (
     FAILED,
     PENDING,
     RUNNING,
+    Effect,
     RecordingTool,
     call,
     desk_of,
@@ -139,6 +141,54 @@ async def test_preparing_has_the_calls_time_limit_too() -> None:
         result = await bench.turn().call(call("slow"))
     assert (result.code, slow.ran) == ("timed_out", [])
     assert "Nothing was done" in result.text
+
+
+def expecting(name: str, milliseconds: int | None, effect: Effect | None = None) -> RecordingTool:
+    said = ToolMetadata(estimated_time_ms=milliseconds)
+    return RecordingTool(ToolDescriptor(name, "read", source=ToolSource.IDE, details=said), effect)
+
+
+@pytest.mark.requirement("S2-49")
+async def test_a_tool_hears_of_the_limit_that_fits_its_declared_time_unless_the_settings_name_it() -> None:
+    tools = [expecting("mute", None), expecting("quick", 1), expecting("slow", 12_000), expecting("named", 12_000)]
+    bench = await desk_of(tools, limits=Limits(by_tool={"named": {"time_s": 1800}}))
+    for one in tools:
+        assert (await bench.turn().call(call(one.tool.name))).succeeded
+    assert [one.prepared[0].time_limit_s for one in tools] == [600.0, tool_limits.EXPECTED_LEAST_S, 120.0, 1800.0]
+
+
+@pytest.mark.requirement("S2-49")
+async def test_a_call_is_stopped_by_the_limit_that_its_declared_time_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tool_limits, "EXPECTED_LEAST_S", 0.0)
+
+    async def hangs(_progress: CallProgress) -> ToolResult:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    bench = await desk_of([expecting("stuck", 5, hangs)])
+    with anyio.fail_after(5):
+        result = await bench.turn().call(call("stuck"))
+    assert result.code == "timed_out"
+    assert "0.05 s" in result.text
+
+
+@pytest.mark.requirement("S2-49")
+async def test_calls_that_took_longer_than_declared_make_the_next_limit_longer_and_quick_ones_no_shorter() -> None:
+    bench = await desk_of([])
+
+    async def works(_progress: CallProgress) -> ToolResult:
+        bench.clock.advance(40)
+        return ToolResult.success("done")
+
+    declared, mute = expecting("slow", 12_000, works), expecting("mute", None)
+    bench.toolbox.registry.offer([declared, mute])
+    for _ in range(3):
+        for name in ("slow", "mute"):
+            assert (await bench.turn().call(call(name))).succeeded
+            bench.clock.step_s = 0.001
+    assert declared.prepared[0].time_limit_s == 120.0
+    assert 400.0 <= declared.prepared[1].time_limit_s < 600.0
+    assert [context.time_limit_s for context in mute.prepared] == [600.0] * 3
 
 
 async def test_a_persons_thinking_is_not_part_of_a_calls_time() -> None:

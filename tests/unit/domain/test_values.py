@@ -20,6 +20,33 @@ def test_a_tools_own_limit_beats_the_general_one_each_by_itself() -> None:
     assert limits.of("other") == CallLimits(10.0, 100)
 
 
+@pytest.mark.requirement("S2-49", "M-21")
+@pytest.mark.parametrize(
+    ("tool", "expected_s", "limit_s"),
+    [
+        ("said", None, 600.0),
+        ("said", 12.0, 120.0),
+        ("said", 0.2, 30.0),
+        ("said", 0.0, 30.0),
+        ("said", 900.0, 600.0),
+        ("named", 12.0, 1800.0),
+        ("named", 0.2, 1800.0),
+        ("sized", 12.0, 120.0),
+    ],
+)
+def test_an_expected_time_shortens_the_general_limit_and_never_the_tools_own(
+    tool: str, expected_s: float | None, limit_s: float
+) -> None:
+    limits = Limits(by_tool={"named": {"time_s": 1800}, "sized": {"output_bytes": 7}})
+    assert limits.of(tool, expected_s).time_s == limit_s
+    assert limits.of(tool, expected_s).output_bytes == limits.of(tool).output_bytes
+
+
+@pytest.mark.requirement("S2-49")
+def test_a_general_limit_under_the_least_of_expected_times_is_kept() -> None:
+    assert Limits(CallLimits(time_s=5.0)).of("x", 1.0).time_s == 5.0
+
+
 def test_a_file_is_read_whole_unless_the_settings_say_otherwise() -> None:
     assert Limits().of("read_file").output_bytes == 16 * MIB
     assert Limits(CallLimits(output_bytes=1000)).of("read_file").output_bytes == 1000

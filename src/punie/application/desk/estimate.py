@@ -1,4 +1,4 @@
-"""What a call will probably take, told before it runs (S2-26, S2-36)."""
+"""What a call will probably take, told before it runs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,21 @@ from punie.application.desk.statistics import CallStatistics
 from punie.application.tools.session_tool import KnowsFiles
 from punie.domain.tools.execution import ResourceEstimate
 from punie.domain.tools.metadata import Permission
-from punie.domain.tools.tool import ToolKind, ToolSource
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
 from punie.domain.values.json_value import utf8_size
+
+
+def expected_s(descriptor: ToolDescriptor, bytes_in: int, statistics: CallStatistics) -> float | None:
+    """How long a call is expected to take, in seconds; None for a tool that declares no time.
+
+    `bytes_in` is the size of its arguments as JSON. Earlier calls of about that size that took longer than the tool
+    declares correct it. They say nothing by themselves: `run_command` is quick once and slow the next time.
+    """
+    declared_ms = descriptor.details.estimated_time_ms
+    if declared_ms is None:
+        return None
+    seen = statistics.expected(descriptor.name, bytes_in)
+    return max(declared_ms, 0.0 if seen is None else seen.elapsed_ms) / 1000
 
 
 def estimated(request: CallRequest, statistics: CallStatistics) -> ResourceEstimate | None:

@@ -21,8 +21,8 @@ class CallUnderWay:
     """One call on its way through the desk; lives until it ended.
 
     `scope` is around all of it, so that it can be stopped at any moment; its deadline is that of the stage the call is
-    in. (A scope for each stage costs more than the rest of the desk.) `waited_s` is a person's thinking. `composition`
-    is that of the composed call that makes it.
+    in. (A scope for each stage costs more than the rest of the desk.) `limit_s` is what its effect may take, once
+    its tool is known. `waited_s` is a person's thinking. `composition` is that of the composed call that makes it.
     """
 
     call: ToolCall
@@ -34,6 +34,7 @@ class CallUnderWay:
     composition: Composition | None = None
     scope: anyio.CancelScope = field(factory=anyio.CancelScope, init=False)
     stopped: bool = field(default=False, init=False)
+    limit_s: float = field(default=0.0, init=False)
     waited_s: float = field(default=0.0, init=False)
     tool: SessionTool | None = field(default=None, init=False)
     violated: bool = field(default=False, init=False)
@@ -46,11 +47,11 @@ class CallUnderWay:
         """What comes now takes as long as it takes: a person thinks, or others go first."""
         self.scope.deadline = math.inf
 
-    def cut_short(self, limit_s: float) -> ToolResult:
+    def cut_short(self) -> ToolResult:
         """What came of it, once its scope ended it: it was stopped, or its time was over."""
         if self.stopped:
             return ToolResult.cancelled("This call was stopped before it was done; its effect may be partly there.")
-        late = TimedOutError(self.call.name, limit_s, begun=self.card.begun)
+        late = TimedOutError(self.call.name, self.limit_s, begun=self.card.begun)
         return ToolResult.failure(str(late), code=late.code)
 
     def stop(self) -> None:

@@ -9,7 +9,7 @@ import anyio
 from attrs import define, evolve, field
 
 from punie.application.desk.call import CallRequest
-from punie.application.desk.estimate import estimated
+from punie.application.desk.estimate import estimated, expected_s
 from punie.application.desk.lifetimes import ToolLifetimes
 from punie.application.desk.permission import LeaveToAct
 from punie.application.desk.progress_pace import ProgressPace
@@ -98,7 +98,7 @@ class ToolDesk:
         """The call with everything known of it before it is checked: bounds, and where its paths lead."""
         arguments = call.arguments if isinstance(call.arguments, Mapping) else EMPTY_OBJECT
         located = [await self._locate(tool, path) for path in tool.paths(arguments)]
-        limits = self.limits.of(call.name)
+        limits = self.limits.of(call.name, expected_s(tool.descriptor, utf8_size(arguments_json), self.statistics))
         context = CallContext(
             call_id, turn_id, self.cwd, limits.time_s, tuple(located), limits.memory_mb, self.session_id
         )

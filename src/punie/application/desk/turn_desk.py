@@ -89,7 +89,7 @@ class TurnDesk(ToolDoor):
             with under_way.scope:
                 result = await self._guarded(under_way)
             if under_way.scope.cancelled_caught:
-                result = under_way.cut_short(self.desk.limits.of(call.name).time_s)
+                result = under_way.cut_short()
         finally:
             with anyio.move_on_after(END_LIMIT_S, shield=True):
                 await under_way.card.end(result)
@@ -201,6 +201,7 @@ class TurnDesk(ToolDoor):
         request = await self.desk.request(
             call, tool, under_way.arguments_json, call_id=card.call_id, turn_id=self.turn_id
         )
+        under_way.limit_s = request.limits.time_s
         await card.announce(
             title=display_exact(tool.title(request.arguments)),
             kind=tool.descriptor.kind,

@@ -208,7 +208,8 @@ _TABLE: tuple[Key, ...] = (
     ),
     Key(
         "limits.time_s", parse_positive, _NUMBER, _CALL.time_s,
-        "seconds that a call's effect may take; the person's thinking is not counted",
+        "seconds that a call's effect may take; the person's thinking is not counted. A tool that declares an expected "
+        "time has ten times that time, at least 30 seconds and at most this",
         LOWERS,
     ),
     Key(

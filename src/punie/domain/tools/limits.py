@@ -1,4 +1,4 @@
-"""Bounds of one call, with a tool's own where it has some (INTERFACES.md section 4, `[limits]`)."""
+"""Bounds of one call, with a tool's own where it has some (the table `[limits]` of the settings)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ from types import MappingProxyType
 from attrs import evolve, field, frozen
 
 MIB = 1_048_576
+
+EXPECTED_TIMES = 10
+"""A call that takes so many times its expected time is taken for one that hangs."""
+
+EXPECTED_LEAST_S = 30.0
+"""No expected time makes a limit shorter than this: a busy machine is no fault of the tool."""
 
 
 @frozen
@@ -37,16 +43,27 @@ class Limits:
     by_tool: Mapping[str, Mapping[str, float]] = field(factory=lambda: MappingProxyType({}))
     concurrent_calls: int = 16
 
-    def of(self, tool: str) -> CallLimits:
-        """The bounds of one tool: its own where the settings name it, else the general ones."""
+    def of(self, tool: str, expected_s: float | None = None) -> CallLimits:
+        """The bounds of one tool: its own where the settings name it, else the general ones.
+
+        `expected_s` is how long a call of it is expected to take, in seconds; None where nothing says so. Such a call
+        has `EXPECTED_TIMES` that long, but never more than the general limit, which is the cap of all tools that the
+        settings do not name. A `time_s` that the settings give to the tool itself is taken as it is.
+        """
         own = self.by_tool.get(tool)
         general = self.general
         if tool == "read_file" and general.output_bytes == CallLimits().output_bytes:
             general = evolve(general, output_bytes=READ_OUTPUT_BYTES)
+        if expected_s is not None:
+            general = evolve(general, time_s=_within(general.time_s, expected_s))
         if not own:
             return general
         whole = {bound: int(value) for bound, value in own.items() if bound != "time_s"}
         return evolve(general, time_s=float(own.get("time_s", general.time_s)), **whole)
+
+
+def _within(cap_s: float, expected_s: float) -> float:
+    return min(cap_s, max(EXPECTED_LEAST_S, EXPECTED_TIMES * expected_s))
 
 
 READ_OUTPUT_BYTES = 16 * MIB

@@ -51,9 +51,9 @@ def _examples(values: Iterable[ToolExample]) -> tuple[ToolExample, ...]:
 class ToolMetadata:
     """Everything optional that a tool may say; lives as long as its descriptor.
 
-    `requires_confirmation` forces a question. `estimated_time_ms` feeds estimates. `max_input_bytes` bounds the
-    arguments as JSON. `platforms` are `sys.platform` values, empty for all. `dependencies` are programs or Python
-    modules (`python:NAME`) that must be there.
+    `requires_confirmation` forces a question. `estimated_time_ms` feeds estimates and the time limit. `max_input_bytes`
+    bounds the arguments as JSON. `platforms` are `sys.platform` values, empty for all. `dependencies` are programs or
+    Python modules (`python:NAME`) that must be there.
     """
 
     version: str | None = None
