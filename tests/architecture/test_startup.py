@@ -19,7 +19,7 @@ from tests.e2e.plug_in_site import install, python_path
 HEAVY = {
     "pydantic", "pydantic_core", "pydantic_ai", "mcp", "acp", "dependency_injector", "jsonschema_rs", "jsonschema",
     "openai", "httpx", "httpx2", "dulwich", "apsw", "tomlkit", "platformdirs", "pathspec", "trio", "importlib.metadata",
-    "multiprocessing", "websockets", "psycopg", "agents", "keyring", "jinja2", "simpleeval",
+    "multiprocessing", "websockets", "psycopg", "agents", "keyring", "jinja2", "simpleeval", "cattrs",
     "pydantic_monty", "xllamacpp",
     "opentelemetry.sdk", "opentelemetry.exporter",
 }  # fmt: skip

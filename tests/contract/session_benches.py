@@ -13,10 +13,10 @@ from pathlib import Path
 
 from attrs import define, field
 
+from punie.adapters.storage.sessions.event_codec import encoded
 from punie.adapters.storage.sessions.memory_sessions import MemorySessions, MemorySessionStore
 from punie.adapters.storage.sessions.postgres_sessions import PostgresSessionStore
 from punie.adapters.storage.sessions.user_file import SqliteSessionStore
-from punie.domain.session.codec import encoded
 from punie.domain.session.lease import ProcessIdentity
 from punie.domain.session.log import LogEntry
 from punie.ports.machine import ProcessTable

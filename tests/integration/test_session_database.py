@@ -19,9 +19,9 @@ import pytest
 from punie.adapters.local.clock import LocalClock
 from punie.adapters.local.programs.process_table import LocalProcessTable
 from punie.adapters.storage.database import Database, open_database
+from punie.adapters.storage.sessions.event_codec import BODY_LIMIT
 from punie.adapters.storage.sessions.user_file import SqliteSessionStore
 from punie.domain.errors import LeaseLostError, SessionHeldError, SessionStoreError
-from punie.domain.session.codec import BODY_LIMIT
 from punie.domain.session.events import CallFinished, TextDelta
 from punie.domain.session.log import EngineSnapshot, LogEntry, SessionBegun
 from punie.domain.tools.tool import ToolOutcome

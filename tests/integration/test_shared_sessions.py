@@ -20,9 +20,9 @@ import pytest
 
 from punie.adapters.local.programs.process_table import LocalProcessTable
 from punie.adapters.storage.sessions import postgres, postgres_schema
+from punie.adapters.storage.sessions.event_codec import BODY_LIMIT
 from punie.adapters.storage.sessions.postgres_sessions import PostgresSessionStore
 from punie.domain.errors import LeaseLostError, SessionHeldError, SessionStoreError
-from punie.domain.session.codec import BODY_LIMIT
 from punie.domain.session.events import CallFinished, TextDelta
 from punie.domain.session.lease import ProcessIdentity
 from punie.domain.session.log import EngineSnapshot, LogEntry, SessionBegun

@@ -15,7 +15,13 @@ import anyio
 from attrs import define, field
 
 from punie.adapters.console.pipe import Pipe
-from punie.application.sessions.files import SessionFileError, entry_line, exported, imported, looked_through
+from punie.adapters.storage.sessions.exported_file import (
+    SessionFileError,
+    entry_line,
+    exported,
+    imported,
+    looked_through,
+)
 from punie.bootstrap.session_store import command_store
 from punie.commands.sessions.finding import found_session, sessions_of
 from punie.commands.sessions.shown import ConversationText, heading_text, sessions_text, summary_object

@@ -8,9 +8,9 @@ from typing import cast
 
 from attrs import evolve
 
+from punie.adapters.storage.sessions.event_codec import UnreadableEventError, decoded, kind_name
 from punie.adapters.storage.sql import Row, Sql
 from punie.domain.permission.modes import Mode
-from punie.domain.session.codec import UnreadableEventError, decoded, kind_name
 from punie.domain.session.events import ModeChanged, TitleChanged
 from punie.domain.session.log import LogEntry, PromptAccepted, SessionBegun, SessionSummary, summarised
 

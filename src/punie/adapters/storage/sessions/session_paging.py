@@ -9,7 +9,7 @@ from typing import cast
 
 from attrs import frozen
 
-from punie.domain.session.codec import is_moment
+from punie.adapters.storage.sessions.event_codec import is_moment
 
 
 @frozen

@@ -11,11 +11,11 @@ from typing import ClassVar
 import anyio.from_thread
 
 from punie.adapters.storage.sessions import session_index
+from punie.adapters.storage.sessions.event_codec import encoded
 from punie.adapters.storage.sessions.session_index import COLUMNS, PROMPT, entries_of, escaped, rows_after, unescaped
 from punie.adapters.storage.sessions.session_paging import Place, place_of
 from punie.adapters.storage.sql import Lane, Row, Sql
 from punie.domain.errors import LeaseLostError, SessionHeldError, SessionStoreError
-from punie.domain.session.codec import encoded
 from punie.domain.session.lease import HAS_BEGUN, Holder, ProcessIdentity, held_by
 from punie.domain.session.log import EngineSnapshot, LogEntry, SessionPage, SessionSummary, summarised
 from punie.ports.machine import ProcessTable

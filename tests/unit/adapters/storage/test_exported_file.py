@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from punie.adapters.storage.sessions.memory_sessions import MemorySessionStore
-from punie.application.sessions.files import (
+from punie.adapters.storage.sessions.exported_file import (
     LINE_LIMIT,
     FileContents,
     SessionFileError,
@@ -18,6 +17,7 @@ from punie.application.sessions.files import (
     imported,
     looked_through,
 )
+from punie.adapters.storage.sessions.memory_sessions import MemorySessionStore
 from punie.domain.errors import SessionHeldError
 from punie.domain.session.events import TextDelta
 from punie.domain.session.lease import ProcessIdentity

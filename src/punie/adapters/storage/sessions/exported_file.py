@@ -9,7 +9,7 @@ from typing import cast
 import anyio
 from attrs import frozen
 
-from punie.domain.session.codec import BODY_LIMIT, UnreadableEventError, encoded, event_of, is_moment
+from punie.adapters.storage.sessions.event_codec import BODY_LIMIT, UnreadableEventError, encoded, event_of, is_moment
 from punie.domain.session.log import LogEntry, SessionBegun, SessionSummary
 from punie.ports.sessions import SessionStore
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, get_args
 
 import attrs
@@ -10,9 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from punie.adapters.storage.sessions.event_codec import (
+    BODY_LIMIT,
+    UnreadableEventError,
+    decoded,
+    encoded,
+    event_of,
+    is_known,
+    kind_name,
+)
+from punie.adapters.storage.sessions.exported_file import entry_line
 from punie.domain.model.usage import Usage
 from punie.domain.permission.modes import AnsweredBy, Verdict
-from punie.domain.session.codec import BODY_LIMIT, UnreadableEventError, decoded, encoded, is_known, kind_name
 from punie.domain.session.events import (
     CallFinished,
     ContextUsed,
@@ -26,7 +36,7 @@ from punie.domain.session.events import (
     TurnEnded,
     UsageChanged,
 )
-from punie.domain.session.log import LoggedEvent, PromptAccepted, SessionBegun
+from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, SessionBegun
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind, ToolOutcome
 from punie.domain.values.content import Diff, EmbeddedResource, Image, Prompt, ResourceLink, TerminalView, Text
@@ -193,3 +203,21 @@ def test_an_event_within_its_bounds_is_not_touched(event: LoggedEvent, limit: in
 
 def test_bodies_are_compact() -> None:
     assert encoded(TextDelta("hi")) == ("text", json.dumps({"text": "hi"}, separators=(",", ":")))
+
+
+# ------------------------------------------------------------ what an older Punie wrote
+
+OLDER = Path(__file__).with_name("older_session.jsonl")
+"""Every kind of event, with and without its optional fields, as version 0.1.0 wrote it before the codec was cattrs."""
+
+
+def test_a_session_of_an_older_punie_is_read_and_written_again_byte_for_byte() -> None:
+    _, *lines = OLDER.read_text(encoding="ascii").splitlines()
+    kinds: set[str] = set()
+    for line in lines:
+        said = json.loads(line)
+        event = event_of(said["kind"], said["event"])
+        assert event is not None
+        assert entry_line(LogEntry(said["sequence"], said["at"], event)) == line
+        kinds.add(said["kind"])
+    assert kinds == {kind_name(kind) for kind in get_args(LoggedEvent)}

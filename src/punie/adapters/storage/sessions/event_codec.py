@@ -1,0 +1,236 @@
+"""A session's events as JSON text, and back: one form for every store and for exported files.
+
+The form of an event follows from its class (cattrs); a new class needs nothing here. A later version may add kinds and
+keys: `decoded` leaves out those it does not know. Text is escaped to ASCII, because half a pair of UTF-16 (a file name
+that is not UTF-8, a split emoji) fits into no database and no file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any, Final, TypeVar, cast, get_args, get_origin
+
+import attrs
+from cattrs import ClassValidationError, Converter
+from cattrs.gen import make_dict_structure_fn
+
+from punie.adapters.storage.sessions.bounded_json import Plain, dumped_within
+from punie.domain.model.choice import Effort
+from punie.domain.session.events import (
+    CompactionChanged,
+    ContextUsed,
+    HistoryForgotten,
+    ModeChanged,
+    ModelChanged,
+    PlanChanged,
+    TextDelta,
+    ThoughtDelta,
+    TitleChanged,
+    ToolCallAnnounced,
+    ToolCallUpdated,
+    UsageChanged,
+)
+from punie.domain.session.log import LoggedEvent
+from punie.domain.values.content import (
+    Block,
+    Diff,
+    EmbeddedResource,
+    Image,
+    ResourceLink,
+    ResultContent,
+    TerminalView,
+    Text,
+)
+from punie.domain.values.json_value import JsonValue, NotJsonError, freeze, thaw
+
+BODY_LIMIT = 16 * 1_048_576
+"""Characters (all ASCII) that an event's JSON may have; of one that is larger, long texts keep head and tail."""
+
+YEAR_10_000 = 253_402_300_800
+
+
+class UnreadableEventError(ValueError):
+    """The JSON of an event of a known kind has not the form it should; the message says what is wrong."""
+
+
+_OWN_NAMES: Final[Mapping[type, str]] = {
+    TextDelta: "text", ThoughtDelta: "thought", ToolCallAnnounced: "call_announced", ToolCallUpdated: "call_updated",
+    UsageChanged: "usage", ContextUsed: "context", ModeChanged: "mode", ModelChanged: "model", TitleChanged: "title",
+    PlanChanged: "plan", CompactionChanged: "compaction", HistoryForgotten: "forgotten",
+}  # fmt: skip
+"""Kinds whose name in the log is not that of their class."""
+
+_KIND_NAMES: Final[Mapping[type, str]] = {
+    kind: _OWN_NAMES.get(kind) or re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
+    for kind in get_args(LoggedEvent)
+}
+_KINDS: Final[Mapping[str, type]] = {name: kind for kind, name in _KIND_NAMES.items()}
+
+_BLOCK_NAMES: Final[Mapping[type, str]] = {
+    Text: "text", Image: "image", ResourceLink: "resource_link", EmbeddedResource: "resource", Diff: "diff",
+    TerminalView: "terminal",
+}  # fmt: skip
+_BLOCKS: Final[Mapping[object, type]] = {name: kind for kind, name in _BLOCK_NAMES.items()}
+
+_LEAVES: Final = frozenset({str, int, bool, float, type(None)})
+
+_UNKNOWN = object()
+"""A content block of a kind that a later version added."""
+
+E = TypeVar("E", bound=LoggedEvent)
+_Read = Callable[[Any, Any], Any]
+
+
+def kind_name(kind: type[E]) -> str:
+    """The name under which events of that class are written."""
+    return _KIND_NAMES[kind]
+
+
+def is_known(kind: str) -> bool:
+    """Whether this version knows events of that kind."""
+    return kind in _KINDS
+
+
+def encoded(event: LoggedEvent, limit: int = BODY_LIMIT) -> tuple[str, str]:
+    """The event's kind and its JSON, which is ASCII and has `limit` characters at most.
+
+    Where it would have more, long texts keep head and tail with a line that says how much was left out.
+    """
+    return _KIND_NAMES[type(event)], dumped_within(_plain(event), limit)
+
+
+def decoded(kind: str, body: str) -> LoggedEvent | None:
+    """The event of that JSON; None for a kind that this version does not know.
+
+    Raises `UnreadableEventError` where the JSON has not the form of its kind.
+    """
+    if kind not in _KINDS:
+        return None
+    try:
+        value: object = json.loads(body)
+    except (ValueError, RecursionError):
+        raise UnreadableEventError("it is no JSON") from None
+    return event_of(kind, value)
+
+
+def event_of(kind: str, value: object) -> LoggedEvent | None:
+    """As `decoded`, of JSON that was read already."""
+    return cast("LoggedEvent", _CONVERTER.structure(value, _KINDS[kind])) if kind in _KINDS else None
+
+
+def is_moment(value: object) -> bool:
+    """Whether a value that was read is a time: seconds since the epoch, of a year with four digits."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < YEAR_10_000
+
+
+class _Tree:
+    """In the place of `JsonValue`, which names itself: no converter can follow that."""
+
+
+def _exactly(what: str, *kinds: type) -> _Read:
+    def read(value: object, _: type) -> object:
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            raise UnreadableEventError(f"expected {what}")
+        return value
+
+    return read
+
+
+def _one_of(value: object, kind: type[StrEnum]) -> StrEnum:
+    try:
+        return kind(value)
+    except ValueError:
+        raise UnreadableEventError(f"{str(value)[:40]!r} is not one of its values") from None
+
+
+def _effort(value: object, _: object) -> Effort | None:
+    return next((effort for effort in Effort if effort == value), None)  # a later version may know others
+
+
+def _tree(value: object, _: type) -> object:
+    try:
+        return freeze(value)
+    except NotJsonError as error:
+        raise UnreadableEventError(str(error)) from None
+
+
+def _block(value: object, _: object) -> object:
+    name = cast("dict[str, object]", value).get("type") if isinstance(value, dict) else None
+    if not isinstance(name, str):
+        raise UnreadableEventError("expected a content block")
+    return cast("object", _CONVERTER.structure(value, _BLOCKS[name])) if name in _BLOCKS else _UNKNOWN
+
+
+def _several(kind: Any, converter: Converter) -> _Read:
+    (item, _) = get_args(kind)
+    read_one = converter.get_structure_hook(item)
+
+    def read(value: object, _: type) -> tuple[object, ...]:
+        if not isinstance(value, list):
+            raise UnreadableEventError("expected a list")
+        read_ones = [read_one(one, item) for one in cast("list[object]", value)]
+        return tuple(one for one in read_ones if one is not _UNKNOWN)
+
+    return read
+
+
+def _reader(kind: type[attrs.AttrsInstance], converter: Converter) -> _Read:
+    """An instance of what was read; keys that it does not have are left out."""
+    make = make_dict_structure_fn(attrs.resolve_types(kind, localns={"JsonValue": _Tree}), converter)
+
+    def read(value: object, _: type) -> object:
+        if not isinstance(value, dict):
+            raise UnreadableEventError("expected an object")
+        try:
+            return make(cast("dict[str, object]", value), kind)
+        except ClassValidationError as group:
+            missing: list[str] = []
+            for error, note in group.group_exceptions()[0]:
+                if isinstance(error, UnreadableEventError):
+                    raise UnreadableEventError(f"{note.name}: {error}") from None
+                missing.append(note.name)
+            raise UnreadableEventError(f"it has no {', '.join(missing)}") from None
+
+    return read
+
+
+def _plain(value: object) -> Plain:
+    """The value as JSON; a field that is None or empty by default, and is so, is not written.
+
+    cattrs would write such fields behind all others, and logs have them in the order of the class.
+    """
+    kind = type(value)
+    if kind in _LEAVES:
+        return cast("Plain", value)
+    if attrs.has(kind):
+        name = _BLOCK_NAMES.get(kind)
+        written: dict[str, Plain] = {} if name is None else {"type": name}
+        for field in attrs.fields(kind):
+            of_field: object = getattr(value, field.name)
+            if not ((of_field is None or of_field == ()) and of_field == field.default):
+                written[field.name] = _plain(of_field)
+        return written
+    if isinstance(value, StrEnum):
+        return value.value
+    if isinstance(value, tuple):
+        return [_plain(item) for item in cast("tuple[object, ...]", value)]
+    return cast("Plain", thaw(cast("JsonValue", value)))
+
+
+def _made() -> Converter:
+    converter = Converter()
+    converter.register_structure_hook_factory(attrs.has, _reader)
+    converter.register_structure_hook_factory(lambda kind: get_origin(kind) is tuple, _several)
+    for own, read in (
+        (StrEnum, _one_of), (str, _exactly("a string", str)), (int, _exactly("a whole number", int)),
+        (float, _exactly("a number", int, float)), (_Tree, _tree), (Block, _block), (ResultContent, _block),
+        (Effort | None, _effort),
+    ):  # fmt: skip
+        converter.register_structure_hook(own, read)
+    return converter
+
+
+_CONVERTER: Final = _made()
