@@ -161,7 +161,8 @@ def _block(value: object, _: object) -> object:
     name = cast("dict[str, object]", value).get("type") if isinstance(value, dict) else None
     if not isinstance(name, str):
         raise UnreadableEventError("expected a content block")
-    return cast("object", _CONVERTER.structure(value, _BLOCKS[name])) if name in _BLOCKS else _UNKNOWN
+    block: object = _CONVERTER.structure(value, _BLOCKS[name]) if name in _BLOCKS else _UNKNOWN
+    return block
 
 
 def _several(kind: Any, converter: Converter) -> _Read:
