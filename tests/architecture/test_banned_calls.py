@@ -46,7 +46,7 @@ CATCHES_ALL: dict[str, str] = {
     "adapters/websocket/server.py": "the wire: the fault of one client's connection ends that connection alone",
     "bootstrap/telemetry.py": "a stranger's library: whatever it dislikes in the environment must not cost the agent",
     "commands/doctor/side_by_side.py": "a check of the doctor: a broken one failed, and is no traceback",
-    "application/desk/lifetimes.py": "the session's end: somebody else's tool must not keep it from closing (S2-06)",
+    "application/desk/session_desk.py": "the session's end: somebody else's tool must not keep it from closing (S2-06)",
 }
 
 SILENCED = re.compile(r"#\s*(?:noqa|type:\s*ignore|pyright:\s*ignore|ty:\s*ignore|pragma:\s*no cover)\b(?P<rest>.*)$")

@@ -17,13 +17,16 @@ from punie.adapters.local.files.output_store import LocalOutputStore
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.adapters.storage.memory import MemoryUsageLedger
-from punie.application.desk.session_desk import ToolDesk
+from punie.application.desk.call import SessionContext
+from punie.application.desk.session_desk import SessionDesk
 from punie.application.desk.turn_desk import TurnDesk
 from punie.application.offer.discover import DiscoverTools
+from punie.application.offer.offered import OfferedTools
 from punie.application.offer.toolbox import Toolbox
 from punie.application.tools.session_tool import CallContext, PreparedCall, SessionTool
 from punie.domain.permission.flow import Dismissed, PermissionOutcome, PermissionQuestion
 from punie.domain.session.events import SessionEvent
+from punie.domain.tools.disclosure import DisclosurePolicy
 from punie.domain.tools.discovery import ClientCapabilities, LocalTools
 from punie.domain.tools.limits import Limits
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolResult, ToolSource
@@ -33,7 +36,7 @@ from punie.ports.permission import PermissionBroker
 from punie.ports.tools import CallProgress
 from tests.bench.figures import Row, amount
 from tests.bench.world import World, expect
-from tests.fakes.leave import leave_of, memory_approvals
+from tests.fakes.permission import memory_approvals, permission_of
 
 _MANY = 10_000
 _SCHEMA = {
@@ -78,19 +81,18 @@ class _NoOp(SessionTool):
         return PreparedCall(effect)
 
 
-async def _desk(folder: Path) -> ToolDesk:
+async def _desk(folder: Path) -> SessionDesk:
     log, clock, validator, nobody = logging.getLogger("bench"), LocalClock(), JsonSchemaRsValidator(), _Nobody()
     tool = _NoOp(ToolDescriptor("nothing", "read", parameters=_SCHEMA, source=ToolSource.IDE))
     discover = DiscoverTools("bench", ClientCapabilities(), None, validator, clock, LocalTools.AUTO, log)
     toolbox = Toolbox(discover, lambda _plan: (tool,))
     await toolbox.fill()
     root = str(folder)
-    return ToolDesk(
-        session_id="bench", cwd=root, roots=(root,), toolbox=toolbox, guard=LocalPathGuard((root,), root),
-        validator=validator, leave=leave_of("bench", (root,), nobody, clock, approvals=memory_approvals(100)),
-        events=nobody, clock=clock, limits=Limits(),
-        outputs=LocalOutputStore(f"{root}/outputs"), ledger=MemoryUsageLedger(kept=100), log=log,
-    )  # fmt: skip
+    guard = LocalPathGuard((root,), root)
+    context = SessionContext("bench", root, (root,), Limits(), guard, validator, nobody, clock, log)
+    permission = permission_of(context, nobody, approvals=memory_approvals(100))
+    offered = OfferedTools(toolbox, DisclosurePolicy())
+    return SessionDesk(context, offered, permission, LocalOutputStore(f"{root}/outputs"), MemoryUsageLedger(kept=100))
 
 
 def _resident_mb() -> float | None:

@@ -57,7 +57,7 @@ def parts(session: LiveSession) -> list[object]:
     assemble: Any = toolbox.build
     return [
         session, session.engine, session.instructions, desk, toolbox, toolbox.discover, assemble, assemble.local,
-        desk.guard, desk.validator, *session.ledgers, assemble.local.workspace, assemble.local.tree,
+        desk.context.guard, desk.context.validator, *session.ledgers, assemble.local.workspace, assemble.local.tree,
         assemble.local.repository,
     ]  # fmt: skip
 

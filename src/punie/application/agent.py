@@ -12,7 +12,7 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 from attrs import define, field
 
-from punie.application.offer.registry import ToolRegistry
+from punie.application.desk.session_desk import SessionDesk
 from punie.application.own_task_group import OwnTaskGroup
 from punie.application.sessions.stored import StoredSessions, TakenUp, Tell
 from punie.application.turns import model_switch
@@ -124,11 +124,11 @@ class PunieAgent(OwnTaskGroup, Agent):
         if place.turn is not None:
             raise SessionBusyError(session_id)
 
-        def leave() -> None:
+        def left() -> None:
             place.turn = None
             place.session.turn_is_over()
 
-        place.turn = PromptTurn(place.session, prompt, leave, first=place.turns == 0)
+        place.turn = PromptTurn(place.session, prompt, left, first=place.turns == 0)
         place.turns += 1
         return place.turn
 
@@ -148,19 +148,19 @@ class PunieAgent(OwnTaskGroup, Agent):
         return place is not None and place.turn is not None
 
     def running_calls(self, session_id: str) -> tuple[RunningCall, ...]:
-        return self._place(session_id).session.desk.running.all()
+        return self._desk(session_id).running.all()
 
     def call_statistics(self, session_id: str) -> ToolStatistics:
-        return self._place(session_id).session.desk.statistics.snapshot()
+        return self._desk(session_id).statistics.snapshot()
 
     def cancel_calls(self, session_id: str, correlation_id: str) -> int:
-        return self._place(session_id).session.desk.running.stop(correlation_id)
+        return self._desk(session_id).running.stop(correlation_id)
 
     def tools(self, session_id: str) -> ToolListing:
-        return self._registry(session_id).listing
+        return self._desk(session_id).registry.listing
 
     def set_tool_enabled(self, session_id: str, name: str, *, enabled: bool) -> ListedTool | None:
-        registry = self._registry(session_id)
+        registry = self._desk(session_id).registry
         registry.set_enabled(name, enabled=enabled)
         return registry.listed(name)
 
@@ -212,8 +212,8 @@ class PunieAgent(OwnTaskGroup, Agent):
         opened: OpenedSession = await self.tasks.start(self._host, session_id, spec, peer, taken)
         return opened
 
-    def _registry(self, session_id: str) -> ToolRegistry:
-        return self._place(session_id).session.desk.toolbox.registry
+    def _desk(self, session_id: str) -> SessionDesk:
+        return self._place(session_id).session.desk
 
     def _place(self, session_id: str) -> _Place:
         place = self._places.get(session_id)

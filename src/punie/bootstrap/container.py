@@ -29,13 +29,15 @@ from punie.adapters.local.project_notes import LocalProjectNotes
 from punie.adapters.local.prompt_files import LocalPromptFiles
 from punie.adapters.local.skill_folders import LocalSkills
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
+from punie.application.desk.approvals import Approvals
+from punie.application.desk.call import SessionContext
 from punie.application.desk.command_review import CommandReview
-from punie.application.desk.permission import Approvals, LeaveToAct
+from punie.application.desk.permission import SessionPermission
 from punie.application.desk.questions import OpenQuestions
-from punie.application.desk.session_desk import ToolDesk
+from punie.application.desk.session_desk import SessionDesk
 from punie.application.offer.assemble import AssembleTools, KeptOutputs, LocalServices
 from punie.application.offer.discover import DiscoverTools
-from punie.application.offer.offered import Nowhere
+from punie.application.offer.offered import Nowhere, OfferedTools
 from punie.application.offer.plug_ins import PlugInTools
 from punie.application.offer.registry import ToolRegistry
 from punie.application.offer.toolbox import Toolbox
@@ -175,73 +177,55 @@ def _toolbox(  # noqa: PLR0913, PLR0917 - one argument a dependency
     return toolbox
 
 
-def _leave(
-    session_id: str,
+def _permission(
     spec: SessionSpec,
     peer: Peer,
     settings: Settings,
-    guard: LocalPathGuard,
-    clock: LocalClock,
+    context: SessionContext,
     parser: ShellParser,
     approvals: Approvals,
-) -> LeaveToAct:
-    return LeaveToAct(
-        session_id=session_id,
-        cwd=spec.cwd,
-        roots=spec.roots,
-        policy=settings.policy,
-        review=CommandReview(parser, guard, str(Path.home())),
-        guard=guard,
-        approvals=approvals,
-        questions=OpenQuestions(peer.broker),
-        clock=clock,
-    )
+) -> SessionPermission:
+    del spec
+    review = CommandReview(parser, context.guard, str(Path.home()))
+    return SessionPermission(context, settings.policy, review, approvals, OpenQuestions(peer.broker))
 
 
 def _recorder(peer: Peer, continued: Continued, clock: LocalClock, log: logging.Logger) -> SessionRecorder:
     return SessionRecorder(peer.events, clock, log, continued.kept)
 
 
-def _desk(  # noqa: PLR0913, PLR0917 - one argument a dependency
+def _context(
     session_id: str,
     spec: SessionSpec,
+    settings: Settings,
+    guard: LocalPathGuard,
+    validator: JsonSchemaRsValidator,
     recorder: SessionRecorder,
+    clock: LocalClock,
+    log: logging.Logger,
+) -> SessionContext:
+    return SessionContext(session_id, spec.cwd, spec.roots, settings.limits, guard, validator, recorder, clock, log)
+
+
+def _desk(
+    context: SessionContext,
     settings: Settings,
     toolbox: Toolbox,
-    guard: LocalPathGuard,
-    leave: LeaveToAct,
-    validator: JsonSchemaRsValidator,
-    clock: LocalClock,
+    permission: SessionPermission,
     outputs: LocalOutputStore,
     ledger: UsageLedger,
     servers: SessionServers | None,
     server_configs: tuple[ServerConfig, ...],
-    log: logging.Logger,
-) -> ToolDesk:
-    return ToolDesk(
-        session_id=session_id,
-        cwd=spec.cwd,
-        roots=spec.roots,
-        toolbox=toolbox,
-        guard=guard,
-        validator=validator,
-        leave=leave,
-        events=recorder,
-        clock=clock,
-        limits=settings.limits,
-        outputs=outputs,
-        ledger=ledger,
-        log=log,
-        disclosure=disclosure_of(settings, server_configs),
-        elsewhere=servers or Nowhere(),
-    )
+) -> SessionDesk:
+    offered = OfferedTools(toolbox, disclosure_of(settings, server_configs), servers or Nowhere())
+    return SessionDesk(context, offered, permission, outputs, ledger)
 
 
 def _session(  # noqa: PLR0913, PLR0917 - one argument a dependency
     session_id: str,
     spec: SessionSpec,
     settings: Settings,
-    desk: ToolDesk,
+    desk: SessionDesk,
     recorder: SessionRecorder,
     engine: Engine,
     continued: Continued,
@@ -333,23 +317,10 @@ class SessionContainer(containers.DeclarativeContainer):
         composed,
         log,
     )
-    leave = providers.Singleton(_leave, session_id, spec, peer, settings, guard, clock, parser, approvals)
+    context = providers.Singleton(_context, session_id, spec, settings, guard, validator, recorder, clock, log)
+    permission = providers.Singleton(_permission, spec, peer, settings, context, parser, approvals)
     desk = providers.Singleton(
-        _desk,
-        session_id,
-        spec,
-        recorder,
-        settings,
-        toolbox,
-        guard,
-        leave,
-        validator,
-        clock,
-        outputs,
-        usage_ledger,
-        servers,
-        server_configs,
-        log,
+        _desk, context, settings, toolbox, permission, outputs, usage_ledger, servers, server_configs
     )
     session = providers.Singleton(
         _session,

@@ -183,7 +183,7 @@ class Process:
         from punie.adapters.storage.servers import SqliteServerApprovals, SqliteServerListings
         from punie.adapters.storage.sqlite import SqliteUsageLedger
         from punie.adapters.storage.state_file import StateFile
-        from punie.application.desk.permission import Approvals
+        from punie.application.desk.approvals import Approvals
         from punie.bootstrap.container import ProcessContainer
         from punie.bootstrap.session_servers import ServerState
         from punie.bootstrap.settings.state import database_file

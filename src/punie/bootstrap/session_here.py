@@ -39,7 +39,7 @@ class SessionHere:
     @property
     def registry(self) -> ToolRegistry:
         """Its tools."""
-        return self.live.desk.toolbox.registry
+        return self.live.desk.registry
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> ToolResult:
         """One call, through the desk like any other: it may be refused, asked about, or fail, and never raises."""

@@ -12,15 +12,18 @@ from attrs import define, field
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.adapters.storage.memory import MemoryUsageLedger
-from punie.application.desk.permission import Approvals
-from punie.application.desk.session_desk import ToolDesk
+from punie.application.desk.approvals import Approvals
+from punie.application.desk.call import SessionContext
+from punie.application.desk.session_desk import SessionDesk
 from punie.application.desk.turn_desk import TurnDesk
 from punie.application.offer.discover import DiscoverTools
+from punie.application.offer.offered import OfferedTools
 from punie.application.offer.toolbox import Toolbox
 from punie.application.tools.session_tool import CallContext, PreparedCall, SessionTool, text_argument
 from punie.domain.permission.decisions import Policy
 from punie.domain.permission.flow import PermissionOutcome, PermissionQuestion
 from punie.domain.session.events import SessionEvent, ToolCallAnnounced, ToolCallUpdated
+from punie.domain.tools.disclosure import DisclosurePolicy
 from punie.domain.tools.discovery import ClientCapabilities, LocalTools
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.limits import Limits
@@ -31,7 +34,7 @@ from punie.ports.tools import CallProgress
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 from tests.fakes.gate import Gate
-from tests.fakes.leave import leave_of
+from tests.fakes.permission import permission_of
 from tests.unit.application.doubles import MemoryOutputs
 
 CWD = "/project"
@@ -106,7 +109,7 @@ class DeskBench:
 
     client: FakeClient
     toolbox: Toolbox
-    desk: ToolDesk
+    desk: SessionDesk
     clock: FakeClock
 
     def turn(self, turn_id: str = "turn-1") -> TurnDesk:
@@ -138,13 +141,11 @@ async def desk_of(
     discover = DiscoverTools("s", ClientCapabilities(), None, validator, clock, LocalTools.AUTO, LOG)
     toolbox = Toolbox(discover, lambda _plan: offered, frozenset(disabled))
     await toolbox.fill()
-    desk = ToolDesk(
-        session_id="s", cwd=CWD, roots=roots, toolbox=toolbox, guard=LocalPathGuard(roots, CWD), validator=validator,
-        events=client,
-        leave=leave_of("s", roots, broker or client, clock, policy=policy, approvals=approvals),
-        clock=clock, limits=limits or Limits(), outputs=MemoryOutputs(),
-        ledger=MemoryUsageLedger(), log=LOG,
-    )  # fmt: skip
+    guard = LocalPathGuard(roots, CWD)
+    context = SessionContext("s", CWD, roots, limits or Limits(), guard, validator, client, clock, LOG)
+    permission = permission_of(context, broker or client, policy=policy, approvals=approvals)
+    offer = OfferedTools(toolbox, DisclosurePolicy())
+    desk = SessionDesk(context, offer, permission, MemoryOutputs(), MemoryUsageLedger())
     return DeskBench(client, toolbox, desk, clock)
 
 

@@ -13,9 +13,11 @@ from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.adapters.storage.memory import MemoryUsageLedger
 from punie.application.agent import PunieAgent
-from punie.application.desk.session_desk import ToolDesk
+from punie.application.desk.call import SessionContext
+from punie.application.desk.session_desk import SessionDesk
 from punie.application.offer.assemble import AssembleTools, LocalServices
 from punie.application.offer.discover import DiscoverTools
+from punie.application.offer.offered import OfferedTools
 from punie.application.offer.toolbox import Toolbox
 from punie.application.sessions.recorder import SessionRecorder
 from punie.application.sessions.stored import StoredSessions, TakenUp
@@ -26,13 +28,14 @@ from punie.application.turns.live_session import LiveSession
 from punie.domain.session.commands import CommandInfo
 from punie.domain.session.session import OpenedSession, SessionSpec
 from punie.domain.session.turn import StopReason, Turn, TurnLimits
+from punie.domain.tools.disclosure import DisclosurePolicy
 from punie.domain.tools.discovery import ClientCapabilities, LocalTools
 from punie.domain.tools.limits import Limits
 from punie.ports.engine import EngineSession, EventSink, ToolDoor
 from punie.ports.people import Peer
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
-from tests.fakes.leave import leave_of
+from tests.fakes.permission import permission_of
 from tests.unit.application.desk_bench import CWD, LOG
 from tests.unit.application.doubles import MadeUpChecks, MadeUpNotes, MadeUpRepository, MadeUpTree, MemoryOutputs
 
@@ -120,12 +123,10 @@ class SessionBench:
         services = LocalServices(machine, local_ledger, MadeUpTree(), MadeUpRepository(), shell, MadeUpChecks())
         discover = DiscoverTools(session_id, peer.capabilities, peer.catalog, validator, clock, self.local, LOG)
         toolbox = Toolbox(discover, AssembleTools(session_id, peer, services, client_ledger, LOG))
-        desk = ToolDesk(
-            session_id=session_id, cwd=spec.cwd, roots=spec.roots, toolbox=toolbox,
-            guard=LocalPathGuard(spec.roots, spec.cwd), validator=validator, events=recorder,
-            leave=leave_of(session_id, spec.roots, peer.broker, clock),
-            clock=clock, limits=Limits(), outputs=MemoryOutputs(), ledger=self.ledger, log=LOG,
-        )  # fmt: skip
+        guard = LocalPathGuard(spec.roots, spec.cwd)
+        context = SessionContext(session_id, spec.cwd, spec.roots, Limits(), guard, validator, recorder, clock, LOG)
+        offered = OfferedTools(toolbox, DisclosurePolicy())
+        desk = SessionDesk(context, offered, permission_of(context, peer.broker), MemoryOutputs(), self.ledger)
         engine: EngineSession = self.engine  # type: ignore[assignment]
         ledgers = tuple(ledger for ledger in (client_ledger, local_ledger) if ledger is not None)
         instructions = Instructions(spec.cwd, self.notes)

@@ -8,9 +8,8 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from punie.application.desk import progress_pace
-from punie.application.desk.card import CallCard
-from punie.application.desk.progress_pace import INTERVAL_S, ProgressPace
+from punie.application.desk import card
+from punie.application.desk.card import INTERVAL_S, CallCard, ProgressPace
 from punie.domain.session.events import ToolCallUpdated
 from punie.domain.tools.tool import ToolKind, ToolResult
 from punie.domain.values.content import TerminalView, Text
@@ -59,7 +58,7 @@ async def test_the_first_word_is_told_at_once_and_a_burst_behind_it_is_held_back
 
 
 async def test_the_last_of_a_burst_is_told_soon_though_nothing_follows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress_pace, "INTERVAL_S", 0.01)
+    monkeypatch.setattr(card, "INTERVAL_S", 0.01)
     async with started(kept=True) as bench:
         for number in range(1000):
             await bench.card.show(Text(str(number)))
@@ -69,7 +68,7 @@ async def test_the_last_of_a_burst_is_told_soon_though_nothing_follows(monkeypat
 
 
 async def test_what_is_held_back_is_left_out_where_the_end_replaces_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress_pace, "INTERVAL_S", 0.01)
+    monkeypatch.setattr(card, "INTERVAL_S", 0.01)
     async with started(kept=True) as bench:
         await bench.card.show(Text("one"))
         await bench.card.show(Text("two"))

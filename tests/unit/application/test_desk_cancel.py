@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import anyio
 import pytest
+from attrs import evolve
 
 from punie.application.desk import turn_desk as tool_desk
 from punie.application.desk.turn_desk import TurnDesk
@@ -89,7 +90,7 @@ async def test_a_cancel_while_the_start_is_told_to_a_slow_client_leaves_no_effec
                 await client.emit(event)  # type: ignore[arg-type]
 
     gate = Gate()
-    bench.desk.events = Held()
+    bench.desk.context = evolve(bench.desk.context, events=Held())
     await cut_short(bench, "look", gate, stop)  # type: ignore[arg-type]
     assert look.ran == []
     assert list(bench.lives.values()) == [[PENDING, RUNNING, FAILED]]
@@ -196,7 +197,7 @@ async def test_calls_cancelled_before_they_were_announced_have_a_card_all_the_sa
         async def locate(self, path: str) -> None:
             await gate.pass_through()
 
-    bench.desk.guard = SlowGuard()  # type: ignore[assignment]
+    bench.desk.context = evolve(bench.desk.context, guard=SlowGuard())
     turn = bench.turn()
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:

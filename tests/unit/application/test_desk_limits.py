@@ -18,9 +18,9 @@ from punie.adapters.local.files.output_store import LocalOutputStore
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.local.files.workspace import LocalWorkspace
 from punie.adapters.local.programs.terminals import LocalTerminals
-from punie.application.desk import lifetimes as tool_lifetimes
-from punie.application.desk import loop_guard
-from punie.application.desk.loop_guard import LoopGuard
+from punie.application.desk import limits as desk_limits
+from punie.application.desk import session_desk
+from punie.application.desk.limits import LoopGuard
 from punie.application.tools.commands import RunCommand
 from punie.application.tools.files import ReadFile, WriteFile
 from punie.application.tools.kept_outputs import ReadFileOrOutput
@@ -379,7 +379,7 @@ def test_a_call_is_refused_exactly_after_three_failures_with_no_change_in_betwee
     since: dict[str, int] = {}
     for name, kind, works in steps:
         refusal = guard.refusal(name, "{}")
-        assert (refusal is not None) == (since.get(name, 0) >= loop_guard.FAILURES_ALLOWED)
+        assert (refusal is not None) == (since.get(name, 0) >= desk_limits.FAILURES_ALLOWED)
         if refusal is not None:
             guard.note(name, kind, "{}", refusal)
             continue
@@ -447,7 +447,7 @@ async def test_a_tool_whose_setting_up_fails_says_so_and_is_tried_again_and_take
 async def test_a_tool_that_breaks_or_hangs_while_it_is_taken_down_keeps_nobody_from_it(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(tool_lifetimes, "DISPOSE_LIMIT_S", 0.01)
+    monkeypatch.setattr(session_desk, "DISPOSE_LIMIT_S", 0.01)
     log: list[str] = []
 
     class Hanging(Living):

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.application.desk import turn_desk as tool_desk
+from punie.application.desk import stages
 from punie.domain.errors import ToolFailedError
 from punie.domain.session.events import PermissionSettled, ToolCallAnnounced, ToolCallUpdated
 from punie.domain.tools.limits import CallLimits, Limits
@@ -189,7 +189,7 @@ async def test_a_tool_that_takes_too_long_is_stopped_at_its_own_limit_and_says_s
     bench = await desk_of(
         [tool("slow", effect=hangs)], limits=Limits(CallLimits(time_s=600), {"slow": {"time_s": 0.01}})
     )
-    with anyio.fail_after(tool_desk.STOP_GRACE_S - 1):
+    with anyio.fail_after(stages.STOP_GRACE_S - 1):
         result = await bench.turn().call(call("slow"))
     assert (result.outcome, result.code) == (ToolOutcome.FAILED, "timed_out")
     assert "0.01 s" in result.text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from punie.application.desk.request_watch import RequestWatch
+from punie.application.desk.turn_desk import RequestWatch
 from punie.domain.model.usage import Usage
 from punie.domain.session.events import RequestEnded, RequestEnding
 from tests.fakes.clock import FakeClock

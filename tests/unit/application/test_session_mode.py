@@ -24,7 +24,7 @@ LOG = logging.getLogger("test.modes")
 
 async def session(mode: Mode = Mode.ASK) -> tuple[DeskBench, SessionMode]:
     bench = await desk_of([tool("look"), tool("change", asks=True)], policy=Policy(mode))
-    made = SessionMode(bench.desk.leave, bench.toolbox.registry, bench.client)
+    made = SessionMode(bench.desk.permission, bench.toolbox.registry, bench.client)
     made.begin()
     return bench, made
 

@@ -1,24 +1,52 @@
-"""One call once its tool was found, and what is checked of it before anybody is asked (S2-04, S2-08, S2-50)."""
+"""One call: what its session contributes to it, what is known of it once its tool is found, and the call on its way."""
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Mapping
 
-from attrs import frozen
+import anyio
+from attrs import define, field, frozen
 
+from punie.application.desk.card import CallCard
+from punie.application.tools.composition import Composition
 from punie.application.tools.session_tool import CallContext, PreparedCall, SessionTool
-from punie.domain.errors import ArgumentsRefusedError, LimitExceededError, ToldToModel
-from punie.domain.permission.decisions import Decision
-from punie.domain.permission.modes import Verdict
-from punie.domain.tools.limits import CallLimits
+from punie.domain.errors import ArgumentsRefusedError, LimitExceededError, TimedOutError, ToldToModel
+from punie.domain.tools.limits import CallLimits, Limits
 from punie.domain.tools.tool import ToolCall, ToolResult
 from punie.domain.values.json_value import JsonObject, json_type, utf8_size
+from punie.ports.engine import EventSink
+from punie.ports.machine import Clock
 from punie.ports.tools import ArgumentValidator, CallProgress
+from punie.ports.workspace import PathGuard
+
+
+@frozen
+class SessionContext:
+    """Values and ports that all calls of a session share; lives as long as the session.
+
+    `cwd` and `roots` are absolute directories. `events` receives every event of the session's calls.
+    """
+
+    session_id: str
+    cwd: str
+    roots: tuple[str, ...]
+    limits: Limits
+    guard: PathGuard
+    validator: ArgumentValidator
+    events: EventSink
+    clock: Clock
+    log: logging.Logger
 
 
 @frozen
 class CallRequest:
-    """A call on its way through the desk; `arguments` is empty where the model wrote no object."""
+    """A call whose tool was found, with everything about it that is read once; lives as long as the call.
+
+    `arguments` is empty where the model wrote no object. `paths` are the paths that the call names, as written; the
+    places that they lead to are `context.locations`, in the same order. `title` is the text of the card.
+    """
 
     call: ToolCall
     tool: SessionTool
@@ -26,9 +54,11 @@ class CallRequest:
     arguments_json: str
     context: CallContext
     limits: CallLimits
+    paths: tuple[str, ...]
+    title: str
 
     def check_arguments(self, validator: ArgumentValidator) -> None:
-        """Raises `LimitExceededError` or `ArgumentsRefusedError`, which name what is wrong; has no effect."""
+        """Check size and schema; no effect. Raises `LimitExceededError` or `ArgumentsRefusedError`."""
         name = self.call.name
         declared = self.tool.descriptor.details.max_input_bytes
         limit = self.limits.input_bytes if declared is None else min(declared, self.limits.input_bytes)
@@ -42,19 +72,23 @@ class CallRequest:
             raise ArgumentsRefusedError(name, problems)
 
     def check_resources(self) -> None:
-        """Raises `LimitExceededError` where the call touches more than it may."""
-        count, limit = len(self.context.locations), self.limits.files_touched
+        """Raises `LimitExceededError` where the call names more paths than one call may."""
+        count, limit = len(self.paths), self.limits.files_touched
         if count > limit:
             raise LimitExceededError(
                 self.call.name, f"it names {count} paths, the limit is {limit} a call. Do it in parts"
             )
 
-    async def prepared(self, decision: Decision) -> PreparedCall:
-        """The call, ready to run. What goes wrong with a secret tells of its content: only who may read it hears it."""
+    async def prepared(self, *, allowed: bool) -> PreparedCall:
+        """The call, ready to run. Raises `ToldToModel` where the call cannot work.
+
+        An error in preparing a call on a secret file tells of the file's content. Unless the call is `allowed` without
+        a question, that error is kept back until the call runs.
+        """
         try:
             return await self.tool.prepare(self.arguments, self.context)
         except ToldToModel as error:
-            if decision.verdict is Verdict.ALLOW or not any(where.secret for where in self.context.locations):
+            if allowed or not any(where.secret for where in self.context.locations):
                 raise
             refusal = error
 
@@ -62,3 +96,49 @@ class CallRequest:
             raise refusal
 
         return PreparedCall(effect)
+
+
+@define(eq=False)
+class CallUnderWay:
+    """One call on its way through the desk; lives until the call ends.
+
+    `scope` is around the whole call, so that the call can be stopped at any moment; its deadline is that of the
+    present stage. (A scope for each stage costs more than the rest of the desk.) `started_at` is in seconds since the
+    epoch, `started_s` by the monotonic clock. `limit_s` is how long the effect may take, once the tool is known, and
+    `waited_s` how long a person took to answer. `composition` is that of the composed call that makes this one.
+    `violated` says whether the call tried what is forbidden.
+    """
+
+    call: ToolCall
+    turn_id: str
+    card: CallCard
+    arguments_json: str
+    started_at: float
+    started_s: float
+    composition: Composition | None = None
+    scope: anyio.CancelScope = field(factory=anyio.CancelScope, init=False)
+    stopped: bool = field(default=False, init=False)
+    limit_s: float = field(default=0.0, init=False)
+    waited_s: float = field(default=0.0, init=False)
+    tool: SessionTool | None = field(default=None, init=False)
+    violated: bool = field(default=False, init=False)
+
+    def hurry(self, seconds: float) -> None:
+        """Stop the call unless its present stage ends within so many seconds."""
+        self.scope.deadline = anyio.current_time() + seconds
+
+    def unhurried(self) -> None:
+        """Let the next stage take any time: a person answers, or other calls go first."""
+        self.scope.deadline = math.inf
+
+    def cut_short(self) -> ToolResult:
+        """The result of a call that its scope ended: the call was stopped, or its time was over."""
+        if self.stopped:
+            return ToolResult.cancelled("This call was stopped before it was done; its effect may be partly there.")
+        late = TimedOutError(self.call.name, self.limit_s, begun=self.card.begun)
+        return ToolResult.failure(str(late), code=late.code)
+
+    def stop(self) -> None:
+        """End this call alone, as soon as possible; its turn goes on."""
+        self.stopped = True
+        self.scope.cancel()

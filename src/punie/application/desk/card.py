@@ -1,4 +1,4 @@
-"""The card of one call: everything the client is told of it, in the order its life allows (A-11, M-04)."""
+"""The card of one call: every update that the client gets about the call, in order and at a bounded rate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Mapping
 import anyio
 from attrs import define, evolve, field
 
-from punie.application.desk.progress_pace import INTERVAL_S, Paced, ProgressPace
 from punie.domain.session.events import CallFinished, ToolCallAnnounced, ToolCallUpdated
 from punie.domain.tools.execution import CallLife, CallStatus, cut
 from punie.domain.tools.tool import ToolKind, ToolResult
@@ -16,15 +15,50 @@ from punie.domain.values.content import ResultContent, Text
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonValue
 from punie.ports.engine import EventSink
+from punie.ports.machine import Clock
 from punie.ports.tools import CallProgress
 
 SHOWN_LIMIT_BYTES = 65_536
-"""What the client is shown of one text: it has the file or the terminal itself."""
+"""How much of one text the client is sent; the client has the file or the terminal itself."""
+
+INTERVAL_S = 0.1
+"""At most ten updates a second of each call: more than a person reads."""
+
+
+@define
+class ProgressPace:
+    """Limits how often running calls tell the client something new, so that a fast command does not flood an IDE.
+
+    Lives as long as the session, whose task group runs `keep`.
+    """
+
+    clock: Clock
+    _waiting: dict[int, CallCard] = field(factory=dict[int, "CallCard"], init=False)
+    _wake: anyio.Event = field(factory=anyio.Event, init=False)
+
+    def later(self, call: CallCard) -> None:
+        """Have the call's latest update sent after the interval."""
+        self._waiting[id(call)] = call
+        self._wake.set()
+
+    def forget(self, call: CallCard) -> None:
+        """Drop the updates of a call that ended."""
+        self._waiting.pop(id(call), None)
+
+    async def keep(self) -> None:
+        """Send updates as they fall due, until cancelled; idle while none is held back."""
+        while True:
+            await self._wake.wait()
+            self._wake = anyio.Event()
+            await anyio.sleep(INTERVAL_S)
+            due, self._waiting = self._waiting, {}
+            for call in due.values():
+                await call.send_held()
 
 
 @define(eq=False)
-class CallCard(CallProgress, Paced):
-    """Announced once, ended once; lives as long as its call. `result` is the end that stands."""
+class CallCard(CallProgress):
+    """Announced once and ended once; lives as long as the call. `result` is the first end that was given."""
 
     call_id: str
     tool: str
@@ -49,7 +83,7 @@ class CallCard(CallProgress, Paced):
         await self.events.emit(ToolCallAnnounced(self.call_id, self.tool, title, kind, locations, raw_input, line))
 
     async def start(self, locations: tuple[str, ...] | None = None, line: int | None = None) -> None:
-        """Leave was given: the effect begins, there where that is known better by now than when the card appeared."""
+        """The effect begins; `locations` and `line` replace the announced ones where they are known better now."""
         self.life.advance(CallStatus.IN_PROGRESS)
         await self.events.emit(ToolCallUpdated(self.call_id, CallStatus.IN_PROGRESS, locations=locations, line=line))
 
@@ -64,11 +98,12 @@ class CallCard(CallProgress, Paced):
         await self._tell(view)
 
     async def send_held(self) -> None:
+        """Send the update that is held back, unless the call ended meanwhile."""
         if self._live is not None and self._live.held:
             await self._send(self._live)
 
     async def end(self, result: ToolResult) -> None:
-        """The one end: completed where it succeeded, failed else. A second end is ignored, the first one stands."""
+        """End the card: completed where the call succeeded, else failed. A second end is ignored."""
         if self.ended:
             return
         if not self._announced:
@@ -87,16 +122,16 @@ class CallCard(CallProgress, Paced):
 
     @property
     def begun(self) -> bool:
-        """Whether the effect was let start."""
+        """Whether the effect started."""
         return self.life.status is not CallStatus.PENDING
 
     @property
     def ended(self) -> bool:
-        """Whether the call reached its end."""
+        """Whether the call ended."""
         return self.life.status.terminal
 
     async def _tell(self, view: _LiveView) -> None:
-        """Send it now, or hold it back where the last one was a moment ago; a newer one takes its place."""
+        """Send the update now, or hold it back where the last one was a moment ago; a newer update replaces it."""
         if self.pace.clock.monotonic_s() < view.next_s:
             view.held = True
             self.pace.later(self)
@@ -114,7 +149,7 @@ class CallCard(CallProgress, Paced):
 
 @define(eq=False)
 class _LiveView:
-    """What a running call shows so far; made at its first word, for most calls have none."""
+    """The content of a running call; made with its first update, since most calls have none."""
 
     content: tuple[ResultContent, ...] = ()
     line: str = ""

@@ -1,4 +1,4 @@
-"""What the calls of a session share: who is asked, what is known and was granted, and how it went (S2-24 to S2-37)."""
+"""The tool desk of a session: the parts that the calls of all its turns share."""
 
 from __future__ import annotations
 
@@ -8,53 +8,119 @@ from collections.abc import Mapping
 import anyio
 from attrs import define, evolve, field
 
-from punie.application.desk.call import CallRequest
-from punie.application.desk.estimate import estimated, expected_s
-from punie.application.desk.lifetimes import ToolLifetimes
-from punie.application.desk.permission import LeaveToAct
-from punie.application.desk.progress_pace import ProgressPace
-from punie.application.desk.running import CallUnderWay, RunningCalls
-from punie.application.desk.statistics import CallStatistics
-from punie.application.offer.offered import Elsewhere, Nowhere, OfferedTools
+from punie.application.desk.call import CallRequest, CallUnderWay, SessionContext
+from punie.application.desk.card import ProgressPace
+from punie.application.desk.permission import SessionPermission
+from punie.application.desk.statistics import CallStatistics, estimated, expected_s
+from punie.application.offer.offered import OfferedTools
+from punie.application.offer.registry import ToolRegistry
 from punie.application.offer.toolbox import Toolbox
-from punie.application.tools.session_tool import CallContext, SessionTool
+from punie.application.tools.session_tool import CallContext, Lifecycle, SessionTool
 from punie.domain.errors import ArgumentsRefusedError, ToldToModel
 from punie.domain.permission.flow import Allowed
 from punie.domain.session.records import CallRecord
-from punie.domain.tools.disclosure import DisclosurePolicy
-from punie.domain.tools.execution import ResourceEstimate
-from punie.domain.tools.limits import Limits
+from punie.domain.tools.execution import ResourceEstimate, RunningCall
 from punie.domain.tools.tool import ToolCall, ToolResult, ToolSource
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import EMPTY_OBJECT, JsonValue, json_text, utf8_size
 from punie.domain.values.paths import Location
-from punie.ports.engine import EventSink
 from punie.ports.machine import Clock
 from punie.ports.sessions import UsageLedger
-from punie.ports.tools import ArgumentValidator
-from punie.ports.workspace import OutputStore, PathGuard
+from punie.ports.workspace import OutputStore
+
+DISPOSE_LIMIT_S = 1.0
+"""How long one tool may hold up the end of its session."""
 
 
 @define
-class ToolDesk:
-    """The desk of one session; lives as long as it and remembers how its calls went."""
+class RunningCalls:
+    """The calls of a session that have not ended yet, by the id of their card; lives as long as the session."""
 
-    session_id: str
-    cwd: str
-    roots: tuple[str, ...]
-    toolbox: Toolbox
-    guard: PathGuard
-    validator: ArgumentValidator
-    leave: LeaveToAct
-    events: EventSink
     clock: Clock
-    limits: Limits
+    _calls: dict[str, CallUnderWay] = field(factory=dict[str, CallUnderWay], init=False)
+
+    def enter(self, call: CallUnderWay) -> None:
+        """Add a call that begins."""
+        self._calls[call.card.call_id] = call
+
+    def leave(self, call: CallUnderWay) -> None:
+        """Remove a call that ended."""
+        del self._calls[call.card.call_id]
+
+    def all(self) -> tuple[RunningCall, ...]:
+        """The calls that run now, oldest first."""
+        now_s = self.clock.monotonic_s()
+        return tuple(
+            RunningCall(
+                call_id, call.turn_id, call.card.tool, call.started_at, max(0.0, (now_s - call.started_s) * 1000)
+            )
+            for call_id, call in self._calls.items()
+        )
+
+    def stop(self, correlation_id: str) -> int:
+        """Stop the call of that id, or every call of the turn of that id; returns how many were stopped."""
+        found = [
+            call
+            for call_id, call in self._calls.items()
+            if correlation_id in {call_id, call.turn_id} and not call.stopped
+        ]
+        for call in found:
+            call.stop()
+        return len(found)
+
+
+@define(eq=False)
+class _Life:
+    tool: Lifecycle
+    lock: anyio.Lock = field(factory=anyio.Lock)
+    ready: bool = False
+
+
+@define
+class ToolLifetimes:
+    """The tools of a session that need setting up and taking down, once each; lives as long as the session."""
+
+    log: logging.Logger
+    _lives: dict[int, _Life] = field(factory=dict[int, _Life], init=False)
+
+    async def ready(self, tool: SessionTool) -> None:
+        """Set the tool up at its first call; other calls wait meanwhile. After a failure the next call tries again."""
+        if not isinstance(tool, Lifecycle):
+            return
+        life = self._lives.get(id(tool))
+        if life is None:
+            life = self._lives[id(tool)] = _Life(tool)  # holds the tool, so that its id stays its own
+        if life.ready:
+            return
+        async with life.lock:
+            if not life.ready:
+                await tool.initialise()
+                life.ready = True
+
+    async def dispose(self) -> None:
+        """Take down, last first, every tool whose setting up was begun; a failure is logged."""
+        while self._lives:
+            _, life = self._lives.popitem()
+            with anyio.move_on_after(DISPOSE_LIMIT_S, shield=True):
+                try:
+                    await life.tool.dispose()
+                except Exception:  # a plug-in's tool must not keep the session from closing
+                    self.log.exception("taking down %s failed", type(life.tool).__name__)
+
+
+@define
+class SessionDesk:
+    """The desk of one session; lives as long as the session. `TurnDesk` is the desk of one turn.
+
+    `offered` are the session's tools as the model sees them, `permission` decides about calls, `outputs` keeps texts
+    that are too long for the model, and `ledger` records how each call ended.
+    """
+
+    context: SessionContext
+    offered: OfferedTools
+    permission: SessionPermission
     outputs: OutputStore
     ledger: UsageLedger
-    log: logging.Logger
-    disclosure: DisclosurePolicy = field(factory=DisclosurePolicy, kw_only=True)
-    elsewhere: Elsewhere = field(factory=Nowhere, kw_only=True)
-    offered: OfferedTools = field(init=False)
     running: RunningCalls = field(init=False)
     pace: ProgressPace = field(init=False)
     lifetimes: ToolLifetimes = field(init=False)
@@ -62,30 +128,39 @@ class ToolDesk:
     places: anyio.Semaphore = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.offered = OfferedTools(self.toolbox, self.disclosure, self.elsewhere)
-        self.running = RunningCalls(self.clock)
-        self.pace = ProgressPace(self.clock)
-        self.lifetimes = ToolLifetimes(self.log)
-        self.places = anyio.Semaphore(self.limits.concurrent_calls, fast_acquire=True)
+        context = self.context
+        self.running = RunningCalls(context.clock)
+        self.pace = ProgressPace(context.clock)
+        self.lifetimes = ToolLifetimes(context.log)
+        self.places = anyio.Semaphore(context.limits.concurrent_calls, fast_acquire=True)
+
+    @property
+    def toolbox(self) -> Toolbox:
+        """The session's tools as they are now, before anything is held back from the model."""
+        return self.offered.toolbox
+
+    @property
+    def registry(self) -> ToolRegistry:
+        """Every tool of the session, with those that are switched off."""
+        return self.offered.toolbox.registry
 
     async def validate(self, call: ToolCall) -> tuple[str, ...]:
-        """What would keep the call from running, or from running unasked; empty where nothing would (S2-25)."""
+        """The reasons why the call would not run, or not without a question; empty where there is none."""
         try:
             request = await self.request(call, self.toolbox.find(call.name), json_text(call.arguments))
-            request.check_arguments(self.validator)
+            request.check_arguments(self.context.validator)
             request.check_resources()
         except ArgumentsRefusedError as error:
             return error.problems
         except ToldToModel as error:
             return (str(error),)
-        facts = await self.leave.facts(request)
-        decision = self.leave.decide(request, facts)
-        if isinstance(await self.leave.flow(request, facts, decision), Allowed):
+        judged = await self.permission.judge(request)
+        if isinstance(await self.permission.flow(judged), Allowed):
             return ()
-        return (f"{call.name} lacks permission: {decision.reason}.",)
+        return (f"{call.name} lacks permission: {judged.decision.reason}.",)
 
     async def estimate(self, tool: str, arguments: JsonValue = EMPTY_OBJECT) -> ResourceEstimate | None:
-        """What a call will probably take; None where nothing is known of it, or there is no such tool (S2-26)."""
+        """What a call will probably take; None where nothing is known about it, or there is no such tool."""
         try:
             request = await self.request(ToolCall("", tool, arguments), self.toolbox.find(tool), json_text(arguments))
         except ToldToModel:
@@ -95,17 +170,22 @@ class ToolDesk:
     async def request(
         self, call: ToolCall, tool: SessionTool, arguments_json: str, *, call_id: str = "", turn_id: str = ""
     ) -> CallRequest:
-        """The call with everything known of it before it is checked: bounds, and where its paths lead."""
+        """The call with everything about it that is read once: paths and their places, command, title and limits."""
+        session = self.context
         arguments = call.arguments if isinstance(call.arguments, Mapping) else EMPTY_OBJECT
-        located = [await self._locate(tool, path) for path in tool.paths(arguments)]
-        limits = self.limits.of(call.name, expected_s(tool.descriptor, utf8_size(arguments_json), self.statistics))
+        expected = expected_s(tool.descriptor, utf8_size(arguments_json), self.statistics)
+        limits, paths = session.limits.of(call.name, expected), tool.paths(arguments)
+        located = tuple([await self._locate(tool, path) for path in paths])
         context = CallContext(
-            call_id, turn_id, self.cwd, limits.time_s, tuple(located), limits.memory_mb, self.session_id
+            call_id, turn_id, session.cwd, limits.time_s, located, limits.memory_mb, session.session_id
         )
-        return CallRequest(call, tool, arguments, arguments_json, context, limits)
+        command = tool.command(arguments, context)
+        if command is not None:
+            context = evolve(context, command=command)
+        return CallRequest(call, tool, arguments, arguments_json, context, limits, paths, tool.title(arguments))
 
     async def _locate(self, tool: SessionTool, path: str) -> Location:
-        where = await self.guard.locate(path)
+        where = await self.context.guard.locate(path)
         if where.inside or not self.outputs.holds(where.path):
             return where
         descriptor = tool.descriptor
@@ -113,11 +193,11 @@ class ToolDesk:
         return evolve(where, inside=True) if reads else where
 
     def count(self, under_way: CallUnderWay, result: ToolResult) -> None:
-        """A call ended: it goes into the statistics and the ledger, once."""
-        elapsed_s = self.clock.monotonic_s() - under_way.started_s - under_way.waited_s
-        tool = under_way.tool
+        """Add a call that ended to the statistics and the ledger."""
+        context, tool = self.context, under_way.tool
+        elapsed_s = context.clock.monotonic_s() - under_way.started_s - under_way.waited_s
         record = CallRecord(
-            session_id=self.session_id,
+            session_id=context.session_id,
             turn_id=under_way.turn_id,
             correlation_id=under_way.card.call_id,
             tool=one_line(under_way.call.name, 80),
@@ -132,11 +212,11 @@ class ToolDesk:
         )
         self.statistics.add(record, known=tool is not None, violated=under_way.violated)
         self.ledger.record_call(record)
-        self.log.debug(
+        context.log.debug(
             "call %s of %s: %s in %.1f ms",
             record.correlation_id, record.tool, record.outcome.value, record.elapsed_ms,
         )  # fmt: skip
 
     async def aclose(self) -> None:
-        """Take down what tools set up; the session ends."""
+        """Take down the tools that were set up; the session ends."""
         await self.lifetimes.dispose()

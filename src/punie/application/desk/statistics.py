@@ -1,4 +1,4 @@
-"""How the calls of a session went, counted once each (S2-29, S2-35)."""
+"""Counts of a session's calls, each counted once, and estimates of the calls to come."""
 
 from __future__ import annotations
 
@@ -8,20 +8,24 @@ from types import MappingProxyType
 
 from attrs import define, field, frozen
 
+from punie.application.desk.call import CallRequest
+from punie.application.tools.session_tool import KnowsFiles
 from punie.domain.session.records import CallRecord
-from punie.domain.tools.execution import CallCounts, ToolStatistics, by_outcome
-from punie.domain.tools.tool import ToolOutcome
+from punie.domain.tools.execution import CallCounts, ResourceEstimate, ToolStatistics, by_outcome
+from punie.domain.tools.metadata import Permission
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolOutcome, ToolSource
+from punie.domain.values.json_value import utf8_size
 
 WINDOW = 256
-"""The latest calls whose times are kept for each tool."""
+"""How many of the latest calls of each tool have their times kept."""
 
 ENOUGH = 3
-"""So many calls of about the same size say more of the next one than all of them do."""
+"""From this many calls of about the same size on, an estimate uses only those instead of all calls of the tool."""
 
 
 @frozen
 class Seen:
-    """A call that succeeded, or the average of several."""
+    """Sizes in bytes and time of a call that succeeded, or the average of several."""
 
     bytes_in: float
     elapsed_ms: float
@@ -59,13 +63,16 @@ class _Tally:
 
 @define
 class CallStatistics:
-    """Counts of one session in bounded memory: one row a tool that exists, however many names a model makes up."""
+    """Counts of one session; lives as long as the session.
+
+    Memory is bounded: there is one row for each tool that exists, however many names a model makes up.
+    """
 
     _total: _Tally = field(factory=_Tally, init=False)
     _tools: dict[str, _Tally] = field(factory=dict[str, _Tally], init=False)
 
     def add(self, record: CallRecord, *, known: bool, violated: bool) -> None:
-        """Count a finished call; `known` says that there is a tool of that name."""
+        """Count a finished call; `known` says whether such a tool exists, `violated` whether it was forbidden."""
         self._total.add(record, violated=violated)
         if known:
             tally = self._tools.get(record.tool)
@@ -74,14 +81,15 @@ class CallStatistics:
             tally.add(record, violated=violated)
 
     def snapshot(self) -> ToolStatistics:
-        """The counts as they are now."""
+        """A copy of the counts."""
         by_tool = {name: tally.counts() for name, tally in self._tools.items()}
         return ToolStatistics(self._total.counts(), MappingProxyType(by_tool))
 
     def expected(self, tool: str, bytes_in: int) -> Seen | None:
         """The average of the tool's latest calls that succeeded, of about that size where there were enough such.
 
-        None where none succeeded yet: what failed or was denied says nothing of what the work takes.
+        None where none succeeded yet: calls that failed or were denied say nothing about the work. `bytes_in` is the
+        size of the arguments as JSON.
         """
         tally = self._tools.get(tool)
         if tally is None or not tally.done:
@@ -100,3 +108,49 @@ def _p95(times_ms: deque[float]) -> float:
         return 0.0
     ordered = sorted(times_ms)
     return ordered[math.ceil(0.95 * len(ordered)) - 1]
+
+
+def expected_s(descriptor: ToolDescriptor, bytes_in: int, statistics: CallStatistics) -> float | None:
+    """How long a call is expected to take, in seconds; None for a tool that declares no time.
+
+    `bytes_in` is the size of the arguments as JSON. Earlier calls of about that size that took longer than the tool
+    declares raise the expectation. Without a declared time they are not used: one command is quick, another slow.
+    """
+    declared_ms = descriptor.details.estimated_time_ms
+    if declared_ms is None:
+        return None
+    seen = statistics.expected(descriptor.name, bytes_in)
+    return max(declared_ms, 0.0 if seen is None else seen.elapsed_ms) / 1000
+
+
+def estimated(request: CallRequest, statistics: CallStatistics) -> ResourceEstimate | None:
+    """What the call will probably take, from facts that the session has already; nothing is read or run.
+
+    Time and output size are those of earlier calls of about that size, else the time that the tool declares; the output
+    of a call that reads a whole file is as large as the file. None where nothing but the arguments' size is known.
+    """
+    bytes_in = utf8_size(request.arguments_json)
+    descriptor = request.tool.descriptor
+    seen = statistics.expected(descriptor.name, bytes_in)
+    declared_ms = descriptor.details.estimated_time_ms
+    time_ms = None if declared_ms is None else float(declared_ms)
+    time_ms, bytes_out = (time_ms, None) if seen is None else (seen.elapsed_ms, seen.bytes_out)
+    file_bytes = _file_bytes(request)
+    if file_bytes is not None and descriptor.kind is ToolKind.READ:
+        bytes_out = float(min(file_bytes, request.limits.output_bytes))
+    files = tuple(where.path for where in request.context.locations)
+    memory_mb = request.context.memory_mb if _starts_programs(request) else None
+    if time_ms is None and bytes_out is None and file_bytes is None and memory_mb is None and not files:
+        return None
+    return ResourceEstimate(time_ms, bytes_out, bytes_in, files, file_bytes, memory_mb)
+
+
+def _file_bytes(request: CallRequest) -> int | None:
+    tool = request.tool
+    return tool.file_bytes(request.arguments, request.context) if isinstance(tool, KnowsFiles) else None
+
+
+def _starts_programs(request: CallRequest) -> bool:
+    """Whether the memory limit applies: to programs that Punie's own tools start."""
+    said = request.tool.descriptor
+    return said.source is ToolSource.BUILT_IN and Permission.EXECUTE in said.details.required_permissions

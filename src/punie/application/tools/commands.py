@@ -8,7 +8,7 @@ import anyio
 from attrs import evolve, frozen
 
 from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, optional, schema
-from punie.application.tools.session_tool import CallContext, PreparedCall, flag_argument, text_argument, words_argument
+from punie.application.tools.session_tool import CallContext, PreparedCall, flag_argument, text_argument
 from punie.application.tools.terminal_ledger import TerminalLedger
 from punie.application.tools.wording import command_of
 from punie.domain.errors import ToolFailedError
@@ -47,15 +47,13 @@ class RunCommand(BuiltInTool):
     )
 
     def command(self, arguments: JsonObject, context: CallContext) -> Command | None:
-        return command_of(arguments, context)
+        command = command_of(arguments, context)
+        return None if command is None else evolve(command, memory_mb=context.memory_mb, keeps_all=True)
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
-        cwd = context.locations[0].path if context.locations else context.cwd
-        line = text_argument(arguments, "command")
-        if not line.strip():
+        command = context.command
+        if command is None:
             raise ToolFailedError("command is empty. Give the program or the shell line to run.")
-        words = words_argument(arguments, "args")
-        command = Command.of(line, words, cwd, memory_mb=context.memory_mb, keeps_all=True)
         background = flag_argument(arguments, "background")
 
         async def effect(progress: CallProgress) -> ToolResult:

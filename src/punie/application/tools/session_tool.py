@@ -26,6 +26,7 @@ class CallContext:
     """Where a call stands: ids, the session's directory, the turn, its bounds, and its paths in the order of `paths`.
 
     `call_id` is the id under which the client sees the call. `memory_mb` bounds each program that it starts here.
+    `command` is what the tool's `command` gave: the policy decides on this object, and this object is what runs.
     """
 
     call_id: str
@@ -35,6 +36,7 @@ class CallContext:
     locations: tuple[Location, ...] = ()
     memory_mb: int | None = None
     session_id: str = ""
+    command: Command | None = None
 
 
 async def only_in_a_turn(_progress: CallProgress) -> ToolResult:

@@ -11,7 +11,7 @@ import anyio.lowlevel
 from anyio.abc import TaskGroup
 from attrs import Factory, define, evolve, field
 
-from punie.application.desk.session_desk import ToolDesk
+from punie.application.desk.session_desk import SessionDesk
 from punie.application.offer.news import ToolNews
 from punie.application.own_task_group import OwnTaskGroup
 from punie.application.sessions.notices import SessionNotices
@@ -30,6 +30,7 @@ from punie.domain.tools.disclosure import DEFAULT_CONTEXT_TOKENS
 from punie.domain.tools.discovery import Tier
 from punie.domain.values.content import Prompt
 from punie.ports.engine import EngineSession, EventSink
+from punie.ports.machine import Clock
 
 CLOSE_LIMIT_S = 2.0
 """How long an engine may take to let go of its connections."""
@@ -76,7 +77,7 @@ class NoCommands(Commands):
 
 
 def _notices_of(session: LiveSession) -> SessionNotices:
-    return SessionNotices(session.desk.events)
+    return SessionNotices(session.recorder)
 
 
 @define
@@ -89,7 +90,7 @@ class LiveSession(OwnTaskGroup):
     """
 
     id: str
-    desk: ToolDesk
+    desk: SessionDesk
     engine: EngineSession
     recorder: SessionRecorder
     instructions: Instructions
@@ -111,7 +112,12 @@ class LiveSession(OwnTaskGroup):
 
     def __attrs_post_init__(self) -> None:
         self.recorder.warn = self.notices.warn
-        self.mode = SessionMode(self.desk.leave, self.desk.toolbox.registry, self.desk.events)
+        self.mode = SessionMode(self.desk.permission, self.desk.registry, self.recorder)
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of its calls and turns."""
+        return self.desk.context.clock
 
     @property
     def limits(self) -> TurnLimits:
@@ -140,7 +146,7 @@ class LiveSession(OwnTaskGroup):
         report = await self.desk.toolbox.fill()
         self.tier = report.tier
         self.desk.offered.settle()
-        news = ToolNews(self.desk.toolbox.registry, self.desk.events)
+        news = ToolNews(self.desk.registry, self.recorder)
         news.start()
         self.mode.begin()
         await self.commands.look(self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from punie.application.desk.permission import LeaveToAct
+from punie.application.desk.permission import SessionPermission
 from punie.application.offer.registry import ToolRegistry
 from punie.application.tools.switch_mode import SWITCH_MODE, SwitchMode
 from punie.domain.permission.modes import Mode
@@ -16,14 +16,14 @@ from punie.ports.engine import EventSink
 class SessionMode:
     """Keeps policy, tools and client in step; lives as long as its session."""
 
-    leave: LeaveToAct
+    permission: SessionPermission
     registry: ToolRegistry
     events: EventSink
 
     @property
     def current(self) -> Mode:
         """The mode of this moment."""
-        return self.leave.policy.mode
+        return self.permission.policy.mode
 
     def begin(self) -> None:
         """The session opened: offer what its mode offers."""
@@ -33,7 +33,7 @@ class SessionMode:
         """Decide in that mode from now on, and tell the client; nothing happens where it is the mode already."""
         if mode is self.current:
             return
-        self.leave.switch(mode)
+        self.permission.switch(mode)
         self._offer_the_way_out()
         await self.events.emit(ModeChanged(mode))
 

@@ -45,7 +45,7 @@ async def _switch(session: LiveSession, place: Place, model: str, *, in_turn: bo
         session.desk.offered.go_by(ready.disclosure)
         session.gauge.size_tokens = ready.context_tokens
         await _let_go(session, old)
-        await session.desk.events.emit(ModelChanged(model, session.effort))
+        await session.recorder.emit(ModelChanged(model, session.effort))
         if not in_turn:
             await session.settle()
 
@@ -56,7 +56,7 @@ async def set_effort(session: LiveSession, effort: Effort | None) -> None:
         raise UnknownEffortError(effort.value, session.model)
     if effort is not session.effort:
         session.effort = effort
-        await session.desk.events.emit(ModelChanged(session.model, effort))
+        await session.recorder.emit(ModelChanged(session.model, effort))
 
 
 async def with_engine(session: LiveSession, use: Callable[[EngineSession], Awaitable[T]]) -> T:
@@ -82,7 +82,7 @@ async def explore(session: LiveSession) -> None:
     told = session.menu
     await session.shelf.explore(session.model)
     if (session.menu.models, session.menu.efforts) != (told.models, told.efforts):
-        await session.desk.events.emit(ModelMenuChanged())
+        await session.recorder.emit(ModelMenuChanged())
 
 
 async def _memory(session: LiveSession, engine: Engine, *, in_turn: bool) -> EngineMemory:

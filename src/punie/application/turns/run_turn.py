@@ -9,8 +9,7 @@ import anyio
 import anyio.lowlevel
 from attrs import define, field
 
-from punie.application.desk.request_watch import RequestWatch
-from punie.application.desk.turn_desk import TurnDesk
+from punie.application.desk.turn_desk import RequestWatch, TurnDesk
 from punie.application.turns.command_outcome import Answered
 from punie.application.turns.context_gauge import ContextGauge
 from punie.application.turns.live_session import LiveSession
@@ -105,7 +104,7 @@ class PromptTurn(RunningTurn):
 
     session: LiveSession
     prompt: Prompt
-    leave: Callable[[], None]
+    left: Callable[[], None]
     first: bool
     id: str = field(factory=lambda: uuid.uuid4().hex, init=False)
     _scope: anyio.CancelScope = field(factory=anyio.CancelScope, init=False)
@@ -125,11 +124,11 @@ class PromptTurn(RunningTurn):
         self._scope.cancel()
 
     async def run(self) -> TurnReport:
-        clock = self.session.desk.clock
+        clock = self.session.clock
         self._started = clock.epoch_s(), clock.monotonic_s()
         requests = self._desk.requests
         requests.model = self.session.model
-        events = TurnEvents(self.session.desk.events, self.session.gauge, self._compacted, requests)
+        events = TurnEvents(self.session.recorder, self.session.gauge, self._compacted, requests)
         reason: StopReason | None = StopReason.CANCELLED
         try:
             report = TurnReport(await self._work(events), events.usage)
@@ -191,16 +190,16 @@ class PromptTurn(RunningTurn):
                 await self.session.recorder.end_turn(reason, self.session.engine_name, snapshot, self._failure)
             finally:
                 self._record(events.usage, reason)
-                self.leave()
+                self.left()
         with anyio.move_on_after(1.0, shield=True):
             await events.end(reason, self._failure)
         self.done.set()
 
     def _record(self, usage: Usage, reason: StopReason | None) -> None:
         """Write the turn down, before its caller learns that it is over."""
-        desk, (started_at, started_s) = self.session.desk, self._started
-        elapsed_ms = (desk.clock.monotonic_s() - started_s) * 1000
+        started_at, started_s = self._started
+        elapsed_ms = (self.session.clock.monotonic_s() - started_s) * 1000
         stop_reason = "failed" if reason is None else reason.value
-        desk.ledger.record_turn(
+        self.session.desk.ledger.record_turn(
             TurnRecord(self.session.id, self.id, self.session.model, stop_reason, started_at, elapsed_ms, usage)
         )

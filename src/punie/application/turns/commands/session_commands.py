@@ -38,7 +38,7 @@ class SessionCommands(Commands):
     async def announce(self, session: LiveSession) -> None:
         """The client knows the session now: tell it of every command, and from now on when they change."""
         self._told = self._offered(session)
-        await session.desk.events.emit(CommandsChanged(self._told))
+        await session.recorder.emit(CommandsChanged(self._told))
 
     async def refresh(self, session: LiveSession) -> None:
         """See whether they changed, and tell a client that was told of them before."""
@@ -46,7 +46,7 @@ class SessionCommands(Commands):
         now = self._offered(session)
         if self._told is not None and self._told != now:
             self._told = now
-            await session.desk.events.emit(CommandsChanged(now))
+            await session.recorder.emit(CommandsChanged(now))
 
     async def outcome(self, session: LiveSession, prompt: Prompt, events: EventSink, turn_id: str) -> Outcome:
         """What becomes of a prompt: it goes to the model as it is, unless it begins with a command that is known."""

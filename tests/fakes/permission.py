@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.storage.memory_grants import MemoryAuditTrail, MemoryGrantStore, MemoryToolPins
+from punie.application.desk.approvals import Approvals
+from punie.application.desk.call import SessionContext
 from punie.application.desk.command_review import CommandReview
-from punie.application.desk.permission import Approvals, LeaveToAct
+from punie.application.desk.permission import SessionPermission
 from punie.application.desk.questions import OpenQuestions
 from punie.domain.permission.decisions import Policy
-from punie.ports.machine import Clock
 from punie.ports.permission import PermissionBroker
 from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 
@@ -20,25 +20,18 @@ def memory_approvals(kept_rows: int = 10_000) -> Approvals:
     return Approvals(MemoryGrantStore(), MemoryToolPins(), MemoryAuditTrail(kept_rows))
 
 
-def leave_of(
-    session_id: str,
-    roots: tuple[str, ...],
+def permission_of(
+    context: SessionContext,
     broker: PermissionBroker,
-    clock: Clock,
     *,
     policy: Policy | None = None,
     approvals: Approvals | None = None,
-) -> LeaveToAct:
-    """The engine of a session in the first of these directories."""
-    guard = LocalPathGuard(roots, roots[0])
-    return LeaveToAct(
-        session_id=session_id,
-        cwd=roots[0],
-        roots=roots,
-        policy=policy or Policy(),
-        review=CommandReview(TreeSitterBashParser(), guard, HOME),
-        guard=guard,
-        approvals=approvals or memory_approvals(),
-        questions=OpenQuestions(broker),
-        clock=clock,
+) -> SessionPermission:
+    """The engine of that session."""
+    return SessionPermission(
+        context,
+        policy or Policy(),
+        CommandReview(TreeSitterBashParser(), context.guard, HOME),
+        approvals or memory_approvals(),
+        OpenQuestions(broker),
     )

@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve
 
 from punie.adapters.storage.memory_grants import MemoryGrantStore, MemoryToolPins
-from punie.application.desk.permission import Approvals
+from punie.application.desk.approvals import Approvals
 from punie.domain.permission.decisions import Policy
 from punie.domain.permission.flow import Selected
 from punie.domain.permission.modes import Mode, Verdict
@@ -19,7 +19,7 @@ from punie.domain.session.events import PermissionSettled, SecurityViolation
 from punie.domain.tools.limits import Limits
 from punie.domain.tools.tool import ToolDescriptor, ToolOutcome, ToolResult, ToolSource
 from punie.ports.permission import PinName
-from tests.fakes.leave import memory_approvals
+from tests.fakes.permission import memory_approvals
 from tests.unit.application.desk_bench import RecordingTool, call, desk_of, tool
 
 pytestmark = pytest.mark.anyio
@@ -56,11 +56,11 @@ async def test_a_yes_given_after_the_switch_to_read_only_lets_nothing_run_and_is
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(run)
             await gate.arrived.wait()
-            bench.desk.leave.switch(Mode.READ_ONLY)
+            bench.desk.permission.switch(Mode.READ_ONLY)
             gate.opened.set()
     assert (results, made.ran) == ([ToolOutcome.DENIED], [])
     assert await rows(approvals) == [("deny", "policy")]
-    bench.desk.leave.switch(Mode.ASK)
+    bench.desk.permission.switch(Mode.ASK)
     bench.client.queue_permission(Selected("reject"))
     assert (await bench.turn().call(call("change"))).outcome is ToolOutcome.DENIED
     assert len(bench.client.questions) == 2
@@ -74,7 +74,7 @@ async def test_a_yes_given_after_a_switch_to_a_looser_mode_counts() -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(bench.turn().call, call("change"))
             await gate.arrived.wait()
-            bench.desk.leave.switch(Mode.AUTO)
+            bench.desk.permission.switch(Mode.AUTO)
             gate.opened.set()
     assert len(made.ran) == 1
 
@@ -105,7 +105,7 @@ async def test_a_call_that_waits_for_its_place_runs_only_if_the_mode_of_that_mom
             await held.wait()
             tasks.start_soon(run, 2)
             await anyio.wait_all_tasks_blocked()
-            bench.desk.leave.switch(mode)
+            bench.desk.permission.switch(mode)
             go.set()
     assert len(made.ran) == runs
     assert outcomes.count(ToolOutcome.DENIED) == 2 - runs
@@ -119,7 +119,7 @@ async def test_a_grant_of_the_session_is_no_leave_in_read_only_and_holds_again_a
     bench = await desk_of([made := change()])
     bench.client.queue_permission(Selected("allow_session"))
     for mode, runs in ((Mode.ASK, 1), (Mode.READ_ONLY, 1), (Mode.ASK, 2)):
-        bench.desk.leave.switch(mode)
+        bench.desk.permission.switch(mode)
         await bench.turn().call(call("change"))
         assert len(made.ran) == runs
     assert len(bench.client.questions) == 1
@@ -218,7 +218,7 @@ async def test_every_decision_has_one_row_that_says_who_made_it() -> None:
         bench.client.queue_permission(Selected(answer))
     for name in ("look", "change", "change", "change"):
         await bench.turn().call(call(name))
-    bench.desk.leave.switch(Mode.READ_ONLY)
+    bench.desk.permission.switch(Mode.READ_ONLY)
     await bench.turn().call(call("change"))
     await bench.turn().call(call("look", {"path": "/elsewhere"}))
     assert await rows(approvals) == [

@@ -1,0 +1,100 @@
+"""Answers that are remembered: grants of a session or of longer, and the definitions of tools that were approved."""
+
+from __future__ import annotations
+
+from attrs import define, evolve, field, frozen
+
+from punie.application.desk.call import SessionContext
+from punie.domain.permission.flow import Allowed
+from punie.domain.permission.grants import GrantScope, StoredGrant, ToolPin, definition_hash
+from punie.domain.tools.tool import ToolDescriptor, ToolSource
+from punie.ports.permission import AuditTrail, GrantStore, PinName, ToolPins
+
+_OUR_OWN = frozenset({ToolSource.BUILT_IN, ToolSource.PIPELINE})
+"""Sources of tools whose definition is not pinned: the calls that a pipeline makes are decided one by one."""
+
+
+@frozen
+class Approvals:
+    """Stores that outlive a session: grants, approved definitions, the audit trail; lives as long as the process."""
+
+    grants: GrantStore
+    pins: ToolPins
+    audit: AuditTrail
+
+
+@define
+class KnownGrants:
+    """The grants that apply in one session: its own, and the stored ones; lives as long as the session."""
+
+    store: GrantStore
+    context: SessionContext
+    _granted: set[GrantScope] = field(factory=set[GrantScope], init=False)
+
+    async def covering(self, scope: GrantScope | None) -> tuple[GrantScope | None, frozenset[GrantScope]]:
+        """The scope as far as it can be stored now, and every grant that is active."""
+        if scope is not None and scope.stored is not None and not await self.store.usable():
+            scope = evolve(scope, stored=None)
+        stored = await self.store.active(self.context.clock.epoch_s())
+        return scope, frozenset((*self._granted, *(grant.covers for grant in stored)))
+
+    async def remember(self, allowed: Allowed) -> None:
+        """Keep the grant of an answer, where it has one, for as long as the answer said."""
+        grant = allowed.grant
+        if grant is not None and not (allowed.lasting and await self._store(grant)):
+            self._granted.add(grant)
+
+    async def _store(self, grant: GrantScope) -> bool:
+        now = self.context.clock.epoch_s()
+        await self.store.purge(now)
+        return await self.store.add(StoredGrant.of(grant, now))
+
+
+@define
+class KnownDefinitions:
+    """The definitions of other parties' tools that were approved in a directory; lives as long as the session."""
+
+    store: ToolPins
+    context: SessionContext
+    _pinned: dict[PinName, str] | None = field(default=None, init=False)
+    _readable: bool = field(default=True, init=False)
+    _hashes: dict[str, tuple[ToolDescriptor, str]] = field(factory=dict, init=False)
+
+    async def changed(self, tool: ToolDescriptor) -> bool:
+        """Whether another party's tool differs from the definition that a person, or its first use, approved here."""
+        if tool.source in _OUR_OWN:
+            return False
+        pinned = (await self._pins()).get(_name(tool))
+        if pinned is None:
+            return not self._readable  # a definition that cannot be compared counts as changed
+        return pinned != self.digest(tool)
+
+    async def approve(self, tool: ToolDescriptor) -> None:
+        """Keep the definition of another party's tool as the approved one."""
+        if tool.source in _OUR_OWN:
+            return
+        known, definition = await self._pins(), self.digest(tool)
+        if known.get(_name(tool)) == definition:
+            return
+        known[_name(tool)] = definition
+        (source, server, name), context = _name(tool), self.context
+        await self.store.pin(ToolPin(source, server, context.cwd, name, definition, context.clock.epoch_s()))
+
+    def digest(self, tool: ToolDescriptor) -> str:
+        """The definition's digest, computed once for the same object: computing it takes longer than deciding."""
+        known = self._hashes.get(tool.name)
+        if known is None or known[0] is not tool:
+            known = self._hashes[tool.name] = (tool, definition_hash(tool))
+        return known[1]
+
+    async def _pins(self) -> dict[PinName, str]:
+        """The definitions approved here: those of the store, read once, and those approved in this session since."""
+        if self._pinned is None:
+            found = await self.store.pinned(self.context.cwd)
+            self._readable = found is not None
+            self._pinned = dict(found or {})
+        return self._pinned
+
+
+def _name(tool: ToolDescriptor) -> PinName:
+    return (tool.source.value, "", tool.name)

@@ -1,0 +1,206 @@
+"""The stages of one call: find, check, decide, prepare, ask, wait for a place, run and cut the result."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import cast
+
+from attrs import define, evolve, field
+
+from punie.application.desk.call import CallRequest, CallUnderWay
+from punie.application.desk.limits import LoopGuard, OutputLimits
+from punie.application.desk.permission import Judged, Ruling
+from punie.application.desk.session_desk import SessionDesk
+from punie.application.tools.composition import CallWithin, Composition
+from punie.application.tools.session_tool import PreparedCall
+from punie.application.tools.wording import line_of
+from punie.domain.errors import OutsideWorkspaceError, ToldToModel, ToolDisabledError
+from punie.domain.permission.flow import Asking, Denied
+from punie.domain.permission.modes import AnsweredBy, Verdict
+from punie.domain.permission.path_findings import ROOTS_RULE
+from punie.domain.session.events import PermissionAnswered, PermissionAsked, PermissionSettled, SecurityViolation
+from punie.domain.tools.execution import Severity
+from punie.domain.tools.tool import ToolKind, ToolResult
+from punie.domain.values.display import display_exact, one_line
+from punie.domain.values.first_change import first_changed_line
+
+STOP_GRACE_S = 5.0
+"""Time beyond a call's limit in which a tool that watches the limit itself may stop in good order."""
+
+
+class TurnOverError(Exception):
+    """The turn ended while one of its calls was on its way; the call must go no further."""
+
+
+@define(eq=False)
+class TurnState:
+    """The part of a turn that its calls share; lives as long as the turn."""
+
+    loops: LoopGuard = field(factory=LoopGuard, init=False)
+    closed: bool = field(default=False, init=False)
+
+    def check_open(self) -> None:
+        """Raises `TurnOverError` once the turn is over."""
+        if self.closed:
+            raise TurnOverError
+
+
+@define(eq=False)
+class CallStages:
+    """One call on its way through the desk of its turn; lives as long as the call.
+
+    `call_within` makes the calls of a composed call.
+    """
+
+    desk: SessionDesk
+    turn: TurnState
+    under_way: CallUnderWay
+    call_within: CallWithin
+
+    async def run(self) -> ToolResult:
+        """Pass through every stage. A stage that refuses the call raises, or gives the result."""
+        desk, turn, under_way = self.desk, self.turn, self.under_way
+        request = await self._announced()
+        repeated = turn.loops.refusal(under_way.call.name, under_way.arguments_json)
+        if repeated is not None:
+            return repeated
+        request.check_arguments(desk.context.validator)
+        judged = await desk.permission.judge(request)
+        if judged.decision.rule == ROOTS_RULE and judged.decision.verdict is Verdict.DENY:
+            return await self._outside(judged)
+        turn.check_open()
+        under_way.hurry(request.limits.time_s)
+        prepared = await request.prepared(allowed=judged.decision.verdict is Verdict.ALLOW)
+        under_way.unhurried()
+        turn.check_open()
+        ruling = await self._ruling(judged, prepared)
+        if isinstance(ruling.flow, Denied):
+            return _denial(request, ruling.flow)
+        turn.check_open()
+        request.check_resources()
+        result = await self._at_a_place(judged, prepared)
+        if isinstance(result, Denied):
+            return _denial(request, result)
+        return await OutputLimits(desk.outputs).limited(request, result)
+
+    async def _announced(self) -> CallRequest:
+        """Find the tool and show the card. Raises `ToldToModel` where there is no such tool, or it is disabled."""
+        call, card = self.under_way.call, self.under_way.card
+        try:
+            tool = self.under_way.tool = self.desk.toolbox.find(call.name)
+        except ToldToModel as error:
+            title = one_line(call.name, 80) or "(a tool without a name)"
+            await card.announce(title=title, kind=ToolKind.OTHER, raw_input=call.arguments)
+            if isinstance(error, ToolDisabledError):
+                await self._violated("disabled", Severity.MEDIUM, str(error))
+            raise
+        request = await self.desk.request(
+            call, tool, self.under_way.arguments_json, call_id=card.call_id, turn_id=self.under_way.turn_id
+        )
+        self.under_way.limit_s = request.limits.time_s
+        await card.announce(
+            title=display_exact(request.title),
+            kind=tool.descriptor.kind,
+            locations=tuple(where.path for where in request.context.locations),
+            raw_input=call.arguments,
+            line=line_of(call.name, request.arguments),
+        )
+        return request
+
+    async def _outside(self, judged: Judged) -> ToolResult:
+        outside = next(where.path for where in judged.request.context.locations if not where.inside)
+        await self._settle(judged, judged.denied(judged.decision.reason), Severity.HIGH)
+        refused = OutsideWorkspaceError(outside, self.desk.context.roots)
+        return evolve(ToolResult.denied(display_exact(str(refused))), code=refused.code)
+
+    async def _ruling(self, judged: Judged, prepared: PreparedCall) -> Ruling:
+        """Whether the call may run. The ruling is in the audit trail when this returns."""
+        flow = await self.desk.permission.flow(judged)
+        if isinstance(flow, Asking):
+            ruling = await self._asked(judged, flow, prepared)
+        else:
+            granted = judged.decision.verdict is Verdict.ASK
+            ruling = Ruling(flow, AnsweredBy.GRANT if granted else AnsweredBy.POLICY, judged.decision)
+        await self._settle(judged, ruling)
+        return ruling
+
+    async def _asked(self, judged: Judged, asking: Asking, prepared: PreparedCall) -> Ruling:
+        """The person's answer; the time that the person takes is not the call's."""
+        context, call_id = self.desk.context, self.under_way.card.call_id
+        options = tuple(option.name for option in asking.options)
+        asked_s = context.clock.monotonic_s()
+        await context.events.emit(PermissionAsked(call_id, display_exact(asking.reason), options))
+        try:
+            ruling = await self.desk.permission.ask(judged, asking, prepared)
+        finally:
+            self.under_way.waited_s += context.clock.monotonic_s() - asked_s
+        answered = PermissionAnswered(call_id, ruling.verdict, ruling.reason, ruling.answered_by, ruling.choice)
+        await context.events.emit(answered)
+        return ruling
+
+    async def _settle(self, judged: Judged, ruling: Ruling, severity: Severity = Severity.MEDIUM) -> None:
+        """Tell the client of a ruling that the policy did not simply allow, and add the ruling to the audit trail."""
+        request = judged.request
+        if judged.decision.verdict is not Verdict.ALLOW:
+            settled = PermissionSettled(request.context.call_id, request.call.name, ruling.verdict, ruling.reason)
+            await self.desk.context.events.emit(settled)
+        await self.desk.permission.close(judged, ruling)
+        if ruling.decision.verdict is Verdict.DENY:
+            await self._violated(ruling.decision.rule, severity, ruling.decision.reason)
+
+    async def _violated(self, rule: str, severity: Severity, detail: str) -> None:
+        call, context = self.under_way.call, self.desk.context
+        self.under_way.violated = True
+        context.log.warning("%s tried what is forbidden (%s): %s", one_line(call.name, 80), rule, one_line(detail, 400))
+        await context.events.emit(SecurityViolation(self.under_way.card.call_id, call.name, rule, severity, detail))
+
+    async def _at_a_place(self, judged: Judged, prepared: PreparedCall) -> ToolResult | Denied:
+        """Wait until few enough other calls run, then run the call; denied where the mode forbids it by now."""
+        request, permission = judged.request, self.desk.permission
+        # A composed call waits for its own calls: holding a place it might wait for ever.
+        async with contextlib.nullcontext() if prepared.composed is not None else self.desk.places:
+            self.turn.check_open()
+            await self.under_way.card.start(*_edited(request, prepared))
+            self.turn.check_open()
+            if permission.policy is not judged.policy:
+                now = permission.again(judged)
+                if now.decision.verdict is Verdict.DENY:
+                    await self._settle(now, now.denied(now.decision.reason))
+                    return Denied(now.decision.reason)
+            return await self._effect(request, prepared)
+
+    async def _effect(self, request: CallRequest, prepared: PreparedCall) -> ToolResult:
+        under_way, clock = self.under_way, self.desk.context.clock
+        if prepared.composed is not None:
+            return await prepared.composed(self._composition(), under_way.card)
+        if not prepared.waits_for_person:
+            under_way.hurry(request.limits.time_s + (STOP_GRACE_S if prepared.watches_time else 0.0))
+        await self.desk.lifetimes.ready(request.tool)
+        began_s = clock.monotonic_s()
+        result = cast("object", await prepared.effect(under_way.card))  # a plug-in's tool may return anything
+        if prepared.waits_for_person:
+            under_way.waited_s += clock.monotonic_s() - began_s
+        under_way.unhurried()
+        if isinstance(result, ToolResult):
+            return result
+        raise TypeError(f"{request.call.name} gave a {type(result).__name__} instead of a result")
+
+    def _composition(self) -> Composition:
+        """The desk for the calls that this composed call makes; those stop with the call and with the turn."""
+        name, outer = self.under_way.call.name, self.under_way.composition
+        return Composition(name, self.call_within) if outer is None else outer.deeper(name)
+
+
+def _edited(request: CallRequest, prepared: PreparedCall) -> tuple[tuple[str, ...] | None, int | None]:
+    """The places of the call, the edited file first, and the line where the edit begins; None twice without an edit."""
+    line = first_changed_line(prepared.diffs[0]) if prepared.diffs else None
+    if line is None:
+        return None, None
+    first = prepared.diffs[0].path
+    others = (where.path for where in request.context.locations if where.path != first)
+    return (first, *others), line
+
+
+def _denial(request: CallRequest, denied: Denied) -> ToolResult:
+    said = f"{request.tool.denial(request.arguments)}: {denied.reason}. Nothing was done."
+    return ToolResult.denied(display_exact(said))
