@@ -106,6 +106,13 @@ types: $(READY) ## the strict type checker, and a second opinion
 lock: $(PY) ## resolve the dependencies anew and write the lock files (needs the network)
 	@$(PY) tools/lock.py
 
+NEWEST := build/newest
+.PHONY: newest
+newest: $(PY) ## the tests with the newest releases that pyproject.toml allows, for a nightly job (needs the network)
+	@$(PY) -m venv --clear $(NEWEST)
+	@$(NEWEST)/bin/python -m pip install -qq --upgrade --upgrade-strategy eager -e '.[code,openai-agents,otel,postgres,serve]' --group dev
+	@$(NEWEST)/bin/python -m pytest -n $(JOBS) --dist worksteal tests/unit tests/contract tests/integration tests/e2e $(ARGS)
+
 .PHONY: build
 build: $(READY) $(RELEASE) ## wheel and sdist of the last commit into dist/, built twice and compared
 	@$(PY) -m tools.release.build

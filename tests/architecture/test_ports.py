@@ -7,16 +7,20 @@ import inspect
 import logging
 import pkgutil
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
 
 import punie
 import punie.ports
+from punie import adapters
 from punie.application.agent import PunieAgent
 from punie.ports.agent import Agent
+from tests.architecture.source_tree import SRC, imports_of, inside, room, source_files, tree_of
 
 
+@cache
 def load(package: Any) -> None:
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         if not module.name.endswith("__main__"):
@@ -52,6 +56,51 @@ def test_a_port_is_a_checkable_protocol_of_documented_abstract_methods(port: Any
     assert all(inspect.getdoc(getattr(port, name)) for name in port.__abstractmethods__)
     with pytest.raises(TypeError):
         port()
+
+
+def keeps(package: str) -> set[str]:
+    """The ports that whole classes of `punie.adapters.<package>` keep."""
+    load(punie)
+    below = f"punie.adapters.{package}"
+    return {
+        port.__name__
+        for port in PORTS
+        for kind in keepers(port)
+        if (kind.__module__ == below or kind.__module__.startswith(f"{below}.")) and not inspect.isabstract(kind)
+    }
+
+
+BEHIND_PORTS = {
+    "acp": {"ToolProvider", "ToolExecutor", "PermissionBroker", "EventSink", "Workspace", "Terminals"},
+    "pydantic_ai": {"Engine", "EngineSession"},
+    "mcp": {"ToolServer", "ToolServers"},
+}
+"""What three technologies are to the rest of Punie. The tools of MCP servers get to the desk through `ToolServer`."""
+
+WIRES_AND_TOOLS = {"html", "registry", "telemetry", "websocket"}
+"""Adapters that the composition root calls by name and no use case asks for: they keep no port."""
+
+
+@pytest.mark.requirement("DC-04")
+@pytest.mark.parametrize("package", BEHIND_PORTS)
+def test_acp_pydantic_ai_and_mcp_stand_behind_the_ports_that_are_theirs(package: str) -> None:
+    assert BEHIND_PORTS[package] <= keeps(package)
+
+
+@pytest.mark.requirement("DC-04")
+def test_every_adapter_keeps_a_port_or_is_known_to_need_none() -> None:
+    packages = [found.name for found in pkgutil.iter_modules(adapters.__path__)]
+    assert {package for package in packages if not keeps(package)} == WIRES_AND_TOOLS
+
+
+@pytest.mark.requirement("DC-04")
+@pytest.mark.parametrize("inner", ["domain", "ports", "application"])
+def test_nothing_inside_names_an_adapter_in_code_or_words(inner: str) -> None:
+    files = [path for path in source_files() if room(path) == inner and path.is_relative_to(SRC)]
+    assert len(files) > 5
+    assert [inside(path) for path in files if "punie.adapters" in path.read_text(encoding="utf-8")] == []
+    imported = {found.module for path in files for found in imports_of(tree_of(path))}
+    assert [name for name in imported if name.split(".")[0] in {"acp", "mcp", "pydantic_ai", "pydantic"}] == []
 
 
 @pytest.mark.requirement("DC-04")

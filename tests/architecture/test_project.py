@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -55,12 +56,31 @@ def test_pytest_mock_is_used() -> None:
 
 @pytest.mark.requirement("M-29", "S3-44")
 def test_ranges_are_open_within_a_major_version_and_closed_beyond_it() -> None:
-    calendar_versioned = {"attrs"}
+    calendar_versioned = {"attrs", "xllamacpp"}  # their first number is a year and says nothing of what breaks
+    extras: dict[str, list[str]] = PYPROJECT["project"]["optional-dependencies"]
     loose = [
-        item for item in RUNTIME if name_of(item) not in calendar_versioned and not re.search(r">=[\d.]+,<\d+$", item)
+        item
+        for item in (*RUNTIME, *(need for needs in extras.values() for need in needs))
+        if name_of(item) not in calendar_versioned and not re.search(r">=[\d.]+,<(\d+|0\.\d+)$", item)
     ]
     assert loose == []
     assert any(item.startswith("pydantic-ai-slim") and ">=2" in item and "<3" in item for item in RUNTIME)
+
+
+@pytest.mark.requirement("M-29")
+def test_ci_also_runs_the_tests_with_the_newest_releases_within_the_ranges() -> None:
+    script = ROOT / ".ci" / "newest"
+    assert os.access(script, os.X_OK)
+    assert "\nmake newest\n" in script.read_text(encoding="utf-8")
+    commands = recipe("newest").splitlines()
+    (install,) = [line for line in commands if "pip install" in line and "build/newest" in line]
+    assert "--upgrade" in install
+    assert "--upgrade-strategy eager" in install
+    assert not {"--require-hashes", "--constraint", "-r", "--no-deps"} & set(install.split()), "nothing is locked"
+    assert re.search(r" -e '?\.\[", install)
+    (run,) = [line for line in commands if "-m pytest" in line]
+    assert run.split()[0] == "build/newest/bin/python"
+    assert {"tests/unit", "tests/contract", "tests/integration", "tests/e2e"} <= set(run.split())
 
 
 @pytest.mark.requirement("M-26")

@@ -114,7 +114,30 @@ async def test_after_a_kill_a_load_shows_what_was_seen_and_the_session_goes_on(s
         assert [turn.prompt for turn in (await load(ide, session, project)).turns] == ["look", "work", "go on"]
 
 
-@pytest.mark.requirement("ACP session/resume", "M-16")
+@pytest.mark.requirement("M-16")
+async def test_a_resume_of_one_session_takes_nothing_from_the_clients_others(spawn: Spawn, project: Path):
+    talk = [[text("one")], [text("two")], [text("three")]]
+    async with spawn(*talk) as ide:
+        await ide.initialize()
+        kept = [await ide.new_session(project) for _ in range(3)]
+        for number, session in enumerate(kept):
+            await ide.prompt(session, f"prompt {number}")
+    async with spawn(*talk) as ide:
+        await ide.initialize()
+        live = await ide.new_session(project)
+        await ide.prompt(live)
+        await load(ide, kept[1], project, "session/resume")
+        listed = (await ide.request("session/list", {}))["sessions"]
+        assert {entry["sessionId"] for entry in listed} == {*kept, live}
+        assert (await ide.prompt(live)).text == "two", "the one that is open goes on"
+        for number in (0, 2):
+            again = await load(ide, kept[number], project)
+            assert [(turn.prompt, turn.told()) for turn in again.turns] == [(f"prompt {number}", [("text", "one")])]
+            assert (await ide.prompt(kept[number])).text == "two"
+        assert (await ide.prompt(kept[1])).text == "two"
+
+
+@pytest.mark.requirement("ACP session/resume")
 async def test_a_resume_shows_nothing_and_the_session_goes_on(spawn: Spawn, project: Path):
     async with spawn(*TALK, exits=None) as ide:
         ide.person.always("allow_once")

@@ -13,6 +13,7 @@ import pytest
 
 from tests.e2e.conftest import Spawn
 from tests.e2e.entries import RENAME, STATIC, SYMBOLS, entry
+from tests.e2e.ide_parts import choose
 from tests.e2e.raw_client import RpcError
 from tests.e2e.scripts import RESULT, call, text
 from tests.e2e.wire_shape import shape
@@ -152,6 +153,82 @@ async def test_the_model_hears_of_a_denial_and_goes_on(spawn: Spawn, project: Pa
         told = next(message for message in stub.requests[1].messages if message["role"] == "tool")
         assert "denied" in words_of(told).lower()
     assert not (project / "new.txt").exists()
+
+
+ON_TERMINAL = ("get_terminal_output", "kill_terminal", "wait_for_terminal_exit", "release_terminal")
+
+
+def told_of_each_call(stub: StubOpenAI) -> list[Any]:
+    """The content of each tool message, as the last request holds them."""
+    return [message["content"] for message in stub.requests[-1].messages if message["role"] == "tool"]
+
+
+@pytest.mark.requirement("S1-35")
+async def test_the_model_reads_text_of_each_tool_whether_it_worked_was_denied_or_failed(spawn: Spawn, project: Path):
+    shell, new = {"command": "touch made; echo from the shell"}, str(project / "new.txt")
+    asked = [
+        ("read_file", {"path": "notes.txt"}, "", "one\ntwo\nthree\n"),
+        ("write_file", {"path": new, "content": "x"}, "allow_once", f"Successfully wrote to {new}"),
+        ("run_command", shell, "allow_once", "from the shell\n[exit code 0]"),
+        ("run_command", {"command": "touch it; sleep 30", "background": True}, "allow_once", "ide-terminal-2"),
+        *((name, {"terminal_id": "ide-terminal-2"}, "", "") for name in ON_TERMINAL),
+        ("write_file", {"path": new, "content": "y"}, "reject_once", f"Permission denied to write {new}"),
+        ("run_command", shell, "reject_once", "Permission denied to run touch made; echo"),
+        ("read_file", {"path": "none.txt"}, "", "none.txt"),
+        ("write_file", {"path": "/etc/none", "content": "z"}, "", "/etc/none is outside"),
+        ("run_command", {"command": ""}, "", "empty"),
+        *((name, {"terminal_id": "nope"}, "", "nope") for name in ON_TERMINAL),
+    ]
+    with StubOpenAI([*(Reply(calls=[Call(name, given)]) for name, given, *_ in asked), Reply(text=["done"])]) as stub:
+        async with spawn(model=MODEL, env=stub.environment()) as ide:
+            ide.person.will(*(answer for *_, answer, _ in asked if answer))
+            turn = await ide.prompt(await ide.open(project), "go", timeout_s=SLOW_START_S)
+            worked = [card.status == "completed" for card in turn.cards]
+            assert worked == [True] * 8 + [False] * 9
+        for (name, *_, words), told in zip(asked, told_of_each_call(stub), strict=True):
+            assert isinstance(told, str), name
+            assert told.strip(), name
+            assert words in told, name
+            assert not told.startswith('{"'), "text, and no JSON"
+
+
+@pytest.mark.requirement("S3-41")
+async def test_writes_and_commands_of_one_answer_ask_one_after_the_other_and_each_gets_its_own_answer(
+    spawn: Spawn, project: Path
+):
+    calls = [
+        Call("write_file", {"path": str(project / "a.txt"), "content": "A"}),
+        Call("run_command", {"command": "touch ran-1", "background": True}),
+        Call("write_file", {"path": str(project / "b.txt"), "content": "B"}),
+        Call("run_command", {"command": "touch ran-2"}),
+    ]
+    kept = {"a.txt": True, "ran-1": False, "b.txt": False, "ran-2": True}
+    after = Reply(calls=[Call("release_terminal", {"terminal_id": "ide-terminal-1"})])
+    with StubOpenAI([Reply(calls=calls), after, Reply(text=["done"])]) as stub:
+        async with spawn(model=MODEL, env=stub.environment()) as ide:
+
+            def answer(params: Any) -> Any:
+                shown = json.dumps(params["toolCall"])
+                allowed = next(kept[name] for name in kept if name in shown)
+                return choose("allow_once" if allowed else "reject_once")(params)
+
+            ide.person.always(answer)
+            gate = ide.hold("session/request_permission")
+            running = await ide.start_prompt(await ide.open(project), "go")
+            await ide.until(gate.arrived.is_set, "the first question", SLOW_START_S)
+            await ide.until(lambda: ide.log.count("session/request_permission") == 4, "all four questions")
+            assert {frame.method for frame in ide.log.requests()} <= {
+                "session/request_permission", "fs/read_text_file",
+            }, "nothing moves before its answer"  # fmt: skip
+            gate.open()
+            turn = await running.turn()
+            by_title = {card.shown["title"]: card.status for card in turn.cards[:4]}
+            assert sorted(by_title.values()) == ["completed", "completed", "failed", "failed"]
+            assert turn.text == "done"
+        told = told_of_each_call(stub)
+        denied = [words.startswith("Permission denied") for words in told[:4]]
+        assert denied == [not allowed for allowed in kept.values()], "each call has the answer that was meant for it"
+    assert {name: (project / name).exists() for name in kept} == kept
 
 
 @pytest.mark.requirement("S0-33", "S0-57")

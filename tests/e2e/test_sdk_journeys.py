@@ -73,7 +73,7 @@ async def test_reading_a_file_of_the_ide(spawn_sdk: SpawnSdk, project: Path):
         assert turn.card.statuses == ["pending", "in_progress", "completed"]
 
 
-@pytest.mark.requirement("S1-12", "S1-36", "S3-41", "ACP fs/write_text_file", "ACP session/request_permission")
+@pytest.mark.requirement("S1-12", "S1-36", "ACP fs/write_text_file", "ACP session/request_permission")
 async def test_writing_a_file_after_a_yes(spawn_sdk: SpawnSdk, project: Path):
     async with spawn_sdk([call("write_file", path=str(project / "new.txt"), content="made")]) as ide:
         ide.person.will("allow_once")

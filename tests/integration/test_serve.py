@@ -176,7 +176,7 @@ async def test_a_session_without_a_client_is_taken_up_before_it_is_used(serve: S
             assert words(third, session) == "onetwo"
 
 
-@pytest.mark.requirement("M-14", "M-16")
+@pytest.mark.requirement("M-14")
 async def test_a_lost_session_can_be_closed_or_deleted_by_whoever_has_the_token(serve: Serve) -> None:
     async with serve([text("one")]) as server:
         async with server.client() as first:

@@ -67,7 +67,7 @@ async def run(bench: DeskBench, arguments: dict[str, Any], turn_id: str = "turn-
         return await bench.turn(turn_id).call(call("run_command", arguments))
 
 
-@pytest.mark.requirement("S1-40", "S1-41", "S1-35")
+@pytest.mark.requirement("S1-40", "S1-41")
 async def test_a_command_is_created_awaited_read_and_released_in_this_order() -> None:
     client = Steps()
     terminal_id = client.queue_terminal("make", "built\n", 0)
