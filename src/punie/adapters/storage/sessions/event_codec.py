@@ -161,7 +161,9 @@ def _block(value: object, _: object) -> object:
     name = cast("dict[str, object]", value).get("type") if isinstance(value, dict) else None
     if not isinstance(name, str):
         raise UnreadableEventError("expected a content block")
-    block: object = _CONVERTER.structure(value, _BLOCKS[name]) if name in _BLOCKS else _UNKNOWN
+    if name not in _BLOCKS:
+        return _UNKNOWN
+    block: Any = _CONVERTER.structure(value, _BLOCKS[name])
     return block
 
 
