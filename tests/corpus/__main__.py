@@ -7,8 +7,10 @@ import json
 import sys
 from collections.abc import Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
+from tests.corpus.dump import write
 from tests.corpus.judge import Answer, BrokenError, Score, judge
 from tests.corpus.lines import MODES, dangerous, everyday
 
@@ -26,6 +28,10 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--mode", action="append", choices=MODES, help="judge the dangerous lines in this mode only (repeatable)"
     )
+    parser.add_argument(
+        "--dump", type=Path, metavar="FILE", help="write what is known of every line, and judge nothing"
+    )
+    parser.add_argument("--lines", type=Path, metavar="FILE", help="with --dump: more lines, a JSON array of strings")
     return parser.parse_args(argv)
 
 
@@ -51,6 +57,10 @@ def _report(threats: Sequence[Score], daily: Score) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Judge, print, and say by the exit code whether the targets are met."""
     options = _options(argv)
+    if options.dump is not None:
+        more = json.loads(options.lines.read_text("utf-8")) if options.lines is not None else []
+        print(f"dumped: {write(options.dump, more)} lines")
+        return 0
     try:
         threats = [judge(dangerous(), mode) for mode in options.mode or MODES]
         daily = judge(everyday(), "ask")
