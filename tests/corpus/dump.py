@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-
 from shellsight.report import CommandPart
 from tests.corpus.lines import dangerous, everyday
 from tests.fuzz import engine

@@ -237,6 +237,23 @@ def kill(call: Call) -> Outcome:
     return dangerous("ends or signals processes", (), Effect.PROCESS)
 
 
+def hashed(call: Call) -> Outcome:
+    """`hash`: lists the programs that the shell remembers; with words it changes them."""
+    return dangerous("changes what names mean", (), Effect.ENVIRONMENT) if call.args else safe("lists programs")
+
+
+def umask(call: Call) -> Outcome:
+    """`umask`: shows the mask, or sets it."""
+    return ordinary("changes rights of new files") if call.args else safe("shows the mask")
+
+
+def ulimit(call: Call) -> Outcome:
+    """`ulimit`: shows limits, or sets them."""
+    if all(arg.text.startswith("-") and arg.text[1:].isalpha() for arg in call.args):
+        return safe("shows limits")
+    return ordinary("sets limits")
+
+
 _UNSET = options("fvn")
 
 
@@ -283,9 +300,7 @@ TABLE: Mapping[str, Judge] = {
     "command": which_command,
     "builtin": which_command,
     "type": always(safe("looks a name up")),
-    "hash": lambda call: (
-        dangerous("changes what names mean", (), Effect.ENVIRONMENT) if call.args else safe("lists programs")
-    ),
+    "hash": hashed,
     "eval": evaluate,
     "source": source,
     ".": source,
@@ -295,12 +310,8 @@ TABLE: Mapping[str, Judge] = {
     "trap": trap,
     "exec": execute,
     "kill": kill,
-    "umask": lambda call: ordinary("changes rights of new files") if call.args else safe("shows the mask"),
-    "ulimit": lambda call: (
-        safe("shows limits")
-        if all(arg.text.startswith("-") and arg.text[1:].isalpha() for arg in call.args)
-        else ordinary("sets limits")
-    ),
+    "umask": umask,
+    "ulimit": ulimit,
     "let": always(unknown("computes")),
     "getopts": getopts,
     "mapfile": always(unknown("fills variables")),

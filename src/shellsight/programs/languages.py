@@ -197,6 +197,13 @@ _GRADLE = Verbs(
 )
 
 
+def elsewhere(call: Call) -> Outcome:
+    """Programs that install, publish or act on machines elsewhere: only their version looks."""
+    if len(call.args) == 1 and call.args[0].text in {"--version", "--help"}:
+        return safe("shows its version")
+    return dangerous("installs, publishes or acts on machines elsewhere", (), Effect.INSTALL, Effect.NETWORK)
+
+
 def _terraform_fmt(call: Call) -> Outcome:
     """`terraform fmt`: rewrites files, unless it only checks."""
     outcome = form("-check -diff -recursive", "", Operands.TEXT, single=True)(call)
@@ -242,10 +249,6 @@ TABLE: Mapping[str, Judge] = {
             "packer nix nix-shell cook chef puppet salt linode-cli ibmcloud oc skaffold argocd flux vault op "
             "bw pass gopass lpass consul nomad"
         ),
-        lambda call: (
-            safe("shows its version")
-            if len(call.args) == 1 and call.args[0].text in {"--version", "--help"}
-            else dangerous("installs, publishes or acts on machines elsewhere", (), Effect.INSTALL, Effect.NETWORK)
-        ),
+        elsewhere,
     ),
 }

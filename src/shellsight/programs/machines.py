@@ -86,6 +86,18 @@ def addresses(call: Call) -> Outcome:
     return dangerous("changes the network", (), Effect.SYSTEM)
 
 
+def keys(call: Call) -> Outcome:
+    """Programs that make, show and use keys: only their version looks."""
+    if len(call.args) == 1 and call.args[0].text == "--version":
+        return safe("shows its version")
+    return Outcome(Standing.DANGEROUS, "handles keys", (), frozenset({Effect.SECRETS}), source="decoder")
+
+
+def calculator(call: Call) -> Outcome:
+    """`bc`: computes what is typed; its operands are files of statements."""
+    return unknown("computes what it is fed") if call.args else safe("computes")
+
+
 def crontab(call: Call) -> Outcome:
     """`crontab`: jobs for later; `-l` shows them."""
     if [arg.text for arg in call.args] == ["-l"]:
@@ -100,11 +112,7 @@ TABLE: Mapping[str, Judge] = {
             "ssh-keygen ssh-add ssh-agent ssh-keyscan gpg gpg2 age age-keygen sops keytool certutil security "
             "secret-tool keyring git-credential-osxkeychain"
         ),
-        lambda call: (
-            safe("shows its version")
-            if len(call.args) == 1 and call.args[0].text == "--version"
-            else Outcome(Standing.DANGEROUS, "handles keys", (), frozenset({_SECRETS}), source="decoder")
-        ),
+        keys,
     ),
     "systemctl": _SYSTEMCTL.judge,
     "openssl": openssl,
@@ -174,6 +182,6 @@ TABLE: Mapping[str, Judge] = {
     "yes": always(safe("repeats a word")),
     "stat64": form(),
     "envsubst": always(dangerous("shows variables of the environment", (), _SECRETS)),
-    "bc": lambda call: unknown("computes what it is fed") if call.args else safe("computes"),
+    "bc": calculator,
     "dc": always(dangerous("may run commands", (), Effect.RUNS_CODE)),
 }

@@ -58,6 +58,21 @@ def database(call: Call) -> Outcome:
     )
 
 
+def _only_names(call: Call) -> bool:
+    """Whether the words are names of pages: neither options nor files."""
+    return all(arg.certain and not arg.text.startswith("-") and "/" not in arg.text for arg in call.args)
+
+
+def manual(call: Call) -> Outcome:
+    """`man`: shows a page that is installed."""
+    return safe("shows a manual page") if _only_names(call) else unknown("options of man")
+
+
+def info_page(call: Call) -> Outcome:
+    """`info`: shows a page that is installed."""
+    return safe("shows help") if _only_names(call) else unknown("options of info")
+
+
 def bat(call: Call) -> Outcome:
     """`bat`: shows files; pagers aside."""
     if any(
@@ -92,15 +107,7 @@ TABLE: Mapping[str, Judge] = {
         ),
         database,
     ),
-    "man": lambda call: (
-        safe("shows a manual page")
-        if all(arg.certain and not arg.text.startswith("-") and "/" not in arg.text for arg in call.args)
-        else unknown("options of man")
-    ),
-    "info": lambda call: (
-        safe("shows help")
-        if all(arg.certain and not arg.text.startswith("-") and "/" not in arg.text for arg in call.args)
-        else unknown("options of info")
-    ),
+    "man": manual,
+    "info": info_page,
     "xmllint": form("--noout --format --nonet", "--xpath", Operands.READ, keen=True),
 }
