@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from attrs import evolve
 
 from shellsight.report import Effect, PathEffect, Standing
 from shellsight.words.arguments import Arg, names, prefixes
-from shellsight.words.call import Call, Judge, Outcome, always, dangerous, ordinary, safe, unknown
-from shellsight.words.form import Operands, form
+from shellsight.words.call import Call, Judge, Outcome, dangerous, ordinary, safe, unknown
 from shellsight.words.places import named_places, uses
-from shellsight.words.verbs import each
+from shellsight.words.secrecy import has_glob, is_private
 
 
 def tar(call: Call) -> Outcome:
@@ -136,22 +134,47 @@ def packed(call: Call) -> Outcome:
     return Outcome(Standing.SAFE if out else Standing.ORDINARY, "packs or unpacks", paths, source=source)
 
 
-TABLE: Mapping[str, Judge] = {
-    "tar": tar,
-    "gtar": tar,
-    "bsdtar": tar,
-    "unzip": unzip,
-    **each(
-        (
-            "gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd lz4 lzma compress uncompress zcat gzcat bzcat xzcat "
-            "zstdcat lz4cat gzcat"
-        ),
-        packed,
-    ),
-    "zipinfo": form("1lmsvhtz", "", Operands.READ),
-    **each(
-        "zip 7z 7za rar unrar cpio pax ar-x shar",
-        always(dangerous("packs or unpacks, deletes or runs what its options say")),
-    ),
-    **each("zgrep zegrep zfgrep", form("ivnlcEFwoqhH", "eABCm", Operands.SEARCH)),
-}
+def _archive_list(call: Call, verbs: frozenset[str], flags: frozenset[str]) -> Outcome:
+    """`7z l`, `unrar l`, `ar t`: what an archive holds."""
+    words = [arg.text for arg in call.args]
+    if (
+        len(words) > 1
+        and words[0] in verbs
+        and all(arg.certain and not arg.text.startswith("@") for arg in call.args)
+        and all(not word.startswith("-") or word in flags for word in words[1:])
+    ):
+        files = tuple(arg for arg in call.args[1:] if not arg.text.startswith("-"))
+        return safe("lists an archive", tuple(use for arg in files[:1] for use in uses(call, arg, PathEffect.READ)))
+    return unknown("packs or unpacks, deletes or runs what its options say")
+
+
+def listed(verbs: str, flags: str, otherwise: Judge) -> Judge:
+    """A judge for a packer that lists an archive with one of the verbs and these options; `otherwise` for all else."""
+    known, options = names(verbs), names(flags)
+
+    def judge(call: Call) -> Outcome:
+        outcome = _archive_list(call, known, options)
+        return outcome if outcome.standing is Standing.SAFE else otherwise(call)
+
+    return judge
+
+
+def printed(otherwise: Judge) -> Judge:
+    """A judge for `unzip -p FILE MEMBER...`, which prints members by name; secrets stay secrets inside an archive."""
+
+    def judge(call: Call) -> Outcome:
+        words = [arg.text for arg in call.args]
+        members = words[2:]
+        if {"-p", "-c"}.intersection(words) and any(is_private(member) for member in members):
+            return dangerous("prints what usually holds secrets", (), Effect.SECRETS)
+        if (
+            len(words) > 2
+            and words[0] == "-p"
+            and all(arg.certain for arg in call.args)
+            and not any(word.startswith("-") or has_glob(word) or is_private(word) for word in words[1:])
+        ):
+            read = uses(call, call.args[1], PathEffect.READ)
+            return Outcome(Standing.SAFE, f"prints {len(members)} of an archive's files", read, source="decoder")
+        return otherwise(call)
+
+    return judge

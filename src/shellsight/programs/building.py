@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from attrs import evolve
 
 from shellsight.report import Effect, PathEffect, Standing
 from shellsight.words.arguments import names, prefixes
-from shellsight.words.call import Call, Inner, Judge, Outcome, always, dangerous, safe
+from shellsight.words.call import Call, Inner, Judge, Outcome, dangerous, safe
 from shellsight.words.form import Operands, form
 from shellsight.words.places import here, uses
-from shellsight.words.verbs import VERSION, Verbs, everyday, look
+from shellsight.words.verbs import VERSION, everyday, look
 
 _ONLY_VERSION = VERSION - {"version", "help"} | {"-V", "-dumpversion", "-dumpmachine"}
 
 
 def tool(call: Call) -> Outcome:
     """A developer's program: its version alone only looks, everything else acts on the project."""
-    if len(call.args) == 1 and call.args[0].certain and call.args[0].text in _ONLY_VERSION:
-        loads = call.name in _LOADING and call.args[0].text in {"--help", "-h"}
-        return everyday(call) if loads else safe("shows its version or help")
-    return everyday(call)
+    shown = len(call.args) == 1 and call.args[0].certain and call.args[0].text in _ONLY_VERSION
+    return safe("shows its version or help") if shown else everyday(call)
 
 
-_LOADING = names(
-    "pytest py.test flask django-admin celery nox invoke doit rake nx mix sbt tox just task alembic jest vitest"
-)
-"""Programs whose help depends on the project's own code, which they run to find out."""
+def loading_tool(call: Call) -> Outcome:
+    """A developer's program whose help depends on the project's own code, which it runs to find out."""
+    return everyday(call) if [arg.text for arg in call.args] in (["--help"], ["-h"]) else tool(call)
 
 
 def precommit(call: Call) -> Outcome:
@@ -187,25 +183,6 @@ def checker(needed: str, bare: str, valued: str = "", reads: str = "") -> Judge:
     return judge
 
 
-_EVERYDAY = names(
-    "pytest py.test unittest nose2 mypy pyright basedpyright ty pyre pylint flake8 pycodestyle pydocstyle "
-    "pyflakes bandit vulture radon xenon coverage autopep8 yapf autoflake pyupgrade docformatter pre-commit "
-    "nox sphinx-build mkdocs zensical cython maturin setup-py tsc vue-tsc eslint jest vitest mocha ava "
-    "playwright cypress webpack vite rollup esbuild parcel turbo nx lerna next nuxt astro babel swc biome "
-    "oxlint stylelint prettier standard xo tslint markdownlint markdownlint-cli2 vale cspell codespell typos "
-    "yamllint hadolint shellcheck shfmt actionlint sqlfluff buf protoc rustc rustfmt clippy-driver gofmt "
-    "goimports golangci-lint staticcheck gcc g++ cc c++ clang clang++ clang-format clang-tidy ld ar as "
-    "ranlib strip cmake ctest cpack ninja meson bazel bazelisk buck2 scons autoconf automake configure "
-    "pkg-config javac java kotlinc kotlin scalac sbt ant ktlint swiftc swift xcodebuild dune ocaml ghc hlint "
-    "stylish-haskell mix rebar3 rake rspec rubocop minitest brakeman phpunit phpstan psalm php-cs-fixer zig "
-    "nim crystal dart flutter just task invoke doit hyperfine lcov gcov gprof valgrind dot doxygen pandoc "
-    "pdflatex latexmk lint-imports deptry import-linter pip-audit pip-compile interrogate pydeps snakeviz "
-    "alembic django-admin flask uvicorn gunicorn hypercorn granian celery jupyter nbconvert jupytext "
-    "pyinstaller nuitka stubgen stubtest monkeytype pyan3 mutmut cosmic-ray hypothesis behave robot locust "
-    "licensecheck reuse towncrier bumpversion commitizen cz semantic-release punie"
-)
-
-
 def exempted(call: Call) -> Outcome:
     """Programs that reach out although they belong to the day."""
     if len(call.args) == 1 and call.args[0].text in _ONLY_VERSION:
@@ -213,51 +190,33 @@ def exempted(call: Call) -> Outcome:
     return dangerous("publishes, or acts elsewhere", (), Effect.NETWORK)
 
 
-TABLE: Mapping[str, Judge] = {
-    **dict.fromkeys(_EVERYDAY, tool),
-    "cmake": cmake,
-    "make": make,
-    "gmake": make,
-    "ruff": ruff,
-    "black": checker(
-        "--check --diff",
-        (
-            "qvl S C -q -v --quiet --verbose --color --no-color --preview --fast --safe "
-            "--skip-string-normalization --skip-magic-trailing-comma"
-        ),
-        "lt --line-length --target-version --include --exclude --extend-exclude --force-exclude --workers",
-        "--config",
-    ),
-    "isort": checker(
-        "--check --check-only --diff -c --df",
-        "qv --quiet --verbose --profile=black --color",
-        "--profile --line-length -l --settings-path",
-        "",
-    ),
-    "gofmt": checker("-l -d", "-s -e", "", ""),
-    "shellcheck": form(
-        "aCxn -a -x --check-sourced --external-sources",
-        "sfSePo --shell --format --severity --exclude --include --wiki-link-count --color",
-        Operands.COUNT,
-    ),
-    "tsc": checker(
-        "--noEmit", "--pretty --skipLibCheck --strict --listFiles --showConfig", "-p --project --target --module", ""
-    ),
-    "semantic-release": exempted,
-    "buf": exempted,
-    "java": coded(
-        "-agentpath -agentlib -javaagent -cp -classpath --class-path -jar -Xbootclasspath -XX:OnError -XX:OnOut @"
-    ),
-    "ghc": coded("-e -F -pgm -package-env"),
-    **dict.fromkeys(
-        ("gcc", "g++", "cc", "c++", "clang", "clang++"), coded("-B -fplugin -wrapper -specs -Xclang -load @")
-    ),
-    "pre-commit": precommit,
-    "hyperfine": hyperfine,
-    "punie": always(dangerous("starts an agent")),
-    "rustc": Verbs(
-        looking={"--print": look()},
-        versions=frozenset({"--version", "-V", "-vV", "--help", "-h"}),
-        bare=everyday(Call("rustc", (), (), "")),
-    ).judge,
-}
+_SHOWN = names("--version -V --help -h")
+
+
+def reader(known: Judge) -> Judge:
+    """A judge for a checker: what the table knows only looks, everything else is an everyday call."""
+
+    def judge(call: Call) -> Outcome:
+        if len(call.args) == 1 and call.args[0].certain and call.args[0].text in _SHOWN:
+            return safe("shows its version or help")
+        outcome = known(call)
+        return outcome if outcome.standing is Standing.SAFE else everyday(call)
+
+    return judge
+
+
+def checks(bare: str, valued: str = "", reads: str = "") -> Judge:
+    """A judge for a checker with these options, those of `reads` with the path of a file as their value."""
+    return reader(
+        form(bare, valued, Operands.COUNT, reads=reads, walks=True, keen=True, reason="checks, changes nothing")
+    )
+
+
+_SHFMT = checks("dls --diff --list --simplify", "i --indent --language-dialect")
+
+
+def shfmt(call: Call) -> Outcome:
+    """`shfmt -d` and `-l` show what they would change."""
+    if {"-d", "-l", "--diff", "--list"} & {arg.text for arg in call.args}:
+        return _SHFMT(call)
+    return everyday(call)

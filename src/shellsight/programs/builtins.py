@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from itertools import pairwise
 
 from attrs import evolve
@@ -11,7 +10,7 @@ from attrs import evolve
 from shellsight.report import Effect, PathEffect, Standing
 from shellsight.words.arguments import Arg, Kind, names, options
 from shellsight.words.assigning import is_harmless, is_own
-from shellsight.words.call import Call, Inner, Judge, Outcome, always, dangerous, ordinary, safe, unknown
+from shellsight.words.call import Call, Inner, Outcome, dangerous, ordinary, safe, unknown
 from shellsight.words.places import uses
 from shellsight.words.secrecy import is_secret_name, is_shown_freely
 
@@ -263,68 +262,3 @@ def unset(call: Call) -> Outcome:
     if "-f" not in reading.names and all(arg.certain and is_own(arg.text) for arg in reading.operands):
         return safe("forgets a variable")
     return dangerous("changes what later programs see", (), Effect.ENVIRONMENT)
-
-
-TABLE: Mapping[str, Judge] = {
-    "echo": echo,
-    "printf": printf,
-    "true": nothing,
-    "false": nothing,
-    ":": nothing,
-    "test": test,
-    "[": test,
-    "cd": cd,
-    "chdir": cd,
-    "pushd": cd,
-    "popd": numbered,
-    "dirs": numbered,
-    "pwd": nothing,
-    "exit": numbered,
-    "return": numbered,
-    "break": numbered,
-    "continue": numbered,
-    "shift": numbered,
-    "wait": jobbed,
-    "jobs": jobbed,
-    "times": numbered,
-    "read": read,
-    "export": export,
-    "declare": export,
-    "typeset": export,
-    "readonly": export,
-    "local": local,
-    "set": setting,
-    "shopt": always(unknown("changes the shell")),
-    "setopt": always(unknown("changes the shell")),
-    "unset": unset,
-    "command": which_command,
-    "builtin": which_command,
-    "type": always(safe("looks a name up")),
-    "hash": hashed,
-    "eval": evaluate,
-    "source": source,
-    ".": source,
-    "alias": alias,
-    "unalias": alias,
-    "printenv": env_shown,
-    "trap": trap,
-    "exec": execute,
-    "kill": kill,
-    "umask": umask,
-    "ulimit": ulimit,
-    "let": always(unknown("computes")),
-    "getopts": getopts,
-    "mapfile": always(unknown("fills variables")),
-    "readarray": always(unknown("fills variables")),
-    "history": always(dangerous("shows or changes the history of commands", (), Effect.SECRETS)),
-    "fc": always(dangerous("runs former commands", (), Effect.RUNS_CODE)),
-    "enable": always(dangerous("changes what names mean", (), Effect.ENVIRONMENT)),
-    "bind": always(dangerous("changes the shell", (), Effect.ENVIRONMENT)),
-    "disown": jobbed,
-    "fg": jobbed,
-    "bg": jobbed,
-    "suspend": always(unknown("stops the shell")),
-    "logout": numbered,
-    "help": always(safe("shows help")),
-    "caller": numbered,
-}

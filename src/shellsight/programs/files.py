@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from attrs import evolve
 
 from shellsight.report import Effect, PathEffect, PathUse
-from shellsight.words.arguments import Arg, Options, Reading, names, options, prefixes
-from shellsight.words.call import Call, Judge, Outcome, always, dangerous, forbidden, ordinary, safe, unknown
+from shellsight.words.arguments import Arg, Options, Reading, names, options
+from shellsight.words.call import Call, Judge, Outcome, dangerous, forbidden, ordinary, safe, unknown
 from shellsight.words.form import stricter
 from shellsight.words.places import is_disk, is_vital, joined, named_places, uses
 
 _RM = options(
     "rRfidvI --recursive --force --verbose --dir --one-file-system --preserve-root",
-    loose="--interactive --preserve-root",
+    optional="--interactive --preserve-root",
 )
 
 
@@ -69,12 +67,12 @@ _CP = options(
         "--attributes-only"
     ),
     "tS --target-directory --suffix",
-    loose="--preserve --no-preserve --backup --reflink --sparse --update",
+    optional="--preserve --no-preserve --backup --reflink --sparse --update",
 )
 _MV = options(
     "bfinTuvZ --force --interactive --no-clobber --update --verbose --no-target-directory --strip-trailing-slashes",
     "tS --target-directory --suffix",
-    loose="--backup --update",
+    optional="--backup --update",
 )
 
 
@@ -128,7 +126,7 @@ def making(known: Options, reason: str, effect: PathEffect = PathEffect.WRITE) -
 
 def tee(call: Call) -> Outcome:
     """`tee`: writes its operands."""
-    reading = options("aip --append --ignore-interrupts", loose="--output-error").read(call.args)
+    reading = options("aip --append --ignore-interrupts", optional="--output-error").read(call.args)
     written = _all(call, reading.operands, PathEffect.WRITE)
     if not reading.operands and not reading.strange:
         return evolve(safe("hands its input on"), passes=True)
@@ -241,60 +239,3 @@ def disks(call: Call) -> Outcome:
     ):
         return unknown("lists disks")
     return forbidden("overwrites a disk", (), Effect.SYSTEM)
-
-
-_DISKS = prefixes(
-    "mkfs mke2fs mkswap wipefs fdisk sfdisk parted cfdisk gdisk sgdisk blkdiscard diskutil format hdparm "
-    "badblocks newfs"
-)
-_MKFS = prefixes("ext2 ext3 ext4 xfs btrfs vfat fat ntfs f2fs msdos minix exfat cramfs bfs jfs reiserfs")
-TABLE: Mapping[str, Judge] = {
-    "rm": rm,
-    "grm": rm,
-    "rmdir": rmdir,
-    "cp": cp,
-    "gcp": cp,
-    "mv": mv,
-    "gmv": mv,
-    "tee": tee,
-    "ln": ln,
-    "chmod": rights,
-    "chown": rights,
-    "chgrp": rights,
-    "dd": dd,
-    "mkdir": making(options("pv --parents --verbose", "m --mode"), "makes folders"),
-    "touch": making(
-        options("acmfh --no-create --no-dereference", "drt --date --reference --time"),
-        "makes files, or changes their dates",
-    ),
-    "mktemp": scattering("makes a file for the meantime"),
-    "install": making(
-        options("bcCdDpsTv", "gmotS --mode --owner --group --target-directory"), "copies files and sets their rights"
-    ),
-    "mkfifo": making(options("", "m"), "makes a pipe"),
-    "unlink": destroying("deletes a file"),
-    "truncate": destroying("cuts files off"),
-    "shred": destroying("destroys files"),
-    "srm": destroying("destroys files"),
-    "wipe": destroying("destroys files"),
-    "trash": destroying("throws files away"),
-    "trash-put": destroying("throws files away"),
-    "rimraf": destroying("deletes whole folders"),
-    "fallocate": destroying("changes files' sizes"),
-    "del": destroying("deletes files"),
-    "chattr": destroying("changes what may be done to files"),
-    "setfacl": destroying("changes rights"),
-    "mknod": always(dangerous("makes a device", (), Effect.SYSTEM)),
-    "rename": always(dangerous("renames files by a program")),
-    "split": split,
-    "csplit": scattering("writes pieces of a file"),
-    "patch": always(unknown("changes files as a patch says")),
-    "ed": always(evolve(dangerous("an editor that is told what to do", (), Effect.RUNS_CODE), runs_input=True)),
-    "ex": always(evolve(dangerous("an editor that is told what to do", (), Effect.RUNS_CODE), runs_input=True)),
-    "sync": always(safe("writes buffers out")),
-    "rsync": always(dangerous("copies files, maybe elsewhere, and runs what its options say", (), Effect.NETWORK)),
-    "dos2unix": making(options("kqn"), "changes line endings"),
-    "unix2dos": making(options("kqn"), "changes line endings"),
-    **dict.fromkeys(_DISKS, disks),
-    **{f"mkfs.{kind}": disks for kind in _MKFS},
-}

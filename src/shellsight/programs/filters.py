@@ -18,11 +18,11 @@ _SORT_BARE = (
     "--human-numeric-sort --ignore-nonprinting --month-sort --numeric-sort --random-sort --reverse "
     "--version-sort --merge --stable --unique --zero-terminated --debug"
 )
-_SORT = options(_SORT_BARE + HELP, "kSt --key --field-separator --buffer-size --parallel --sort", loose="--check")
+_SORT = options(_SORT_BARE + HELP, "kSt --key --field-separator --buffer-size --parallel --sort", optional="--check")
 _SORT_WRITES = options(
     _SORT_BARE + HELP,
     "kStoT --key --field-separator --buffer-size --parallel --sort --output --temporary-directory",
-    loose="--check",
+    optional="--check",
 )
 
 
@@ -31,7 +31,7 @@ def sort(call: Call) -> Outcome:
     plain = form(
         _SORT_BARE + HELP,
         "kSt --key --field-separator --buffer-size --parallel --sort",
-        loose="--check",
+        optional="--check",
         keen=True,
         passes=True,
     )
@@ -62,7 +62,7 @@ def uniq(call: Call) -> Outcome:
     table = options(
         "cdDiuz --count --repeated --ignore-case --unique --zero-terminated" + HELP,
         "fsw --skip-fields --skip-chars --check-chars",
-        loose="--all-repeated --group",
+        optional="--all-repeated --group",
     )
     reading = table.read(call.args)
     if reading.strange or any(arg.may_be_option for arg in reading.operands):
@@ -79,7 +79,7 @@ def date(call: Call) -> Outcome:
     table = options(
         "uRjn --utc --universal --rfc-email --debug" + HELP,
         "drfv --date --reference --file",
-        loose="I --iso-8601 --rfc-3339",
+        optional="I --iso-8601 --rfc-3339",
     )
     reading = table.read(call.args)
     if not reading.strange and all(arg.prefix.startswith("+") or arg.text.startswith("+") for arg in reading.operands):

@@ -9,75 +9,19 @@ from attrs import evolve
 from shellsight.report import Effect, Standing
 from shellsight.words.arguments import Arg, names
 from shellsight.words.call import Call, Inner, Judge, Outcome, dangerous, ordinary, unknown
-from shellsight.words.form import Operands, stricter
-from shellsight.words.verbs import Verbs, far, look
+from shellsight.words.form import stricter
+from shellsight.words.verbs import look, verbs
 
 _INSTALL = frozenset({Effect.INSTALL, Effect.NETWORK})
-_PIP_LIST = look(
-    (
-        "l v q e --local --user --not-required --exclude-editable --include-editable "
-        "--pre --editable --verbose --quiet --disable-pip-version-check --no-index"
-    ),
-    "--format --path --exclude",
-)
-_PIP = Verbs(
-    looking={
-        "list": _PIP_LIST,
-        "show": look("f v q --files --verbose"),
-        "freeze": look("l --local --user --all --exclude-editable", "--path --exclude"),
-        "check": look(),
-        "inspect": look("--local --user", "--path"),
-        "debug": look("--verbose"),
-        "help": look(),
-    },
-    far={
-        **far("install uninstall download wheel", "installs, removes or fetches packages"),
-        **far("index search", "reaches the network"),
-        **far("config", "shows or changes settings"),
-        **far("cache", "changes the cache"),
-    },
-    effects=_INSTALL,
-    leading=names("--disable-pip-version-check -q --quiet --no-input --no-color"),
-)
-_UV = Verbs(
-    looking={
-        "version": look("--short", "--output-format", Operands.NONE),
-        "python": Verbs(
-            looking={"list": look("--all-versions --only-installed --offline"), "find": look(), "dir": look()},
-            far=far("install uninstall pin", "installs interpreters"),
-            effects=_INSTALL,
-        ).judge,
-        "pip": Verbs(
-            looking={
-                "list": _PIP_LIST,
-                "show": look("f v q"),
-                "freeze": look("l --user"),
-                "check": look(),
-                "tree": look(),
-            },
-            far=far("install uninstall sync compile", "installs or removes packages"),
-            effects=_INSTALL,
-        ).judge,
-        "cache": Verbs(looking={"dir": look(), "size": look()}, far=far("clean prune", "deletes the cache")).judge,
-    },
-    far={
-        **far("add remove sync lock init", "installs or removes packages"),
-        **far("publish", "publishes"),
-        **far("tool x self", "installs or runs programs"),
-        **far("auth", "handles secrets"),
-    },
-    building=names("build format tree"),
-    effects=_INSTALL,
-)
 
 
-def running(verb: str, plain: Verbs, *, quiet: str = "", floor: Standing = Standing.ORDINARY) -> Judge:
+def running(verb: str, plain: Judge, *, quiet: str = "", floor: Standing = Standing.ORDINARY) -> Judge:
     """A judge for a manager whose `verb` runs another command inside its environment."""
     allowed = names(quiet)
 
     def judge(call: Call) -> Outcome:
         if not call.args or call.args[0].text != verb:
-            return plain.judge(call)
+            return plain(call)
         rest = call.args[1:]
         strict, reason = floor, "runs in the project's environment"
         while rest and rest[0].text.startswith("-"):
@@ -94,33 +38,6 @@ def running(verb: str, plain: Verbs, *, quiet: str = "", floor: Standing = Stand
     return judge
 
 
-_POETRY = Verbs(
-    looking={
-        "show": look("t T a --tree --all --top-level --no-dev", "--with --without --only"),
-        "check": look("--lock --strict"),
-        "env": Verbs(
-            looking={"info": look("p e --path --executable"), "list": look("--full-path")},
-            far=far("use remove", "changes environments"),
-        ).judge,
-        "about": look(),
-        "version": look("s --short", "", Operands.NONE),
-    },
-    far={
-        **far("add remove install update lock sync self new init", "installs or removes packages"),
-        **far("publish", "publishes"),
-        **far("config source cache", "changes settings"),
-    },
-    building=names("build"),
-    effects=_INSTALL,
-)
-_MANAGER = Verbs(
-    far=far(
-        "add remove install update lock sync self new init publish create shell",
-        "installs, removes or publishes packages",
-    ),
-    building=names("build test lint fmt"),
-    effects=_INSTALL,
-)
 _NPM_SAFE: Mapping[str, Judge] = {
     **dict.fromkeys(
         ("ls", "list", "la", "ll"),
@@ -130,7 +47,7 @@ _NPM_SAFE: Mapping[str, Judge] = {
                 "--unicode --no-unicode --package-lock-only"
             ),
             "--depth --omit --include --filter -F",
-            loose="--depth",
+            optional="--depth",
         ),
     ),
     "why": look("--json"),
@@ -141,37 +58,29 @@ _NPM_SAFE: Mapping[str, Judge] = {
     "help": look(),
     "licenses": look("--json --prod", ""),
     "query": look(),
-    "workspaces": Verbs(looking={"list": look("--json"), "info": look("--json")}).judge,
+    "workspaces": verbs(looking={"list": look("--json"), "info": look("--json")}),
 }
 _NPM_FAR = {
-    **far(
-        (
-            "install i ci add remove uninstall rm un update up upgrade dedupe prune rebuild link unlink "
-            "install-test it install-ci-test create init import patch patch-commit fetch store clean-install dlx "
-            "global"
-        ),
-        "installs or removes packages",
+    "installs or removes packages": (
+        "install i ci add remove uninstall rm un update up upgrade dedupe prune rebuild link unlink "
+        "install-test it install-ci-test create init import patch patch-commit fetch store clean-install dlx "
+        "global"
     ),
-    **far(
-        (
-            "publish unpublish deprecate dist-tag owner access team token login logout adduser profile hook org "
-            "whoami star unstar"
-        ),
-        "acts on the registry",
+    "acts on the registry": (
+        "publish unpublish deprecate dist-tag owner access team token login logout adduser profile hook org "
+        "whoami star unstar"
     ),
-    **far("config set get cache c", "shows or changes settings"),
-    **far("audit outdated view info search ping doctor fund docs repo bugs show v", "reaches the network"),
-    **far("version self", "changes versions, makes commits"),
+    "shows or changes settings": "config set get cache c",
+    "reaches the network": "audit outdated view info search ping doctor fund docs repo bugs show v",
+    "changes versions, makes commits": "version self",
 }
-_NPM = Verbs(
+_NPM = verbs(
     looking=_NPM_SAFE,
     far=_NPM_FAR,
-    building=names(
-        "run run-script test t tst start stop restart build lint dev typecheck check format pack fmt compile"
-    ),
+    building="run run-script test t tst start stop restart build lint dev typecheck check format pack fmt compile",
     effects=_INSTALL,
-    leading=names("-s --silent --json -w -r --recursive"),
-    versions=names("--version -v --help -h help"),
+    leading="-s --silent --json -w -r --recursive",
+    versions="--version -v --help -h help",
 )
 
 
@@ -181,7 +90,7 @@ def npm(call: Call) -> Outcome:
         return fetched(evolve(call, args=call.args[1:]))
     if call.name == "bun" and call.args and call.args[0].text in {"-e", "--eval", "-p"}:
         return evolve(dangerous("runs code that is written in the line", (), Effect.RUNS_CODE), inline_code=True)
-    return evolve(_NPM.judge(call), forms=_scripts(call))
+    return evolve(_NPM(call), forms=_scripts(call))
 
 
 _SHORT = {"t": "test", "tst": "test", "i": "install", "rm": "uninstall", "up": "update"}
@@ -199,7 +108,7 @@ def yarn(call: Call) -> Outcome:
     """Yarn runs the project's own copy of itself, whatever it is told; bare, it installs."""
     if not call.args:
         return dangerous("installs packages", (), Effect.INSTALL, Effect.NETWORK)
-    return stricter(_NPM.judge(call), ordinary("runs the project's own yarn"))
+    return stricter(_NPM(call), ordinary("runs the project's own yarn"))
 
 
 def pnpm(call: Call) -> Outcome:
@@ -237,40 +146,3 @@ def fetched(call: Call) -> Outcome:
         else ()
     )
     return Outcome(Standing.DANGEROUS, "may fetch a program and run it", effects=_INSTALL, inner=inner)
-
-
-_BUNDLE = Verbs(
-    building=names("list show info check platform"),
-    far=far("install update add remove clean config lock cache package init outdated", "installs or removes packages"),
-    effects=_INSTALL,
-)
-_PIPX = Verbs(
-    looking={"list": look("--short --json"), "environment": look()},
-    far=far(
-        "install uninstall run inject upgrade upgrade-all reinstall ensurepath uninstall-all runpip",
-        "installs or runs programs",
-    ),
-    effects=_INSTALL,
-)
-_RUNNING = "--frozen --locked --no-sync --offline -q --quiet --isolated --no-dev --active -v --verbose"
-TABLE: Mapping[str, Judge] = {
-    **dict.fromkeys(("pip", "pip3", "pip2"), _PIP.judge),
-    "uv": running("run", _UV, quiet=_RUNNING),
-    "poetry": running("run", _POETRY, quiet="-q --quiet --no-ansi"),
-    "pdm": running("run", _MANAGER),
-    "hatch": running("run", _MANAGER),
-    "pipenv": running("run", _MANAGER),
-    "rye": running("run", _MANAGER),
-    "pixi": running("run", _MANAGER),
-    "uvx": fetched,
-    "pipx": _PIPX.judge,
-    "npx": fetched,
-    "pnpx": fetched,
-    "bunx": fetched,
-    "npm": npm,
-    "pnpm": pnpm,
-    "bun": npm,
-    "yarn": yarn,
-    "bundle": running("exec", _BUNDLE),
-    "bundler": running("exec", _BUNDLE),
-}

@@ -1,45 +1,61 @@
-"""Every program that something is known of."""
+"""Every program of which something is known."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shellsight.programs import (
+from shellsight.programs.row import Row
+from shellsight.programs.rows import (
     archives,
     building,
     builtins,
-    files,
-    git,
-    inspecting,
+    changing,
+    checkers,
+    history,
+    interpreters,
     languages,
-    listing,
     machines,
     packages,
     reading,
     remote,
     searching,
-    shells,
+    status,
     text,
-    told,
+    versions,
     viewing,
     wrapping,
 )
 from shellsight.words.call import Judge
 
-_FAMILIES = (
-    *(building, packages, languages, machines, remote, archives, viewing, files),
-    *(builtins, reading, searching, text, git, shells, wrapping, listing),
+FAMILIES = (
+    archives.ROWS,
+    building.ROWS,
+    builtins.ROWS,
+    changing.ROWS,
+    checkers.ROWS,
+    history.ROWS,
+    interpreters.ROWS,
+    languages.ROWS,
+    machines.ROWS,
+    packages.ROWS,
+    reading.ROWS,
+    remote.ROWS,
+    searching.ROWS,
+    status.ROWS,
+    text.ROWS,
+    versions.ROWS,
+    viewing.ROWS,
+    wrapping.ROWS,
 )
-_PACKERS = {name: archives.TABLE[name] for name in ("7z", "7za", "unrar")} | {"ar": building.TABLE["ar"]}
-_KNOWN: Mapping[str, Judge] = {
-    **{name: judge for family in _FAMILIES for name, judge in family.TABLE.items()},
-    **{name: listing.listed(name, judge) for name, judge in _PACKERS.items()},
-    "unzip": listing.printed(archives.TABLE["unzip"]),
-    "colordiff": reading.TABLE["diff"],
-}
-PROGRAMS: Mapping[str, Judge] = inspecting.laid_over(told.laid_over(_KNOWN))
+PROGRAMS: Mapping[str, Row] = {name: row for family in FAMILIES for row in family for name in row.names.split()}
+"""The row of each program, by its plain name."""
+
+_judges: dict[str, Judge] = {}
 
 
 def judge_of(name: str) -> Judge | None:
-    """Who judges calls of the program with this plain name; None where nothing is known of it."""
-    return PROGRAMS.get(name)
+    """The judge of calls of the program with this plain name, made with the first of them; None without a row."""
+    judge = _judges.get(name)
+    if judge is None and name in PROGRAMS:
+        judge = _judges[name] = PROGRAMS[name].judge()
+    return judge

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from itertools import pairwise
 
 from attrs import evolve
 
 from shellsight.report import FED, PathEffect, Standing
 from shellsight.words.arguments import Arg, Kind
-from shellsight.words.call import Call, Feed, Inner, Judge, Outcome, always, dangerous, forbidden, ordinary, unknown
+from shellsight.words.call import Call, Feed, Inner, Outcome, dangerous, forbidden, ordinary, unknown
 from shellsight.words.form import Operands, form, seeks, stricter
 from shellsight.words.places import here, is_below, is_vital, uses
 from shellsight.words.secrecy import is_narrow
@@ -30,7 +29,7 @@ _GREP_FORM = form(
         "--directories --label --exclude-dir"
     ),
     Operands.SEARCH,
-    loose="--color --colour --context",
+    optional="--color --colour --context",
     reads="-f --file --exclude-from",
     globs="--include --exclude",
     pattern="-e --regexp -f --file",
@@ -118,16 +117,6 @@ _RG = form(
     walks=True,
     keen=True,
     lists="-l --files-with-matches --files-without-match --files",
-)
-_AG = form(
-    "ailnsvwcloQHfuUzS0 --hidden --nocolor --nogroup --smart-case --literal --files-with-matches --count "
-    "--python --js --ts --html --css --json --yaml --markdown --rust --go --java --cpp --cc --ruby --shell --sql "
-    "--toml --xml" + HELP,
-    "ABCm --ignore --ignore-dir --depth",
-    Operands.SEARCH,
-    always_deep=True,
-    walks=True,
-    keen=True,
 )
 
 
@@ -354,17 +343,27 @@ def fd(call: Call) -> Outcome:
     )
 
 
-TABLE: Mapping[str, Judge] = {
-    "grep": grep,
-    "egrep": grep,
-    "fgrep": grep,
-    "ggrep": grep,
-    "rg": rg,
-    "ag": _AG,
-    "ack": always(ordinary("searches with the project's own settings")),
-    "find": find,
-    "gfind": find,
-    "fd": fd,
-    "fdfind": fd,
-    "locate": always(unknown("looks through the whole machine")),
-}
+_ACK = form(
+    (
+        "iwvclLhHnfQs1 --ignore-case --smart-case --no-smart-case --word-regexp --invert-match --count --literal "
+        "--files-with-matches --files-without-matches --with-filename --no-filename --no-recurse --recurse "
+        "--nocolor --nocolour --noheading --nogroup --nobreak --heading --group --break --column --python --js --html "
+        "--css --go --java --ruby --rust --php --perl --shell --json --xml --yaml --sql --cpp --cc --markdown "
+        "--ignore-ack-defaults --noenv --help-types"
+    )
+    + HELP,
+    "ABCmt --type --after-context --before-context --context --max-count --ignore-dir --ignore-directory --ignore-file",
+    Operands.SEARCH,
+    optional="--color --colour",
+    always_deep=True,
+    walks=True,
+    keen=True,
+)
+"""A project's `.ackrc` may name no pager, no output and no pattern; the line's own options could, so none is here."""
+
+
+def ack(call: Call) -> Outcome:
+    """`ack`: its patterns are Perl's, which can hold code."""
+    if any("(?{" in arg.text or "(??{" in arg.text for arg in call.args):
+        return unknown("a pattern that holds code")
+    return _ACK(call)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from shellsight.report import Effect, PathEffect, Standing
-from shellsight.words.arguments import Arg, names, prefixes
+from shellsight.words.arguments import Arg, names
 from shellsight.words.call import Call, Inner, Judge, Outcome, dangerous, ordinary, safe, unknown
 from shellsight.words.places import named_places, uses
+from shellsight.words.verbs import FAR_WORDS
 
 _CODE = frozenset({Effect.RUNS_CODE})
 
@@ -127,7 +129,7 @@ class Interpreter:
     check: frozenset[str] = frozenset()
 
     def judge(self, call: Call) -> Outcome:
-        """What it would run."""
+        """The outcome of a call: what the interpreter would run."""
         args, place, check = call.args, 0, False
         if len(args) == 1 and args[0].certain and args[0].text in self.shown:
             return safe("shows its version")
@@ -197,45 +199,51 @@ def _module_of(call: Call, name: str, rest: tuple[Arg, ...]) -> Outcome:
     return ordinary("runs a module of the project", tuple(use for arg in rest for use in named_places(call, arg)))
 
 
-_PYTHON = Interpreter(
-    code=frozenset({"-c"}),
-    bare=names("-u -B -E -I -s -S -O -OO -q -b -bb -d -P -v -x"),
-    valued=frozenset({"-W", "-X"}),
-    module=frozenset({"-m"}),
-    shown=frozenset({"--version", "--help", "-h", "-V", "-VV"}),
-)
-_NODE = Interpreter(
-    code=names("-e -p --eval --print -pe -r --require --import --loader --experimental-loader"),
-    bare=names(
-        "--test --watch --enable-source-maps --trace-warnings --no-warnings --experimental-strip-types "
-        "--use-strict --harmony"
-    ),
-    valued=frozenset({"--max-old-space-size", "--stack-size"}),
-    shown=frozenset({"--version", "--help", "-h", "-v"}),
-    check=frozenset({"--check", "-c"}),
-)
-_PERL = Interpreter(
-    code=names("-e -E -n -p -i -M -m -d"),
-    bare=frozenset({"-w", "-W", "-T", "-t", "-c"}),  # -c runs BEGIN blocks and whatever is imported
-)
-_RUBY = Interpreter(code=names("-e -n -p -i -r -x -C"), bare=frozenset({"-w", "-W"}), check=frozenset({"-c"}))
-_PHP = Interpreter(code=names("-r -B -R -E -d -S -a"), bare=frozenset({"-q", "-n"}), check=frozenset({"-l"}))
-_STRICT = Interpreter(code=frozenset({"-e", "-c", "-E", "--eval", "-x", "-l"}), bare=frozenset())
+_CONSOLES = names("shell dbshell createsuperuser changepassword remove delete")
 
-_SHELL_NAMES = prefixes("sh bash zsh dash ksh ash mksh rbash yash fish csh tcsh")
-_PYTHONS = ("python", "python2", "python3", *(f"python3.{minor}" for minor in range(7, 16)), "pypy", "pypy3")
-TABLE: Mapping[str, Judge] = {
-    **dict.fromkeys(_SHELL_NAMES, shell),
-    **dict.fromkeys(_PYTHONS, _PYTHON.judge),
-    **dict.fromkeys(("node", "nodejs"), _NODE.judge),
-    "perl": _PERL.judge,
-    "ruby": _RUBY.judge,
-    "php": _PHP.judge,
-    **dict.fromkeys(
-        prefixes(
-            "lua luajit Rscript julia guile tclsh groovy pwsh powershell scala ghci iex elixir erl swipl "
-            "octave R expect wish irb ipython ts-node tsx racket sbcl clojure jshell"
-        ),
-        _STRICT.judge,
-    ),
-}
+
+def manage(call: Call) -> Outcome:
+    """Django's `manage.py`: the project's own commands; some open consoles, or change what a data base holds."""
+    first = next((arg.text for arg in call.args if not arg.text.startswith("-")), "")
+    words = set(re.split(r"[^a-z]+", first.lower()))
+    if words & (FAR_WORDS | _CONSOLES):
+        return dangerous(f"manage.py {first}: a console, or a change to the data base")
+    return ordinary("runs a command of the project", tuple(use for arg in call.args for use in named_places(call, arg)))
+
+
+def managed(otherwise: Judge) -> Judge:
+    """A judge for Python who knows what `manage.py` is told."""
+
+    def judge(call: Call) -> Outcome:
+        for place, arg in enumerate(call.args):
+            if arg.text == "manage.py" or arg.text.endswith("/manage.py"):
+                told = manage(evolve(call, args=call.args[place + 1 :]))
+                return told if told.standing > Standing.ORDINARY else otherwise(call)
+        return otherwise(call)
+
+    return judge
+
+
+def interpreter(
+    *,
+    code: str,
+    flags: str = "",
+    values: str = "",
+    module: str = "",
+    shown: str = "--version --help -h -V -v",
+    check: str = "",
+) -> Judge:
+    """A judge for an interpreter.
+
+    Args:
+        code: options that bring a program, or code beside it.
+        flags: other options without a value.
+        values: other options that take the next word as their value.
+        module: options whose value names a module that runs.
+        shown: words that, alone, only show a version or help.
+        check: options with which the script is only parsed.
+
+    Returns:
+        The judge.
+    """
+    return Interpreter(names(code), names(flags), names(values), names(module), names(shown), names(check)).judge

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from attrs import evolve
 
 from shellsight.report import FED, Effect, PathEffect, PathUse
 from shellsight.words.arguments import Arg, Reading, names, options
-from shellsight.words.call import Call, Judge, Outcome, dangerous, ordinary, safe, unknown
+from shellsight.words.call import Call, Outcome, dangerous, ordinary, safe, unknown
 from shellsight.words.form import stricter
 from shellsight.words.places import here, uses
 from shellsight.words.secrecy import could_be_private
@@ -33,7 +32,7 @@ _SED_OPTIONS = options(
         "--version --sandbox"
     ),
     "e --expression l --line-length f --file",
-    loose="i I --in-place",
+    optional="i I --in-place",
 )
 
 
@@ -178,6 +177,3 @@ def _is_value(token: str) -> bool:
 def _is_known(token: re.Match[str]) -> bool:
     word = token["word"]
     return word is None or word in _AWK_WORDS or word[0].isdigit() or word.islower() or len(word) <= 3
-
-
-TABLE: Mapping[str, Judge] = {"sed": sed, "gsed": sed, "awk": awk, "gawk": awk, "mawk": awk, "nawk": awk}

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from attrs import evolve
 
 from shellsight.report import Effect, PathEffect, Standing
 from shellsight.words.arguments import prefixes
-from shellsight.words.call import Call, Judge, Outcome, dangerous, safe, unknown
+from shellsight.words.call import Call, Outcome, dangerous, safe, unknown
 from shellsight.words.form import Operands, form
 from shellsight.words.places import uses
-from shellsight.words.verbs import each
 
 
 def editor(call: Call) -> Outcome:
@@ -89,25 +87,3 @@ def bat(call: Call) -> Outcome:
         Operands.READ,
         passes=True,
     )(call)
-
-
-TABLE: Mapping[str, Judge] = {
-    "zless": pager,
-    "bat": bat,
-    "batcat": bat,
-    "less": pager,
-    "more": pager,
-    "most": pager,
-    **each("vim vi nvim emacs nano pico view gvim vimdiff rvim kak hx micro joe mcedit code subl atom gedit", editor),
-    **each(
-        (
-            "psql mysql mariadb sqlite3 sqlite mongo mongosh redis-cli cqlsh clickhouse-client duckdb sqlcmd "
-            "influx neo4j cypher-shell usql pgcli mycli dropdb createdb pg_dump pg_restore mysqldump mysqladmin "
-            "mongodump mongorestore pg_ctl initdb"
-        ),
-        database,
-    ),
-    "man": manual,
-    "info": info_page,
-    "xmllint": form("--noout --format --nonet", "--xpath", Operands.READ, keen=True),
-}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from attrs import evolve
 
 from shellsight.report import FED, Effect, PathEffect, Standing
 from shellsight.words.arguments import Arg, Kind, Options, options
 from shellsight.words.assigning import is_harmless
-from shellsight.words.call import Call, Feed, Inner, Judge, Outcome, always, dangerous, unknown
+from shellsight.words.call import Call, Feed, Inner, Judge, Outcome, dangerous, safe, unknown
 from shellsight.words.places import uses
+from shellsight.words.verbs import everyday
 
 
 def wrapper(
@@ -92,7 +91,7 @@ def env(call: Call) -> Outcome:
 _XARGS = options(
     "0rtpxo --null --no-run-if-empty --verbose --exit --open-tty --show-limits",
     "dEILnPsaJR --delimiter --max-args --max-procs --max-lines --max-chars --arg-file --eof --replace",
-    loose="ile --replace --max-lines --eof",
+    optional="ile --replace --max-lines --eof",
     first=True,
 )
 
@@ -141,7 +140,7 @@ def watch(call: Call) -> Outcome:
     reading = options(
         "bcdegptxw --beep --color --differences --errexit --chgexit --precise --no-title --exec -t".replace("w", ""),
         "nq --interval --equexit",
-        loose="--differences",
+        optional="--differences",
         first=True,
     ).read(call.args)
     if reading.strange or not reading.operands:
@@ -228,21 +227,18 @@ def script_of(call: Call) -> Outcome:
     return unknown("records a shell")
 
 
-_RIGHTS = frozenset({Effect.PRIVILEGE})
-_TIMEOUT = wrapper(
-    options("v --foreground --preserve-status --verbose", "ks --kill-after --signal", first=True), skip=1, plain=True
-)
+def with_other_rights(known: Options) -> Judge:
+    """A judge for a wrapper that runs its command as another user."""
+    return wrapper(
+        known, floor=Standing.DANGEROUS, reason="runs with other rights", effects=frozenset({Effect.PRIVILEGE})
+    )
 
 
-def _with_other_rights(known: Options) -> Judge:
-    return wrapper(known, floor=Standing.DANGEROUS, reason="runs with other rights", effects=_RIGHTS)
-
-
-_SUDO = _with_other_rights(
+_SUDO = with_other_rights(
     options(
         "AbEeHhiKklNnPSsVv --preserve-env --non-interactive --stdin --login --shell --background --set-home",
         "CDghpRrTtUu --user --group --chdir --host --prompt --chroot --role --type --other-user",
-        loose="--preserve-env",
+        optional="--preserve-env",
         first=True,
     )
 )
@@ -261,77 +257,15 @@ def sudo(call: Call) -> Outcome:
     return evolve(outcome, runs_input=any(arg.text in {"-s", "-i", "--shell", "--login"} for arg in args))
 
 
-TABLE: Mapping[str, Judge] = {
-    "env": env,
-    "xargs": xargs,
-    "gxargs": xargs,
-    "parallel": parallel,
-    "watch": watch,
-    "flock": flock,
-    "su": su,
-    "script": script_of,
-    "sudo": sudo,
-    "doas": _with_other_rights(options("nLs", "uC", first=True)),
-    "pkexec": _with_other_rights(options("--disable-internal-agent --keep-cwd", "--user", first=True)),
-    "runuser": _with_other_rights(options("lmp", "ugGs --user", first=True)),
-    "setpriv": _with_other_rights(options(first=True)),
-    "runas": _with_other_rights(options(first=True)),
-    "time": wrapper(options("pvaq --portability --verbose", "f --format", first=True), plain=True),
-    "nice": wrapper(options("", "n --adjustment", first=True, digits=True), plain=True),
-    "ionice": wrapper(options("t", "cn", first=True), plain=True),
-    "nohup": wrapper(options(first=True), floor=Standing.ORDINARY, reason="goes on after the session", plain=True),
-    "setsid": wrapper(
-        options("cfw --fork --wait --ctty", first=True), floor=Standing.ORDINARY, reason="goes on after the session"
-    ),
-    "timeout": _TIMEOUT,
-    "gtimeout": _TIMEOUT,
-    "stdbuf": wrapper(options("", "ioe --input --output --error", first=True), plain=True),
-    "unbuffer": wrapper(options("p", first=True)),
-    "chronic": wrapper(options("ve", first=True)),
-    "caffeinate": wrapper(
-        options("dimsu", "tw", first=True), floor=Standing.ORDINARY, reason="keeps the machine awake"
-    ),
-    "taskset": wrapper(options("ac", first=True), skip=1),
-    "chrt": wrapper(options("bfioRrv", first=True), skip=1, floor=Standing.DANGEROUS, reason="changes the scheduler"),
-    "strace": wrapper(
-        options("cCdfFhiknqrtTvVwxyYzZ", "abeIoOpPsSuUX", first=True), floor=Standing.UNKNOWN, reason="traces a program"
-    ),
-    "ltrace": wrapper(
-        options("cCfhiLrStTV", "aAeFlnopsuwx", first=True), floor=Standing.UNKNOWN, reason="traces a program"
-    ),
-    "gdb": always(Outcome(Standing.DANGEROUS, "runs a program under control", inline_code=True)),
-    "chroot": wrapper(
-        options("--skip-chdir", "--userspec --groups", first=True),
-        skip=1,
-        floor=Standing.DANGEROUS,
-        reason="changes the root",
-        effects=_RIGHTS,
-    ),
-    "unshare": wrapper(
-        options("cfimnpruUCT --map-root-user --fork --mount --net --pid --user --ipc --uts", "RwSG --root", first=True),
-        floor=Standing.DANGEROUS,
-        reason="changes namespaces",
-        effects=_RIGHTS,
-    ),
-    "nsenter": wrapper(
-        options("amuinpUCr", "tSGw", first=True), floor=Standing.DANGEROUS, reason="changes namespaces", effects=_RIGHTS
-    ),
-    "systemd-run": wrapper(
-        options("tPqrdGS --user --pty --wait --scope --collect", "pEuM --unit --property", first=True),
-        floor=Standing.DANGEROUS,
-        reason="starts a service",
-    ),
-    "firejail": wrapper(options(first=True), floor=Standing.UNKNOWN, reason="runs in a sandbox"),
-    "proxychains": wrapper(options("q", "f", first=True), floor=Standing.DANGEROUS, reason="reaches the network"),
-    "torsocks": wrapper(options(first=True), floor=Standing.DANGEROUS, reason="reaches the network"),
-    "busybox": wrapper(options("--list --install --list-full", first=True)),
-    "toybox": wrapper(options("--long", first=True)),
-    "gnome-terminal": always(unknown("opens a terminal")),
-    "entr": entr,
-    "dotenv": wrapper(
-        options("", "f", first=True), floor=Standing.DANGEROUS, reason="runs with secrets in the environment"
-    ),
-    "direnv": always(dangerous("runs the folder's own settings")),
-    "doppler": always(dangerous("runs with secrets in the environment", (), Effect.SECRETS)),
-    "coproc": wrapper(options(first=True)),
-}
+def valgrind(call: Call) -> Outcome:
+    """`valgrind PROGRAM`: runs it."""
+    if [arg.text for arg in call.args] in (["--version"], ["--help"]):
+        return safe("shows its version or help")
+    rest = call.args
+    while rest and rest[0].text.startswith("-"):
+        rest = rest[1:]
+    own = everyday(evolve(call, args=call.args[: len(call.args) - len(rest)]))
+    if not rest:
+        return own
+    inner = Inner(rest, floor=Standing.ORDINARY, reason="runs under control")
+    return evolve(own, inner=(inner,))

@@ -131,9 +131,9 @@ class Options:
         return _Sorter(self).sort(args)
 
 
-def options(bare: str = "", valued: str = "", loose: str = "", **kinds: bool) -> Options:
-    """A table from three strings, each as `flag_set` reads it."""
-    return Options(flag_set(bare), flag_set(valued), flag_set(loose), **kinds)
+def options(flags: str = "", values: str = "", optional: str = "", **kinds: bool) -> Options:
+    """A table from three strings as `flag_set` reads them: options without a value, with one, with one after `=`."""
+    return Options(flag_set(flags), flag_set(values), flag_set(optional), **kinds)
 
 
 @frozen

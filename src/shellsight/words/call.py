@@ -41,6 +41,8 @@ class Call:
     home: str
     feed: Feed = field(factory=Feed)
     start: str = ""
+    tasks: bool = False
+    """Whether the program's words name tasks, of which some names sound far-reaching."""
 
 
 @frozen
@@ -92,6 +94,7 @@ FINE = Outcome(Standing.SAFE, "")
 """Nothing to say against it."""
 
 Judge: TypeAlias = Callable[[Call], Outcome]
+"""Says what a call does: total, and the same for the same call."""
 
 
 def safe(reason: str = "only looks", paths: tuple[PathUse, ...] = (), *effects: Effect) -> Outcome:

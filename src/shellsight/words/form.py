@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from attrs import evolve, frozen
 
@@ -14,6 +14,9 @@ from shellsight.words.arguments import Arg, Given, Kind, Options, Reading, flag_
 from shellsight.words.call import FINE, Call, Judge, Outcome, dangerous, unknown
 from shellsight.words.places import here, is_below, uses
 from shellsight.words.secrecy import could_be_private, has_glob, is_private, seeks_private
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 
 class Operands(Enum):
@@ -192,28 +195,69 @@ def stricter(one: Outcome, other: Outcome) -> Outcome:
     )
 
 
-def form(
-    bare: str = "", valued: str = "", operands: Operands = Operands.READ, *, loose: str = "", **more: Any
-) -> Judge:
-    """A judge from strings: flags as `flag_set` reads them, in `reads`, `globs`, `deep` and so on as well."""
-    kinds = {key: more.pop(key) for key in ("digits", "single", "first", "plus") if key in more}
-    named: dict[str, Any] = {
-        key: flag_set(value) if isinstance(value, str) and key in _FLAGS else value for key, value in more.items()
-    }
-    known = Options(flag_set(bare), flag_set(valued) | _held(named), flag_set(loose), **kinds)
-    return Form(known, operands, **named).judge
+class Details(TypedDict, total=False):
+    """What `form` takes beside the plain options and the kind of operands; strings of options as `flag_set` reads them.
+
+    `optional`: options whose value may only follow an `=`. `reads`, `writes`, `globs`: options whose value is a path
+    that is read, a path that is written, a pattern for names of files; they need not be repeated in `values`.
+    `digits`: `-20` is an option. `single`: long names follow one dash, as in `find -name`. `first`: options end at the
+    first operand. `plus`: `+20` is an option. The others are fields of `Form`.
+    """
+
+    optional: str
+    reads: str
+    writes: str
+    globs: str
+    pattern: str
+    deep: str
+    lists: str
+    digits: bool
+    single: bool
+    first: bool
+    plus: bool
+    standing: Standing
+    reason: str
+    always_deep: bool
+    walks: bool
+    keen: bool
+    always_lists: bool
+    passes: bool
+    effects: frozenset[Effect]
+
+
+def form(flags: str = "", values: str = "", operands: Operands = Operands.READ, **details: Unpack[Details]) -> Judge:
+    """A judge that follows a table of options and operands; the table is built with the first call it judges.
+
+    Args:
+        flags: options without a value: `"al --all"` is `-a`, `-l` and `--all`.
+        values: options that take a value, glued to them or as the next word.
+        operands: the kind of all words that are no options.
+        details: everything else, see `Details`.
+
+    Returns:
+        The judge.
+    """
+    built: Form | None = None
+
+    def judge(call: Call) -> Outcome:
+        nonlocal built
+        if built is None:
+            built = _built(flags, values, operands, dict(details))
+        return built.judge(call)
+
+    return judge
+
+
+def _built(flags: str, values: str, operands: Operands, details: dict[str, Any]) -> Form:
+    kinds = {key: details.pop(key) for key in ("digits", "single", "first", "plus") if key in details}
+    optional = flag_set(details.pop("optional", ""))
+    named: dict[str, Any] = {key: flag_set(value) if key in _FLAGS else value for key, value in details.items()}
+    # Options that hold a path or a pattern take a value, whether `values` repeats them or not.
+    held = flag_set(" ".join(str(details.get(key, "")) for key in ("reads", "writes", "globs")))
+    return Form(Options(flag_set(flags), flag_set(values) | held, optional, **kinds), operands, **named)
 
 
 _FLAGS = frozenset({"reads", "writes", "globs", "deep", "lists", "pattern"})
-
-
-def _held(named: Mapping[str, Any]) -> frozenset[str]:
-    """The options that hold a path or a pattern take a value, whether the table repeats them or not."""
-    held: frozenset[str] = frozenset()
-    for key in ("reads", "writes", "globs"):
-        flags: frozenset[str] = named.get(key, frozenset())
-        held |= flags
-    return held
 
 
 def seeks(args: tuple[Arg, ...]) -> bool:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
 
 from shellsight.report import Effect
 from shellsight.words.arguments import names
 from shellsight.words.call import Call, Judge, Outcome, dangerous, ordinary, safe, unknown
-from shellsight.words.form import Operands, form
+from shellsight.words.form import Details, Operands, form
 from shellsight.words.places import named_places
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 VERSION = names("--version --help -h -V version help -version -v")
 
@@ -64,10 +67,6 @@ class Verbs:
         return self.looking[verb](evolve(call, name=f"{call.name} {verb}"))
 
 
-RUNNERS = names(
-    "npm pnpm yarn bun rake just task invoke make gmake mix nx lerna turbo gulp grunt fab doit poe nox "
-    "tox hatch sbt gradle mvn ant dotnet flask django-admin alembic"
-)
 FAR_WORDS = names(
     "deploy deployment publish release drop destroy purge wipe nuke reset rollback upload push prod "
     "production flush dropdb downgrade gh-deploy bump uninstall teardown migrate seed truncate"
@@ -87,23 +86,50 @@ def everyday(call: Call) -> Outcome:
         return dangerous(f"reaches the network, or is reached from it: {far_off}", tuple(found), Effect.NETWORK)
     if any(arg.text.lower() in FAR_WORDS for arg in call.args):
         return dangerous("a verb that sounds far-reaching", tuple(found))
-    if call.name in RUNNERS:
+    if call.tasks:
         far_words = {word for arg in call.args for word in re.split(r"[^a-z]+", arg.text.lower())} & FAR_WORDS
         if far_words:
             return dangerous(f"a task that sounds far-reaching: {min(far_words)}", tuple(found))
     return ordinary(f"{call.name}: builds, checks or changes the project", tuple(found))
 
 
-def look(bare: str = "", valued: str = "", operands: Operands = Operands.TEXT, **more: Any) -> Judge:
-    """A judge for a verb that only looks, with these options."""
-    return form(f"{bare} --help -h", valued, operands, **more)
+def look(flags: str = "", values: str = "", operands: Operands = Operands.TEXT, **details: Unpack[Details]) -> Judge:
+    """A judge for a verb that only looks: `form` with `--help` and `-h` added, and with operands that are text."""
+    return form(f"{flags} --help -h", values, operands, **details)
 
 
-def far(text: str, reason: str) -> dict[str, str]:
-    """Verbs from one string, each with the same reason."""
-    return dict.fromkeys(text.split(), reason)
+def verbs(
+    *,
+    looking: Mapping[str, Judge] | None = None,
+    building: str = "",
+    far: Mapping[str, str] | None = None,
+    effects: Iterable[Effect] = (),
+    leading: str = "",
+    versions: str = "",
+    bare: Outcome = NOT_TOLD,
+) -> Judge:
+    """A judge for a program whose first word says what it does; the table is built with the first call it judges.
 
+    Args:
+        looking: verbs that only look, each with the judge for the words behind it (`look`, or `verbs` again).
+        building: everyday verbs with effects on the project, with blanks between them.
+        far: what dangerous verbs do, as a reason, and the verbs that do it.
+        effects: effects of the dangerous verbs.
+        leading: options that may come before the verb.
+        versions: words that, alone, only show a version or help; left out, those of `VERSION`.
+        bare: the outcome without a verb.
 
-def each(known: str, judge: Judge) -> dict[str, Judge]:
-    """Programs from one string, all with one judge."""
-    return dict.fromkeys(known.split(), judge)
+    Returns:
+        The judge.
+    """
+    built: Verbs | None = None
+
+    def judge(call: Call) -> Outcome:
+        nonlocal built
+        if built is None:
+            dangers = {verb: reason for reason, words in (far or {}).items() for verb in words.split()}
+            known = names(versions) if versions else VERSION
+            built = Verbs(looking or {}, names(building), dangers, frozenset(effects), names(leading), known, bare)
+        return built.judge(call)
+
+    return judge

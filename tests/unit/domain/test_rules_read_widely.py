@@ -16,7 +16,7 @@ from shellsight.analysis import analyse_argv
 from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 from shellsight.report import PathEffect, Standing
 from shellsight.surroundings import Surroundings
-from tests.unit.domain.shell.shell_lines import report
+from tests.shellsight.shell_lines import report
 
 FACTS = Facts(cwd="/repo", roots=("/repo",))
 

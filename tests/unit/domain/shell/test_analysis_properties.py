@@ -32,7 +32,7 @@ from shellsight.line import (
 from shellsight.programs.registry import PROGRAMS
 from shellsight.report import Standing
 from shellsight.surroundings import Surroundings
-from tests.unit.domain.shell.shell_lines import HERE, PARSER, standing
+from tests.shellsight.shell_lines import HERE, PARSER, standing
 
 EXAMPLES = settings().max_examples
 """What the profile says: see tests/conftest.py."""

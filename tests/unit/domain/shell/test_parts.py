@@ -6,7 +6,7 @@ import pytest
 
 from shellsight.analysis import analyse_argv
 from shellsight.report import Effect, PathEffect, PathUse, Standing
-from tests.unit.domain.shell.shell_lines import HERE, report, standing
+from tests.shellsight.shell_lines import HERE, report, standing
 
 
 def test_wrappers_are_off_the_words_and_in_the_forms() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shellsight.report import Standing
-from tests.unit.domain.shell.shell_lines import report, standing
+from tests.shellsight.shell_lines import report, standing
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from shellsight.report import PathEffect, PathUse, Standing
 from shellsight.words.secrecy import could_be_private
-from tests.unit.domain.shell.shell_lines import report, standing
+from tests.shellsight.shell_lines import report, standing
 
 
 @pytest.mark.parametrize(

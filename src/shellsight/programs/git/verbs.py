@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from attrs import evolve
 
-from shellsight.programs.git_looking import LOOKING, TEXT, look_at
+from shellsight.programs.git.looking import LOOKING, TEXT, look_at
 from shellsight.report import Effect, PathEffect, Standing
 from shellsight.words.arguments import names, prefixes
 from shellsight.words.call import Call, Inner, Judge, Outcome, dangerous, ordinary, safe, unknown
@@ -19,7 +19,7 @@ _LIST_BRANCH = (
     "--no-abbrev -l --omit-empty"
 )
 _LIST_VALUED = "--contains --no-contains --merged --no-merged --points-at --sort --format --color --abbrev"
-_BRANCH = form(_LIST_BRANCH, _LIST_VALUED, TEXT, loose=_LIST_VALUED)
+_BRANCH = form(_LIST_BRANCH, _LIST_VALUED, TEXT, optional=_LIST_VALUED)
 
 
 def branch(call: Call) -> Outcome:
@@ -45,7 +45,7 @@ _TAG = form(
     "li --list --ignore-case --no-column --column --omit-empty",
     "--sort --format --contains --no-contains --merged --no-merged --points-at --color",
     TEXT,
-    loose="n --column --contains --color",
+    optional="n --column --contains --color",
 )
 
 

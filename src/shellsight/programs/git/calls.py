@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from itertools import pairwise
 
 from attrs import evolve
 
-from shellsight.programs.git_looking import LOOKING, look_at
-from shellsight.programs.git_verbs import CHANGELESS, SPECIAL
+from shellsight.programs.git.looking import LOOKING, look_at
+from shellsight.programs.git.verbs import CHANGELESS, SPECIAL
 from shellsight.report import Effect, PathEffect, PathUse, Standing
 from shellsight.words.arguments import Arg, names, prefixes
-from shellsight.words.call import Call, Judge, Outcome, dangerous, ordinary, safe, unknown
+from shellsight.words.call import Call, Outcome, dangerous, ordinary, safe, unknown
 from shellsight.words.form import stricter
 from shellsight.words.places import here, is_below, named_places, uses
 
@@ -205,6 +204,3 @@ def _touched(name: str, call: Call) -> tuple[PathUse, ...]:
 
 
 _IN_A_BUNCH = re.compile(r"-[a-z]*m\Z")
-
-
-TABLE: Mapping[str, Judge] = {"git": git}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from attrs import evolve
 
-from shellsight.programs.git_words import disguised, is_plain_revision, shown_places
+from shellsight.programs.git.words import disguised, is_plain_revision, shown_places
 from shellsight.report import Effect, PathEffect
 from shellsight.words.arguments import Kind, names, prefixes
 from shellsight.words.call import FINE, Call, Judge, Outcome, always, dangerous, unknown
@@ -67,33 +67,33 @@ LOOKING: Mapping[str, Judge] = {
         ),
         "",
         TEXT,
-        loose="--porcelain -u --untracked-files --ignored --ignore-submodules --column --find-renames",
+        optional="--porcelain -u --untracked-files --ignored --ignore-submodules --column --find-renames",
         lists="--porcelain -s --short",
     ),
-    "log": form(_LOG, _LOG_VALUED, TEXT, loose=_LOG_LOOSE, digits=True),
-    "whatchanged": form(_LOG, _LOG_VALUED, TEXT, loose=_LOG_LOOSE, digits=True),
-    "show": form(_LOG, _LOG_VALUED, TEXT, loose=_LOG_LOOSE, digits=True),
-    "diff": form(_DIFF, _DIFF_VALUED, TEXT, loose=_DIFF_LOOSE, digits=True, lists="--name-only"),
+    "log": form(_LOG, _LOG_VALUED, TEXT, optional=_LOG_LOOSE, digits=True),
+    "whatchanged": form(_LOG, _LOG_VALUED, TEXT, optional=_LOG_LOOSE, digits=True),
+    "show": form(_LOG, _LOG_VALUED, TEXT, optional=_LOG_LOOSE, digits=True),
+    "diff": form(_DIFF, _DIFF_VALUED, TEXT, optional=_DIFF_LOOSE, digits=True, lists="--name-only"),
     "diff-tree": form(
         _DIFF + " r t v --root --no-commit-id --always --pretty",
         _DIFF_VALUED + " --format --pretty",
         TEXT,
-        loose=_DIFF_LOOSE,
+        optional=_DIFF_LOOSE,
         lists="--name-only",
     ),
-    "diff-index": form(_DIFF + " -m", _DIFF_VALUED, TEXT, loose=_DIFF_LOOSE, lists="--name-only"),
-    "diff-files": form(_DIFF + " q", _DIFF_VALUED, TEXT, loose=_DIFF_LOOSE, lists="--name-only"),
+    "diff-index": form(_DIFF + " -m", _DIFF_VALUED, TEXT, optional=_DIFF_LOOSE, lists="--name-only"),
+    "diff-files": form(_DIFF + " q", _DIFF_VALUED, TEXT, optional=_DIFF_LOOSE, lists="--name-only"),
     "range-diff": form(
         _DIFF + " --no-dual-color --left-only --right-only",
         _DIFF_VALUED + " --creation-factor",
         TEXT,
-        loose=_DIFF_LOOSE,
+        optional=_DIFF_LOOSE,
     ),
     "shortlog": form(
         "nsec --numbered --summary --email --committer --all --no-merges --merges --branches --tags",
         "w --group --since --until --after --before --author --format --max-count",
         TEXT,
-        loose="-w",
+        optional="-w",
     ),
     "rev-parse": form(
         (
@@ -105,7 +105,7 @@ LOOKING: Mapping[str, Judge] = {
         ),
         "--default --since --until --git-path --path-format --short --branches --tags --remotes --exclude",
         TEXT,
-        loose="--short --abbrev-ref --branches --tags --remotes",
+        optional="--short --abbrev-ref --branches --tags --remotes",
     ),
     "ls-files": form(
         (
@@ -115,7 +115,7 @@ LOOKING: Mapping[str, Judge] = {
         ),
         "x --exclude --exclude-per-directory --with-tree --abbrev --format",
         TEXT,
-        loose="--abbrev",
+        optional="--abbrev",
         reads="-X --exclude-from",
         always_lists=True,
     ),
@@ -123,14 +123,14 @@ LOOKING: Mapping[str, Judge] = {
         "drtlz --name-only --name-status --long --full-name --full-tree --object-only",
         "--abbrev --format",
         TEXT,
-        loose="--abbrev",
+        optional="--abbrev",
         always_lists=True,
     ),
     "describe": form(
         "--all --tags --contains --long --always --dirty --exact-match --first-parent --debug",
         "--abbrev --match --exclude --candidates --dirty --broken",
         TEXT,
-        loose="--dirty --broken --abbrev",
+        optional="--dirty --broken --abbrev",
     ),
     "blame": form(
         (
@@ -140,11 +140,11 @@ LOOKING: Mapping[str, Judge] = {
         ),
         "LS --date --since --ignore-rev --abbrev",
         TEXT,
-        loose="-M -C --abbrev",
+        optional="-M -C --abbrev",
         reads="--ignore-revs-file",
     ),
     "annotate": form("lt", "LS", TEXT),
-    "cat-file": form("tpse --unordered --buffer --follow-symlinks", "", TEXT, loose="--batch-check"),
+    "cat-file": form("tpse --unordered --buffer --follow-symlinks", "", TEXT, optional="--batch-check"),
     "grep": form(
         (
             "nilLcwEFPvIqoWahHzrep --line-number --ignore-case --files-with-matches --files-without-match "
@@ -156,7 +156,7 @@ LOOKING: Mapping[str, Judge] = {
         ).replace("e", "e", 1),
         "eABCm --max-depth --after-context --before-context --context --threads --color --max-count",
         TEXT,
-        loose="--color",
+        optional="--color",
         reads="-f",
         lists="-l --name-only --files-with-matches",
         digits=True,
@@ -165,14 +165,14 @@ LOOKING: Mapping[str, Judge] = {
         "--all --ignore-case --omit-empty --include-root-refs",
         "--format --sort --count --points-at --merged --no-merged --contains --no-contains --color --exclude",
         TEXT,
-        loose="--color --merged --no-merged --contains --no-contains",
+        optional="--color --merged --no-merged --contains --no-contains",
     ),
     "merge-base": form("a --all --octopus --is-ancestor --independent --fork-point", "", TEXT),
     "rev-list": form(
         _LOG + " --objects-edge --use-bitmap-index --disk-usage --quiet",
         _LOG_VALUED,
         TEXT,
-        loose=_LOG_LOOSE,
+        optional=_LOG_LOOSE,
         digits=True,
     ),
     "name-rev": form("--tags --all --name-only --no-undefined --always", "--refs --exclude", TEXT),
@@ -180,7 +180,7 @@ LOOKING: Mapping[str, Judge] = {
         "qsdh --heads --tags --branches --head --verify --quiet --dereference --exists",
         "",
         TEXT,
-        loose="-s --hash --abbrev",
+        optional="-s --hash --abbrev",
     ),
     "count-objects": form("vH --verbose --human-readable", "", TEXT),
     "show-branch": form(
@@ -190,7 +190,7 @@ LOOKING: Mapping[str, Judge] = {
         ),
         "--more",
         TEXT,
-        loose="--color --more -g --reflog",
+        optional="--color --more -g --reflog",
     ),
     "check-ignore": form("qvzn --quiet --verbose --non-matching", "", TEXT),
     "check-attr": form("az --all --cached", "--source", TEXT),

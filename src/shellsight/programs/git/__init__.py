@@ -1,0 +1,1 @@
+"""git: its options for all subcommands, and what each subcommand does."""

@@ -1,0 +1,72 @@
+"""Programs that search for files and lines."""
+
+from __future__ import annotations
+
+from shellsight.programs.row import Row
+from shellsight.programs.searching import ack, fd, find, grep, rg
+from shellsight.words.call import always, unknown
+from shellsight.words.form import Operands, form
+
+ROWS = (
+    Row(
+        "grep egrep fgrep ggrep",
+        grep,
+        (
+            "* . .env => dangerous: reads .env, secrets",
+            "* -r '' . => unknown: reads ./**",
+            '* -rn "def main" src => safe: reads src/**',
+        ),
+    ),
+    Row(
+        "rg",
+        rg,
+        (
+            "rg TODO => safe: reads ./**",
+            "rg -uu . => unknown: reads ./**",
+            'rg "" .env => dangerous: reads .env/**, reads .env, secrets',
+        ),
+    ),
+    Row(
+        "ag",
+        form(
+            flags=(
+                "ailnsvwcloQHfuUzS0 --hidden --nocolor --nogroup --smart-case --literal --files-with-matches "
+                "--count --python --js --ts --html --css --json --yaml --markdown --rust --go --java --cpp "
+                "--cc --ruby --shell --sql --toml --xml --help --version"
+            ),
+            values="ABCm --ignore --ignore-dir --depth",
+            operands=Operands.SEARCH,
+            always_deep=True,
+            walks=True,
+            keen=True,
+        ),
+        (
+            "ag --python 'def main' => safe: reads ./**",
+            'ag --pager "sh -c \\"rm -rf x\\"" TODO => unknown: reads TODO/**',
+        ),
+    ),
+    Row("ack", ack, ("ack -w foo src => safe: reads src/**", "ack --pager=./evil.sh TODO => unknown: reads ./**")),
+    Row(
+        "find gfind",
+        find,
+        (
+            "* . -del\\ete => dangerous: looks at ./**, deletes ./**",
+            "* . $'-delete' => unknown: looks at ./**, looks at $'-delete'/**",
+            "* . -name '*.py' => safe: looks at ./**",
+        ),
+    ),
+    Row(
+        "fd fdfind",
+        fd,
+        (
+            "* -e py -x rm => dangerous: looks at ./**, deletes (what xargs is fed)/**",
+            "* -Hx rm => unknown: reads ., looks at ./**",
+            "* -e toml => safe: reads ., looks at ./**",
+        ),
+    ),
+    Row(
+        "locate",
+        always(unknown("looks through the whole machine")),
+        ("locate -d ~/.ssh/db x => unknown: writes /home/me/.ssh/db",),
+    ),
+)
