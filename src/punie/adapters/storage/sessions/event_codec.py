@@ -73,7 +73,7 @@ _BLOCK_NAMES: Final[Mapping[type, str]] = {
     Text: "text", Image: "image", ResourceLink: "resource_link", EmbeddedResource: "resource", Diff: "diff",
     TerminalView: "terminal",
 }  # fmt: skip
-_BLOCKS: Final[Mapping[object, type]] = {name: kind for kind, name in _BLOCK_NAMES.items()}
+_BLOCKS: Final[dict[str, type[object]]] = {name: kind for kind, name in _BLOCK_NAMES.items()}
 
 _LEAVES: Final = frozenset({str, int, bool, float, type(None)})
 
@@ -161,10 +161,7 @@ def _block(value: object, _: object) -> object:
     name = cast("dict[str, object]", value).get("type") if isinstance(value, dict) else None
     if not isinstance(name, str):
         raise UnreadableEventError("expected a content block")
-    if name not in _BLOCKS:
-        return _UNKNOWN
-    block: Any = _CONVERTER.structure(value, _BLOCKS[name])
-    return block
+    return _CONVERTER.structure(value, _BLOCKS[name]) if name in _BLOCKS else _UNKNOWN
 
 
 def _several(kind: Any, converter: Converter) -> _Read:
