@@ -2,18 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e import official_schema, scripts
+from tests.e2e import forking, official_schema, scripts
 from tests.e2e.draft_client import DraftClient
+from tests.e2e.forking import ForkServer
 from tests.e2e.official_schema import OfficialSchema
 from tests.e2e.raw_client import EVERYTHING, RawClient, agent_command, capabilities, clean_environment
 
 Spawn = Callable[..., RawClient]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The first test of each file is about newly executed interpreters, so that each journey is made by one."""
+    seen: set[Path] = set()
+    for item in items:
+        if item.path.parent == Path(__file__).parent and item.path not in seen:
+            seen.add(item.path)
+            item.add_marker("executed")
+
+
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[ForkServer | None]:
+    """What forks the processes of these tests; `None` where all are executed."""
+    if not forking.is_possible():
+        yield None
+        return
+    server = ForkServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture(autouse=True)
+def forks(request: pytest.FixtureRequest, fork_server: ForkServer | None) -> Iterator[None]:
+    """`punie` is forked rather than executed in every test that does not wear the mark `executed`."""
+    if fork_server is None or request.node.get_closest_marker("executed"):
+        yield
+        return
+    with fork_server.patched():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -28,13 +28,13 @@ from tests.e2e.wire_log import NOT_JSON, Frame, WireLog
 from tests.e2e.wire_rules import Conversation, key_of, violations
 
 #: Variables of the parent that a child may see: enough to find programs and (in a source checkout) the package.
-_KEPT_VARIABLES = ("PATH", "PYTHONPATH", "LANG", "TMPDIR", "SYSTEMROOT")
+KEPT_VARIABLES = ("PATH", "PYTHONPATH", "LANG", "TMPDIR", "SYSTEMROOT")
 
 
 def clean_environment(home: Path, **extra: str) -> dict[str, str]:
     """An environment with an empty home, our state below it, and no keys."""
     (home / "punie").mkdir(parents=True, exist_ok=True)
-    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
     return {**kept, "HOME": str(home), "PUNIE_HOME": str(home / "punie"), **extra}
 
 

@@ -16,7 +16,7 @@ from tests.e2e import scripts
 from tests.e2e.raw_client import clean_environment, run_cli
 from tests.e2e.scripts import RESULT, call, fail, text
 
-pytestmark = pytest.mark.requirement("INTERFACES-1")
+pytestmark = [pytest.mark.requirement("INTERFACES-1"), pytest.mark.executed]
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -14,7 +14,7 @@ from tests.e2e.processes import gone, pid_in, sleeper
 from tests.e2e.raw_client import RawClient
 from tests.e2e.scripts import RESULT, call, sleep, text
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.executed]
 
 
 async def ends_within_two_seconds(ide: RawClient) -> int:

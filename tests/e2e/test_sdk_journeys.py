@@ -20,7 +20,7 @@ from tests.e2e.raw_client import EVERYTHING, agent_command, capabilities, clean_
 from tests.e2e.scripts import RESULT, TOOLS, call, sleep, text
 from tests.e2e.sdk_client import SdkIde, sdk_ide
 
-pytestmark = [pytest.mark.anyio, pytest.mark.requirement("M-19")]
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("M-19"), pytest.mark.executed]
 
 SpawnSdk = Callable[..., AbstractAsyncContextManager[SdkIde]]
 WITH_DISCOVERY = capabilities(read=True, write=True, terminal=True, discovery=True)

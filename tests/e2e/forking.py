@@ -1,0 +1,125 @@
+"""Starting `punie` without loading it each time: a forked process for an executed one, in all else alike.
+
+Loading the product takes most of the processor's time of a short test. `ForkServer.patched()` makes `subprocess.Popen`
+(and so `anyio.open_process` and asyncio) fork what would be executed as ``python -m punie ...``, through
+`fork_server.py`; every other command, and one that the fork server could not imitate, is executed as before.
+
+Linux only: a process that is forked by another becomes our child because we are asked for orphans for a moment
+(`PR_SET_CHILD_SUBREAPER`). Elsewhere, and with PUNIE_TEST_PROCESSES=executed, everything is executed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.raw_client import KEPT_VARIABLES
+
+_PROGRAM = Path(__file__).with_name("fork_server.py")
+_PR_SET_CHILD_SUBREAPER = 36
+_AS_PUNIE = [sys.executable, "-m", "punie"]
+_DEFAULTS = {"preexec_fn": None, "pass_fds": (), "shell": False, "executable": None, "process_group": -1, "umask": -1}
+"""Arguments of `Popen` that the fork server knows only these values of."""
+# Where asyncio, anyio and `subprocess.run` all arrive.
+_execute = vars(subprocess.Popen)["_execute_child"]
+
+
+def is_possible() -> bool:
+    """Whether processes can be forked here, and nobody asked for executed ones."""
+    return sys.platform == "linux" and os.environ.get("PUNIE_TEST_PROCESSES") != "executed"
+
+
+class ForkServer:
+    """One process that forks, for as long as the tests of this process run; started at the first request."""
+
+    def __init__(self) -> None:
+        """Start nothing yet."""
+        self._lock = threading.Lock()
+        self._wire: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._prctl = ctypes.CDLL(None, use_errno=True).prctl
+        # What the interpreter reads before it runs a line: with other values a process has to be executed.
+        kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+        self._env = kept
+        self._before = self._read_early(kept)
+
+    def _started(self) -> socket.socket:
+        if self._wire is None:
+            self._wire, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                self._process = subprocess.Popen(
+                    [sys.executable, str(_PROGRAM), str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    env=self._env,
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,
+                )
+            assert self._wire.recv(16) == b"ready", "the fork server did not start"
+        return self._wire
+
+    def close(self) -> None:
+        """End it."""
+        if self._wire is not None and self._process is not None:
+            self._wire.close()
+            self._process.wait()
+
+    @staticmethod
+    def _read_early(env: Any) -> dict[str, str]:
+        return {name: env[name] for name in env if name.startswith(("PYTHON", "LC_", "LANG", "LD_", "COVERAGE"))}
+
+    def can(self, args: Any, env: Any, cwd: Any, more: dict[str, Any]) -> bool:
+        """Whether a forked process would be like the executed one."""
+        return (
+            isinstance(args, list | tuple)
+            and [*args[:3]] == _AS_PUNIE
+            and self._read_early(env) == self._before
+            and Path(cwd).is_dir()
+            and all(more[name] == value for name, value in _DEFAULTS.items())
+        )
+
+    def fork(self, args: Sequence[str], env: Any, cwd: str, streams: list[int], *, session: bool) -> int:
+        """A new child of this process; gives its id."""
+        request = {"args": list(args), "env": dict(env), "cwd": cwd, "session": session}
+        with self._lock:
+            wire = self._started()
+            self._prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+            try:
+                socket.send_fds(wire, [json.dumps(request).encode()], streams)
+                return int(wire.recv(32))
+            finally:
+                self._prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+    @contextlib.contextmanager
+    def patched(self) -> Iterator[None]:
+        """While this runs, `subprocess.Popen` forks where it can."""
+        server = self
+        names = _execute.__code__.co_varnames[1 : _execute.__code__.co_argcount]
+
+        def execute(popen: Any, *values: Any) -> None:
+            given = dict(zip(names, values, strict=True))
+            env = os.environ if given["env"] is None else given["env"]
+            cwd = str(Path.cwd()) if given["cwd"] is None else os.fspath(given["cwd"])
+            if not server.can(given["args"], env, cwd, given):
+                _execute(popen, *values)
+                return
+            pipes = (given["p2cread"], given["c2pwrite"], given["errwrite"])
+            streams = [ours if theirs == -1 else theirs for ours, theirs in enumerate(pipes)]
+            popen.pid = server.fork(given["args"][3:], env, cwd, streams, session=given["start_new_session"])
+            popen._child_created = True
+            popen._close_pipe_fds(*(given[name] for name in names if name.startswith(("p2c", "c2p", "err"))))
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(subprocess.Popen, "_execute_child", execute)
+            yield
