@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -51,46 +51,44 @@ def unmeasured() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
 
 
-def imported_before_the_answer(model: str, stderr: Path, **more: str) -> set[str]:
-    """Start the agent under -X importtime, ask `initialize`, and list what it had imported when the answer arrived."""
+def imported_until(agent: subprocess.Popen[bytes], requests: Sequence[object], until: str) -> tuple[set[str], str]:
+    """Send the requests; what was imported before the line with `until` was written, and that line.
+
+    Both come through one pipe, in the order in which they were written: how fast we read does not matter.
+    """
+    assert agent.stdin is not None
+    assert agent.stdout is not None
+    agent.stdin.write(b"".join(json.dumps(message).encode() + b"\n" for message in requests))
+    agent.stdin.flush()
+    modules: set[str] = set()
+    for line in map(bytes.decode, agent.stdout):
+        if match := IMPORT_LINE.match(line.rstrip()):
+            modules.add(match["module"])
+        elif until in line:
+            agent.stdin.close()
+            agent.stdout.read()
+            assert agent.wait(timeout=30) == 0
+            return modules, line
+    raise AssertionError(f"the agent never said {until}")
+
+
+def imported_before_the_answer(model: str, **more: str) -> set[str]:
+    """Start the agent under -X importtime, ask `initialize`, and list what it had imported when it answered."""
     command = [sys.executable, "-X", "importtime", "-m", "punie", "acp", "--model", model]
-    with (
-        stderr.open("wb") as log,
-        subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=unmeasured() | more
-        ) as agent,
-    ):
-        assert agent.stdin is not None
-        assert agent.stdout is not None
-        agent.stdin.write(json.dumps(INITIALIZE).encode() + b"\n")
-        agent.stdin.flush()
-        answer = json.loads(agent.stdout.readline())
-        seen = stderr.read_text(encoding="utf-8")
-        agent.stdin.close()
-        assert agent.wait(timeout=10) == 0
-    assert answer["result"]["protocolVersion"] == 1
-    return {match["module"] for line in seen.splitlines() if (match := IMPORT_LINE.match(line))}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, env=unmeasured() | more) as agent:
+        modules, answer = imported_until(agent, [INITIALIZE], '"protocolVersion"')
+    assert json.loads(answer)["result"]["protocolVersion"] == 1
+    return modules
 
 
 def imported_for_a_session(first: Mapping[str, object], until: str, cwd: Path) -> set[str]:
     """Start the agent under -X importtime, open a session, and list what was imported when `until` was said."""
     command = [sys.executable, "-X", "importtime", "-m", "punie", "acp", "--model", "direct"]
     new = {"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {"cwd": str(cwd), "mcpServers": []}}
-    log = cwd / "stderr"
     pipe = subprocess.PIPE
-    with (
-        log.open("wb") as stderr,
-        subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=stderr, env=unmeasured()) as agent,
-    ):
-        assert agent.stdin is not None
-        assert agent.stdout is not None
-        agent.stdin.write(b"".join(json.dumps(message).encode() + b"\n" for message in (first, new)))
-        agent.stdin.flush()
-        assert any(until in line.decode() for line in agent.stdout), f"the agent never said {until}"
-        seen = log.read_text(encoding="utf-8")
-        agent.stdin.close()
-        assert agent.wait(timeout=10) == 0
-    return {match["module"] for line in seen.splitlines() if (match := IMPORT_LINE.match(line))}
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, env=unmeasured()) as agent:
+        return imported_until(agent, [first, new], until)[0]
 
 
 def test_a_session_without_calls_loads_nothing_that_only_calls_need(tmp_path: Path) -> None:
@@ -110,8 +108,8 @@ def heavy_ones(modules: set[str]) -> set[str]:
     return {name for name in modules if any(name == heavy or name.startswith(f"{heavy}.") for heavy in HEAVY)}
 
 
-def test_nothing_heavy_is_imported_before_initialize_is_answered(tmp_path: Path) -> None:
-    modules = imported_before_the_answer("direct", tmp_path / "stderr")
+def test_nothing_heavy_is_imported_before_initialize_is_answered() -> None:
+    modules = imported_before_the_answer("direct")
     assert "punie.cli" in modules, "the list of imports was read"
     assert heavy_ones(modules) == set()
 
@@ -122,7 +120,7 @@ def test_plug_ins_are_looked_up_behind_the_answer(tmp_path: Path) -> None:
     source = "raise RuntimeError('out of order')"
     install(tmp_path / "site", "broken_plug", source, {"punie.tool_providers": {"broken": "broken_plug:Tools"}})
     path = python_path(tmp_path / "site", os.environ.get("PYTHONPATH"))
-    modules = imported_before_the_answer("direct", tmp_path / "stderr", PYTHONPATH=path)
+    modules = imported_before_the_answer("direct", PYTHONPATH=path)
     assert "punie.cli" in modules, "the list of imports was read"
     assert {"broken_plug", "importlib.metadata", "punie.bootstrap.plugins"} & modules == set()
 

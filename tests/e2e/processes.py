@@ -6,6 +6,8 @@ from pathlib import Path
 
 import anyio
 
+from tests.e2e.promptness import BOUND_S, Stopwatch
+
 _NAP_S = 0.01
 
 
@@ -23,7 +25,7 @@ def sleeper(pid_file: Path) -> str:
     return f"echo $$ > {pid_file}.part; mv {pid_file}.part {pid_file}; exec sleep 60"
 
 
-async def pid_in(pid_file: Path, timeout_s: float = 5.0) -> int:
+async def pid_in(pid_file: Path, timeout_s: float = BOUND_S) -> int:
     """The process id in the file once it is there. Nobody tells when a file appears, hence the short naps."""
     with anyio.fail_after(timeout_s):
         while not await anyio.Path(pid_file).exists():  # noqa: ASYNC110  no event comes from another process
@@ -33,6 +35,8 @@ async def pid_in(pid_file: Path, timeout_s: float = 5.0) -> int:
 
 async def gone(pid: int, timeout_s: float = 2.0) -> None:
     """Wait until the process is gone. Nobody tells when another's child ends, hence the short naps."""
-    with anyio.fail_after(timeout_s):
+    ending = Stopwatch()
+    with anyio.fail_after(BOUND_S):
         while is_running(pid):  # noqa: ASYNC110  no event comes from another process
             await anyio.sleep(_NAP_S)
+    assert ending.seconds() < timeout_s

@@ -23,6 +23,7 @@ from attrs import define, field
 
 from tests.e2e.ide_parts import Catalogue, Editor, Handler, Json, Person, RefusalError, Terminals
 from tests.e2e.official_schema import OfficialSchema
+from tests.e2e.promptness import BOUND_S, Stopwatch
 from tests.e2e.turns import Turn
 from tests.e2e.wire_log import NOT_JSON, Frame, WireLog
 from tests.e2e.wire_rules import Conversation, key_of, violations
@@ -46,6 +47,7 @@ def capabilities(*, read: bool = False, write: bool = False, terminal: bool = Fa
     return result
 
 
+EXIT_S = 3
 EVERYTHING = capabilities(read=True, write=True, terminal=True)
 WITH_FORMS = EVERYTHING | {"elicitation": {"form": {}}}
 
@@ -80,20 +82,20 @@ class Pending:
     sent: Frame
     answer: Frame | None = None
 
-    async def frame(self, timeout_s: float = 5.0) -> Frame:
+    async def frame(self, timeout_s: float = BOUND_S) -> Frame:
         """The answer as it stands on the wire."""
         await self.client.log.until(lambda: self.answer is not None, f"an answer to {self.sent}", timeout_s)
         assert self.answer is not None
         return self.answer
 
-    async def result(self, timeout_s: float = 5.0) -> Any:
+    async def result(self, timeout_s: float = BOUND_S) -> Any:
         """The result; raises `RpcError`."""
         message = (await self.frame(timeout_s)).message
         if "error" in message:
             raise RpcError(message["error"])
         return message["result"]
 
-    async def turn(self, timeout_s: float = 10.0) -> Turn:
+    async def turn(self, timeout_s: float = BOUND_S) -> Turn:
         """For a prompt: how it ended together with what was told meanwhile."""
         return await self.client.turn_of(self, timeout_s)
 
@@ -163,7 +165,7 @@ class RawClient:
             if self.process.returncode is None:
                 self.ended_early = self.ended_early or any(p.answer is None for p in self._pending.values())
                 await self._end()
-            with anyio.move_on_after(2):
+            with anyio.move_on_after(BOUND_S):
                 await self.log.until(lambda: self.log.closed, "the end of stdout")
         self._tasks.cancel_scope.cancel()
         await self._tasks.__aexit__(None, None, None)
@@ -175,10 +177,12 @@ class RawClient:
 
     async def _end(self) -> None:
         await self.close_stdin()
-        with anyio.move_on_after(3):
+        ending = Stopwatch()
+        with anyio.move_on_after(BOUND_S):
             await self.process.wait()
+        if self.process.returncode is None or ending.seconds() > EXIT_S:
+            self.problems.append(f"the agent did not end within {EXIT_S} s of the end of its input")
         if self.process.returncode is None:
-            self.problems.append("the agent did not end within 3 s of the end of its input")
             self.process.kill()
             await self.process.wait()
         elif self.expected_exit is not None and self.process.returncode != self.expected_exit:
@@ -299,7 +303,7 @@ class RawClient:
         pending.sent = await self.send(message)
         return pending
 
-    async def request(self, method: str, params: Any = None, *, timeout_s: float = 5.0) -> Any:
+    async def request(self, method: str, params: Any = None, *, timeout_s: float = BOUND_S) -> Any:
         """Send a request and give its result; raises `RpcError`."""
         return await (await self.start(method, params)).result(timeout_s)
 
@@ -319,7 +323,7 @@ class RawClient:
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             await self.process.stdin.aclose()
 
-    async def exit(self, timeout_s: float = 3.0) -> int:
+    async def exit(self, timeout_s: float = BOUND_S) -> int:
         """Wait for the process to end by itself and give its exit code."""
         with anyio.fail_after(timeout_s):
             return await self.process.wait()
@@ -341,7 +345,7 @@ class RawClient:
         params = {"protocolVersion": version, "clientCapabilities": self.capabilities, **more}
         return await self.request("initialize", params)
 
-    async def new_session(self, cwd: Path | str, *, timeout_s: float = 10.0, **more: Any) -> str:
+    async def new_session(self, cwd: Path | str, *, timeout_s: float = BOUND_S, **more: Any) -> str:
         """A session's id."""
         return (await self.request("session/new", {"cwd": str(cwd), "mcpServers": [], **more}, timeout_s=timeout_s))[
             "sessionId"
@@ -359,7 +363,7 @@ class RawClient:
         ]
         return await self.start("session/prompt", {"sessionId": session_id, "prompt": content})
 
-    async def prompt(self, session_id: str, *blocks: str | Json, timeout_s: float = 10.0) -> Turn:
+    async def prompt(self, session_id: str, *blocks: str | Json, timeout_s: float = BOUND_S) -> Turn:
         """One whole turn."""
         return await (await self.start_prompt(session_id, *blocks)).turn(timeout_s)
 
@@ -382,7 +386,7 @@ class RawClient:
         gate = self.gates[method] = Gate()
         return gate
 
-    async def until(self, fact: Callable[[], Any], what: str, timeout_s: float = 5.0) -> Any:
+    async def until(self, fact: Callable[[], Any], what: str, timeout_s: float = BOUND_S) -> Any:
         """Wait for a fact; see `WireLog.until`."""
         return await self.log.until(fact, what, timeout_s)
 
@@ -393,7 +397,7 @@ def agent_command(*args: str) -> list[str]:
 
 
 def run_cli(
-    *args: str, env: dict[str, str], cwd: Path, stdin: str = "", timeout_s: float = 30.0
+    *args: str, env: dict[str, str], cwd: Path, stdin: str = "", timeout_s: float = 50.0
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end."""
     return subprocess.run(  # noqa: PLW1510  the exit code is what the tests look at

@@ -28,6 +28,7 @@ from punie.commands.serve.clients import ServedClients, served_clients
 from tests.e2e.draft_client import DraftClient
 from tests.e2e.ide_parts import Json, Terminals
 from tests.e2e.official_schema import OfficialSchema
+from tests.e2e.promptness import BOUND_S
 from tests.e2e.raw_client import EVERYTHING, RawClient, agent_command, clean_environment
 from tests.e2e.wire_log import Frame
 from tests.e2e.wire_rules import Conversation
@@ -73,7 +74,7 @@ class RemoteClient(RawClient):
     ) -> None:
         with anyio.CancelScope(shield=True):
             await self.close_stdin()
-            with anyio.move_on_after(2):
+            with anyio.move_on_after(BOUND_S):
                 await self.log.until(lambda: self.log.closed, "the end of the connection")
         self._tasks.cancel_scope.cancel()
         await self._tasks.__aexit__(None, None, None)
@@ -145,7 +146,7 @@ class RemoteClient(RawClient):
     async def ended(self) -> int | None:
         """Wait until the server has closed the connection; gives its close code."""
         self.ended_early = True
-        with anyio.fail_after(5):
+        with anyio.fail_after(BOUND_S):
             await self._socket.wait_closed()
         return self._socket.close_code
 
@@ -247,13 +248,13 @@ async def serving(
     async with process, anyio.create_task_group() as tasks:
         tasks.start_soon(_drain, process.stderr, log)
         try:
-            with anyio.fail_after(20):
+            with anyio.fail_after(BOUND_S):
                 ready = json.loads(await process.stdout.receive())
             token = Path(ready["tokenFile"]).read_text("ascii").strip()
             yield Server(ready["url"], token, home, project, schema, process=process)
             if process.returncode is None:
                 process.send_signal(signal.SIGTERM)
-            with anyio.fail_after(10):
+            with anyio.fail_after(BOUND_S):
                 assert await process.wait() == exits
             with contextlib.suppress(anyio.EndOfStream):
                 raise AssertionError(f"more than the ready line on stdout: {await process.stdout.receive()!r}")

@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.conftest import Spawn
 from tests.e2e.raw_client import RawClient, RpcError, capabilities
-from tests.e2e.scripts import sleep, text
+from tests.e2e.scripts import call, sleep, text
 
 pytestmark = pytest.mark.anyio
 
@@ -176,16 +176,18 @@ async def test_mcp_servers_are_accepted_and_cost_a_session_nothing_that_does_not
 
 @pytest.mark.requirement("INTERFACES-7")
 async def test_a_second_prompt_in_a_busy_session_is_refused_and_the_first_goes_on(spawn: Spawn, project: Path):
-    async with spawn([text("one "), sleep(0.3), text("two")]) as ide:
+    async with spawn([text("one "), call("read_file", path=str(project / "notes.txt")), text("two")]) as ide:
         await ide.initialize()
         session = await ide.new_session(project)
+        gate = ide.hold("fs/read_text_file")
         first = await ide.start_prompt(session)
-        await ide.until(lambda: ide.log.of_turns(session), "the first chunk")
+        await ide.until(gate.arrived.is_set, "the read")
         error = await error_of(
             ide, "session/prompt", {"sessionId": session, "prompt": [{"type": "text", "text": "me too"}]}
         )
         assert error.code == -32600
         assert error.data["code"] == "busy"
+        gate.open()
         turn = await first.turn()
         assert (turn.text, turn.stop) == ("one two", "end_turn")
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import Spawn
-from tests.e2e.scripts import RESULT, call, sleep, text
+from tests.e2e.scripts import RESULT, call, text
 
 pytestmark = pytest.mark.anyio
 
@@ -134,10 +134,11 @@ async def test_frames_may_be_cut_and_glued_anywhere(spawn: Spawn, project: Path)
 
 
 async def test_an_id_in_flight_is_refused_and_the_first_request_lives(spawn: Spawn, project: Path):
-    async with spawn([text("begun "), sleep(0.3), text("done")]) as ide:
+    async with spawn([text("begun "), call("read_file", path=str(project / "notes.txt")), text("done")]) as ide:
         session = await ide.open(project)
+        gate = ide.hold("fs/read_text_file")
         running = await ide.start_prompt(session)
-        await ide.until(lambda: ide.log.of_turns(session), "the first chunk")
+        await ide.until(gate.arrived.is_set, "the read")
         ide.loose_ids.add(str(running.id))
         twin = {"jsonrpc": "2.0", "id": running.id, "method": "authenticate", "params": {"methodId": "environment"}}
         await ide.send(twin)
@@ -145,11 +146,14 @@ async def test_an_id_in_flight_is_refused_and_the_first_request_lives(spawn: Spa
         def answers() -> list[dict[str, Any]]:
             return [f.message for f in ide.log.from_agent() if f.is_answer and f.message["id"] in (running.id, None)]
 
+        await ide.until(answers, "the refusal")
+        gate.open()
         await ide.until(lambda: len(answers()) == 2, "the refusal and the first request's answer")
         refused, ended = answers()
         assert refused["error"]["code"] == -32600
         assert ended["result"]["stopReason"] == "end_turn"
-        assert [u["content"]["text"] for u in ide.log.updates(session) if "content" in u] == ["begun ", "done"]
+        chunks = [told for told in ide.log.updates(session) if told["sessionUpdate"].endswith("_chunk")]
+        assert [chunk["content"]["text"] for chunk in chunks] == ["begun ", "done"]
 
 
 def peak_memory_mb(pid: int) -> float:

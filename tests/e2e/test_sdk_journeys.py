@@ -16,6 +16,7 @@ from tests.e2e.entries import MINIMAL, RENAME, STATIC, SYMBOLS
 from tests.e2e.ide_parts import RefusalError, choose
 from tests.e2e.official_schema import OfficialSchema
 from tests.e2e.processes import gone, pid_in, sleeper
+from tests.e2e.promptness import BOUND_S
 from tests.e2e.raw_client import EVERYTHING, agent_command, capabilities, clean_environment
 from tests.e2e.scripts import RESULT, TOOLS, call, sleep, text
 from tests.e2e.sdk_client import SdkIde, sdk_ide
@@ -172,7 +173,7 @@ async def test_cancel_during_the_answer(spawn_sdk: SpawnSdk, project: Path):
         async def prompt() -> None:
             turns.append(await ide.prompt(session))
 
-        with anyio.fail_after(3):
+        with anyio.fail_after(BOUND_S - 5):  # the script would end in 30 s
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(prompt)
                 await ide.log.until(
@@ -195,7 +196,7 @@ async def test_cancel_during_a_command(spawn_sdk: SpawnSdk, project: Path):
         async def prompt() -> None:
             turns.append(await ide.prompt(session))
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(BOUND_S):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(prompt)
                 pids.append(await pid_in(pid_file))

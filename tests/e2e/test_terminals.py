@@ -11,7 +11,8 @@ import pytest
 from tests.e2e.conftest import Spawn
 from tests.e2e.ide_parts import RefusalError
 from tests.e2e.processes import gone, pid_in
-from tests.e2e.scripts import RESULT, call, sleep, text
+from tests.e2e.promptness import BOUND_S, Stopwatch
+from tests.e2e.scripts import RESULT, call, text
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-5")]
 
@@ -105,7 +106,6 @@ async def test_a_background_command_answers_its_id_and_the_four_tools_act_on_it(
     script = [
         call("run_command", command="touch made; echo begun; exec sleep 60", background=True),
         RESULT,
-        sleep(0.5),
         call("get_terminal_output", terminal_id="ide-terminal-1"),
         call("kill_terminal", terminal_id="ide-terminal-1"),
         call("wait_for_terminal_exit", terminal_id="ide-terminal-1"),
@@ -117,7 +117,14 @@ async def test_a_background_command_answers_its_id_and_the_four_tools_act_on_it(
     async with spawn(script) as ide:
         ide.person.will("allow_once")
         session = await ide.open(project)
-        turn = await ide.prompt(session)
+        gate = ide.hold("terminal/output")
+        running = await ide.start_prompt(session)
+        await ide.until(gate.arrived.is_set, "the first look at the terminal")
+        with anyio.fail_after(BOUND_S):
+            while b"begun" not in ide.terminals.live["ide-terminal-1"].output:  # noqa: ASYNC110  no event of another process
+                await anyio.sleep(0.01)
+        gate.open()
+        turn = await running.turn()
         assert [card.status for card in turn.cards] == ["completed"] * 6 + ["failed"]
         assert [frame.method for frame in ide.log.requests("terminal/")] == [
             "terminal/create",
@@ -229,7 +236,8 @@ async def test_what_a_local_command_leaves_behind_neither_holds_the_call_nor_liv
     async with spawn([call("run_command", command=line), RESULT], caps={}) as ide:
         ide.person.will("allow_once")
         session = await ide.open(project)
-        with anyio.fail_after(5):
-            turn = await ide.prompt(session)
+        taking = Stopwatch()
+        turn = await ide.prompt(session)
+        assert taking.seconds() < 5
         assert "done" in turn.text
         await gone(await pid_in(pid_file))

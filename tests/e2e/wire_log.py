@@ -10,6 +10,8 @@ from typing import Any, Literal
 import anyio
 from attrs import define, field, frozen
 
+from tests.e2e.promptness import BOUND_S
+
 Sender = Literal["client", "agent"]
 NOT_JSON = object()
 
@@ -96,7 +98,7 @@ class WireLog:
         self.closed = True
         self.wake()
 
-    async def until(self, fact: Callable[[], Any], what: str, timeout_s: float = 5.0) -> Any:
+    async def until(self, fact: Callable[[], Any], what: str, timeout_s: float = BOUND_S) -> Any:
         """Wait until `fact` is true and give its value; a failure shows the end of the conversation."""
         try:
             with anyio.fail_after(timeout_s):
