@@ -8,7 +8,8 @@ from pathlib import Path
 
 from attrs import define, field
 
-from punie.application.sessions.recorder import KeptSession, SessionRecorder
+from punie.application.sessions.kept_record import KeptRecord, KeptSession
+from punie.application.sessions.recorder import SessionRecorder
 from punie.ports.engine import EventSink
 from tests.contract.peer_benches import FakeSinkBench, SinkBench
 from tests.contract.session_benches import LOG, memory_sessions
@@ -30,5 +31,5 @@ class RecorderBench(SinkBench):
 async def recorder() -> AsyncIterator[RecorderBench]:
     async with memory_sessions(Path()) as stores:
         lane, kept = FakeSinkBench(), KeptSession(stores.here, await stores.here.acquire("s"))
-        async with SessionRecorder(lane.sink, stores.clock, LOG, kept) as made:
+        async with SessionRecorder(lane.sink, stores.clock, KeptRecord(kept, stores.clock, LOG)) as made:
             yield RecorderBench(made, lane)

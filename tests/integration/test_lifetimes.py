@@ -172,8 +172,7 @@ class Boxes:
     box: Box
 
     def session(self, **values: object) -> Box:
-        told = {"session_id", "spec", "peer", "settings", "engine", "continued", "plug_ins", "server_configs", "shelf"}
-        assert told == set(values)
+        assert {"setup", "peer"} == set(values)
         return self.box
 
     def stored(self) -> None:
@@ -211,16 +210,16 @@ async def test_this_machines_files_and_terminals_are_entered_before_the_session_
     from punie.adapters.local.files.output_store import LocalOutputStore
     from punie.adapters.local.programs.terminals import LocalTerminals
     from punie.application.sessions.recorder import SessionRecorder
-    from punie.bootstrap.container import Continued, SessionContainer
+    from punie.bootstrap.container import SessionContainer
     from punie.bootstrap.model_choices import EngineShelf, ProviderLists
+    from punie.bootstrap.session_setup import Conversation, SessionSetup
 
     container: Any = await process._container()
     settings = process.settings(str(tmp_path))
-    box: SessionContainer = container.session(
-        session_id="s", spec=SessionSpec(str(tmp_path)), peer=peer(), settings=settings,
-        engine=process.engines.get(settings.model), plug_ins=PlugIns(), continued=Continued(),
-        server_configs=(), shelf=EngineShelf(process.engines, ProviderLists(), settings, (), process.log),
-    )  # fmt: skip
+    shelf = EngineShelf(process.engines, ProviderLists(), settings, (), process.log)
+    conversation = Conversation(process.engines.get(settings.model), shelf)
+    setup = SessionSetup("s", SessionSpec(str(tmp_path)), settings, conversation, (), PlugIns(), process.log)
+    box: SessionContainer = container.session(setup=setup, peer=peer())
     recorder, outputs, terminals, *servers, session = box.lifecycle()
     assert isinstance(recorder, SessionRecorder)
     assert servers == [None, None]  # none are configured

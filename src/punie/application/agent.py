@@ -1,4 +1,4 @@
-"""Sessions by id: opening, prompting, cancelling, closing (ports/agent)."""
+"""The agent: sessions by id, opened, prompted, cancelled and closed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol, TypeAlias
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import TaskGroup, TaskStatus
 from attrs import define, field
 
 from punie.application.desk.session_desk import SessionDesk
 from punie.application.own_task_group import OwnTaskGroup
-from punie.application.sessions.stored import StoredSessions, TakenUp, Tell
+from punie.application.sessions.recorder import Tell
+from punie.application.sessions.stored import NothingKept, SessionShelf, TakenUp
 from punie.application.turns import model_switch
 from punie.application.turns.live_session import LiveSession
 from punie.application.turns.run_turn import PromptTurn
@@ -31,12 +33,12 @@ from punie.ports.people import Peer
 
 
 class SessionScope(Protocol):
-    """Builds a session and takes it down again; the composition root knows how."""
+    """Builds a session and takes it down again."""
 
     def __call__(
         self, session_id: str, spec: SessionSpec, peer: Peer, *, taken: TakenUp | None = None
     ) -> AbstractAsyncContextManager[LiveSession]:
-        """`taken` is its place among the sessions that are kept; None for one that ends with the process."""
+        """`taken` is the session's place on the shelf; None for a session that ends with the process."""
         ...
 
 
@@ -44,13 +46,19 @@ TURN_END_LIMIT_S = 3.0
 """How long a cancelled turn may hold up the closing of its session."""
 
 
-Keeping: TypeAlias = Callable[[Peer | None], Awaitable[StoredSessions]]
-"""Where sessions are kept; told for which client, where it is for one, so that what that needs is made ready too."""
+Keeping: TypeAlias = Callable[[Peer | None], Awaitable[SessionShelf]]
+"""Gives the shelf where sessions are kept. The client, where there is one, says what is to be loaded for it."""
+
+
+async def nothing_kept(_peer: Peer | None) -> SessionShelf:
+    """A shelf for sessions that end with their process."""
+    await anyio.lowlevel.checkpoint()
+    return NothingKept()
 
 
 @define
 class _Place:
-    """A session's entry in the register: the session, the turn that runs, and the word to go."""
+    """An open session, the turn that runs in it, and the events that close it; lives as long as the session."""
 
     session: LiveSession
     turn: PromptTurn | None = None
@@ -61,14 +69,14 @@ class _Place:
 
 @define
 class PunieAgent(OwnTaskGroup, Agent):
-    """Sessions, of one connection or of a whole server; an async context manager that lives as long as that.
+    """The sessions of one connection, or of a whole server; an async context manager that lives as long as that.
 
-    Each session is owned by one task, which enters everything it needs and leaves it in reverse.
+    Each session is owned by one task, which enters everything that the session needs and leaves it in reverse.
     """
 
     scope: SessionScope
     log: logging.Logger
-    keeping: Keeping | None = None
+    keeping: Keeping = nothing_kept
     _places: dict[str, _Place] = field(factory=dict, init=False)
     _opening: dict[str, LiveSession] = field(factory=dict, init=False)
 
@@ -80,7 +88,7 @@ class PunieAgent(OwnTaskGroup, Agent):
     async def open_session(self, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
         session_id = f"sess_{uuid.uuid4().hex}"
         peer = connect(session_id)
-        taken = None if self.keeping is None else await (await self.keeping(peer)).begin(session_id, spec)
+        taken = await (await self.keeping(peer)).begin(session_id, spec)
         return await self._open(session_id, spec, peer, taken)
 
     async def load_session(
@@ -91,33 +99,28 @@ class PunieAgent(OwnTaskGroup, Agent):
                 raise SessionBusyError(session_id)
             await self.close_session(session_id)
         peer = connect(session_id)
-        stored = await self._stored(session_id, peer)
         # The history is shown before anything is built: the engine is not yet told of it, and memory is still free.
-        taken = await stored.take_up(session_id, tell)
+        taken = await (await self.keeping(peer)).take_up(session_id, tell)
         return await self._open(session_id, spec, peer, taken)
 
     async def fork_session(self, session_id: str, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
-        stored = await self._stored(session_id)
+        shelf = await self.keeping(None)
         place = self._places.get(session_id)
         if place is not None:
             if place.turn is not None:
                 raise SessionBusyError(session_id)
-            await place.session.recorder.flush()
+            await place.session.recorder.record.flush()
         new_id = f"sess_{uuid.uuid4().hex}"
-        await stored.fork(session_id, new_id)
+        await shelf.fork(session_id, new_id)
         return await self.load_session(new_id, spec, connect)
 
     async def sessions(self, cwd: str | None, cursor: str | None) -> SessionPage:
-        if self.keeping is None:
-            return SessionPage(())
-        return await (await self.keeping(None)).store.sessions(cwd, cursor)
+        return await (await self.keeping(None)).page(cwd, cursor)
 
     async def delete_session(self, session_id: str) -> None:
         if session_id in self._places:
             await self.close_session(session_id)
-        stored = await self._stored(session_id)
-        if not await stored.store.delete(session_id):
-            raise UnknownSessionError(session_id)
+        await (await self.keeping(None)).delete(session_id)
 
     def begin_turn(self, session_id: str, prompt: Prompt) -> PromptTurn:
         place = self._place(session_id)
@@ -138,12 +141,12 @@ class PunieAgent(OwnTaskGroup, Agent):
             place.turn.cancel()
 
     def live(self, session_id: str) -> LiveSession | None:
-        """The open session of that id."""
+        """The open session of that id; None where there is none."""
         place = self._places.get(session_id)
         return None if place is None else place.session
 
     def busy(self, session_id: str) -> bool:
-        """Whether a turn of it runs."""
+        """Whether a turn of that session runs."""
         place = self._places.get(session_id)
         return place is not None and place.turn is not None
 
@@ -203,11 +206,6 @@ class PunieAgent(OwnTaskGroup, Agent):
         _dismiss(place)
         await place.gone.wait()
 
-    async def _stored(self, session_id: str, peer: Peer | None = None) -> StoredSessions:
-        if self.keeping is None:
-            raise UnknownSessionError(session_id)
-        return await self.keeping(peer)
-
     async def _open(self, session_id: str, spec: SessionSpec, peer: Peer, taken: TakenUp | None) -> OpenedSession:
         opened: OpenedSession = await self.tasks.start(self._host, session_id, spec, peer, taken)
         return opened
@@ -256,7 +254,7 @@ class PunieAgent(OwnTaskGroup, Agent):
 
 @asynccontextmanager
 async def _held(taken: TakenUp | None) -> AsyncGenerator[None]:
-    """See to it that others may have the session, also where it could not be opened here."""
+    """Release the session's lease at the end, also where the session could not be opened."""
     try:
         yield
     finally:

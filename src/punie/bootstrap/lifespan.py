@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from punie.adapters.storage.sqlite import SqliteUsageLedger
     from punie.adapters.telemetry.exporting import Telemetry
     from punie.application.sessions.stored import StoredSessions, TakenUp
+    from punie.application.tools.shell_info import ShellInfo
     from punie.bootstrap.container import ProcessContainer
     from punie.bootstrap.credentials import StoredKeys
     from punie.bootstrap.session_store import KeptStore
@@ -120,7 +121,7 @@ class Process:
 
         `taken` is its place among those that are kept; without one it ends with this process.
         """
-        from punie.bootstrap.continued import Continued
+        from punie.bootstrap.session_setup import Conversation, SessionSetup
 
         self._expect(peer)
         container = await self._container()
@@ -134,17 +135,9 @@ class Process:
         engine = self.engines.get(settings.model, settings.engine)
         if peer.catalog is not None:
             await self.warm_up.result("validator")
-        box = container.session(
-            session_id=session_id,
-            spec=spec,
-            peer=peer,
-            settings=settings,
-            engine=engine,
-            continued=await Continued.of(container.stored(), engine, taken),
-            plug_ins=plug_ins,
-            server_configs=servers,
-            shelf=shelf,
-        )
+        conversation = await Conversation.of(container.stored(), engine, shelf, taken)
+        setup = SessionSetup(session_id, spec, settings, conversation, servers, plug_ins, self.log)
+        box = container.session(setup=setup, peer=peer)
         if self._telemetry is not None:
             box.recorder().watch = self._telemetry.watch(session_id).take
         async with AsyncExitStack() as stack:
@@ -185,7 +178,7 @@ class Process:
         from punie.adapters.storage.state_file import StateFile
         from punie.application.desk.approvals import Approvals
         from punie.bootstrap.container import ProcessContainer
-        from punie.bootstrap.session_servers import ServerState
+        from punie.bootstrap.session_setup import Shared
         from punie.bootstrap.settings.state import database_file
         from punie.bootstrap.telemetry import telemetry_of
         from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
@@ -199,12 +192,14 @@ class Process:
         self._audit = SqliteAuditTrail(state)
         self._telemetry = telemetry_of(self.environ, self.log)
         container = ProcessContainer(
-            shell=_shell_info(self.environ),
-            log=self.log,
-            usage_ledger=self._usage,
-            approvals=Approvals(SqliteGrantStore(state), SqliteToolPins(state), self._audit),
-            parser=TreeSitterBashParser(),
-            server_state=ServerState(SqliteServerListings(state), SqliteServerApprovals(state)),
+            shared=Shared(
+                shell=_shell_info(self.environ),
+                parser=TreeSitterBashParser(),
+                usage_ledger=self._usage,
+                approvals=Approvals(SqliteGrantStore(state), SqliteToolPins(state), self._audit),
+                listings=SqliteServerListings(state),
+                server_approvals=SqliteServerApprovals(state),
+            ),
             stored=providers.Singleton(self._stored_sessions),
         )
         with contextlib.suppress(SettingsError):  # whoever asks for them hears of it, until it is mended
@@ -255,7 +250,7 @@ def _in_its_mode(settings: Settings, taken: TakenUp) -> Settings:
     return evolve(settings, policy=evolve(settings.policy, mode=was))
 
 
-def _shell_info(environ: Mapping[str, str]) -> object:
+def _shell_info(environ: Mapping[str, str]) -> ShellInfo:
     from punie.application.tools.shell_info import ShellInfo
 
     return ShellInfo(

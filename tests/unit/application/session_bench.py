@@ -19,8 +19,9 @@ from punie.application.offer.assemble import AssembleTools, LocalServices
 from punie.application.offer.discover import DiscoverTools
 from punie.application.offer.offered import OfferedTools
 from punie.application.offer.toolbox import Toolbox
-from punie.application.sessions.recorder import SessionRecorder
-from punie.application.sessions.stored import StoredSessions, TakenUp
+from punie.application.sessions.kept_record import KeptRecord
+from punie.application.sessions.recorder import MemoryRecord, SessionRecorder
+from punie.application.sessions.stored import NothingKept, SessionShelf, StoredSessions, TakenUp
 from punie.application.tools.shell_info import ShellInfo
 from punie.application.tools.terminal_ledger import TerminalLedger
 from punie.application.turns.instructions import Instructions
@@ -106,7 +107,9 @@ class SessionBench:
             await stack.enter_async_context(Outer(self.log))
             if self.refuses is not None:
                 raise self.refuses
-            recorder = SessionRecorder(peer.events, FakeClock(), LOG, None if taken is None else taken.kept)
+            clock = FakeClock()
+            record = MemoryRecord() if taken is None else KeptRecord(taken.kept, clock, LOG)
+            recorder = SessionRecorder(peer.events, clock, record)
             await stack.enter_async_context(recorder)
             session = self._session(session_id, spec, peer, recorder)
             self.sessions.append(session)
@@ -138,12 +141,11 @@ class SessionBench:
     async def agent(self) -> AsyncIterator[PunieAgent]:
         """An agent, for at most ten seconds."""
         with anyio.fail_after(10):
-            async with PunieAgent(self.scope, LOG, None if self.stored is None else self._keeping) as agent:
+            async with PunieAgent(self.scope, LOG, self._keeping) as agent:
                 yield agent
 
-    async def _keeping(self, _peer: Peer | None) -> StoredSessions:
-        assert self.stored is not None
-        return self.stored
+    async def _keeping(self, _peer: Peer | None) -> SessionShelf:
+        return self.stored or NothingKept()
 
     async def opened(self, agent: PunieAgent) -> OpenedSession:
         return await agent.open_session(SessionSpec(CWD), self.peer)

@@ -12,11 +12,11 @@ from attrs import define, field
 
 from punie.application.remote import held_sink
 from punie.application.remote.held_sink import HeldSink
-from punie.application.remote.room import retell
 from punie.application.remote.seat import ClientSeat
 from punie.application.remote.seated import seated
-from punie.application.sessions import recorder as session_recorder
-from punie.application.sessions.recorder import KeptSession, SessionRecorder
+from punie.application.sessions import kept_record as session_recorder
+from punie.application.sessions.kept_record import KeptRecord, KeptSession
+from punie.application.sessions.recorder import SessionRecorder
 from punie.domain.errors import SessionStoreError, ToolFailedError
 from punie.domain.permission.flow import ALLOW_ONCE, REJECT, Dismissed, PermissionQuestion, Selected
 from punie.domain.session.events import SessionEvent, TextDelta, ToolCallUpdated
@@ -86,25 +86,26 @@ async def test_every_client_is_told_everything_from_the_start_once_whenever_it_c
             await recorder.emit(begins if number % 5 == 4 else TextDelta(f"{number} ", f"message-{number // 7}"))
             await moment()
 
-    async def come_and_go(recorder: SessionRecorder, kept: KeptSession) -> None:
+    async def come_and_go(recorder: SessionRecorder) -> None:
         for _ in range(6):
             await moment()
             clients.append(Listener())
             held = HeldSink(clients[-1])
             cut = recorder.cut(held)
-            await retell(kept, cut, clients[-1].tell)
+            await recorder.record.retell(cut, clients[-1].tell)
             await moment()
             await held.open()
             await moment()
 
     async with memory_sessions(Path()) as stores:
         kept = KeptSession(stores.here, await stores.here.acquire("s"))
-        async with SessionRecorder(clients[0], stores.clock, LOG, kept) as recorder, anyio.create_task_group() as tasks:
-            tasks.start_soon(recorder.keep)
+        record = KeptRecord(kept, stores.clock, LOG)
+        async with SessionRecorder(clients[0], stores.clock, record) as recorder, anyio.create_task_group() as tasks:
+            tasks.start_soon(record.keep)
             with anyio.fail_after(10):
                 async with anyio.create_task_group() as both:
                     both.start_soon(speak, recorder)
-                    both.start_soon(come_and_go, recorder, kept)
+                    both.start_soon(come_and_go, recorder)
             tasks.cancel_scope.cancel()
     for client in clients:
         assert client.told == numbers(len(client.told)), "a gap or a double"
@@ -114,9 +115,9 @@ async def test_every_client_is_told_everything_from_the_start_once_whenever_it_c
 async def test_what_the_disk_did_not_take_is_told_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     async with memory_sessions(Path()) as stores:
         kept = KeptSession(stores.here, await stores.here.acquire("s"))
-        recorder = SessionRecorder(Listener(), stores.clock, LOG, kept)
+        recorder = SessionRecorder(Listener(), stores.clock, KeptRecord(kept, stores.clock, LOG))
         await recorder.emit(TextDelta("0 ", "m"))
-        await recorder.flush()
+        await recorder.record.flush()
 
         async def full(*_arguments: object, **_more: object) -> None:
             raise SessionStoreError("the disk is full")
@@ -124,10 +125,10 @@ async def test_what_the_disk_did_not_take_is_told_as_well(monkeypatch: pytest.Mo
         with monkeypatch.context() as patch:
             patch.setattr(stores.here, "append", full)
             await recorder.emit(TextDelta("1 ", "m"))
-            await recorder.flush()
+            await recorder.record.flush()
             client = Listener()
             held = HeldSink(client)
-            await retell(kept, recorder.cut(held), client.tell)
+            await recorder.record.retell(recorder.cut(held), client.tell)
             await recorder.emit(TextDelta("2 ", "m"))
             await held.open()
         assert client.told == numbers(3)

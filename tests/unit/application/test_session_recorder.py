@@ -12,8 +12,10 @@ import pytest
 from attrs import define, field
 
 from punie.adapters.storage.sessions.memory_sessions import MemorySessionStore
-from punie.application.sessions import recorder as session_recorder
-from punie.application.sessions.recorder import PIECES_CHARS, WAITING_LIMIT, KeptSession, SessionRecorder
+from punie.application.sessions import kept_record as session_recorder
+from punie.application.sessions.gathering import PIECES_CHARS
+from punie.application.sessions.kept_record import WAITING_LIMIT, KeptRecord, KeptSession
+from punie.application.sessions.recorder import SessionRecorder
 from punie.domain.errors import LeaseLostError, SessionStoreError
 from punie.domain.model.compaction import CompactionStatus
 from punie.domain.model.usage import Usage
@@ -89,6 +91,7 @@ class Recording:
     disk: Disk
     lane: FakeEventSink
     recorder: SessionRecorder
+    record: KeptRecord
 
     async def logged(self) -> list[LoggedEvent]:
         """The events on the disk, but for the session's beginning; their sequences have no gap."""
@@ -104,17 +107,18 @@ async def recording(*, lane: FakeEventSink | None = None) -> AsyncIterator[Recor
     lease = await disk.acquire("s")
     await disk.append(lease, (LogEntry(1, 0.0, SessionBegun("/p")),))
     with anyio.fail_after(10):
-        async with SessionRecorder(lane, FakeClock(), LOG, KeptSession(disk, lease, next_sequence=2)) as recorder:
-            yield Recording(disk, lane, recorder)
+        record = KeptRecord(KeptSession(disk, lease, next_sequence=2), FakeClock(), LOG)
+        async with SessionRecorder(lane, FakeClock(), record) as recorder:
+            yield Recording(disk, lane, recorder, record)
 
 
 async def test_without_a_place_in_the_store_everything_is_only_handed_on() -> None:
     lane = FakeEventSink()
-    async with SessionRecorder(lane, FakeClock(), LOG) as recorder:
+    async with SessionRecorder(lane, FakeClock()) as recorder:
         await recorder.prompt("t", PROMPT)
         await recorder.emit(TextDelta("hi", "m"))
         await recorder.end_turn(StopReason.END_TURN, "e", b"state")
-        await recorder.keep()
+        await recorder.record.keep()
     assert lane.events == [TextDelta("hi", "m")]
 
 
@@ -211,7 +215,7 @@ async def test_what_passes_is_written_a_moment_later_by_itself_and_many_events_a
     async with recording() as on, anyio.create_task_group() as tasks:
         await on.recorder.prompt("t", PROMPT)
         tried = on.disk.tried
-        tasks.start_soon(on.recorder.keep)
+        tasks.start_soon(on.record.keep)
         for number in range(50):
             await on.recorder.emit(TextDelta(f"{number} ", "m"))
         while len(await on.logged()) < 2:  # noqa: ASYNC110 - the recorder tells nobody
@@ -307,7 +311,7 @@ async def test_a_client_that_goes_on_prompting_a_full_disk_costs_no_memory() -> 
             with pytest.raises(SessionStoreError):
                 await on.recorder.prompt(f"t-{number}", Prompt.of_text("x" * 10_000))
             await on.recorder.end_turn(None, "e", b"")
-        assert len(on.recorder._waiting) <= 2
+        assert len(on.record.entries.waiting) <= 2
         on.disk.fails = None
         await on.recorder.prompt("good", PROMPT)
         assert (await on.logged())[-1] == PromptAccepted("good", PROMPT)
@@ -321,7 +325,7 @@ async def test_a_turn_that_goes_on_and_on_while_the_disk_fails_ends_with_what_is
             await on.recorder.emit(TextDelta("x", f"m-{number}"))
         with pytest.raises(SessionStoreError):
             await on.recorder.emit(WRITE)
-        assert len(on.recorder._waiting) <= WAITING_LIMIT + 3
+        assert len(on.record.entries.waiting) <= WAITING_LIMIT + 3
         for event in ends("c-9"):
             await on.recorder.emit(event)  # the end of a call is taken, whatever the disk does
         await on.recorder.end_turn(None, "e", b"")
@@ -387,9 +391,9 @@ async def test_trouble_is_said_once_and_again_after_it_had_gone(caplog: pytest.L
             await on.recorder.prompt("t", PROMPT)
             on.disk.fails = SessionStoreError("the disk is full")
             await on.recorder.end_turn(StopReason.END_TURN, "e", b"")
-            await on.recorder.flush()
+            await on.record.flush()
             on.disk.fails = None
-            await on.recorder.flush()
+            await on.record.flush()
         assert sum("the disk is full" in record.getMessage() for record in caplog.records) == 2
 
 
@@ -397,10 +401,9 @@ async def test_the_keeper_renews_the_lease_and_ends_where_it_is_lost(monkeypatch
     monkeypatch.setattr(session_recorder, "RENEW_S", 0.01)
     async with recording() as on:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(on.recorder.keep)
+            tasks.start_soon(on.record.keep)
             await anyio.sleep(0.03)
-            assert on.recorder.kept is not None
-            await on.disk.release(on.recorder.kept.lease)
+            await on.disk.release(on.record.kept.lease)
         with pytest.raises(LeaseLostError):
             await on.recorder.prompt("t", PROMPT)
 
@@ -408,7 +411,7 @@ async def test_the_keeper_renews_the_lease_and_ends_where_it_is_lost(monkeypatch
 @pytest.mark.parametrize("titled", [True, False])
 async def test_the_first_prompt_that_says_something_names_the_session(titled: bool) -> None:
     async with recording() as on:
-        on.recorder._titled = titled
+        on.record._titled = titled
         for number, said in enumerate(("  \n", "fix it", "and this")):
             await on.recorder.prompt(f"t-{number}", Prompt.of_text(said))
             await on.recorder.end_turn(StopReason.END_TURN, "e", b"")
@@ -423,6 +426,6 @@ async def test_of_a_compaction_only_that_it_was_done_is_kept_and_all_of_it_is_ha
     async with recording() as on:
         for event in events:
             await on.recorder.emit(event)
-        await on.recorder.flush()
+        await on.record.flush()
         assert on.lane.events == events
         assert await on.logged() == [done, HistoryForgotten()]

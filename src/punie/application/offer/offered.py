@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 import anyio.lowlevel
@@ -12,6 +12,7 @@ from attrs import define, field
 
 from punie.application.offer.toolbox import Toolbox
 from punie.application.tools.search_tools import FoundTools, SearchTools
+from punie.application.tools.session_tool import SessionTool
 from punie.domain.tools.catalog import SearchableOffer, ToolCatalog
 from punie.domain.tools.definition import estimated_tokens
 from punie.domain.tools.disclosure import (
@@ -53,6 +54,15 @@ class Elsewhere(Protocol):
         """Ask them, as long as that or as their own bounds; what they list is among the session's tools afterwards."""
         ...
 
+    async def tools(self) -> tuple[SessionTool, ...]:
+        """The tools that servers listed so far."""
+        await anyio.lowlevel.checkpoint()
+        return ()
+
+    def hear(self, changed: Callable[[], None]) -> None:
+        """Call `changed` whenever a server's tools changed; it returns at once."""
+        del changed
+
 
 class Nowhere(Elsewhere):
     """A session without such servers."""
@@ -82,6 +92,9 @@ class OfferedTools:
     _offered: ToolCatalog = field(factory=ToolCatalog, init=False)
     _named: tuple[ToolDescriptor, ...] = field(default=(), init=False)
     _index: ToolIndex | None = field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.elsewhere.hear(self.toolbox.mark_more_stale)
 
     def go_by(self, policy: DisclosurePolicy) -> None:
         """Another model may be told of the tools in another way, from its first request on."""

@@ -11,9 +11,9 @@ from attrs import define, evolve, field
 from punie.application.remote.carried_turn import CarriedTurn
 from punie.application.remote.held_sink import HeldSink
 from punie.application.remote.reception import Reception
-from punie.application.remote.room import Asked, Room, retell
+from punie.application.remote.room import Asked, Room
 from punie.application.remote.seated import seated
-from punie.application.sessions.stored import Tell
+from punie.application.sessions.recorder import Tell
 from punie.application.turns.live_session import LiveSession
 from punie.domain.errors import SessionBusyError, SessionHeldError, UnknownSessionError
 from punie.domain.model.choice import Effort
@@ -73,7 +73,7 @@ class ConnectedAgent(Agent):
         room, live = self.reception.not_elsewhere(self, session_id), self.reception.agent.live(session_id)
         if room is not None and live is not None and room.owner is None and room.opened is not None:
             peer = entered.connect(session_id)
-            if room.asked == Asked.of(entered.spec, peer) and (tell is None or live.recorder.kept is not None):
+            if room.asked == Asked.of(entered.spec, peer) and (tell is None or live.recorder.record.is_kept):
                 return await self._come_back(room, room.opened, live, peer, tell)
         if self.reception.agent.busy(session_id):
             raise SessionBusyError(session_id)
@@ -100,8 +100,8 @@ class ConnectedAgent(Agent):
         room.adopted = turn is not None and peer.adopt is not None
         try:
             cut = live.recorder.cut(held)
-            if tell is not None and live.recorder.kept is not None:
-                await retell(live.recorder.kept, cut, tell)
+            if tell is not None:
+                await live.recorder.record.retell(cut, tell)
         except BaseException:
             if room.owner is self:
                 self.reception.vacate(live.id, room)

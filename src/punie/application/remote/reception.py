@@ -105,10 +105,7 @@ class Reception(OwnTaskGroup):
     def _idles(self, session_id: str, room: Room) -> bool:
         live = self.agent.live(session_id)
         return (
-            room.owner is None
-            and live is not None
-            and live.recorder.kept is not None
-            and not self.agent.busy(session_id)
+            room.owner is None and live is not None and live.recorder.record.is_kept and not self.agent.busy(session_id)
         )
 
     def enter(self, holder: object, session_id: str, asked: Asked) -> Room:

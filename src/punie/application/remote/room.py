@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 import anyio
 from attrs import define, field, frozen
 
 from punie.application.remote.carried_turn import CarriedTurn
 from punie.application.remote.held_sink import HeldSink
 from punie.application.remote.seat import ClientSeat
-from punie.application.sessions.recorder import Cut, KeptSession
 from punie.domain.session.events import NoticeGiven
-from punie.domain.session.log import LogEntry
 from punie.domain.session.session import OpenedSession, SessionSpec
 from punie.domain.tools.discovery import ClientCapabilities
 from punie.ports.people import Peer
-
-PAGE = 500
-"""Entries of a log that are read at once."""
 
 
 @frozen
@@ -77,18 +70,3 @@ class Room:
         """Where events go from now on: to that client, as soon as it was told what it missed."""
         self.held = HeldSink(peer.events)
         return self.held
-
-
-async def retell(kept: KeptSession, cut: Cut, tell: Callable[[LogEntry], Awaitable[None]]) -> None:
-    """Tell the log as it was at the cut: what is stored, then what was not written yet. Raises `SessionStoreError`."""
-    after, last = 0, cut.stored_before - 1
-    while after < last:
-        page = await kept.store.read(kept.lease.session_id, after, min(PAGE, last - after))
-        if not page:
-            break
-        for entry in page:
-            if entry.sequence <= last:
-                await tell(entry)
-        after = page[-1].sequence
-    for entry in cut.waiting:
-        await tell(entry)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import cast
 
 from attrs import define, field, frozen
@@ -49,8 +50,8 @@ class SessionServers(Elsewhere):
     _unlisted: tuple[str, ...] = field(default=(), init=False)
     _warned: bool = field(default=False, init=False)
 
-    async def __call__(self) -> tuple[SessionTool, ...]:
-        """The tools as they are known, by server and name; a schema that cannot be used leaves its tool out."""
+    async def tools(self) -> tuple[SessionTool, ...]:
+        """The tools that are known, by server and name; a tool whose schema cannot be used is left out."""
         known = await self.registry.known()
         await self._warn_of_idle()
         self._unlisted = known.unlisted
@@ -80,6 +81,9 @@ class SessionServers(Elsewhere):
         along = {name: value for name, value in known.items() if declares(info.input_schema, name)}
         executor = ServerCalls(self.registry, info)
         return BridgedTool(described(info, along), executor, self.session_id, self.log, sent_along=along)
+
+    def hear(self, changed: Callable[[], None]) -> None:
+        self.registry.hear = lambda _server: changed()
 
     def unlisted(self) -> tuple[str, ...]:
         return self._unlisted

@@ -1,31 +1,33 @@
-"""Sessions beyond their process: begun, taken up again, replayed, listed, forked and forgotten."""
+"""Sessions that outlive their process: begun, taken up again, replayed, listed, forked and deleted."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Protocol
 
+import anyio.lowlevel
 from attrs import define, frozen
 
 from punie.application.sessions.engine_memory import PAGE, EngineMemory, StoredMemory
-from punie.application.sessions.recorder import RENEW_S, KeptSession
+from punie.application.sessions.kept_record import RENEW_S, KeptSession
+from punie.application.sessions.recorder import Tell
 from punie.domain.errors import LeaseLostError, SessionStoreError, UnknownSessionError
 from punie.domain.model.choice import ModelChoice
-from punie.domain.session.log import LogEntry, SessionBegun, SessionSummary
+from punie.domain.session.log import LogEntry, SessionBegun, SessionPage, SessionSummary
 from punie.domain.session.recovery import LogEnd
 from punie.domain.session.session import SessionSpec
 from punie.ports.engine import Engine
 from punie.ports.machine import Clock
 from punie.ports.sessions import SessionLease, SessionStore
 
-Tell = Callable[[LogEntry], Awaitable[None]]
-
 
 @frozen
 class TakenUp:
-    """A session's place in the store, as this process has it now; `summary` is None for a new one.
+    """A session's place in the store while this process has its lease; `summary` is None for a new session.
 
-    `choice` is the model that worked in it last, where its log says so.
+    `choice` is the model that was used last, where the log says so.
     """
 
     kept: KeptSession
@@ -33,9 +35,63 @@ class TakenUp:
     choice: ModelChoice | None = None
 
 
+class SessionShelf(Protocol):
+    """The sessions that are kept; lives as long as the process."""
+
+    @abstractmethod
+    async def begin(self, session_id: str, spec: SessionSpec) -> TakenUp | None:
+        """A place for a new session; None where the session is not kept. Never raises a `SessionStoreError`."""
+        ...
+
+    @abstractmethod
+    async def take_up(self, session_id: str, tell: Tell | None = None) -> TakenUp:
+        """Take a stored session's lease, and close in its log what a dead process left open.
+
+        `tell` hears the whole log in order, with the closing entries, while it is read page by page. Raises
+        `UnknownSessionError`, `SessionHeldError` and `SessionStoreError`.
+        """
+        ...
+
+    @abstractmethod
+    async def fork(self, session_id: str, new_id: str) -> None:
+        """Copy a session as it is now, also while it is in use. Raises as `take_up`."""
+        ...
+
+    @abstractmethod
+    async def page(self, cwd: str | None, cursor: str | None) -> SessionPage:
+        """A page of the sessions of that directory, or of all; `cursor` is that of the page before."""
+        ...
+
+    @abstractmethod
+    async def delete(self, session_id: str) -> None:
+        """Delete a session. Raises `UnknownSessionError`."""
+        ...
+
+
+class NothingKept(SessionShelf):
+    """A shelf that stays empty: every session ends with its process."""
+
+    async def begin(self, session_id: str, spec: SessionSpec) -> TakenUp | None:
+        await anyio.lowlevel.checkpoint()
+
+    async def take_up(self, session_id: str, tell: Tell | None = None) -> TakenUp:
+        await anyio.lowlevel.checkpoint()
+        raise UnknownSessionError(session_id)
+
+    async def fork(self, session_id: str, new_id: str) -> None:
+        await self.take_up(session_id)
+
+    async def page(self, cwd: str | None, cursor: str | None) -> SessionPage:
+        await anyio.lowlevel.checkpoint()
+        return SessionPage(())
+
+    async def delete(self, session_id: str) -> None:
+        await self.take_up(session_id)
+
+
 @define
-class StoredSessions:
-    """Lives as long as the process. `keeps` says of a directory whether what is said there is to be kept at all."""
+class StoredSessions(SessionShelf):
+    """The sessions of a store; lives as long as the process. `keeps` says whether sessions of a directory are kept."""
 
     store: SessionStore
     clock: Clock
@@ -43,7 +99,6 @@ class StoredSessions:
     keeps: Callable[[str], bool] = lambda _cwd: True
 
     async def begin(self, session_id: str, spec: SessionSpec) -> TakenUp | None:
-        """A place for a new session; None where it is not to be kept, or cannot be, which the log says."""
         if not self.keeps(spec.cwd):
             return None
         begun = SessionBegun(spec.cwd, spec.additional_directories)
@@ -55,11 +110,6 @@ class StoredSessions:
         return TakenUp(KeptSession(self.store, lease, next_sequence=2))
 
     async def take_up(self, session_id: str, tell: Tell | None = None) -> TakenUp:
-        """Become a stored session's writer, and close what a dead process left open.
-
-        `tell` hears the whole log in order, what closes it as well, while it is read: a page at a time is in memory.
-        Raises `UnknownSessionError`, `SessionHeldError` and `SessionStoreError`.
-        """
         if await self.store.summary(session_id) is None:
             raise UnknownSessionError(session_id)
         lease = await self.store.acquire(session_id)
@@ -73,11 +123,10 @@ class StoredSessions:
         return TakenUp(kept, summary, end.choice)
 
     async def memory(self, session_id: str, engine: Engine) -> EngineMemory:
-        """What that engine goes on with. Raises `SessionStoreError`."""
+        """The conversation as that engine can continue it. Raises `SessionStoreError`."""
         return await StoredMemory(self.store, session_id, self.log).of(engine)
 
     async def fork(self, session_id: str, new_id: str) -> None:
-        """Copy a session as it stands, also while somebody works in it. Raises as `take_up`."""
         if await self.store.summary(session_id) is None:
             raise UnknownSessionError(session_id)
         lease = await self.store.acquire(new_id)
@@ -86,8 +135,15 @@ class StoredSessions:
         finally:
             await KeptSession(self.store, lease).let_go()
 
+    async def page(self, cwd: str | None, cursor: str | None) -> SessionPage:
+        return await self.store.sessions(cwd, cursor)
+
+    async def delete(self, session_id: str) -> None:
+        if not await self.store.delete(session_id):
+            raise UnknownSessionError(session_id)
+
     async def replay(self, session_id: str, tell: Tell) -> None:
-        """Tell the whole log in order; a page at a time is in memory, however long it is."""
+        """Tell the whole log in order, page by page. Raises `SessionStoreError`."""
         after = 0
         while page := await self.store.read(session_id, after, PAGE):
             for entry in page:
@@ -95,7 +151,7 @@ class StoredSessions:
             after = page[-1].sequence
 
     async def _closed(self, lease: SessionLease, tell: Tell | None) -> LogEnd:
-        """Write down the end of a turn whose process died, so that every reader of the log sees the same."""
+        """Log the end of a turn whose process died, so that every reader of the log sees the same."""
         session_id, end = lease.session_id, LogEnd()
         after = 0 if tell is not None else max(0, await self.store.last_prompt(session_id) - LogEnd.LOOKS_BACK)
         alive_s = self.clock.monotonic_s()

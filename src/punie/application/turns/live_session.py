@@ -9,12 +9,11 @@ from typing import Protocol
 import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
-from attrs import Factory, define, evolve, field
+from attrs import define, evolve, field
 
 from punie.application.desk.session_desk import SessionDesk
 from punie.application.offer.news import ToolNews
 from punie.application.own_task_group import OwnTaskGroup
-from punie.application.sessions.notices import SessionNotices
 from punie.application.sessions.recorder import SessionRecorder
 from punie.application.tools.terminal_ledger import TerminalLedger
 from punie.application.turns.command_outcome import ForTheModel, Outcome
@@ -76,10 +75,6 @@ class NoCommands(Commands):
         return ForTheModel(prompt)
 
 
-def _notices_of(session: LiveSession) -> SessionNotices:
-    return SessionNotices(session.recorder)
-
-
 @define
 class LiveSession(OwnTaskGroup):
     """Everything one session holds; an async context manager that is entered and left by the task that owns it.
@@ -101,7 +96,6 @@ class LiveSession(OwnTaskGroup):
     engine_name: str = "none"
     gauge: ContextGauge = field(factory=ContextGauge)
     commands: Commands = field(factory=NoCommands)
-    notices: SessionNotices = field(default=Factory(_notices_of, takes_self=True))
     shelf: ModelShelf = field(factory=NoShelf)
     effort: Effort | None = None
     switches: SwitchLine = field(factory=SwitchLine, init=False)
@@ -111,7 +105,6 @@ class LiveSession(OwnTaskGroup):
     tier: Tier = field(default=Tier.DEFAULT, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.recorder.warn = self.notices.warn
         self.mode = SessionMode(self.desk.permission, self.desk.registry, self.recorder)
 
     @property
@@ -154,8 +147,8 @@ class LiveSession(OwnTaskGroup):
             self.desk.toolbox.watch,
             self.desk.pace.keep,
             news.keep,
-            self.recorder.keep,
-            self.notices.keep,
+            self.recorder.record.keep,
+            self.recorder.notices.keep,
             self._keep_told,
         ):
             tasks.start_soon(job)
@@ -179,7 +172,7 @@ class LiveSession(OwnTaskGroup):
         await self.commands.announce(self)
         if self.gauge.latest is not None:  # of a session that goes on; the log has it already
             await self.recorder.lane.emit(self.gauge.latest)
-        self.notices.greet()
+        self.recorder.notices.greet()
         while True:
             await self._turn_over.wait()
             self._turn_over = anyio.Event()

@@ -8,10 +8,10 @@ from typing import TypeVar
 import anyio
 from attrs import evolve
 
-from punie.application.sessions.engine_memory import EngineMemory, StoredMemory
+from punie.application.sessions.engine_memory import EngineMemory
 from punie.application.turns.live_session import CLOSE_LIMIT_S, LiveSession
 from punie.application.turns.switch_line import Place
-from punie.domain.errors import SessionStoreError, UnknownEffortError, UnknownModelError, UnreadableSnapshotError
+from punie.domain.errors import UnknownEffortError, UnknownModelError, UnreadableSnapshotError
 from punie.domain.model.choice import Effort
 from punie.domain.session.events import ModelChanged, ModelMenuChanged
 from punie.domain.session.transcript import before_last_prompt
@@ -68,8 +68,7 @@ async def with_engine(session: LiveSession, use: Callable[[EngineSession], Await
         return await use(session.engine)
     except UnreadableSnapshotError as error:
         session.log.warning("session %s: it goes on from its log: %s", session.id, error.cause)
-    stored = await _stored(session)
-    memory = _said_here(session) if stored is None else await stored.whole()
+    memory = await session.recorder.record.memory(None)
     ready = await session.shelf.take(session.model)
     memory = evolve(memory, since=before_last_prompt(memory.since))
     old, session.engine = session.engine, memory.opened(ready.engine, session.id)
@@ -93,24 +92,8 @@ async def _memory(session: LiveSession, engine: Engine, *, in_turn: bool) -> Eng
     state = session.engine.snapshot() if engine.name == session.engine_name else None
     if state is not None:
         return EngineMemory(state)
-    stored = await _stored(session)
-    memory = _said_here(session) if stored is None else await stored.of(engine)
+    memory = await session.recorder.record.memory(engine)
     return evolve(memory, since=before_last_prompt(memory.since)) if in_turn else memory
-
-
-async def _stored(session: LiveSession) -> StoredMemory | None:
-    """Where the session's memory is read, with all that was said written down; None where it is not kept."""
-    kept = session.recorder.kept
-    if kept is None:
-        return None
-    await session.recorder.flush()
-    if session.recorder.unwritten:
-        raise SessionStoreError("what was said last is not written yet, and the other model would not know of it")
-    return StoredMemory(kept.store, session.id, session.log)
-
-
-def _said_here(session: LiveSession) -> EngineMemory:
-    return EngineMemory(None, session.recorder.so_far.build())
 
 
 async def _let_go(session: LiveSession, old: EngineSession) -> None:

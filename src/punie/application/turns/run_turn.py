@@ -173,7 +173,7 @@ class PromptTurn(RunningTurn):
 
     async def _compacted(self) -> None:
         """What the model summarised is on the disk at once: what a turn goes on to do from there may take hours."""
-        await self.session.recorder.remember(self.session.engine_name, self.session.engine.snapshot())
+        await self.session.recorder.record.remember(self.session.engine_name, self.session.engine.snapshot())
 
     async def _close(self, events: TurnEvents, reason: StopReason | None) -> None:
         """Leave nothing behind: calls ended, a cancelled turn's programs released, the last event sent."""

@@ -45,11 +45,11 @@ async def test_listing_starts_no_server_and_freshening_asks_those_that_never_lis
     bench = Bench()
     bench.add("alpha", "echo")
     async with of(bench) as (servers, _, warned):
-        assert await servers() == ()
+        assert await servers.tools() == ()
         assert servers.unlisted() == ("alpha",)
         assert bench.asked() == {"alpha": 0}
         await servers.freshen(None)
-        tools = await servers()
+        tools = await servers.tools()
         assert (names(tools), servers.unlisted(), warned) == (["alpha__echo"], (), [])
         (tool,) = tools
         assert tool.descriptor.source is ToolSource.MCP
@@ -62,7 +62,7 @@ async def test_a_tool_whose_schema_cannot_be_used_is_left_out_and_the_person_hea
     bench.lists("alpha", a_tool("bad", input_schema=freeze_object({"type": "nonsense"})), "good")
     async with of(bench) as (servers, _, warned):
         await servers.freshen(None)
-        assert names(await servers()) == ["alpha__good"]
+        assert names(await servers.tools()) == ["alpha__good"]
         ((title, text),) = warned
         assert title == "The tool alpha__bad cannot be used"
         assert text.startswith("Its schema: ")
@@ -75,7 +75,7 @@ async def test_servers_that_wait_for_a_person_or_are_wrong_are_named_once() -> N
     bench.add("gamma", disabled=True)
     async with of(bench) as (servers, _, warned):
         for _ in range(2):
-            assert await servers() == ()
+            assert await servers.tools() == ()
         assert [title for title, _ in warned] == [
             "The MCP server alpha is not used",
             "The MCP server beta is not used",
@@ -90,7 +90,7 @@ async def test_what_a_stranger_says_of_its_tool_is_made_safe_and_cut() -> None:
     bench.lists("alpha", a_tool("echo", **said))
     async with of(bench) as (servers, _, _warned):
         await servers.freshen(None)
-        (tool,) = await servers()
+        (tool,) = await servers.tools()
         assert len(tool.descriptor.description) == DESCRIPTION_LIMIT
         assert "\x1b" not in tool.descriptor.description
         assert tool.descriptor.title == "two lines"
@@ -103,7 +103,7 @@ async def test_what_is_sent_along_is_hidden_from_the_model_and_shown_to_the_pers
     bench.lists("alpha", a_tool("echo", input_schema=takes), "plain")
     async with of(bench) as (servers, _, _warned):
         await servers.freshen(None)
-        echo, plain = sorted(await servers(), key=lambda tool: tool.descriptor.name)
+        echo, plain = sorted(await servers.tools(), key=lambda tool: tool.descriptor.name)
         assert echo.descriptor.parameters["properties"] == freeze_object({"text": {}})
         assert echo.descriptor.metadata["sentAlong"] == freeze_object({"token": "t"})
         assert "sentAlong" not in plain.descriptor.metadata, "it takes none of it"

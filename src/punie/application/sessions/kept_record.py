@@ -1,0 +1,256 @@
+"""The record of a session that is kept: entries are written to the store under the session's lease."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Sequence
+
+import anyio
+from attrs import define, field, frozen
+
+from punie.application.sessions.engine_memory import PAGE, EngineMemory, StoredMemory
+from punie.application.sessions.gathering import EntryGatherer
+from punie.application.sessions.notices import Warn, unheard
+from punie.application.sessions.recorder import Cut, SessionRecord, Tell
+from punie.domain.errors import LeaseLostError, SessionStoreError
+from punie.domain.session.events import (
+    CallFinished,
+    ContextUsed,
+    ModeChanged,
+    SessionEvent,
+    ToolCallAnnounced,
+    ToolCallUpdated,
+    TurnEnded,
+)
+from punie.domain.session.log import EngineSnapshot, LogEntry, PromptAccepted, PromptFilled, title_of
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.tool import ToolKind
+from punie.domain.values.display import one_line
+from punie.ports.engine import Engine
+from punie.ports.machine import Clock
+from punie.ports.sessions import SessionLease, SessionStore
+
+WRITE_LIMIT_S = 10.0
+"""How long one write may take; a session whose log takes longer is not kept, and its client is told so."""
+
+GATHER_S = 0.25
+"""How long entries that are not urgent wait, so that many of them are one transaction."""
+
+WAITING_LIMIT = 1_000
+"""Entries that may wait; an event beyond them waits for the disk."""
+
+RENEW_S = 20.0
+"""How often the lease of an idle session is renewed."""
+
+HARMLESS = frozenset({ToolKind.READ, ToolKind.SEARCH, ToolKind.THINK})
+"""A call of any other kind may have an effect: its start is on the disk before the effect begins."""
+
+
+@frozen
+class KeptSession:
+    """A session's place in the store; lives as long as the session is open in this process.
+
+    `next_sequence` is the number of its next entry, `titled` says whether it has a title, and `context` is how full its
+    model's context was.
+    """
+
+    store: SessionStore
+    lease: SessionLease
+    next_sequence: int = 1
+    titled: bool = False
+    context: ContextUsed | None = None
+
+    async def let_go(self) -> None:
+        """Release the lease, in bounded time; where that fails the lease expires."""
+        with anyio.move_on_after(WRITE_LIMIT_S, shield=True), contextlib.suppress(SessionStoreError):
+            await self.store.release(self.lease)
+
+
+@define(eq=False)
+class LogWriter:
+    """Writes the entries that wait to the store, in order, under the session's lease; lives as long as the session.
+
+    Entries stay in `waiting` until the store has them. `warn` tells a person that the session is not being saved.
+    """
+
+    kept: KeptSession
+    waiting: list[LogEntry]
+    log: logging.Logger
+    warn: Warn = unheard
+    _trouble: str = field(default="", init=False)
+    _writing: anyio.Lock = field(factory=anyio.Lock, init=False)
+
+    async def write(self, *, lasting: bool, snapshot: EngineSnapshot | None = None) -> None:
+        """Write all that waits, then the snapshot; with `lasting` it survives a power cut.
+
+        Raises `SessionStoreError` or `LeaseLostError`.
+        """
+        kept = self.kept
+        with anyio.move_on_after(WRITE_LIMIT_S, shield=True) as bound:
+            async with self._writing:
+                batch: Sequence[LogEntry] = tuple(self.waiting)
+                if batch:
+                    await kept.store.append(kept.lease, batch, lasting=lasting)
+                    del self.waiting[: len(batch)]
+                if snapshot is not None:
+                    await kept.store.keep_snapshot(kept.lease, snapshot)
+        if bound.cancelled_caught:
+            raise SessionStoreError(f"the disk did not take it within {WRITE_LIMIT_S:g} s")
+
+    async def try_to_write(self, what: str, *, lasting: bool, snapshot: EngineSnapshot | None = None) -> None:
+        """As `write`, but a failure is logged and told to a person once, since every later write tries again."""
+        try:
+            await self.write(lasting=lasting, snapshot=snapshot)
+        except (SessionStoreError, LeaseLostError) as error:
+            trouble = one_line(str(error), 300)
+            if trouble != self._trouble:
+                self._trouble = trouble
+                self.log.warning("a session's log: %s was not written: %s", what, trouble)
+                self.warn("This session is not being saved", f"{trouble} It is tried again and again.")
+        else:
+            self._trouble = ""
+
+    async def renewed(self) -> bool:
+        """Renew the lease; False where another process has it by now."""
+        kept = self.kept
+        try:
+            await kept.store.renew(kept.lease)
+        except LeaseLostError as error:
+            self.log.warning("session %s: %s", kept.lease.session_id, error)
+            return False
+        except SessionStoreError as error:
+            self.log.info("session %s: its lease was not renewed: %s", kept.lease.session_id, error)
+        return True
+
+
+@define(eq=False)
+class KeptRecord(SessionRecord):
+    """Gathers events, and decides which of them have to be on the disk before anything goes on.
+
+    An error in writing is raised where the caller needs the entry on the disk: for a prompt, and for a call that is
+    about to start. Every other entry waits for the next write.
+    """
+
+    kept: KeptSession
+    clock: Clock
+    log: logging.Logger
+    entries: EntryGatherer = field(init=False)
+    writer: LogWriter = field(init=False)
+    _harmless: set[str] = field(factory=set[str], init=False)
+    _titled: bool = field(init=False)
+    _title: str | None = field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.entries = EntryGatherer(self.clock, self.kept.next_sequence, self.kept.context)
+        self.writer = LogWriter(self.kept, self.entries.waiting, self.log)
+        self._titled = self.kept.titled
+
+    @property
+    def is_kept(self) -> bool:
+        return True
+
+    def warn_by(self, warn: Warn) -> None:
+        self.writer.warn = warn
+
+    async def begin_turn(self, accepted: PromptAccepted) -> None:
+        # While earlier entries cannot be written no turn begins, so that what waits does not grow with each try.
+        if self.entries.waiting:
+            await self.writer.write(lasting=False)
+        self.entries.put(accepted)
+        await self.writer.write(lasting=True)
+        if not self._titled:
+            self._title = title_of(accepted.prompt)
+
+    def fill(self, filled: PromptFilled) -> None:
+        self.entries.put(filled)
+
+    async def take(self, event: SessionEvent) -> None:
+        self.entries.take(event)
+        if self._begins_an_effect(event):
+            await self.writer.write(lasting=True)
+        elif isinstance(event, ModeChanged):  # a stricter mode that was confirmed stays in force after a crash
+            await self.writer.try_to_write("a change of mode", lasting=True)
+        elif len(self.entries.waiting) > WAITING_LIMIT and not _ends_a_call(event):
+            await self.writer.write(lasting=False)
+
+    async def remember(self, engine: str, state: bytes | None) -> None:
+        if state is not None and self.entries.turn.running:
+            self.entries.close_message()
+            await self.writer.try_to_write("a summary", lasting=True, snapshot=self._snapshot(engine, state))
+
+    async def end_turn(self, ended: TurnEnded, engine: str, state: bytes | None) -> str | None:
+        if not self.entries.turn.running:
+            return None
+        self.entries.end_turn(ended)
+        self._harmless.clear()
+        with anyio.CancelScope(shield=True):
+            await self.writer.try_to_write("the end of a turn", lasting=True, snapshot=self._snapshot(engine, state))
+        title, self._title = self._title, None
+        self._titled = self._titled or title is not None
+        return title
+
+    def cut(self) -> Cut:
+        self.entries.close_message()
+        waiting = tuple(self.entries.waiting)
+        return Cut(waiting[0].sequence if waiting else self.entries.sequence, waiting)
+
+    async def retell(self, cut: Cut, tell: Tell) -> None:
+        store, session_id = self.kept.store, self.kept.lease.session_id
+        after, last = 0, cut.stored_before - 1
+        while after < last:
+            page = await store.read(session_id, after, min(PAGE, last - after))
+            if not page:
+                break
+            for entry in page:
+                if entry.sequence <= last:
+                    await tell(entry)
+            after = page[-1].sequence
+        for entry in cut.waiting:
+            await tell(entry)
+
+    async def flush(self) -> None:
+        with anyio.CancelScope(shield=True):
+            self.entries.close_message()
+            await self.writer.try_to_write("what was left of it", lasting=False)
+
+    async def keep(self) -> None:
+        entries = self.entries
+        while True:
+            with anyio.move_on_after(RENEW_S):
+                await entries.news.wait()
+                await anyio.sleep(GATHER_S)
+            entries.news = anyio.Event()
+            entries.close_message()
+            if entries.waiting:
+                await self.writer.try_to_write("a part of a turn", lasting=False)
+            elif not await self.writer.renewed():
+                return
+
+    async def memory(self, engine: Engine | None) -> EngineMemory:
+        await self.flush()
+        if self.entries.waiting:
+            raise SessionStoreError("what was said last is not written yet, and the other model would not know of it")
+        stored = StoredMemory(self.kept.store, self.kept.lease.session_id, self.log)
+        return await (stored.whole() if engine is None else stored.of(engine))
+
+    def _snapshot(self, engine: str, state: bytes | None) -> EngineSnapshot | None:
+        return None if state is None else EngineSnapshot(engine, self.entries.sequence - 1, state)
+
+    def _begins_an_effect(self, event: SessionEvent) -> bool:
+        if isinstance(event, ToolCallAnnounced) and event.kind in HARMLESS:
+            self._harmless.add(event.call_id)
+        if not isinstance(event, ToolCallUpdated) or event.status is not CallStatus.IN_PROGRESS:
+            return False
+        return event.call_id not in self._harmless
+
+
+def _ends_a_call(event: SessionEvent) -> bool:
+    """Whether the event ends a call that was started; such an event never waits for the disk."""
+    match event:
+        case CallFinished():
+            return True
+        case ToolCallUpdated(_, status):
+            return status is not None and status.terminal
+        case _:
+            return False

@@ -1,0 +1,305 @@
+"""How the parts of a session are built from its setup and from one another; `container.py` says from which.
+
+No function here waits or opens anything. Parts that most sessions lack are imported where they are built.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from punie.adapters.checks.python_checks import ProjectChecks
+from punie.adapters.git.repository import DulwichRepository
+from punie.adapters.local.clock import LocalClock
+from punie.adapters.local.files.file_tree import LocalFileTree
+from punie.adapters.local.files.output_store import LocalOutputStore
+from punie.adapters.local.files.path_guard import LocalPathGuard
+from punie.adapters.local.files.workspace import LocalWorkspace
+from punie.adapters.local.programs.installed import is_installed
+from punie.adapters.local.programs.sandbox import Bubblewrap
+from punie.adapters.local.programs.terminals import LocalTerminals
+from punie.adapters.local.project_notes import LocalProjectNotes
+from punie.adapters.local.prompt_files import LocalPromptFiles
+from punie.adapters.local.skill_folders import LocalSkills
+from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
+from punie.application.desk.call import SessionContext
+from punie.application.desk.command_review import CommandReview
+from punie.application.desk.permission import SessionPermission
+from punie.application.desk.questions import OpenQuestions
+from punie.application.desk.session_desk import SessionDesk
+from punie.application.offer.assemble import AssembleTools, KeptOutputs, LocalServices
+from punie.application.offer.discover import DiscoverTools
+from punie.application.offer.offered import Elsewhere, Nowhere, OfferedTools
+from punie.application.offer.plug_ins import ListMore, PlugInTools
+from punie.application.offer.registry import ToolRegistry
+from punie.application.offer.toolbox import Toolbox
+from punie.application.sessions.recorder import SessionRecorder
+from punie.application.tools.ask_user import AskUser
+from punie.application.tools.load_skill import LoadSkill
+from punie.application.tools.session_tool import SessionTool
+from punie.application.tools.terminal_ledger import TerminalLedger
+from punie.application.tools.update_plan import UpdatePlan
+from punie.application.turns.commands.offered import OWN_COMMANDS
+from punie.application.turns.commands.session_commands import SessionCommands
+from punie.application.turns.instructions import Instructions
+from punie.application.turns.live_session import LiveSession
+from punie.bootstrap.model_choices import disclosure_of
+from punie.bootstrap.session_pipelines import ComposedTools
+from punie.bootstrap.session_setup import SessionSetup, Shared
+from punie.bootstrap.settings.values import Sandbox
+from punie.domain.model.choice import DIRECT
+from punie.domain.tools.availability import Surroundings, capabilities_of
+from punie.domain.tools.discovery import LocalTools
+from punie.domain.values.paths import is_inside
+from punie.ports.people import Peer
+
+if TYPE_CHECKING:
+    from punie.adapters.mcp.servers import McpServers
+    from punie.application.servers.registry import ServerRegistry
+
+# ------------------------------------------------------------ this machine and the client
+
+
+def guard(setup: SessionSetup) -> LocalPathGuard:
+    """Decides which paths are inside the session's roots."""
+    return LocalPathGuard(setup.spec.roots, setup.spec.cwd)
+
+
+def outputs() -> LocalOutputStore:
+    """A folder of its own outside the project, for results that are too long for the model."""
+    return LocalOutputStore(str(Path(tempfile.gettempdir()).resolve() / f"punie-{secrets.token_hex(16)}"))
+
+
+def terminals(setup: SessionSetup, outputs: LocalOutputStore) -> LocalTerminals:
+    """The terminals of this machine, in a sandbox where the settings ask for one."""
+    settings, roots = setup.settings, setup.spec.roots
+    if settings.sandbox is Sandbox.NONE:
+        return LocalTerminals(outputs)
+    # Punie's state is hidden from programs. Where the state is inside a project, hiding it would hide the project too.
+    hidden = tuple(path for path in settings.policy.protected if not any(is_inside(root, (path,)) for root in roots))
+    box = Bubblewrap(roots, str(Path.home()), hidden, network=settings.sandbox_network)
+    return LocalTerminals(outputs, box)
+
+
+def local(
+    setup: SessionSetup, peer: Peer, guard: LocalPathGuard, terminals: LocalTerminals, shared: Shared
+) -> LocalServices:
+    """The services of this machine."""
+    spec = setup.spec
+    return LocalServices(
+        workspace=LocalWorkspace(guard),
+        ledger=TerminalLedger(terminals if peer.shown is None else peer.shown(terminals), setup.log),
+        tree=LocalFileTree(guard, spec.roots),
+        repository=DulwichRepository(spec.cwd, spec.roots),
+        shell=shared.shell,
+        checks=ProjectChecks(spec.cwd),
+    )
+
+
+def client_ledger(setup: SessionSetup, peer: Peer) -> TerminalLedger | None:
+    """The terminals of the client that the session owns; None where the client has no terminals."""
+    return None if peer.terminals is None else TerminalLedger(peer.terminals, setup.log)
+
+
+def recorder(setup: SessionSetup, peer: Peer, clock: LocalClock) -> SessionRecorder:
+    """Records the session's events and passes them to the client, which is warned where the log cannot be written."""
+    made = SessionRecorder(peer.events, clock, setup.conversation.record(clock, setup.log))
+    if setup.settings.keep_sessions and not made.record.is_kept:
+        made.notices.warn("This session will not be kept", "Its log cannot be written; Punie's own log says why.")
+    return made
+
+
+# ------------------------------------------------------------ servers
+
+
+def connections(
+    setup: SessionSetup, peer: Peer, clock: LocalClock, validator: JsonSchemaRsValidator
+) -> McpServers | None:
+    """The connections to MCP servers; None where none are configured."""
+    if not setup.servers:
+        return None
+    from punie.adapters.mcp.servers import McpServers
+
+    return McpServers(clock, validator, peer.elicitor, peer.server_channel)
+
+
+def server_registry(
+    setup: SessionSetup,
+    shared: Shared,
+    connections: McpServers | None,
+    clock: LocalClock,
+    recorder: SessionRecorder,
+) -> ServerRegistry | None:
+    """The registry of the configured MCP servers; None where there are none."""
+    if connections is None:
+        return None
+    from punie.adapters.local.ttl_cache import TTLCache
+    from punie.application.servers.known_server import Surroundings as AroundServers
+    from punie.application.servers.registry import ServerRegistry
+
+    around = AroundServers(
+        directory=setup.spec.cwd,
+        servers=connections,
+        listings=shared.listings,
+        cache=TTLCache(clock=clock),
+        clock=clock,
+        log=setup.log,
+        warn=recorder.notices.warn,
+    )
+    return ServerRegistry(setup.servers, around, shared.server_approvals)
+
+
+def servers(setup: SessionSetup, registry: ServerRegistry | None, validator: JsonSchemaRsValidator) -> Elsewhere:
+    """The tools of the MCP servers."""
+    if registry is None:
+        return Nowhere()
+    from punie.application.servers.session_servers import SessionServers
+
+    return SessionServers(setup.id, registry, validator, setup.log)
+
+
+# ------------------------------------------------------------ tools
+
+
+def discover(setup: SessionSetup, peer: Peer, validator: JsonSchemaRsValidator, clock: LocalClock) -> DiscoverTools:
+    """Asks the client for its tools."""
+    local_tools = setup.settings.local_tools
+    return DiscoverTools(setup.id, peer.capabilities, peer.catalog, validator, clock, local_tools, setup.log)
+
+
+def assemble(
+    setup: SessionSetup,
+    peer: Peer,
+    local: LocalServices,
+    client_ledger: TerminalLedger | None,
+    outputs: LocalOutputStore,
+) -> AssembleTools:
+    """Binds the tools of a plan to this machine and the client."""
+    kept = KeptOutputs(outputs, LocalWorkspace(LocalPathGuard((outputs.folder,), outputs.folder)))
+    reads_disk = setup.settings.local_tools is not LocalTools.NEVER
+    return AssembleTools(setup.id, peer, local, client_ledger, setup.log, kept=kept, reads_disk=reads_disk)
+
+
+def registry(setup: SessionSetup, peer: Peer, local: LocalServices) -> ToolRegistry:
+    """The registry of the session's tools, without those that the settings disable."""
+    capabilities = capabilities_of(peer.capabilities, setup.settings.local_tools)
+    made = ToolRegistry(local, Surroundings(capabilities, sys.platform, is_installed))
+    made.disable_always(setup.settings.disabled_tools)
+    return made
+
+
+def skills(setup: SessionSetup) -> LocalSkills:
+    """The skills of the user and of the project."""
+    return LocalSkills(setup.settings.skills_folder, setup.spec.roots, setup.log)
+
+
+def plug_in_tools(setup: SessionSetup, validator: JsonSchemaRsValidator) -> PlugInTools:
+    """The tools of installed plug-ins."""
+    return PlugInTools(setup.id, setup.spec.cwd, setup.plug_ins.providers, validator, setup.log)
+
+
+def further_tools(
+    peer: Peer, recorder: SessionRecorder, skills: LocalSkills, plug_ins: PlugInTools, servers: Elsewhere
+) -> ListMore:
+    """Lists the tools beside those of the plan: those about the conversation, of plug-ins and of MCP servers."""
+    asking = () if peer.elicitor is None else (AskUser(peer.elicitor),)
+    own: tuple[SessionTool, ...] = (UpdatePlan(recorder), *asking)
+
+    async def further() -> tuple[SessionTool, ...]:
+        loading = (LoadSkill(skills),) if await skills.skills() else ()
+        return (*own, *loading, *await plug_ins(), *await servers.tools())
+
+    return further
+
+
+def composed(setup: SessionSetup) -> ComposedTools:
+    """The tools that are made of others: pipelines and code mode."""
+    return ComposedTools(setup.spec, setup.settings, setup.log)
+
+
+def toolbox(
+    discover: DiscoverTools,
+    assemble: AssembleTools,
+    registry: ToolRegistry,
+    further: ListMore,
+    composed: ComposedTools,
+) -> Toolbox:
+    """All tools of the session."""
+    return Toolbox(discover, assemble, registry=registry, more=further, last=composed)
+
+
+def offered(setup: SessionSetup, toolbox: Toolbox, servers: Elsewhere) -> OfferedTools:
+    """The tools as the model sees them."""
+    return OfferedTools(toolbox, disclosure_of(setup.settings, setup.servers), servers)
+
+
+# ------------------------------------------------------------ desk and session
+
+
+def context(
+    setup: SessionSetup,
+    guard: LocalPathGuard,
+    validator: JsonSchemaRsValidator,
+    recorder: SessionRecorder,
+    clock: LocalClock,
+) -> SessionContext:
+    """The values that all calls of the session share."""
+    spec, limits = setup.spec, setup.settings.limits
+    return SessionContext(setup.id, spec.cwd, spec.roots, limits, guard, validator, recorder, clock, setup.log)
+
+
+def permission(setup: SessionSetup, peer: Peer, context: SessionContext, shared: Shared) -> SessionPermission:
+    """Decides about calls."""
+    review = CommandReview(shared.parser, context.guard, str(Path.home()))
+    return SessionPermission(context, setup.settings.policy, review, shared.approvals, OpenQuestions(peer.broker))
+
+
+def desk(
+    context: SessionContext,
+    offered: OfferedTools,
+    permission: SessionPermission,
+    outputs: LocalOutputStore,
+    shared: Shared,
+) -> SessionDesk:
+    """The tool desk."""
+    return SessionDesk(context, offered, permission, outputs, shared.usage_ledger)
+
+
+def instructions(
+    setup: SessionSetup, guard: LocalPathGuard, skills: LocalSkills, recorder: SessionRecorder
+) -> Instructions:
+    """The text that the model gets before the conversation."""
+    spec = setup.spec
+    notes = LocalProjectNotes(guard, spec.cwd, spec.additional_directories, recorder.notices.warn)
+    return Instructions(spec.cwd, notes, skills)
+
+
+def session(
+    setup: SessionSetup,
+    desk: SessionDesk,
+    recorder: SessionRecorder,
+    instructions: Instructions,
+    assemble: AssembleTools,
+) -> LiveSession:
+    """The session itself."""
+    settings, conversation = setup.settings, setup.conversation
+    ledgers = (assemble.client_ledger, assemble.local.ledger)
+    return LiveSession(
+        id=setup.id,
+        desk=desk,
+        engine=conversation.opened(setup.id),
+        recorder=recorder,
+        instructions=instructions,
+        ledgers=tuple(ledger for ledger in ledgers if ledger is not None),
+        turn_limits=settings.turn_limits,
+        log=setup.log,
+        model=settings.model or DIRECT,
+        engine_name=conversation.engine.name,
+        shelf=conversation.shelf,
+        effort=settings.effort,
+        commands=SessionCommands(OWN_COMMANDS, LocalPromptFiles(setup.spec.cwd)),
+        gauge=conversation.gauge(settings.context_tokens),
+    )
