@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import tomllib
 from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any, cast
 
 from punie.bootstrap.settings.files import read_settings
 from punie.domain.errors import SettingsError
+from punie.mechanics.drafts import draft_of
 
 NEW_FILE_MODE = 0o600
 
@@ -117,15 +116,5 @@ def replace_file(path: Path, before: str, after: str, backup: Path | None = None
 
 def write_at_once(target: Path, text: str, mode: int) -> None:
     """Put the text in the file's place at once or not at all, with that mode. Raises `OSError`."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    scratch = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(text.encode("utf-8"))
-            file.flush()
-            os.fsync(file.fileno())
-        scratch.chmod(mode)
-        scratch.replace(target)
-    except BaseException:
-        scratch.unlink(missing_ok=True)
-        raise
+    with draft_of(target, mode=mode, lasting=True) as file:
+        file.write(text.encode("utf-8"))

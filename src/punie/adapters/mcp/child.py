@@ -16,6 +16,7 @@ from typing import Final
 import anyio
 
 from punie.domain.servers.server import StdioTransport
+from punie.mechanics.process_group import ProcessGroup
 
 INHERITED: Final = (
     "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER",
@@ -34,8 +35,6 @@ TERM_GRACE_S: Final = 0.5
 KILL_GRACE_S: Final = 1.0
 
 _GUARD: Final = """trap "" HUP INT TERM QUIT; read -r released || kill -9 "-$1" """
-_POLL_FIRST_S: Final = 0.002
-_POLL_LAST_S: Final = 0.05
 
 
 def server_environment(ours: Mapping[str, str], added: Mapping[str, str]) -> dict[str, str]:
@@ -65,13 +64,13 @@ class ServerProcess:
         self._in, self._out, self._err = (pipe.fileno() if pipe is not None else -1 for pipe in pipes)
         for number in (self._in, self._out, self._err):
             os.set_blocking(number, False)
-        self._pidfd = _open_pidfd(self._popen.pid)
+        self._group = ProcessGroup(self._popen)
         self._stderr = bytearray()
 
     @property
     def pid(self) -> int:
         """The process's id, which is its group's id too."""
-        return self._popen.pid
+        return self._group.pid
 
     @property
     def exit_code(self) -> int | None:
@@ -103,18 +102,12 @@ class ServerProcess:
                 continue
 
     async def wait(self) -> None:
-        """Wait until the program itself ended, whatever still holds its pipes; for one task only.
-
-        Until `free` it stays in the process table, so that its id stays its own and its group's.
-        """
-        if self._pidfd is not None:
-            await anyio.wait_readable(self._pidfd)
-            return
-        await self._poll_for_end()  # macOS: no pidfd
+        """Wait until the program itself ended, whatever still holds its pipes; for one task only."""
+        await self._group.wait()
 
     def kill_group(self) -> None:
         """Kill the program and everything that stayed in its group."""
-        self._signal(signal.SIGKILL)
+        self._group.signal(signal.SIGKILL)
 
     async def end(self) -> None:
         """Close its input, which asks it to end; press it where it does not; leave nothing of its group.
@@ -123,48 +116,20 @@ class ServerProcess:
         """
         if self._popen.stdin is not None:
             self._popen.stdin.close()
-        if not await self._ended_within(EOF_GRACE_S):
-            self._signal(signal.SIGTERM)
-            await self._ended_within(TERM_GRACE_S)
-        self._signal(signal.SIGKILL)
-        await self._ended_within(KILL_GRACE_S)
+        if not await self._group.ended_within(EOF_GRACE_S):
+            self._group.signal(signal.SIGTERM)
+            await self._group.ended_within(TERM_GRACE_S)
+        self._group.signal(signal.SIGKILL)
+        await self._group.ended_within(KILL_GRACE_S)
 
     def free(self) -> None:
         """Give everything back; nobody may wait for one of its pipes any more."""
-        self._signal(signal.SIGKILL)
-        self._popen.poll()
+        self._group.signal(signal.SIGKILL)
+        self._group.free()
         for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
             if pipe is not None:
                 pipe.close()
-        if self._pidfd is not None:
-            os.close(self._pidfd)
-            self._pidfd = None
         _release_guard(self._guard)
-
-    async def _ended_within(self, seconds: float) -> bool:
-        with anyio.move_on_after(seconds):
-            await self._poll_for_end()
-            return True
-        return False
-
-    async def _poll_for_end(self) -> None:
-        pause = _POLL_FIRST_S
-        while not self._has_ended():
-            await anyio.sleep(pause)
-            pause = min(2 * pause, _POLL_LAST_S)
-
-    def _has_ended(self) -> bool:
-        if self._pidfd is None:
-            return self._popen.poll() is not None
-        return _readable(self._pidfd)
-
-    def _signal(self, number: signal.Signals) -> None:
-        if self._pidfd is not None and self._popen.returncode is not None:
-            return  # it was taken out of the process table: its id may be another's by now
-        try:
-            os.killpg(self._popen.pid, number)
-        except (ProcessLookupError, PermissionError):
-            return  # all gone; macOS says PermissionError where only zombies are left
 
 
 async def _read(number: int) -> bytes:
@@ -176,14 +141,6 @@ async def _read(number: int) -> bytes:
             continue
         except OSError:
             return b""
-
-
-def _readable(number: int) -> bool:
-    import select
-
-    waiting = select.poll()  # unlike select.select, it takes any number
-    waiting.register(number, select.POLLIN)
-    return bool(waiting.poll(0))
 
 
 def _start_guard(group: int) -> subprocess.Popen[bytes] | None:
@@ -210,10 +167,3 @@ def _release_guard(guard: subprocess.Popen[bytes] | None) -> None:
     except OSError:
         guard.kill()
     guard.wait()
-
-
-def _open_pidfd(pid: int) -> int | None:
-    try:
-        return os.pidfd_open(pid)
-    except (AttributeError, OSError):
-        return None

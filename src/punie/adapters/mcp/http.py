@@ -19,7 +19,7 @@ from mcp.shared._httpx_utils import (
     create_mcp_http_client,
 )
 
-from punie.adapters.mcp.lines import LINE_LIMIT_BYTES
+from punie.adapters.mcp.messages import LINE_LIMIT_BYTES
 from punie.domain.servers.server import HttpTransport
 
 _EVENTS: Final = "text/event-stream"

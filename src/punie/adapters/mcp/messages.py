@@ -10,7 +10,13 @@ from typing import Any, Final, cast
 import mcp_types as types
 from mcp.shared.message import SessionMessage
 
-from punie.adapters.mcp.lines import Oversized
+from punie.mechanics.jsonrpc.lines import Oversized
+
+LINE_LIMIT_BYTES: Final = 16 * 1024 * 1024
+"""No single message may be longer; a longer one fails the request that it answers, and costs no more memory."""
+
+EDGE_BYTES: Final = 512
+"""What is kept of both ends of a line over the limit, where its id may be."""
 
 UNREADABLE: Final = -32700
 """JSON-RPC's code for what could not be parsed; ours for an answer that cannot be used."""
@@ -44,7 +50,9 @@ def read_line(line: bytes, waiting: Collection[RequestId]) -> list[SessionMessag
     try:
         value: Any = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError):
-        return refusals(line[:512], line[-512:], waiting, "its answer is no JSON that can be read") or None
+        return (
+            refusals(line[:EDGE_BYTES], line[-EDGE_BYTES:], waiting, "its answer is no JSON that can be read") or None
+        )
     if "id" not in value and value.get("method") not in _WANTED:
         return [] if "method" in value else None
     if _ESCAPED_SURROGATE.search(text):

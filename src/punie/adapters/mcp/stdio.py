@@ -13,10 +13,10 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 
 from punie.adapters.mcp.child import ServerProcess
-from punie.adapters.mcp.lines import LINE_LIMIT_BYTES, BoundedLines, Oversized
-from punie.adapters.mcp.messages import RequestId, read_line, refused_oversize
+from punie.adapters.mcp.messages import EDGE_BYTES, LINE_LIMIT_BYTES, RequestId, read_line, refused_oversize
 from punie.adapters.mcp.noise import Noise, newest
 from punie.domain.servers.server import StdioTransport
+from punie.mechanics.jsonrpc.lines import LineSplitter, Oversized
 
 _LOG: Final = logging.getLogger(__name__)
 _FLUSH_S: Final = 0.3
@@ -93,10 +93,11 @@ class StdioPipes:
         self, process: ServerProcess, incoming: MemoryObjectSendStream[SessionMessage | Exception], done: anyio.Event
     ) -> None:
         """Hand on what the server says; what nobody listens to any more is still taken, so that it can end."""
-        lines, noise = BoundedLines(self._limit), Noise()
+        lines, noise = LineSplitter(self._limit, head_bytes=EDGE_BYTES, tail_bytes=EDGE_BYTES), Noise()
         async with incoming:
             while chunk := await process.read():
-                messages = [message for line in lines.feed(chunk) for message in self._messages(line, noise)]
+                lines.feed(chunk)
+                messages = [message for line in iter(lines.pop, None) for message in self._messages(line, noise)]
                 for message in newest(messages):
                     try:
                         await incoming.send(message)
@@ -109,11 +110,11 @@ class StdioPipes:
                 await noise.pause()
             done.set()
 
-    def _messages(self, line: bytes | Oversized, noise: Noise) -> list[SessionMessage]:
+    def _messages(self, line: bytes | bytearray | Oversized, noise: Noise) -> list[SessionMessage]:
         if isinstance(line, Oversized):
             messages = refused_oversize(line, self._limit, tuple(self._waiting))
         else:
-            read = read_line(line, tuple(self._waiting)) if line.strip() else []
+            read = read_line(bytes(line), tuple(self._waiting)) if line.strip() else []
             if read is None and not self._strays:
                 self._strays = True
                 _LOG.warning("The server %s writes to its standard output what is no message.", self._name)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
-import tempfile
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +18,7 @@ from punie.commands.sessions.finding import LAST, found_session, last_session
 from punie.domain.errors import PunieError, SettingsError
 from punie.domain.session.log import SessionSummary
 from punie.domain.values.display import display_safe, one_line
+from punie.mechanics.drafts import draft_of
 from punie.ports.sessions import SessionStore
 
 EXIT_FAILED = 1
@@ -42,14 +41,8 @@ def new_page(target: Path) -> Generator[Callable[[str], object]]:
     What is said in a session is its owner's business: nobody else may read the file. Raises `PageError`.
     """
     try:
-        descriptor, name = tempfile.mkstemp(prefix=".punie-trace.", dir=target.parent)
-        scratch = Path(name)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
-                yield stream.write
-            scratch.replace(target)
-        finally:
-            scratch.unlink(missing_ok=True)
+        with draft_of(target) as file:
+            yield lambda text: file.write(text.encode("utf-8"))
     except OSError as error:
         raise _unwritable(target, error) from error
 

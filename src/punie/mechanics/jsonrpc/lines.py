@@ -1,4 +1,4 @@
-"""Bytes in, lines out: the framing of ACP over stdio (ACP: messages are delimited by newlines)."""
+"""Bytes in, lines out: the framing of JSON-RPC over stdio, where messages end with a newline (ACP and MCP)."""
 
 from __future__ import annotations
 
@@ -12,30 +12,38 @@ _HEAD_BYTES: Final = 256
 
 @frozen
 class Oversized:
-    """A line above the cap. Its bytes were dropped as they came, but for the first few in `head`.
+    """A line above the cap. Its bytes were dropped as they came, but for the first in `head` and the last in `tail`.
 
-    `size_bytes` counts the whole line without its newline, `limit_bytes` is the cap. `head` is enough to tell which
-    request it would have answered.
+    `size_bytes` counts the whole line without its newline, `limit_bytes` is the cap. Either end may tell which request
+    the line would have answered.
     """
 
     size_bytes: int
     limit_bytes: int | None = None
     head: bytes = b""
+    tail: bytes = b""
 
 
 class LineSplitter:
     """Cuts a stream of chunks into lines, without their newlines; lives as long as the stream.
 
     The cost is linear in the bytes fed: each byte is searched once, and a line that spans chunks grows in one buffer,
-    so a line of n bytes costs little more than n bytes of memory. A line over `max_line_bytes` costs at most the cap.
+    so a line of n bytes costs little more than n bytes of memory. A line over `max_line_bytes` costs at most the cap;
+    `head_bytes` and `tail_bytes` of it are kept.
     """
 
-    def __init__(self, max_line_bytes: int) -> None:
+    def __init__(self, max_line_bytes: int, *, head_bytes: int = _HEAD_BYTES, tail_bytes: int = 0) -> None:
         self._max = max_line_bytes
+        self._head_bytes, self._tail_bytes = head_bytes, tail_bytes
         self._ready: deque[bytes | bytearray | Oversized] = deque()
         self._partial = bytearray()
         self._dropped_bytes = 0  # of the line being discarded; 0 when none is
-        self._dropped_head = b""
+        self._dropped_head = self._dropped_tail = b""
+
+    @property
+    def dropped_bytes(self) -> int:
+        """The size so far of the line that is being dropped; 0 where none is."""
+        return self._dropped_bytes
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes of the stream; complete lines become available to `pop`."""
@@ -48,7 +56,7 @@ class LineSplitter:
                 self._grow(piece)
                 self._finish_line()
             elif len(piece) > self._max:
-                self._ready.append(Oversized(len(piece), self._max, piece[:_HEAD_BYTES]))
+                self._ready.append(Oversized(len(piece), self._max, piece[: self._head_bytes], self._last(piece)))
             else:
                 self._ready.append(piece)
 
@@ -64,17 +72,24 @@ class LineSplitter:
     def _grow(self, piece: bytes) -> None:
         if self._dropped_bytes:
             self._dropped_bytes += len(piece)
+            self._dropped_tail = self._last(self._dropped_tail + self._last(piece))
         elif len(self._partial) + len(piece) > self._max:
             self._dropped_bytes = len(self._partial) + len(piece)
-            self._dropped_head = bytes((self._partial[:_HEAD_BYTES] + piece[:_HEAD_BYTES])[:_HEAD_BYTES])
+            self._dropped_head = bytes(self._partial[: self._head_bytes] + piece[: self._head_bytes])[
+                : self._head_bytes
+            ]
+            self._dropped_tail = self._last(self._last(self._partial) + self._last(piece))
             self._partial = bytearray()
         else:
             self._partial += piece
 
     def _finish_line(self) -> None:
         if self._dropped_bytes:
-            self._ready.append(Oversized(self._dropped_bytes, self._max, self._dropped_head))
-            self._dropped_bytes, self._dropped_head = 0, b""
+            self._ready.append(Oversized(self._dropped_bytes, self._max, self._dropped_head, self._dropped_tail))
+            self._dropped_bytes = 0
         else:
             self._ready.append(self._partial)  # handed over, not copied: a large line exists once
             self._partial = bytearray()
+
+    def _last(self, piece: bytes | bytearray) -> bytes:
+        return bytes(piece[-self._tail_bytes :]) if self._tail_bytes else b""

@@ -13,12 +13,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from punie.adapters.local.programs import processes
 from punie.adapters.local.programs import terminals as module
 from punie.adapters.local.programs.processes import ChildProcess
 from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.domain.errors import ToolFailedError
 from punie.domain.values.terminal import Command, ExitStatus
+from punie.mechanics import process_group
 from tests.unit.adapters.local.process_table import children, processes_with, until, until_gone
 
 pytestmark = [
@@ -45,7 +45,7 @@ def nothing_left_running(word: str) -> Iterator[None]:
 def watching(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How the end of a program is seen: by a pidfd (Linux), or by polling (macOS)."""
     if request.param == "polling":
-        monkeypatch.setattr(processes, "_open_pidfd", lambda _pid: None)
+        monkeypatch.setattr(process_group, "_open_pidfd", lambda _pid: None)
     return str(request.param)
 
 

@@ -9,25 +9,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.adapters.mcp.lines import BoundedLines, Oversized
-from punie.adapters.mcp.messages import read_line, refused_oversize
+from punie.adapters.mcp.messages import EDGE_BYTES, LINE_LIMIT_BYTES, read_line, refused_oversize
+from punie.mechanics.jsonrpc.lines import LineSplitter, Oversized
+
+
+def cut(whole: bytes, size: int, limit_bytes: int = LINE_LIMIT_BYTES) -> list[bytes | bytearray | Oversized]:
+    lines = LineSplitter(limit_bytes, head_bytes=EDGE_BYTES, tail_bytes=EDGE_BYTES)
+    for start in range(0, len(whole), size):
+        lines.feed(whole[start : start + size])
+    return list(iter(lines.pop, None))
 
 
 @given(st.lists(st.binary(max_size=40)), st.integers(1, 30))
 def test_lines_are_the_same_however_the_bytes_arrive(lines: list[bytes], size: int) -> None:
     whole = b"".join(line.replace(b"\n", b"") + b"\n" for line in lines)
-    cut = BoundedLines()
-    arrived = [line for start in range(0, len(whole), size) for line in cut.feed(whole[start : start + size])]
-    assert arrived == whole.split(b"\n")[:-1]
+    assert cut(whole, size) == whole.split(b"\n")[:-1]
 
 
 @given(st.integers(1, 60), st.integers(1, 9_000))
 def test_a_line_over_the_limit_is_dropped_but_for_its_ends_and_the_next_one_is_whole(size: int, extra: int) -> None:
     long = (b"head" + bytes(range(48, 58)) * 1_000)[: 1_000 + extra] + b"tail"
     whole = long + b"\nnext\n"
-    cut = BoundedLines(limit_bytes=1_000)
-    arrived = [line for start in range(0, len(whole), size) for line in cut.feed(whole[start : start + size])]
-    first, second = arrived
+    first, second = cut(whole, size, limit_bytes=1_000)
     assert isinstance(first, Oversized)
     assert (first.size_bytes, first.tail) == (len(long), long[-512:])
     assert first.head.startswith(b"head")
@@ -42,7 +45,7 @@ def failed(messages: object) -> set[object]:
 
 
 def oversized(head: bytes, tail: bytes) -> Oversized:
-    return Oversized(20_000_000, head, tail)
+    return Oversized(20_000_000, LINE_LIMIT_BYTES, head, tail)
 
 
 @pytest.mark.parametrize(

@@ -20,15 +20,13 @@ from punie.adapters.local.programs.spool import Spool
 from punie.adapters.local.programs.tail_buffer import TailBuffer
 from punie.domain.errors import ToolFailedError
 from punie.domain.values.terminal import Command, ExitStatus
+from punie.mechanics.process_group import ProcessGroup
 
 _CHUNK_BYTES = 65_536
 _LAST_WORDS_BYTES = 1_048_576
 """What is still read after the program ended: a Linux pipe holds no more unless somebody goes on writing."""
 
 _SHELL = "/bin/sh"
-
-_POLL_FIRST_S = 0.002
-_POLL_LAST_S = 0.05
 
 
 class ChildProcess:
@@ -39,14 +37,14 @@ class ChildProcess:
         assert popen.stdout is not None  # noqa: S101 - it was started with a pipe
         self._pipe = popen.stdout
         os.set_blocking(self._pipe.fileno(), False)
-        self._pidfd = _open_pidfd(popen.pid)
+        self._group = ProcessGroup(popen)
         self.output = TailBuffer(output_limit_bytes)
         self.spool: Spool | None = None
 
     @property
     def pid(self) -> int:
         """The process's id, which is its group's id too."""
-        return self._popen.pid
+        return self._group.pid
 
     async def drain(self) -> None:
         """Take the output as it comes until the pipe's last writer closed it; may be cancelled at any time."""
@@ -58,21 +56,12 @@ class ChildProcess:
                 await anyio.to_thread.run_sync(self.spool.flush)
 
     async def wait(self) -> None:
-        """Wait until the program itself ended; it stays in the process table until `reap`, so its id stays its own."""
-        if self._pidfd is not None:
-            await anyio.wait_readable(self._pidfd)
-            return
-        pause = _POLL_FIRST_S  # macOS: no pidfd
-        while self._popen.poll() is None:
-            await anyio.sleep(pause)
-            pause = min(2 * pause, _POLL_LAST_S)
+        """Wait until the program itself ended; it stays in the process table until `reap`."""
+        await self._group.wait()
 
     def signal_group(self, number: signal.Signals) -> None:
         """Send a signal to the program and everything that stayed in its group."""
-        try:
-            os.killpg(self._popen.pid, number)
-        except (ProcessLookupError, PermissionError):
-            return  # all gone; macOS says PermissionError where only zombies are left
+        self._group.signal(number)
 
     def reap(self) -> ExitStatus:
         """Once the program ended: kill what it left in its group, take its last words, free everything."""
@@ -96,10 +85,7 @@ class ChildProcess:
 
     def _free(self) -> ExitStatus:
         self._pipe.close()
-        if self._pidfd is not None:
-            os.close(self._pidfd)
-            self._pidfd = None
-        code = self._popen.poll()
+        code = self._group.free()
         if code is None:  # it could not be killed: it hangs in the kernel and ends whenever that lets it go
             return ExitStatus()
         return ExitStatus(exit_code=code) if code >= 0 else ExitStatus(signal=_signal_name(-code))
@@ -195,13 +181,6 @@ def _start_reason(error: Exception) -> str:
 
 def _shown(text: str) -> str:
     return repr(text) if len(text) <= 200 else repr(text[:200]) + "..."
-
-
-def _open_pidfd(pid: int) -> int | None:
-    try:
-        return os.pidfd_open(pid)
-    except (AttributeError, OSError):
-        return None
 
 
 def _signal_name(number: int) -> str:

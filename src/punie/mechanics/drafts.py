@@ -1,0 +1,33 @@
+"""Files that take their place at once and whole, or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextmanager
+def draft_of(target: Path, *, mode: int | None = None, lasting: bool = False) -> Generator[BinaryIO]:
+    """A file beside `target` to write to, which takes its place where the block ends without an exception.
+
+    Only the user can read it, or those whom `mode` permits; with `lasting` it is on the disk before it takes the place.
+    Raises `OSError`.
+    """
+    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    scratch = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            if lasting:
+                file.flush()
+                os.fsync(file.fileno())
+        if mode is not None:
+            scratch.chmod(mode)
+        scratch.replace(target)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise

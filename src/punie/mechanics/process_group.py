@@ -1,0 +1,84 @@
+"""A program that leads a process group of its own: its end is awaited, and nothing of its group is left (POSIX)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from typing import Final
+
+import anyio
+
+_POLL_FIRST_S: Final = 0.002
+_POLL_LAST_S: Final = 0.05
+
+
+class ProcessGroup:
+    """A program started with `start_new_session`, and everything that stayed in its group; lives until `free`.
+
+    Until then the program stays in the process table, so that its id remains its own and its group's.
+    """
+
+    def __init__(self, popen: subprocess.Popen[bytes]) -> None:
+        self._popen = popen
+        self._pidfd = _open_pidfd(popen.pid)
+
+    @property
+    def pid(self) -> int:
+        """The program's id, which is its group's id too."""
+        return self._popen.pid
+
+    async def wait(self) -> None:
+        """Wait until the program itself ended, whatever still holds its pipes; for one task only."""
+        if self._pidfd is None:  # macOS
+            await self._poll_for_end()
+        else:
+            await anyio.wait_readable(self._pidfd)
+
+    async def ended_within(self, seconds: float) -> bool:
+        """Whether the program ended in that time; beside a task that waits."""
+        with anyio.move_on_after(seconds):
+            await self._poll_for_end()
+            return True
+        return False
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the program and everything that stayed in its group."""
+        if self._pidfd is not None and self._popen.returncode is not None:
+            return  # it was taken out of the process table: its id may be another's by now
+        try:
+            os.killpg(self._popen.pid, number)
+        except (ProcessLookupError, PermissionError):
+            return  # all gone; macOS says PermissionError where only zombies are left
+
+    def free(self) -> int | None:
+        """Give the id back; returns how the program ended, negative for a signal, None where it has not ended."""
+        code = self._popen.poll()
+        if self._pidfd is not None:
+            os.close(self._pidfd)
+            self._pidfd = None
+        return code
+
+    async def _poll_for_end(self) -> None:
+        pause = _POLL_FIRST_S
+        while not self._has_ended():
+            await anyio.sleep(pause)
+            pause = min(2 * pause, _POLL_LAST_S)
+
+    def _has_ended(self) -> bool:
+        return self._popen.poll() is not None if self._pidfd is None else _readable(self._pidfd)
+
+
+def _open_pidfd(pid: int) -> int | None:
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None
+
+
+def _readable(number: int) -> bool:
+    import select
+
+    waiting = select.poll()  # unlike select.select, it takes any number
+    waiting.register(number, select.POLLIN)
+    return bool(waiting.poll(0))
