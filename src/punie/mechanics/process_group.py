@@ -42,7 +42,7 @@ class ProcessGroup:
             return True
         return False
 
-    def signal(self, number: signal.Signals) -> None:
+    def send(self, number: signal.Signals) -> None:
         """Send a signal to the program and everything that stayed in its group."""
         if self._pidfd is not None and self._popen.returncode is not None:
             return  # it was taken out of the process table: its id may be another's by now

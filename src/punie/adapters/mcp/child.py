@@ -107,7 +107,7 @@ class ServerProcess:
 
     def kill_group(self) -> None:
         """Kill the program and everything that stayed in its group."""
-        self._group.signal(signal.SIGKILL)
+        self._group.send(signal.SIGKILL)
 
     async def end(self) -> None:
         """Close its input, which asks it to end; press it where it does not; leave nothing of its group.
@@ -117,14 +117,14 @@ class ServerProcess:
         if self._popen.stdin is not None:
             self._popen.stdin.close()
         if not await self._group.ended_within(EOF_GRACE_S):
-            self._group.signal(signal.SIGTERM)
+            self._group.send(signal.SIGTERM)
             await self._group.ended_within(TERM_GRACE_S)
-        self._group.signal(signal.SIGKILL)
+        self._group.send(signal.SIGKILL)
         await self._group.ended_within(KILL_GRACE_S)
 
     def free(self) -> None:
         """Give everything back; nobody may wait for one of its pipes any more."""
-        self._group.signal(signal.SIGKILL)
+        self._group.send(signal.SIGKILL)
         self._group.free()
         for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
             if pipe is not None:

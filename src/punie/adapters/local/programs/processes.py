@@ -61,7 +61,7 @@ class ChildProcess:
 
     def signal_group(self, number: signal.Signals) -> None:
         """Send a signal to the program and everything that stayed in its group."""
-        self._group.signal(number)
+        self._group.send(number)
 
     def reap(self) -> ExitStatus:
         """Once the program ended: kill what it left in its group, take its last words, free everything."""
