@@ -18,7 +18,7 @@ from attrs import fields, has
 
 import punie.domain.public as nouns
 import punie.ports.public as promises
-from punie import cli
+from punie import api, cli
 from punie.domain import errors
 from punie.domain.errors import EngineErrorKind
 from punie.domain.session import events
@@ -102,8 +102,8 @@ _ABOUT_EVENTS = """\
 What a turn tells while it runs, in `punie.domain.session.events`. They become the client's `session/update`, the
 lines of `punie ask --json` and the session's log."""
 _ABOUT_NAMES = """\
-What a tool provider, a permission broker or an engine of your own may import, from `punie.ports` and
-`punie.domain`. Nothing else is promised between versions."""
+Everything that a tool provider, a permission broker, an engine or an IDE may import, from `punie.api`. The ports and
+the values are in `punie.ports` and `punie.domain` as well. Nothing else is kept the same between versions."""
 _FAMILIES = {"ToldToClient": "Told to the client", "ToldToModel": "Told to the model", "Fault": "Faults"}
 _EXIT_CODES = """## Exit codes
 
@@ -134,16 +134,16 @@ def event_page() -> str:
 
 
 def public_page() -> str:
-    """The public names of `punie.domain` and `punie.ports`."""
+    """The public names of `punie.api`."""
     page = [
         "# Public names",
         MADE,
         _ABOUT_NAMES,
     ]
-    for package, module in (("punie.ports", promises), ("punie.domain", nouns)):
-        page.append(f"## {package}")
-        for name in module.__all__:
-            page += _public(name, getattr(module, name))
+    for title, names in (("Ports", promises), ("Values and rules", nouns), ("Programs", api.PROGRAMS)):
+        page.append(f"## {title}")
+        for name in names if isinstance(names, Mapping) else names.__all__:
+            page += _public(name, getattr(api, name))
     return _joined(page)
 
 

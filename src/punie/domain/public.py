@@ -1,4 +1,4 @@
-"""The public names of `punie.domain` (INTERFACES.md section 6)."""
+"""The values and rules that are public: `punie.domain` and `punie.api` give out each name listed here."""
 
 from punie.domain.errors import (
     EngineError,
@@ -6,7 +6,22 @@ from punie.domain.errors import (
     PunieError,
     ToldToModel,
     ToolFailedError,
+    UnknownTerminalError,
     UnreadableSnapshotError,
+)
+from punie.domain.model.choice import Effort
+from punie.domain.model.compaction import CompactionOrder, CompactionStatus
+from punie.domain.model.failures import ProviderFailure, failure, missing_variable, needs_package, unusable_answer
+from punie.domain.model.place import ModelPlace, bare_address, quoted, sentence_in
+from punie.domain.model.text import (
+    NO_ANSWER,
+    NO_PICTURE,
+    called,
+    encodable,
+    link_text,
+    read_arguments,
+    resource_text,
+    result_text,
 )
 from punie.domain.model.usage import Usage
 from punie.domain.permission.flow import (
@@ -18,30 +33,88 @@ from punie.domain.permission.flow import (
     Selected,
     Unusable,
 )
-from punie.domain.session.events import ContextUsed, TextDelta, ThoughtDelta, UsageChanged
+from punie.domain.session.commands import CommandInfo
+from punie.domain.session.events import (
+    CompactionChanged,
+    CompactionDelta,
+    ContextUsed,
+    SessionEvent,
+    TextDelta,
+    ThoughtDelta,
+    UsageChanged,
+)
 from punie.domain.session.transcript import AgentSaid, PersonSaid, ToolUsed, Transcript, TurnsLeftOut, TurnStoppedShort
-from punie.domain.session.turn import StopReason, Turn
+from punie.domain.session.turn import StopReason, Turn, TurnLimits
 from punie.domain.tools.catalog import CatalogDelta, ToolCatalog
 from punie.domain.tools.discovery import CatalogAnswer, ClientCapabilities, DroppedEntry, Tier, plan_tools
 from punie.domain.tools.metadata import Capability, Permission, ToolExample, ToolMetadata
 from punie.domain.tools.schema import ToolParameter
-from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolKind, ToolOutcome, ToolResult, ToolSource
-from punie.domain.values.content import Diff, EmbeddedResource, Image, Prompt, ResourceLink, TerminalView, Text
+from punie.domain.tools.tool import (
+    NAME_PATTERN,
+    ToolCall,
+    ToolDescriptor,
+    ToolKind,
+    ToolOutcome,
+    ToolResult,
+    ToolSource,
+)
+from punie.domain.values.content import (
+    Block,
+    Diff,
+    EmbeddedResource,
+    Image,
+    Prompt,
+    ResourceLink,
+    ResultContent,
+    TerminalView,
+    Text,
+)
+from punie.domain.values.display import display_exact, display_safe, one_line
+from punie.domain.values.json_value import (
+    EMPTY_OBJECT,
+    JsonObject,
+    JsonValue,
+    NotJsonError,
+    freeze,
+    freeze_object,
+    thaw,
+    thaw_object,
+)
+from punie.domain.values.paths import is_inside, shown_path
+from punie.domain.values.terminal import OUTPUT_LIMIT_BYTES, Command, ExitStatus, TerminalOutput
 
 __all__ = [
+    "EMPTY_OBJECT",
+    "NAME_PATTERN",
+    "NO_ANSWER",
+    "NO_PICTURE",
+    "OUTPUT_LIMIT_BYTES",
     "AgentSaid",
+    "Block",
     "Capability",
     "CatalogAnswer",
     "CatalogDelta",
     "ClientCapabilities",
+    "Command",
+    "CommandInfo",
+    "CompactionChanged",
+    "CompactionDelta",
+    "CompactionOrder",
+    "CompactionStatus",
     "ContextUsed",
     "Diff",
     "Dismissed",
     "DroppedEntry",
+    "Effort",
     "EmbeddedResource",
     "EngineError",
     "EngineErrorKind",
+    "ExitStatus",
     "Image",
+    "JsonObject",
+    "JsonValue",
+    "ModelPlace",
+    "NotJsonError",
     "OptionKind",
     "Permission",
     "PermissionOption",
@@ -49,10 +122,14 @@ __all__ = [
     "PermissionQuestion",
     "PersonSaid",
     "Prompt",
+    "ProviderFailure",
     "PunieError",
     "ResourceLink",
+    "ResultContent",
     "Selected",
+    "SessionEvent",
     "StopReason",
+    "TerminalOutput",
     "TerminalView",
     "Text",
     "TextDelta",
@@ -73,11 +150,35 @@ __all__ = [
     "ToolUsed",
     "Transcript",
     "Turn",
+    "TurnLimits",
     "TurnStoppedShort",
     "TurnsLeftOut",
+    "UnknownTerminalError",
     "UnreadableSnapshotError",
     "Unusable",
     "Usage",
     "UsageChanged",
+    "bare_address",
+    "called",
+    "display_exact",
+    "display_safe",
+    "encodable",
+    "failure",
+    "freeze",
+    "freeze_object",
+    "is_inside",
+    "link_text",
+    "missing_variable",
+    "needs_package",
+    "one_line",
     "plan_tools",
+    "quoted",
+    "read_arguments",
+    "resource_text",
+    "result_text",
+    "sentence_in",
+    "shown_path",
+    "thaw",
+    "thaw_object",
+    "unusable_answer",
 ]

@@ -1,9 +1,10 @@
-"""The public names of `punie.ports` (INTERFACES.md section 6)."""
+"""The ports that are public: `punie.ports` and `punie.api` give out each name listed here."""
 
 from punie.ports.agent import Agent
-from punie.ports.engine import Engine, EngineSession, EventSink, ToolDoor
+from punie.ports.engine import Engine, EngineSession, EventSink, HistoryKeeper, ToolDoor
 from punie.ports.permission import PermissionBroker
 from punie.ports.tools import CallProgress, ToolExecutor, ToolProvider, ToolSourceError
+from punie.ports.workspace import Terminals, Workspace
 
 __all__ = [
     "Agent",
@@ -11,9 +12,12 @@ __all__ = [
     "Engine",
     "EngineSession",
     "EventSink",
+    "HistoryKeeper",
     "PermissionBroker",
+    "Terminals",
     "ToolDoor",
     "ToolExecutor",
     "ToolProvider",
     "ToolSourceError",
+    "Workspace",
 ]

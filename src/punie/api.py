@@ -1,0 +1,67 @@
+"""Everything of Punie that other packages may import; the rest of `punie` may change between any two versions.
+
+The names are those of three kinds:
+
+- The values and rules of `punie.domain`: tool descriptors, calls, results, prompts, events, errors, JSON values.
+- The ports of `punie.ports`: the protocols that an engine, a tool provider, a permission broker or a workspace
+  implements, and those through which it reaches the session.
+- Programs: a session on this machine without an IDE, the plug-ins that it has, tools that are registered by their type,
+  and a broker that answers with what was written down.
+
+A name is loaded when it is first asked for, so that importing this module costs nothing. Its modules may be loaded by
+two threads at once while Punie starts; a package that waits for its own modules can lock both out.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from punie import __version__ as __version__
+
+if TYPE_CHECKING:
+    from punie.adapters.local.files.path_guard import LocalPathGuard as LocalPathGuard
+    from punie.adapters.local.files.workspace import LocalWorkspace as LocalWorkspace
+    from punie.adapters.local.programs.terminals import LocalTerminals as LocalTerminals
+    from punie.adapters.scripted.broker import RecordedBroker as RecordedBroker
+    from punie.application.offer.plug_ins import PlugIn as PlugIn
+    from punie.application.offer.registry import TypedTool as TypedTool
+    from punie.application.tools.session_tool import CallContext as CallContext
+    from punie.application.tools.session_tool import PreparedCall as PreparedCall
+    from punie.application.tools.session_tool import text_argument as text_argument
+    from punie.bootstrap.plugins import PlugIns as PlugIns
+    from punie.bootstrap.session_here import SessionHere as SessionHere
+    from punie.bootstrap.session_here import open_session_here as open_session_here
+    from punie.domain.public import *  # noqa: F403 - the list of these names is in that module
+    from punie.ports.public import *  # noqa: F403 - as above
+
+PROGRAMS: Final = {
+    "CallContext": "punie.application.tools.session_tool",
+    "LocalPathGuard": "punie.adapters.local.files.path_guard",
+    "LocalTerminals": "punie.adapters.local.programs.terminals",
+    "LocalWorkspace": "punie.adapters.local.files.workspace",
+    "PlugIn": "punie.application.offer.plug_ins",
+    "PlugIns": "punie.bootstrap.plugins",
+    "PreparedCall": "punie.application.tools.session_tool",
+    "RecordedBroker": "punie.adapters.scripted.broker",
+    "SessionHere": "punie.bootstrap.session_here",
+    "TypedTool": "punie.application.offer.registry",
+    "open_session_here": "punie.bootstrap.session_here",
+    "text_argument": "punie.application.tools.session_tool",
+}
+"""The names that are neither values nor ports, with their modules; a test compares them with the imports above."""
+
+_LISTS: Final = ("punie.domain.public", "punie.ports.public")
+
+
+def __getattr__(name: str) -> object:
+    if name in PROGRAMS:
+        return getattr(import_module(PROGRAMS[name]), name)
+    for module in map(import_module, () if name.startswith("__") else _LISTS):
+        if name in module.__all__:
+            return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({"__version__", *PROGRAMS, *(name for where in _LISTS for name in import_module(where).__all__)})
