@@ -103,4 +103,5 @@ def test_only_the_composition_root_loads_modules_by_name() -> None:
         for path in source_files()
         if room(path) != "bootstrap" and any(name in LOADS_BY_NAME for name, _ in calls_of(tree_of(path)))
     }
-    assert loading == set()
+    # What `punie.api` loads is imported there for type checkers too: the import graph has it, and test_api.py compares.
+    assert loading == {"api.py"}
