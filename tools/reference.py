@@ -140,7 +140,7 @@ def public_page() -> str:
         MADE,
         _ABOUT_NAMES,
     ]
-    for title, names in (("Ports", promises), ("Values and rules", nouns), ("Programs", api.PROGRAMS)):
+    for title, names in (("punie.ports", promises), ("punie.domain", nouns), ("punie.api", api.PROGRAMS)):
         page.append(f"## {title}")
         for name in names if isinstance(names, Mapping) else names.__all__:
             page += _public(name, getattr(api, name))
