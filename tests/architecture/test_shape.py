@@ -27,6 +27,7 @@ ROOMS = {
     "commands",
     "__init__.py",
     "__main__.py",
+    "api.py",
     "cli.py",
     "py.typed",
 }
