@@ -11,6 +11,7 @@ import pytest
 from punie.adapters.acp.extension import discovery
 from punie.ports.tools import ToolProvider
 from tests.architecture.source_tree import ROOT, calls_of, dotted, inside, source_files, tree_of
+from tools.requirements_report import worn
 
 TESTS = ROOT / "tests"
 SIX_TOOLS = (
@@ -88,6 +89,28 @@ def test_each_tool_that_acts_is_called_in_a_test_over_a_real_pipe(tool: str) -> 
         if call.args and isinstance(call.args[0], ast.Constant) and call.args[0].value == tool
     ]
     assert calling
+
+
+DESK_FAMILIES = {
+    "the life of a tool": range(1, 11),
+    "the registry": range(11, 24),
+    "execution": range(24, 38),
+    "metadata and parameters": range(38, 68),
+    "results and wire forms": range(68, 80),
+}
+"""The rows S2-NN of the desk by what they are about."""
+
+
+@pytest.mark.requirement("S2-89")
+@pytest.mark.parametrize("family", DESK_FAMILIES)
+def test_each_part_of_the_desk_is_tested_row_by_row_alone_and_together_with_what_is_around_it(family: str) -> None:
+    marks = {row_id: {file.split("/")[0] for file in files} for row_id, files in worn(ROOT).items()}
+    rows = [f"S2-{number:02}" for number in DESK_FAMILIES[family]]
+    assert [row for row in rows if not marks.get(row)] == []
+    alone = [row for row in rows if "unit" in marks[row]]
+    together = [row for row in rows if marks[row] & {"integration", "e2e"}]
+    assert len(alone) >= len(rows) * 2 / 3, alone
+    assert len(together) >= 3, together
 
 
 @pytest.mark.requirement("S3-38")

@@ -78,7 +78,7 @@ async def test_a_model_finds_and_calls_the_right_tool_with_one_request_more(
         assert [tool["function"]["name"] for tool in second.body["tools"]].count(WANTED) == 1
 
 
-@pytest.mark.requirement("S4-38")
+@pytest.mark.requirement("R-12")
 @pytest.mark.parametrize(("form", "bound"), [("names", 2500), ("lines", 8000)])
 async def test_a_three_turn_task_costs_little_more_with_six_servers_of_sixty_tools(
     spawn: Spawn, project: Path, tmp_path: Path, form: str, bound: int

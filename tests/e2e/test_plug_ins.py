@@ -15,7 +15,7 @@ from tests.e2e.conftest import Spawn
 from tests.e2e.plug_in_site import ECHO, PARROT, install, python_path
 from tests.e2e.raw_client import clean_environment, run_cli
 
-pytestmark = [pytest.mark.requirement("INTERFACES-6", "S2-86", "S2-89")]
+pytestmark = [pytest.mark.requirement("INTERFACES-6", "S2-86")]
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 TOOLS = "punie.tool_providers"

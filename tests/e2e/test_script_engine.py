@@ -162,7 +162,7 @@ async def test_the_offered_list_is_compact_and_complete(spawn: Spawn, project: P
         assert schemas["kill_terminal"]["required"] == ["terminal_id"]
 
 
-@pytest.mark.requirement("M-28", "S3-22")
+@pytest.mark.requirement("M-28")
 async def test_nothing_is_said_in_a_new_session(spawn_ide: Spawn, project: Path):
     async with spawn_ide([text("first")]) as ide:
         ide.catalogue.offer(MINIMAL)

@@ -60,6 +60,52 @@ def test_listing_servers_says_how_each_stands_and_starts_none(tmp_path: Path) ->
     assert not (tmp_path / "home/punie/state").exists(), "nothing is written either"
 
 
+SHAPE = {
+    "tools": [
+        {
+            "name": "read_file",
+            "description": "Read contents of a file",
+            "inputSchema": {
+                "type": "object",
+                "properties": {"path": {"type": "string", "description": "File path to read"}},
+                "required": ["path"],
+            },
+        }
+    ]
+}
+"""The list's shape as the requirement gives it: name, description, and a schema with type, properties and required."""
+
+LISTS_IT = f"""
+import json, sys
+info = {{"name": "shape", "version": "1"}}
+answers = {{
+    "initialize": {{"protocolVersion": "2025-11-25", "capabilities": {{"tools": {{}}}}, "serverInfo": info}},
+    "tools/list": {SHAPE!r},
+}}
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" in message:
+        known = message["method"] in answers
+        said = {{"result": answers[message["method"]]}} if known else {{"error": {{"code": -32601, "message": "no"}}}}
+        print(json.dumps({{"jsonrpc": "2.0", "id": message["id"], **said}}), flush=True)
+"""
+
+
+@pytest.mark.requirement("S4-37", "S2-72")
+def test_a_list_of_the_known_shape_becomes_the_tool_that_a_person_and_a_model_see(tmp_path: Path) -> None:
+    configure(tmp_path, users={"files": {"command": sys.executable, "args": ["-c", LISTS_IT]}})
+    assert answered(tmp_path, "refresh")["added"] == ["files__read_file"]
+    done = run_cli(
+        "tools", "show", "files__read_file", "--json",
+        env=clean_environment(tmp_path / "home"), cwd=tmp_path / "project",
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = json.loads(done.stdout)
+    (given,) = SHAPE["tools"]
+    assert (shown["source"], shown["description"]) == ("mcp", given["description"])
+    assert json.dumps(shown["inputSchema"]) == json.dumps(given["inputSchema"]), "the same JSON in the same order"
+
+
 def test_where_none_is_configured_it_says_where_to(tmp_path: Path) -> None:
     assert answered(tmp_path, "list") == []
     assert ".mcp.json" in servers(tmp_path, "list").stdout

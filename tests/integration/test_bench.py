@@ -10,10 +10,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.bench import page
+from punie.domain.tools.tool import ToolDescriptor
+from tests.bench import disclosure, page
 from tests.bench.__main__ import MEASUREMENTS, main
 from tests.bench.figures import WIDTH, Row, amount, ratio, table
 from tests.bench.world import FLOORS
+from tests.fakes import tokens
+from tests.fakes.sixty_tools import sixty_tools
 
 _ECHO = FLOORS / "bare_echo.py"
 
@@ -77,6 +80,33 @@ def test_no_line_of_the_table_is_wider_than_a_terminal() -> None:
 def test_every_measurement_has_a_name_for_only() -> None:
     names = "start first new script desk permission disclosure servers sessions model memory concurrent large peers"
     assert set(MEASUREMENTS) == set(names.split())
+
+
+@pytest.mark.requirement("S4-38", "S4-39", "R-12")
+def test_the_bench_prints_the_tokens_of_the_sixty_tools_with_their_schemas_and_of_the_two_short_forms(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reason = tokens.missing_reason()
+    if reason is not None:
+        pytest.skip(reason)
+
+    async def no_other_servers(_folder: Path) -> list[ToolDescriptor]:
+        return []
+
+    monkeypatch.setattr(disclosure, "_public_tools", no_other_servers)
+    assert bench(_ECHO, "disclosure", "--json") == 0
+    printed = {row["title"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    full, lines, names = (printed[f"tokens of a tool of sixty, {form}"] for form in ("full", "lines", "names"))
+    assert len(sixty_tools()) == 60
+    (counted,) = tokens.count_tokens(disclosure.sent(sixty_tools()))
+    assert full["value"] * 60 == pytest.approx(counted)
+    assert counted > 6000, "schemas like those of real servers"
+    assert lines["value"] <= 24
+    assert names["value"] <= 5
+    assert lines["floor"] == names["floor"] == full["value"], "the saving is read off the same table"
+    assert bench(_ECHO, "disclosure") == 0
+    table_of = capsys.readouterr().out
+    assert f"{full['value']:.0f}" in next(line for line in table_of.splitlines() if "tool of sixty, full" in line)
 
 
 def test_other_agents_are_put_beside_ours_and_one_that_does_not_work_fails_nothing(

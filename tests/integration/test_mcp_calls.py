@@ -8,11 +8,12 @@ from pathlib import Path
 
 import anyio
 import pytest
+from attrs import evolve
 
 from punie.domain.tools.tool import ToolOutcome, ToolResult
 from punie.domain.values.content import EmbeddedResource, Image, ResourceLink, Text
 from punie.domain.values.json_value import EMPTY_OBJECT, freeze_object
-from tests.contract.server_benches import McpBench, modern_servers, stdio_servers
+from tests.contract.server_benches import McpBench, modern_servers, program, stdio_servers
 from tests.fakes.progress import FakeProgress
 
 pytestmark = pytest.mark.anyio
@@ -38,6 +39,18 @@ async def noted(bench: McpBench, word: str) -> None:
 async def works(bench: McpBench) -> bool:
     """Whether the same connection still answers."""
     return (await call(bench, "echo", text="still here")).text == "still here" and bench.started == 1
+
+
+@pytest.mark.requirement("S4-06")
+async def test_tools_are_listed_once_the_handshake_is_over_and_never_before(tmp_path: Path) -> None:
+    with anyio.fail_after(50):
+        async with stdio_servers(tmp_path) as made:
+            config = evolve(made.working, transport=program("--notes", str(made.notes), "--notes-methods"))
+            listing = await made.servers.open(config).list_tools()
+            assert [tool.name for tool in listing.tools][:2] == ["echo", "add"]
+            heard = [line.removeprefix("heard ") for line in made.lines() if line.startswith("heard ")]
+    assert heard[-3:] == ["initialize", "notifications/initialized", "tools/list"]
+    assert heard.count("tools/list") == 1
 
 
 async def test_content_of_every_kind_arrives_in_its_order(bench: McpBench) -> None:

@@ -193,7 +193,7 @@ async def test_a_set_up_that_failed_is_tried_again(monkeypatch: pytest.MonkeyPat
     assert await session.run(TURN, tools=FakeToolDoor(), events=FakeEventSink()) is StopReason.END_TURN
 
 
-@pytest.mark.requirement("S3-13")
+@pytest.mark.requirement("DESIGN-7")
 def test_an_engine_is_made_and_opened_without_the_library() -> None:
     code = (
         "import sys\n"

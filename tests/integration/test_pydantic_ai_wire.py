@@ -9,14 +9,17 @@ from typing import Any
 import anyio
 import pytest
 
+from punie.adapters.pydantic_ai import conversation
 from punie.adapters.pydantic_ai.engine import PydanticAiEngine
 from punie.adapters.pydantic_ai.settings import ModelSettings
-from punie.domain.session.turn import StopReason
+from punie.adapters.pydantic_ai.toolset import TurnDeps
+from punie.domain.session.events import TextDelta
+from punie.domain.session.turn import StopReason, Turn, TurnLimits
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolOutcome, ToolResult
 from punie.domain.values.content import EmbeddedResource, Image, Prompt, ResourceLink, Text
 from punie.domain.values.json_value import thaw
-from tests.fakes.engine_side import FakeToolDoor, catalog_of, message_ids
+from tests.fakes.engine_side import FakeEventSink, FakeToolDoor, catalog_of, message_ids
 from tests.integration.pydantic_ai_bench import Talk, dangling, talking
 from tests.stub_openai import Call, Reply, StubOpenAI
 
@@ -37,6 +40,33 @@ ODD_SCHEMA: dict[str, Any] = {
     "x-vendor": {"b": 1, "a": 2},
 }
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
+
+
+@pytest.mark.requirement("S3-22")
+async def test_each_prompt_is_run_with_a_door_and_a_sink_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = [Reply(calls=[Call("look")]), Reply(text=["one"]), Reply(calls=[Call("look")]), Reply(text=["two"])]
+    made: list[TurnDeps] = []
+    building = conversation.TurnDeps
+
+    def build(*given: Any) -> TurnDeps:
+        made.append(building(*given))
+        return made[-1]
+
+    async with talking(steps) as talk:
+        monkeypatch.setattr(conversation, "TurnDeps", build)
+        doors = [FakeToolDoor(catalog_of("look")), FakeToolDoor(catalog_of("look"))]
+        sinks = [FakeEventSink(), FakeEventSink()]
+        for number, (door, sink) in enumerate(zip(doors, sinks, strict=True)):
+            turn = Turn(f"turn-{number}", "session", Prompt.of_text("go"), "", TurnLimits())
+            await talk.session.run(turn, tools=door, events=sink)
+            assert len(door.calls) == 1, "the first prompt's door is not used by the second"
+    assert [deps.session_id for deps in made] == ["session", "session"]
+    assert [deps.door for deps in made] == doors
+    assert made[0] is not made[1]
+    assert made[0].model is not made[1].model
+    assert made[0].finished is not made[1].finished
+    said = ["".join(event.text for event in sink.events if isinstance(event, TextDelta)) for sink in sinks]
+    assert said == ["one", "two"]
 
 
 @pytest.mark.requirement("S0-59", "M-07")

@@ -218,6 +218,8 @@ class Server:
                 self.tools.answer = message
                 self.tools.answered.set()
                 continue
+            if self.options.notes_methods:
+                self.tools.note(f"heard {message['method']}")
             if "id" in message:
                 self.answer(message["id"], message["method"], message.get("params") or {})
             elif message["method"] == "notifications/cancelled":
@@ -319,6 +321,7 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=1)
     parser.add_argument("--ttl-ms", type=int, default=0)
     parser.add_argument("--notes", help="a file that gets a line for what was done")
+    parser.add_argument("--notes-methods", action="store_true", help="note each message by its method")
     parser.add_argument("--ignore-end", action="store_true", help="go on when the input ends")
     options = parser.parse_args()
     if options.notes:

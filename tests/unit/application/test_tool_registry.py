@@ -124,7 +124,7 @@ def test_a_factory_gets_the_sessions_services_late_and_once() -> None:
     assert got[0].get(FileTree) is SERVICES.tree
 
 
-@pytest.mark.requirement("S2-14", "S2-22")
+@pytest.mark.requirement("S2-14")
 def test_another_workspace_in_the_services_is_the_one_a_factory_gets() -> None:
     other = FakeClient()
     registry = ToolRegistry(evolve(SERVICES, workspace=other))

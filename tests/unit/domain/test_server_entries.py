@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import pytest
 from attrs import evolve
 from hypothesis import given
@@ -21,7 +22,7 @@ def made(entry: Any, name: str = "alpha") -> ServerConfig:
     return server_of(name, entry, SOURCE)
 
 
-@pytest.mark.requirement("S4-02", "S4-19")
+@pytest.mark.requirement("S4-02")
 def test_a_program_with_everything() -> None:
     config = made({
         "command": "npx", "args": ["-y", "x@1.2.3"], "env": {"KEY": "${TOKEN}", "PORT": 80, "NONE": None},
@@ -32,6 +33,24 @@ def test_a_program_with_everything() -> None:
     assert (config.problem, config.disabled, config.origin) == (None, False, ServerOrigin.PROJECT)
     assert (config.call_s, config.ttl_s, config.startup_s) == (5.0, 60.0, 2.5)
     assert (config.include, config.exclude, config.always) == (("read_*",), ("read_all",), ("*",))
+
+
+@pytest.mark.requirement("S4-19")
+def test_a_configuration_is_frozen_with_all_that_is_in_it() -> None:
+    entry = {"command": "npx", "args": ["-y"], "env": {"KEY": "1"}, "punie": {"include": ["read_*"]}}
+    config = made(entry)
+    for field in attrs.fields(ServerConfig):
+        with pytest.raises(attrs.exceptions.FrozenInstanceError):
+            setattr(config, field.name, None)
+    assert isinstance(config.transport, StdioTransport)
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        config.transport.command = "sh"  # pyright: ignore[reportAttributeAccessIssue]
+    for mapping in (config.transport.env, config.sent_along):
+        with pytest.raises(TypeError):
+            mapping["KEY"] = "2"  # pyright: ignore[reportIndexIssue]
+    entry["args"].append("left-pad")  # type: ignore[union-attr]
+    assert (config.transport.args, config.include) == (("-y",), ("read_*",))
+    assert hash(config.fingerprint) == hash(made({**entry, "args": ["-y"]}).fingerprint)
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ def test_a_page_without_a_list_has_no_tools(result: dict[str, Any]) -> None:
     assert builder.listing().ttl_s is None
 
 
-@pytest.mark.requirement("S4-33", "S4-37", "S2-72")
+@pytest.mark.requirement("S4-33", "S2-72")
 def test_the_schema_is_kept_as_it_was_sent_with_its_order() -> None:
     schema = {"type": "object", "required": ["z"], "properties": {"z": {"type": "string"}, "a": {"type": "number"}}}
     builder = ListingBuilder("server")

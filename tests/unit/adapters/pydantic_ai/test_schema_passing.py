@@ -91,7 +91,7 @@ def test_the_settings_go_with_every_request_and_the_key_is_never_shown() -> None
     assert "sk-secret" not in repr(settings)
 
 
-@pytest.mark.requirement("S3-17", "S3-22", "S3-31")
+@pytest.mark.requirement("S3-17", "S3-31")
 def test_what_a_turn_hands_to_its_tools_is_frozen_and_holds_the_session_and_ports_only() -> None:
     model = StreamedModel(TestModel(), "turn", FakeEventSink())
     fits = Compactor(model, Reached.of("test", model, ModelSettings()), None)

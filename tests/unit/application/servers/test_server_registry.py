@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 from attrs import define, evolve, field
+from attrs.exceptions import FrozenInstanceError
 
 from punie.adapters.local.ttl_cache import TTLCache
 from punie.adapters.storage.memory_servers import MemoryServerApprovals, MemoryServerListings
@@ -202,7 +203,7 @@ async def test_a_projects_server_does_not_fall_back_to_the_users_of_that_name(be
 # --- tools -------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("S4-01", "S4-06", "S4-07", "S4-09", "S4-18", "S4-23", "S4-32", "S4-35")
+@pytest.mark.requirement("S4-01", "S4-07", "S4-09", "S4-18", "S4-23", "S4-32", "S4-35")
 async def test_tools_are_discovered_from_every_server_as_one_kind_of_thing(bench: Bench):
     bench.add("alpha", "write", "read")
     bench.add("beta", "read")
@@ -594,6 +595,28 @@ async def test_a_server_that_hangs_holds_up_nobody_else_and_is_given_up_in_time(
         delta = await registry.refresh("alpha")
         assert "did not list its tools within" in delta.errors["alpha"]
         assert (await by_name(registry))["alpha"].status is ServerStatus.ERROR
+
+
+@pytest.mark.requirement("S4-19")
+async def test_each_server_has_a_state_of_its_own_and_no_configuration_changes_with_it(bench: Bench):
+    for name in ("alpha", "beta", "gamma", "delta"):
+        bench.add(name, "echo", disabled=name == "delta")
+    bench.servers.made["beta"].down = "exited at once with code 3"
+    async with bench.registry() as registry:
+        before = await by_name(registry)
+        await registry.list_tools("alpha")
+        await refused(ServerUnavailableError, lambda: registry.list_tools("beta"))
+        bench.clock.advance(7)
+        after = await by_name(registry)
+        assert {name: (info.status, info.tools, info.cache_age_s) for name, info in after.items()} == {
+            "alpha": (ServerStatus.READY, 1, 7),
+            "beta": (ServerStatus.ERROR, None, None),
+            "gamma": (ServerStatus.IDLE, None, None),
+            "delta": (ServerStatus.DISABLED, None, None),
+        }
+        assert {info.status for info in before.values()} == {ServerStatus.IDLE, ServerStatus.DISABLED}, "told as it was"
+        with pytest.raises(FrozenInstanceError):
+            after["alpha"].status = ServerStatus.IDLE  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @pytest.mark.requirement("S4-34")

@@ -1,0 +1,60 @@
+"""The ACP adapter needs no engine library: its tests pass, and a process serves a turn, where none can be imported."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.source_tree import ROOT
+
+NO_ENGINE = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"pydantic_ai", "pydantic_graph", "agents", "xllamacpp"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
+
+
+@pytest.fixture
+def without_engines(tmp_path: Path) -> dict[str, str]:
+    """An environment whose Python processes cannot import a library of an engine."""
+    (tmp_path / "sitecustomize.py").write_text(NO_ENGINE, "utf-8")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.requirement("S3-13", "S2-85")
+def test_the_tests_of_the_acp_adapter_pass_where_pydantic_ai_cannot_be_imported(
+    without_engines: dict[str, str],
+) -> None:
+    probe = subprocess.run(
+        [sys.executable, "-c", "import pydantic_ai"], env=without_engines, capture_output=True, check=False
+    )
+    assert b"ModuleNotFoundError" in probe.stderr
+    folder = ROOT / "tests" / "unit" / "adapters" / "acp"
+    left_out = [f"--ignore={folder / name}" for name in ("test_jsonrpc_fuzz.py", "v2")]  # for their time alone
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", "not trio", str(folder)]
+    done = subprocess.run(
+        [*command, *left_out], cwd=ROOT, env=without_engines, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert " passed" in done.stdout
+    assert " skipped" not in done.stdout
+
+
+@pytest.mark.requirement("S3-13")
+def test_a_process_serves_a_whole_conversation_where_pydantic_ai_cannot_be_imported(
+    without_engines: dict[str, str], tmp_path: Path
+) -> None:
+    env = {**without_engines, "PUNIE_HOME": str(tmp_path / "home")}
+    command = [sys.executable, "-m", "punie", "demo"]
+    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
