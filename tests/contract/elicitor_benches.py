@@ -12,7 +12,7 @@ from attrs import define, field
 from punie.adapters.acp.elicitation import AcpElicitor
 from punie.adapters.acp.v2.activity import Activity
 from punie.adapters.acp.v2.client import DraftElicitor
-from punie.application.remote.seated import SeatedElicitor
+from punie.application.remote.seat import SeatedElicitor
 from punie.domain.session.elicitation import CANCELLED, DECLINED, ElicitationAction, ElicitationAnswer
 from punie.domain.values.json_value import freeze_object
 from punie.mechanics.jsonrpc.connection import Connection

@@ -8,8 +8,8 @@ from punie.adapters.acp.v2.client import DraftEventSink, DraftPermissionBroker
 from punie.adapters.console.broker import ConsoleBroker
 from punie.adapters.console.events import JsonLinesSink, TextSink
 from punie.adapters.scripted.broker import RecordedBroker
-from punie.application.remote.held_sink import HeldSink
-from punie.application.remote.seated import SeatedBridge, SeatedBroker, SeatedCatalog
+from punie.application.remote.room import HeldSink
+from punie.application.remote.seat import SeatedBridge, SeatedBroker, SeatedCatalog
 from punie.application.servers.session_servers import ServerCalls
 from punie.application.sessions.recorder import SessionRecorder
 from punie.application.turns.run_turn import TurnEvents

@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from punie.application.remote.held_sink import HeldSink
-from punie.application.remote.seat import ClientSeat
-from punie.application.remote.seated import seated
+from punie.application.remote.room import HeldSink
+from punie.application.remote.seat import ClientSeat, seated
 from punie.domain.tools.discovery import ClientCapabilities
 from punie.ports.people import Peer
 from tests.fakes.client import FakeClient

@@ -16,7 +16,7 @@ import anyio.lowlevel
 from punie.adapters.acp.client import AcpTerminals, AcpWorkspace
 from punie.adapters.acp.v2.activity import Update
 from punie.adapters.acp.v2.terminals import Screen, ShownTerminals
-from punie.application.remote.seated import SeatedTerminals, SeatedWorkspace
+from punie.application.remote.seat import SeatedTerminals, SeatedWorkspace
 from punie.domain.values.terminal import Command
 from punie.ports.workspace import Terminals, Workspace
 from punie_ide.observed import ObservedTerminals, ObservedWorkspace

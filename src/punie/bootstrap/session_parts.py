@@ -42,7 +42,7 @@ from punie.application.tools.load_skill import LoadSkill
 from punie.application.tools.session_tool import SessionTool
 from punie.application.tools.terminal_ledger import TerminalLedger
 from punie.application.tools.update_plan import UpdatePlan
-from punie.application.turns.commands.offered import OWN_COMMANDS
+from punie.application.turns.commands.own import OWN_COMMANDS
 from punie.application.turns.commands.session_commands import SessionCommands
 from punie.application.turns.instructions import Instructions
 from punie.application.turns.live_session import LiveSession

@@ -16,7 +16,7 @@ from punie.bootstrap.settings.settings import Settings
 from punie.domain.session.session import SessionSpec
 
 if TYPE_CHECKING:
-    from punie.application.pipelines.offered import PipelineTools
+    from punie.application.pipelines.composed_tool import PipelineTools
     from punie.application.pipelines.run_code import RunCode
     from punie.domain.pipelines.pipeline import Pipeline
 
@@ -62,7 +62,7 @@ def _may_have_some(cwd: str, settings: Settings) -> bool:
 
 def _pipelines_of(cwd: str, settings: Settings, log: logging.Logger) -> PipelineTools:
     from punie.adapters.expressions.python_expressions import PythonExpressions
-    from punie.application.pipelines.offered import PipelineTools
+    from punie.application.pipelines.composed_tool import PipelineTools
     from punie.bootstrap.pipeline_files import log_problems, offered_shelf
 
     def read() -> tuple[Pipeline, ...]:

@@ -10,10 +10,9 @@ import anyio.lowlevel
 import pytest
 from attrs import define, field
 
-from punie.application.remote import held_sink
-from punie.application.remote.held_sink import HeldSink
-from punie.application.remote.seat import ClientSeat
-from punie.application.remote.seated import seated
+from punie.application.remote import room as held_sink
+from punie.application.remote.room import HeldSink
+from punie.application.remote.seat import ClientSeat, seated
 from punie.application.sessions import kept_record as session_recorder
 from punie.application.sessions.kept_record import KeptRecord, KeptSession
 from punie.application.sessions.recorder import SessionRecorder

@@ -8,8 +8,7 @@ from attrs import define, field
 
 from punie.application.turns.command_outcome import Answered
 from punie.application.turns.commands.command import Invocation, SlashCommand
-from punie.application.turns.commands.history import NOTHING_KEPT, ClearCommand, CompactCommand
-from punie.application.turns.commands.model import ModelCommand
+from punie.application.turns.commands.own import NOTHING_KEPT, ClearCommand, CompactCommand, ModelCommand
 from punie.domain.errors import EngineError
 from punie.domain.model.choice import DIRECT, Effort
 from punie.domain.model.compaction import CompactionOrder

@@ -10,8 +10,8 @@ import anyio.lowlevel
 import pytest
 from attrs import define, field
 
-from punie.application.offer.news import ToolNews
 from punie.application.offer.registry import NoServices, ToolRegistry
+from punie.application.offer.toolbox import ToolNews
 from punie.domain.session.events import SessionEvent, ToolsChanged
 from punie.ports.engine import EventSink
 from tests.fakes.gate import Gate

@@ -1,4 +1,4 @@
-"""The tools of one session as they are now: what is offered, and what each name leads to."""
+"""The tools of one session as they are now, and what the client is told when they change."""
 
 from __future__ import annotations
 
@@ -12,12 +12,18 @@ from attrs import define, field
 
 from punie.application.offer.discover import DiscoverTools
 from punie.application.offer.plug_ins import ListMore
-from punie.application.offer.registry import ToolRegistry
+from punie.application.offer.registry import RegistryEvent, ToolRegistry
 from punie.application.tools.session_tool import SessionTool
 from punie.domain.errors import ToolDisabledError, UnknownToolError
+from punie.domain.session.events import ToolsChanged
 from punie.domain.session.session import DiscoveryReport
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.discovery import ToolPlan
+from punie.domain.tools.tool import ToolDescriptor
+from punie.ports.engine import EventSink
+
+NEWS_INTERVAL_S = 0.1
+"""Changes within this time after an event are told together, so that no client is flooded."""
 
 BuildTools: TypeAlias = Callable[[ToolPlan], "tuple[SessionTool, ...]"]
 ListLast: TypeAlias = Callable[[tuple[SessionTool, ...]], Awaitable[tuple[SessionTool, ...]]]
@@ -118,3 +124,44 @@ class Toolbox:
         if not self.registry.is_enabled(name):
             raise ToolDisabledError(name)
         return tool
+
+
+@define
+class ToolNews:
+    """Compares what was told with what is there, so that a burst counts once and nothing piles up.
+
+    Lives as long as the session, whose task runs `keep`.
+    """
+
+    registry: ToolRegistry
+    events: EventSink
+    _told: dict[str, ToolDescriptor] = field(factory=dict[str, ToolDescriptor], init=False)
+    _wake: anyio.Event = field(factory=anyio.Event, init=False)
+
+    async def keep(self) -> None:
+        """Tell of every change from the moment `start` was called on, until cancelled."""
+        while True:
+            await self._wake.wait()
+            self._wake = anyio.Event()
+            change = self._since_told()
+            if change is not None:
+                await self.events.emit(change)
+            await anyio.sleep(NEWS_INTERVAL_S)
+
+    def start(self) -> None:
+        """Whoever listens knows, or can ask for, what is there now."""
+        self._told = self._now()
+        self.registry.subscribe(self._hear)
+
+    def _hear(self, _event: RegistryEvent) -> None:
+        self._wake.set()
+
+    def _since_told(self) -> ToolsChanged | None:
+        told, now = self._told, self._now()
+        self._told = now
+        gone = tuple(name for name, tool in told.items() if now.get(name) != tool)
+        come = tuple(tool for name, tool in now.items() if told.get(name) != tool)
+        return ToolsChanged(gone, come) if gone or come else None
+
+    def _now(self) -> dict[str, ToolDescriptor]:
+        return {tool.name: tool for tool in self.registry.tools}

@@ -8,11 +8,9 @@ from functools import partial
 
 from attrs import define, evolve, field
 
-from punie.application.remote.carried_turn import CarriedTurn
-from punie.application.remote.held_sink import HeldSink
 from punie.application.remote.reception import Reception
-from punie.application.remote.room import Asked, Room
-from punie.application.remote.seated import seated
+from punie.application.remote.room import Asked, CarriedTurn, HeldSink, Room
+from punie.application.remote.seat import seated
 from punie.application.sessions.recorder import Tell
 from punie.application.turns.live_session import LiveSession
 from punie.domain.errors import SessionBusyError, SessionHeldError, UnknownSessionError

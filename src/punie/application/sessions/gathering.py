@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
+from typing import cast, get_args
+
 import anyio
 from attrs import define, field
 
 from punie.domain.model.compaction import CompactionStatus
 from punie.domain.session.events import (
-    CallFinished,
     CompactionChanged,
     ContextUsed,
-    HistoryForgotten,
-    ModeChanged,
-    ModelChanged,
-    PermissionAnswered,
-    PermissionAsked,
-    PlanChanged,
-    RequestEnded,
     SessionEvent,
     TextDelta,
     ThoughtDelta,
-    TitleChanged,
-    ToolCallAnnounced,
     ToolCallUpdated,
     TurnEnded,
     UsageChanged,
@@ -33,20 +25,10 @@ from punie.ports.machine import Clock
 PIECES_CHARS = 8_192
 """Pieces of one message are one entry, up to this many characters."""
 
-AS_IT_IS = (
-    ToolCallAnnounced,
-    ToolCallUpdated,
-    CallFinished,
-    PermissionAsked,
-    PermissionAnswered,
-    RequestEnded,
-    ModeChanged,
-    ModelChanged,
-    TitleChanged,
-    PlanChanged,
-    CompactionChanged,
-    HistoryForgotten,
-)
+_HELD = (TextDelta, ThoughtDelta, UsageChanged, ContextUsed, TurnEnded)
+"""Events that are gathered, or logged at the end of a turn only."""
+
+AS_IT_IS = tuple(kind for kind in get_args(LoggedEvent) if kind not in _HELD)
 """Events that are logged unchanged, each as an entry of its own."""
 
 
@@ -83,7 +65,7 @@ class EntryGatherer:
             case ToolCallUpdated(status=None):
                 pass  # the content of a running call: the update at its end shows the whole
             case _ if isinstance(event, AS_IT_IS) and not _was_only_tried(event):
-                self.put(event)
+                self.put(cast("LoggedEvent", event))  # `AS_IT_IS` holds no other class
             case _:
                 pass
 
@@ -130,6 +112,6 @@ class EntryGatherer:
         self.news.set()
 
 
-def _was_only_tried(event: LoggedEvent) -> bool:
+def _was_only_tried(event: SessionEvent) -> bool:
     """Whether the event is a compaction that is not complete, which the log does not have."""
     return isinstance(event, CompactionChanged) and event.status is not CompactionStatus.COMPLETED

@@ -1,4 +1,4 @@
-"""A session that is open: what its turns share, and the turn that runs."""
+"""An open session: what its turns share, its mode, and the tasks that run between turns."""
 
 from __future__ import annotations
 
@@ -9,20 +9,23 @@ from typing import Protocol
 import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
+from punie.application.desk.permission import SessionPermission
 from punie.application.desk.session_desk import SessionDesk
-from punie.application.offer.news import ToolNews
+from punie.application.offer.registry import ToolRegistry
+from punie.application.offer.toolbox import ToolNews
 from punie.application.own_task_group import OwnTaskGroup
 from punie.application.sessions.recorder import SessionRecorder
+from punie.application.tools.switch_mode import SWITCH_MODE, SwitchMode
 from punie.application.tools.terminal_ledger import TerminalLedger
 from punie.application.turns.command_outcome import ForTheModel, Outcome
 from punie.application.turns.context_gauge import ContextGauge
 from punie.application.turns.instructions import Instructions
-from punie.application.turns.mode import SessionMode
-from punie.application.turns.model_shelf import ModelShelf, NoShelf
-from punie.application.turns.switch_line import SwitchLine
+from punie.application.turns.model_shelf import ModelShelf, NoShelf, SwitchLine
 from punie.domain.model.choice import Effort, ModelChoice, ModelMenu
+from punie.domain.permission.modes import Mode
+from punie.domain.session.events import ModeChanged
 from punie.domain.session.session import OpenedSession
 from punie.domain.session.turn import TurnLimits
 from punie.domain.tools.disclosure import DEFAULT_CONTEXT_TOKENS
@@ -30,6 +33,42 @@ from punie.domain.tools.discovery import Tier
 from punie.domain.values.content import Prompt
 from punie.ports.engine import EngineSession, EventSink
 from punie.ports.machine import Clock
+
+
+@frozen
+class SessionMode:
+    """Keeps policy, tools and client in step; lives as long as its session."""
+
+    permission: SessionPermission
+    registry: ToolRegistry
+    events: EventSink
+
+    @property
+    def current(self) -> Mode:
+        """The mode of this moment."""
+        return self.permission.policy.mode
+
+    def begin(self) -> None:
+        """The session opened: offer what its mode offers."""
+        self._offer_the_way_out()
+
+    async def switch(self, mode: Mode) -> None:
+        """Decide in that mode from now on, and tell the client; nothing happens where it is the mode already."""
+        if mode is self.current:
+            return
+        self.permission.switch(mode)
+        self._offer_the_way_out()
+        await self.events.emit(ModeChanged(mode))
+
+    def _offer_the_way_out(self) -> None:
+        """The tool that asks to leave read-only is there only then: in any other mode it would cost and say nothing."""
+        taken = any(tool.name == SWITCH_MODE for tool in self.registry.tools)
+        if self.current is not Mode.READ_ONLY:
+            if taken and isinstance(self.registry.get(SWITCH_MODE), SwitchMode):
+                self.registry.unregister(SWITCH_MODE)
+        elif not taken:
+            self.registry.register(SwitchMode.DESCRIPTOR, lambda _services: SwitchMode(self.switch))
+
 
 CLOSE_LIMIT_S = 2.0
 """How long an engine may take to let go of its connections."""

@@ -1,12 +1,15 @@
-"""Where a session's models come from: the composition root knows which engine a name means."""
+"""Where a session's models come from, and the order of the changes from one to another."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import deque
+from types import TracebackType
 from typing import Protocol
 
+import anyio
 import anyio.lowlevel
-from attrs import frozen
+from attrs import define, field, frozen
 
 from punie.domain.errors import UnknownModelError
 from punie.domain.model.choice import Effort
@@ -65,3 +68,50 @@ class NoShelf(ModelShelf):
 
     async def explore(self, model: str) -> None:
         await anyio.lowlevel.checkpoint()
+
+
+@define(eq=False)
+class Place:
+    """One change's place; an async context manager that waits until those before it are done, or gave up."""
+
+    _line: SwitchLine
+    turn: anyio.Event = field(factory=anyio.Event, init=False)
+    done: anyio.Event = field(factory=anyio.Event, init=False)
+
+    async def __aenter__(self) -> None:
+        try:
+            await self.turn.wait()
+        except BaseException:
+            self._line.leave(self)
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._line.leave(self)
+
+
+@define(eq=False)
+class SwitchLine:
+    """Lives as long as its session."""
+
+    _places: deque[Place] = field(factory=deque[Place], init=False)
+
+    def join(self) -> Place:
+        """Take the last place, without waiting; it must be entered."""
+        place = Place(self)
+        self._places.append(place)
+        self._places[0].turn.set()
+        return place
+
+    async def empty(self) -> None:
+        """Wait until every change is done; returns at once where there is none."""
+        while self._places:
+            await self._places[-1].done.wait()
+
+    def leave(self, place: Place) -> None:
+        """The next one, please."""
+        self._places.remove(place)
+        place.done.set()
+        if self._places:
+            self._places[0].turn.set()

@@ -10,7 +10,7 @@ from attrs import evolve
 
 from punie.application.sessions.engine_memory import EngineMemory
 from punie.application.turns.live_session import CLOSE_LIMIT_S, LiveSession
-from punie.application.turns.switch_line import Place
+from punie.application.turns.model_shelf import Place
 from punie.domain.errors import UnknownEffortError, UnknownModelError, UnreadableSnapshotError
 from punie.domain.model.choice import Effort
 from punie.domain.session.events import ModelChanged, ModelMenuChanged

@@ -1,4 +1,4 @@
-"""Commands that every session has: /mode, /tools, /usage, /init."""
+"""The slash commands that Punie runs itself; a new one is added to `OWN_COMMANDS`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from collections.abc import Iterator
 from punie.application.turns.command_outcome import Answered, ForTheModel, Outcome
 from punie.application.turns.commands.command import Invocation, SlashCommand
 from punie.application.turns.live_session import LiveSession
-from punie.domain.model.choice import DIRECT
+from punie.application.turns.model_switch import explore, switch_model, with_engine
+from punie.domain.errors import EngineError, SessionStoreError, UnknownModelError
+from punie.domain.model.choice import DIRECT, ModelMenu
+from punie.domain.model.compaction import CompactionOrder
 from punie.domain.permission.modes import Mode
 from punie.domain.session.commands import CommandInfo
+from punie.domain.session.events import ContextUsed, HistoryForgotten
 from punie.domain.tools.tool import ToolDescriptor
 from punie.domain.values.content import Prompt, Text
 from punie.domain.values.display import one_line
+from punie.ports.engine import EngineSession, HistoryKeeper
 
 LINES_LIMIT = 300
 """Tools that one answer lists."""
@@ -134,3 +139,114 @@ def _used(session: LiveSession) -> Iterator[str]:
         yield "Most called: " + ", ".join(f"`{name}` {counts.calls:,}" for name, counts in busiest)
     if gauge.continued:
         yield "Counted since this session was opened here; `punie usage` has the whole."
+
+
+NOTHING_KEPT = "This session's engine is not reminded of what was said, so nothing is to be done."
+
+
+class CompactCommand(SlashCommand):
+    """`/compact [WHAT TO KEEP IN MIND]`: the model goes on from a summary."""
+
+    @property
+    def info(self) -> CommandInfo:
+        return CommandInfo("compact", "Have the model go on from a summary of what was said", "what to keep in mind")
+
+    def offered(self, session: LiveSession) -> bool:
+        return session.model != DIRECT
+
+    async def run(self, invocation: Invocation) -> Outcome:
+        session = invocation.session
+        if not isinstance(session.engine, HistoryKeeper):
+            return Answered(NOTHING_KEPT)
+        above_tokens = session.limits.compact_above_tokens
+        order = CompactionOrder(f"{invocation.turn_id}-compaction", invocation.arguments.strip(), above_tokens)
+
+        async def compact(engine: EngineSession) -> bool:
+            return isinstance(engine, HistoryKeeper) and await engine.compact(order, events=invocation.events)
+
+        try:
+            shorter = await with_engine(session, compact)
+        except EngineError as error:
+            return Answered(f"The conversation could not be summarised, so it is as it was. {error}")
+        if not shorter:
+            return Answered("There is nothing to summarise yet.")
+        return Answered(
+            "From here on the model knows a summary of what was said before, and the latest of it word for word. "
+            "You still see all of it."
+        )
+
+
+class ClearCommand(SlashCommand):
+    """`/clear`: the model goes on with nothing."""
+
+    @property
+    def info(self) -> CommandInfo:
+        return CommandInfo("clear", "Have the model forget what was said, and go on with an empty context")
+
+    def offered(self, session: LiveSession) -> bool:
+        return session.model != DIRECT
+
+    async def run(self, invocation: Invocation) -> Outcome:
+        engine = invocation.session.engine
+        if not isinstance(engine, HistoryKeeper):
+            return Answered(NOTHING_KEPT)
+        engine.forget()
+        await invocation.events.emit(HistoryForgotten())
+        await invocation.events.emit(ContextUsed(0))
+        return Answered(
+            "The model has forgotten what was said before. You still see all of it, and it stays in the session's log."
+        )
+
+
+NAME_CHARS = 200
+
+
+class ModelCommand(SlashCommand):
+    """`/model [NAME]`: lists, or switches."""
+
+    @property
+    def info(self) -> CommandInfo:
+        return CommandInfo("model", "Show the model, or go on with another one", "name of a model")
+
+    async def run(self, invocation: Invocation) -> Outcome:
+        session, wanted = invocation.session, invocation.arguments.strip()
+        if not wanted:
+            return Answered("\n".join(_listed(session.menu)))
+        try:
+            await switch_model(session, _meant(wanted, session.menu), in_turn=True)
+        except (UnknownModelError, EngineError, SessionStoreError) as error:
+            return Answered(f"{error}\n\nThe model is still {_quoted(session.model)}.")
+        session.tasks.start_soon(explore, session)
+        return Answered(f"{_quoted(session.model)} answers from here on. It knows what was said so far.")
+
+
+def _meant(wanted: str, menu: ModelMenu) -> str:
+    """The name in full; one may leave out the provider where that is clear."""
+    if wanted in menu.models:
+        return wanted
+    fit = [name for name in menu.models if name.partition(":")[2] == wanted]
+    return fit[0] if len(fit) == 1 else wanted
+
+
+def _listed(menu: ModelMenu) -> Iterator[str]:
+    effort = "" if menu.choice.effort is None else f" (thinking: {menu.choice.effort.value})"
+    yield f"The model is {_quoted(menu.choice.model)}{effort}. `/model` with a name goes on with that one:"
+    yield ""
+    for name in menu.models:
+        yield f"- {_quoted(name)}"
+
+
+def _quoted(name: str) -> str:
+    return f"`{one_line(name, NAME_CHARS).replace('`', chr(39))}`"
+
+
+OWN_COMMANDS: tuple[SlashCommand, ...] = (
+    CompactCommand(),
+    ClearCommand(),
+    ModelCommand(),
+    ModeCommand(),
+    ToolsCommand(),
+    UsageCommand(),
+    InitCommand(),
+)
+"""In the order in which a client lists them."""
