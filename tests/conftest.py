@@ -3,7 +3,8 @@
 Marks:
 
 - `anyio`: an async test. Under tests/unit and tests/contract it runs on asyncio and on trio, elsewhere on asyncio.
-- `requirement("S0-19", ...)`: the ids of tests/requirements.toml that the test shows to hold.
+- `requirement("S0-19", ...)`: the ids of tests/requirements.toml that the test shows to hold, as long as it runs: see
+  tests/proofs.py.
 
 `PUNIE_TEST_PROFILE` picks the hypothesis profile: `ci` (the default where CI is set), `dev` (fewer examples), or
 `nightly` (many more; `PUNIE_TEST_PROFILE=nightly make test ARGS=tests/unit`). All are deterministic: the same tree
@@ -20,6 +21,7 @@ import coverage
 import hypothesis
 import pytest
 
+from tests import proofs
 from tests.measuring import Measuring
 from tests.postgres_server import remove_server
 
@@ -42,6 +44,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     tracer = coverage.Coverage.current()
     if tracer is not None and not session.config.pluginmanager.hasplugin("dsession"):
         session.config.pluginmanager.register(Measuring(tracer))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A run of the whole suite fails where no test proved a requirement."""
+    proofs.register(config)
 
 
 def pytest_unconfigure() -> None:

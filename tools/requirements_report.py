@@ -1,19 +1,24 @@
 """Which requirements lack a test: `python tools/requirements_report.py [ISSUE ...]` prints those rows, of some or all.
 
 The rows are tests/requirements.toml; tests say what they show with `@pytest.mark.requirement("S0-19", ...)`. Marks are
-read from the syntax tree, so nothing is imported and a test that is skipped today still counts as written.
+read from the syntax tree, so nothing is imported; those of tests that are always skipped, or expected to fail, do not
+count. Which other tests are skipped depends on the machine: after a whole run of the suite (`make test`), which fails
+for an id whose every test was skipped (tests/proofs.py), this also lists what that run did not prove.
 """
 
 from __future__ import annotations
 
 import ast
+import json
 import sys
 import tomllib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+PROVED = Path("build") / "proved.json"
 
 
 @dataclass(frozen=True)
@@ -53,13 +58,43 @@ def load_manifest(root: Path = ROOT) -> Manifest:
     return Manifest(rows, frozenset(done))
 
 
+NO_PROOF = {"skip", "xfail"}
+"""Marks of tests that prove nothing on any machine."""
+
+
 def marks_in(source: str) -> set[str]:
-    """The ids worn anywhere in one module, as a decorator, in pytestmark or in a parameter's marks."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "requirement":
-            found.update(arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str))
-    return found
+    """The ids worn anywhere in one module, as a decorator, in pytestmark or in a parameter's marks.
+
+    Those of a test that is always skipped or expected to fail are left out.
+    """
+    return set(_marks(ast.parse(source)))
+
+
+def _marks(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and any(map(_proves_nothing, node.decorator_list)):
+        return
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "requirement":
+        yield from (arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str))
+    for child in ast.iter_child_nodes(node):
+        yield from _marks(child)
+
+
+def _proves_nothing(decorator: ast.expr) -> bool:
+    mark = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return isinstance(mark, ast.Attribute) and mark.attr in NO_PROOF and ast.unparse(mark.value).endswith("mark")
+
+
+def write_proved(ids: Iterable[str], root: Path = ROOT) -> None:
+    """Keep what a whole run of the suite proved, for this report."""
+    path = root / PROVED
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(sorted(ids)), encoding="utf-8")
+
+
+def read_proved(root: Path = ROOT) -> set[str] | None:
+    """What the last whole run proved; None where there was none in this tree."""
+    path = root / PROVED
+    return set(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
 
 
 def worn(root: Path = ROOT) -> dict[str, set[str]]:
@@ -87,6 +122,10 @@ def main(arguments: list[str]) -> int:
         print(f"{row.id:6} issue {row.issue}: {row.says}")
     owed = [row for row in manifest.rows.values() if row.is_owed and row.issue in issues]
     print(f"{sum(row.id in marks for row in owed)} of {len(owed)} requirements of {sorted(issues)} have a test")
+    proved = read_proved()
+    unproved = [] if proved is None else [row.id for row in owed if row.id in marks and row.id not in proved]
+    if unproved:
+        print(f"not proved by the last whole run on this machine, every test skipped: {' '.join(unproved)}")
     return 1 if missing(manifest, marks, issues & manifest.done) else 0
 
 

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
+import pytest
+
+from tests.architecture.source_tree import ROOT
 from tools.requirements_report import Manifest, Requirement, load_manifest, marks_in, missing, worn
 
 MANIFEST = load_manifest()
@@ -40,6 +48,57 @@ def test_a_missing_test_of_a_done_issue_is_found() -> None:
     }
     manifest = Manifest(rows, frozenset({2}))
     assert [row.id for row in missing(manifest, {"S0-01": {"a.py"}}, manifest.done)] == ["S0-02"]
+
+
+def test_marks_of_tests_that_never_run_or_may_fail_are_no_proof() -> None:
+    source = (
+        "import pytest\n"
+        "@pytest.mark.requirement('A-01')\n@pytest.mark.skip(reason='later')\ndef test_one(): ...\n"
+        "@pytest.mark.xfail\n@pytest.mark.requirement('A-02')\nasync def test_two(): ...\n"
+        "@pytest.mark.skipif(True, reason='another machine')\n@pytest.mark.requirement('A-03')\ndef test_three(): ...\n"
+    )
+    assert marks_in(source) == {"A-03"}, "what depends on the machine is judged by a whole run"
+
+
+SMALL_SUITE = {
+    "pyproject.toml": "[tool.pytest.ini_options]\ntestpaths = ['checks']\nmarkers = ['requirement(*ids): x']\n",
+    "tests/requirements.toml": (
+        "done = [2]\n[rows]\n"
+        "S0-01 = { issue = 2, says = 'it works' }\nS0-02 = { issue = 2, says = 'it skips' }\n"
+        "S0-03 = { issue = 3, says = 'not done' }\n"
+    ),
+    "checks/conftest.py": "from tests import proofs\ndef pytest_configure(config): proofs.register(config)\n",
+    "checks/test_all.py": (
+        "import pytest\n"
+        "@pytest.mark.requirement('S0-01')\n@pytest.mark.parametrize('n', [1, 2])\n"
+        "def test_works(n):\n    if n == 2: pytest.skip('no such thing here')\n"
+        "@pytest.mark.requirement('S0-02', 'S0-03')\n"
+        "def test_skips(request):\n"
+        "    if not request.config.getoption('verbose'): pytest.skip('no bell on this machine')\n"
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [([], 1), (["-n", "1"], 1), (["-v"], 0), (["-k", "works"], 0), (["checks/test_all.py"], 0)],
+    ids=["whole", "in other processes", "nothing skipped", "a part by name", "a part by file"],
+)
+def test_a_whole_run_fails_for_an_id_whose_every_test_was_skipped(
+    tmp_path: Path, options: list[str], code: int
+) -> None:
+    for name, text in SMALL_SUITE.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--import-mode=importlib", *options]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stdout
+    said = [line for line in done.stdout.splitlines() if line.startswith("S0-")]
+    assert said == (["S0-02: every test was skipped"] if code else [])
+    assert ("no bell on this machine" in done.stdout) is bool(code)
+    if code:
+        assert json.loads((tmp_path / "build" / "proved.json").read_text("utf-8")) == ["S0-01"]
 
 
 def test_marks_are_read_from_decorators_pytestmark_and_parameters() -> None:
