@@ -12,10 +12,8 @@ from pathlib import Path
 
 import anyio
 
-from punie.commands.demo.local_ide import open_local_ide, punie_command
-from punie.domain.tools.catalog import ToolCatalog
-from punie.domain.tools.discovery import CatalogAnswer, ClientCapabilities, plan_tools
-from punie.domain.tools.tool import ToolDescriptor
+from punie.api import CatalogAnswer, ClientCapabilities, ToolCatalog, ToolDescriptor, plan_tools
+from punie_ide.local import open_local_ide, punie_command
 from punie_ide.project.toolset import PROJECT_TOOLS
 
 SCRIPT = {

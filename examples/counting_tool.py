@@ -10,13 +10,20 @@ from pathlib import Path
 
 import anyio
 
-from punie.application.offer.registry import TypedTool
-from punie.application.tools.session_tool import CallContext, PreparedCall, text_argument
-from punie.bootstrap.session_here import open_session_here
-from punie.domain import ToolDescriptor, ToolParameter, ToolResult, ToolSource
-from punie.domain.values.json_value import JsonObject
-from punie.ports import CallProgress
-from punie.ports.workspace import Workspace
+from punie.api import (
+    CallContext,
+    CallProgress,
+    JsonObject,
+    PreparedCall,
+    ToolDescriptor,
+    ToolParameter,
+    ToolResult,
+    ToolSource,
+    TypedTool,
+    Workspace,
+    open_session_here,
+    text_argument,
+)
 
 HERE = Path(__file__).resolve()
 

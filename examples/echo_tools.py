@@ -10,19 +10,21 @@ from collections.abc import Mapping
 
 import anyio
 
-from punie.application.offer.plug_ins import PlugIn
-from punie.bootstrap.plugins import PlugIns
-from punie.bootstrap.session_here import open_session_here
-from punie.domain import (
+from punie.api import (
+    CallProgress,
     CatalogAnswer,
+    PlugIn,
+    PlugIns,
     ToolCall,
     ToolCatalog,
     ToolDescriptor,
+    ToolExecutor,
     ToolFailedError,
     ToolParameter,
+    ToolProvider,
     ToolResult,
+    open_session_here,
 )
-from punie.ports import CallProgress, ToolExecutor, ToolProvider
 
 TEXT = ToolParameter("text", "string", "what to say back", required=True, max_length=1000)
 PING = ToolDescriptor("ping", "think", "Answer pong.")

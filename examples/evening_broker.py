@@ -13,9 +13,16 @@ from datetime import datetime, time
 import anyio
 import anyio.lowlevel
 
-from punie.bootstrap.session_here import open_session_here
-from punie.domain import Dismissed, OptionKind, PermissionOutcome, PermissionQuestion, Selected, ToolKind
-from punie.ports import PermissionBroker
+from punie.api import (
+    Dismissed,
+    OptionKind,
+    PermissionBroker,
+    PermissionOutcome,
+    PermissionQuestion,
+    Selected,
+    ToolKind,
+    open_session_here,
+)
 
 EVENING = time(18, 0)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import anyio
 
-from punie.commands.demo.local_ide import open_local_ide, punie_command
+from punie_ide.local import open_local_ide, punie_command
 from punie_ide.permission import Question, allow_once
 from punie_ide.tools import IdeTool, ToolContext
 

@@ -12,24 +12,27 @@ from typing import TypeAlias, cast
 import anyio
 from attrs import define, frozen
 
-from punie.bootstrap.plugins import PlugIns
-from punie.bootstrap.session_here import open_session_here
-from punie.domain import (
+from punie.api import (
     AgentSaid,
+    Engine,
     EngineError,
     EngineErrorKind,
+    EngineSession,
+    EventSink,
     PersonSaid,
+    PlugIns,
     StopReason,
     TextDelta,
     ToolCall,
     ToolCatalog,
+    ToolDoor,
     ToolUsed,
     Transcript,
     Turn,
     TurnStoppedShort,
     UnreadableSnapshotError,
+    open_session_here,
 )
-from punie.ports import Engine, EngineSession, EventSink, ToolDoor
 
 Message: TypeAlias = dict[str, object]
 Model: TypeAlias = Callable[[list[Message], ToolCatalog], AsyncIterator[str | ToolCall]]

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import anyio
 
-from punie.adapters.scripted.broker import RecordedBroker
-from punie.bootstrap.session_here import open_session_here
+from punie.api import RecordedBroker, open_session_here
 
 CALLS = (
     ("write_file", {"path": "diary.txt", "content": "A quiet day.\n"}),

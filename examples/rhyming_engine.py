@@ -8,10 +8,20 @@ from pathlib import Path
 import anyio
 from attrs import frozen
 
-from punie.bootstrap.plugins import PlugIns
-from punie.bootstrap.session_here import open_session_here
-from punie.domain import StopReason, Text, TextDelta, ToolCall, Transcript, Turn
-from punie.ports import Engine, EngineSession, EventSink, ToolDoor
+from punie.api import (
+    Engine,
+    EngineSession,
+    EventSink,
+    PlugIns,
+    StopReason,
+    Text,
+    TextDelta,
+    ToolCall,
+    ToolDoor,
+    Transcript,
+    Turn,
+    open_session_here,
+)
 
 
 @frozen

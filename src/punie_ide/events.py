@@ -10,8 +10,7 @@ from typing import TypeAlias
 
 from attrs import field, frozen
 
-from punie.domain.values.content import ResultContent
-from punie.domain.values.json_value import JsonValue, freeze
+from punie.api import JsonValue, ResultContent, freeze
 from punie_ide.permission import Question
 
 

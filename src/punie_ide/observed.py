@@ -11,9 +11,7 @@ import anyio
 import anyio.abc
 from attrs import define, field
 
-from punie.domain.errors import ToldToModel, UnknownTerminalError
-from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
-from punie.ports.workspace import Terminals, Workspace
+from punie.api import Command, ExitStatus, TerminalOutput, Terminals, ToldToModel, UnknownTerminalError, Workspace
 from punie_ide.events import FileRead, FileWritten, IdeEvent, ProgramEnded, ProgramPrinted, ProgramStarted
 
 REFRESH_S = 0.1

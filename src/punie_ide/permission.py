@@ -7,9 +7,7 @@ from typing import TypeAlias
 
 from attrs import field, frozen
 
-from punie.domain.permission.flow import PermissionOption
-from punie.domain.values.content import Diff, ResultContent, Text
-from punie.domain.values.json_value import JsonValue, freeze
+from punie.api import Diff, JsonValue, PermissionOption, ResultContent, Text, freeze
 
 
 @frozen

@@ -12,9 +12,8 @@ import anyio.abc
 from attrs import define, field
 from msgspec import Raw
 
-from punie import __version__
+from punie.api import Terminals, Workspace, __version__
 from punie.mechanics.jsonrpc.connection import Connection, ConnectionClosed, Transport
-from punie.ports.workspace import Terminals, Workspace
 from punie_ide.observed import ObservedTerminals, ObservedWorkspace
 from punie_ide.permission import Decide, reject
 from punie_ide.process import AgentGone, launch_agent

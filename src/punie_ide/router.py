@@ -9,9 +9,15 @@ from typing import Any, TypeVar
 from attrs import define, field
 from msgspec import DecodeError, Raw
 
-from punie.domain.errors import ToldToModel, UnknownTerminalError
-from punie.domain.values.json_value import NotJsonError
-from punie.domain.values.terminal import OUTPUT_LIMIT_BYTES, Command, ExitStatus
+from punie.api import (
+    OUTPUT_LIMIT_BYTES,
+    Command,
+    ExitStatus,
+    NotJsonError,
+    Terminals,
+    ToldToModel,
+    UnknownTerminalError,
+)
 from punie.mechanics.jsonrpc.connection import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -20,7 +26,6 @@ from punie.mechanics.jsonrpc.connection import (
     Router,
     RpcError,
 )
-from punie.ports.workspace import Terminals
 from punie_ide.events import ToolsListed, ToolUsed
 from punie_ide.session import IdeSession
 from punie_ide.tools import ToolAnswer, ToolContext, ToolShelf

@@ -10,7 +10,7 @@ import anyio
 from attrs import define, field, frozen
 from msgspec import Raw
 
-from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, freeze_object
+from punie.api import EMPTY_OBJECT, JsonObject, freeze_object
 from punie_ide.events import (
     CallAnnounced,
     IdeEvent,

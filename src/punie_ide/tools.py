@@ -8,9 +8,7 @@ from typing import Any, TypeAlias, cast
 
 from attrs import field, frozen
 
-from punie.domain.tools.tool import NAME_PATTERN, ToolKind
-from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, freeze_object, thaw_object
-from punie.ports.workspace import Terminals, Workspace
+from punie.api import EMPTY_OBJECT, NAME_PATTERN, JsonObject, Terminals, ToolKind, Workspace, freeze_object, thaw_object
 
 PAGE_SIZE = 50
 """Entries of one answer; a longer catalogue comes in pages."""

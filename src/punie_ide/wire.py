@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Raw
 
-from punie.domain.permission.flow import OptionKind, PermissionOption
-from punie.domain.values.content import Diff, ResultContent, TerminalView, Text
+from punie.api import Diff, OptionKind, PermissionOption, ResultContent, TerminalView, Text
 from punie_ide.events import CallAnnounced, CallMoved, IdeEvent, TextSaid, ThoughtSaid, UpdateSkipped
 from punie_ide.permission import Question
 

@@ -68,6 +68,11 @@ PLANTED: list[tuple[str, dict[str, str], tuple[str, ...]]] = [
         ("punie.application.offer.registry",),
     ),
     ("shellsight", {"../shellsight/planted.py": "def late():\n    import punie.cli\n"}, ("shellsight.planted",)),
+    (
+        "reference-ide",
+        {"../punie_ide/planted.py": "def late():\n    from punie.domain.errors import PunieError\n"},
+        ("punie_ide.planted",),
+    ),
     ("mechanics", {"mechanics/planted.py": "import punie.domain.errors\n"}, ("punie.mechanics.planted",)),
     ("siblings", {"domain/values/planted.py": "import punie.domain.session.turn\n"}, ("values", "session")),
     ("ports", {"ports/planted.py": "import attrs, anyio, msgspec, socket\n"}, ("msgspec", "socket")),

@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.commands.demo.local_ide import open_local_ide
 from punie_ide.events import FileWritten, ProgramEnded
+from punie_ide.local import open_local_ide
 from punie_ide.permission import Question
 from punie_ide.tools import IdeTool, ToolContext
 

@@ -9,10 +9,7 @@ from functools import singledispatchmethod
 
 from attrs import define, field
 
-from punie.domain.values.content import Diff, Text
-from punie.domain.values.display import display_exact
-from punie.domain.values.json_value import thaw
-from punie.domain.values.paths import shown_path
+from punie.api import Diff, Text, display_exact, shown_path, thaw
 from punie_ide.demo.screen import Screen
 from punie_ide.events import (
     CallAnnounced,

@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Callable
 from typing import TextIO
 
-from punie.domain.values.display import display_safe
+from punie.api import display_safe
 
 WIDTH = 80
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}

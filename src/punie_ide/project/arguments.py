@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from punie.domain.errors import ToolFailedError
-from punie.ports.workspace import Terminals, Workspace
+from punie.api import Terminals, ToolFailedError, Workspace
 from punie_ide.tools import ToolContext
 
 T = TypeVar("T", str, int)

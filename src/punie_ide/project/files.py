@@ -10,8 +10,7 @@ from pathlib import Path
 import anyio
 from attrs import frozen
 
-from punie.domain.errors import ToolFailedError
-from punie.domain.values.paths import is_inside, shown_path
+from punie.api import ToolFailedError, is_inside, shown_path
 from shellsight.secret_names import is_secret
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "build", "dist", "site-packages", "venv"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from punie.domain.errors import ToldToModel
+from punie.api import ToldToModel
 from punie_ide.project.arguments import argument, required, workspace_of
 from punie_ide.project.files import absolute, files_below, shown
 from punie_ide.tools import IdeTool, ToolAnswer, ToolContext

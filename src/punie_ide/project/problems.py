@@ -10,8 +10,7 @@ from typing import Any
 
 from attrs import frozen
 
-from punie.domain.errors import ToolFailedError
-from punie.domain.values.terminal import ExitStatus
+from punie.api import ExitStatus, ToolFailedError
 from punie_ide.project.arguments import argument
 from punie_ide.project.files import ProjectFiles, absolute, files_below, shown
 from punie_ide.project.programs import run

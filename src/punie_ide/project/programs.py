@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import anyio
 
-from punie.domain.errors import ToolFailedError
-from punie.domain.values.terminal import Command, ExitStatus
+from punie.api import Command, ExitStatus, ToolFailedError
 from punie_ide.project.arguments import terminals_of
 from punie_ide.tools import ToolContext
 

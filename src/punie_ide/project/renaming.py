@@ -11,8 +11,7 @@ from typing import Any
 import anyio
 from attrs import frozen
 
-from punie.domain.errors import ToldToModel, ToolFailedError
-from punie.ports.workspace import Workspace
+from punie.api import ToldToModel, ToolFailedError, Workspace
 from punie_ide.project.arguments import argument, required, workspace_of
 from punie_ide.project.files import files_below, shown
 from punie_ide.tools import IdeTool, ToolAnswer, ToolContext

@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import frozen
 
-from punie.domain.errors import ToldToModel
+from punie.api import ToldToModel
 from punie_ide.project.arguments import argument, workspace_of
 from punie_ide.project.files import files_below, shown
 from punie_ide.tools import IdeTool, ToolAnswer, ToolContext

@@ -13,7 +13,6 @@ from typing import cast
 import anyio
 from attrs import frozen
 
-from punie.commands.demo.local_ide import open_local_ide, punie_command
 from punie.domain.errors import EngineErrorKind, SettingsError
 from punie.mechanics.jsonrpc.connection import RpcError
 from punie_ide.demo.conversation import Conversation
@@ -22,6 +21,7 @@ from punie_ide.demo.place import NoSuchProjectError, Place, prepare
 from punie_ide.demo.screen import Screen
 from punie_ide.demo.script import Play, modelled, scripted
 from punie_ide.demo.verdict import judge, show_verdict
+from punie_ide.local import open_local_ide, punie_command
 from punie_ide.permission import Decide, allow_once
 from punie_ide.process import AgentGone
 from punie_ide.project.toolset import PROJECT_TOOLS

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 
 import anyio
 
-from punie.commands.demo.local_ide import punie_command
 from punie.commands.doctor.report import Check
 from punie.commands.doctor.side_by_side import Case
 from punie.domain.model.choice import DIRECT
 from punie.mechanics.jsonrpc.errors import RpcError
+from punie_ide.local import punie_command
 from punie_ide.process import AgentGone
 from punie_ide.reference import start_ide
 

@@ -6,9 +6,7 @@ import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from punie.adapters.local.files.path_guard import LocalPathGuard
-from punie.adapters.local.files.workspace import LocalWorkspace
-from punie.adapters.local.programs.terminals import LocalTerminals
+from punie.api import LocalPathGuard, LocalTerminals, LocalWorkspace
 from punie_ide.permission import Decide, reject
 from punie_ide.reference import ReferenceIde, start_ide
 from punie_ide.session import Observe
