@@ -11,7 +11,7 @@ import anyio
 from attrs import define, field
 
 from punie.adapters.local.ttl_cache import TTLCache
-from punie.adapters.storage.memory_servers import MemoryServerApprovals, MemoryServerListings
+from punie.adapters.storage.memory import MemoryServerApprovals, MemoryServerListings
 from punie.application.servers.known_server import Surroundings
 from punie.application.servers.registry import ServerRegistry
 from punie.application.servers.session_servers import ServerCalls

@@ -9,8 +9,13 @@ from pathlib import Path
 
 from punie.adapters.storage.audit import SqliteAuditTrail
 from punie.adapters.storage.grants import SqliteGrantStore, SqliteToolPins
-from punie.adapters.storage.memory_grants import MemoryAuditTrail, MemoryGrantStore, MemoryToolPins
-from punie.adapters.storage.memory_servers import MemoryServerApprovals, MemoryServerListings
+from punie.adapters.storage.memory import (
+    MemoryAuditTrail,
+    MemoryGrantStore,
+    MemoryServerApprovals,
+    MemoryServerListings,
+    MemoryToolPins,
+)
 from punie.adapters.storage.servers import SqliteServerApprovals, SqliteServerListings
 from punie.adapters.storage.state_file import StateFile
 from punie.ports.permission import AuditTrail, GrantStore, ToolPins

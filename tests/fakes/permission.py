@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from punie.adapters.storage.memory_grants import MemoryAuditTrail, MemoryGrantStore, MemoryToolPins
+from punie.adapters.storage.memory import MemoryAuditTrail, MemoryGrantStore, MemoryToolPins
 from punie.application.desk.approvals import Approvals
 from punie.application.desk.call import SessionContext
 from punie.application.desk.command_review import CommandReview

@@ -11,7 +11,7 @@ import pytest
 from pytest_mock import MockerFixture
 
 from punie.adapters.local.clock import LocalClock
-from punie.adapters.mcp import noise
+from punie.adapters.mcp import stdio
 from punie.adapters.mcp.servers import McpServers
 from punie.domain.servers.server import ServerConfig, StdioTransport
 from punie.domain.values.json_value import freeze_object
@@ -71,8 +71,8 @@ async def test_a_server_that_shouts_without_end_is_read_no_faster_than_its_budge
 ) -> None:
     """Stray lines are read slowly, and then it is the server that waits; read as they come they took all we had."""
     await servers.open(ServerConfig("healthy", program())).list_tools()  # loads the library
-    mocker.patch.multiple(noise, AT_ONCE=1_000, PER_S=100)  # a small budget, which any machine can overdraw
-    heard, began_s = mocker.spy(noise.Noise, "heard"), anyio.current_time()
+    mocker.patch.multiple(stdio, AT_ONCE=1_000, PER_S=100)  # a small budget, which any machine can overdraw
+    heard, began_s = mocker.spy(stdio.Noise, "heard"), anyio.current_time()
     with pytest.raises(ServerUnavailableError):
         await servers.open(faulty("shout", bound_s=1.0)).list_tools()
     read = sum(call.args[1] / 1024 + 1 for call in heard.call_args_list)

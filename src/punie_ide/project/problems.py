@@ -13,7 +13,7 @@ from attrs import frozen
 from punie.api import ExitStatus, ToolFailedError
 from punie_ide.project.arguments import argument
 from punie_ide.project.files import ProjectFiles, absolute, files_below, shown
-from punie_ide.project.programs import run
+from punie_ide.project.testing import run
 from punie_ide.tools import IdeTool, ToolAnswer, ToolContext
 
 SHOWN_PROBLEMS = 50

@@ -1,4 +1,4 @@
-"""run_tests: the project's unittest tests, in a terminal that the person can watch."""
+"""The reference IDE's tool that runs tests, and how it runs a program."""
 
 from __future__ import annotations
 
@@ -8,10 +8,27 @@ from typing import Any
 
 import anyio
 
-from punie_ide.project.arguments import argument
+from punie.api import Command, ExitStatus, ToolFailedError
+from punie_ide.project.arguments import argument, terminals_of
 from punie_ide.project.files import absolute, files_below
-from punie_ide.project.programs import run
 from punie_ide.tools import IdeTool, ToolAnswer, ToolContext
+
+RUN_LIMIT_S = 120.0
+
+
+async def run(context: ToolContext, program: str, *args: str) -> tuple[str, ExitStatus]:
+    """What it printed and how it ended; released in every case. Raises `ToolFailedError`, also when out of time."""
+    terminals = terminals_of(context)
+    terminal_id = await terminals.create(Command.of(program, args, context.cwd))
+    try:
+        with anyio.move_on_after(RUN_LIMIT_S):
+            status = await terminals.wait(terminal_id)
+            return (await terminals.output(terminal_id)).text, status
+        raise ToolFailedError(f"{program} was stopped: it took longer than {RUN_LIMIT_S:g} s.")
+    finally:
+        with anyio.CancelScope(shield=True):
+            await terminals.release(terminal_id)
+
 
 _RAN = re.compile(r"^Ran (\d+) tests?", re.MULTILINE)
 _NO_TESTS = 5

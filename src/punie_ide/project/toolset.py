@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from punie_ide.project.looking import OPEN_FILE, SEARCH_PROJECT
 from punie_ide.project.problems import FIND_PROBLEMS
 from punie_ide.project.renaming import RENAME_SYMBOL
-from punie_ide.project.symbols import LIST_SYMBOLS
+from punie_ide.project.symbols import LIST_SYMBOLS, OPEN_FILE, SEARCH_PROJECT
 from punie_ide.project.testing import RUN_TESTS
 from punie_ide.tools import IdeTool
 

@@ -10,7 +10,7 @@ import anyio
 import pytest
 from attrs import evolve
 
-from punie.adapters.storage.memory_grants import MemoryGrantStore, MemoryToolPins
+from punie.adapters.storage.memory import MemoryGrantStore, MemoryToolPins
 from punie.application.desk.approvals import Approvals
 from punie.domain.permission.decisions import Policy
 from punie.domain.permission.flow import Selected

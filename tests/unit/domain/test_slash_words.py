@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from punie.domain.session.commands import CommandInfo, TypedCommand, prompt_file, typed_in
 from punie.domain.values.content import Diff, Image, Prompt, Text
-from punie.domain.values.first_change import first_changed_line
+from punie.domain.values.line_changes import first_changed_line
 
 PICTURE = Image("aGk=", "image/png")
 

@@ -13,12 +13,11 @@ from attrs import frozen
 from msgspec import Raw
 
 from punie.adapters.acp.blocks import encode_result_content
-from punie.adapters.acp.compactions import COMPACTION_EVENTS
 from punie.adapters.acp.config_options import config_update
 from punie.adapters.acp.errors import RESOURCE_NOT_FOUND
 from punie.adapters.acp.extension.tool_list import encode_changes
 from punie.adapters.acp.handshake import EXTENSION, decode
-from punie.adapters.acp.updates import encode_update
+from punie.adapters.acp.updates import COMPACTION_EVENTS, encode_update
 from punie.adapters.acp.wire import CreateTerminalAnswer, ExitAnswer, OutputAnswer, PermissionAnswer, ReadAnswer
 from punie.domain.errors import ToolFailedError, UnknownSessionError, UnknownTerminalError
 from punie.domain.permission.flow import Dismissed, PermissionOutcome, PermissionQuestion, Selected, Unusable

@@ -12,17 +12,16 @@ from msgspec import Raw
 
 from punie.adapters.acp.blocks import BlockError, decode_block
 from punie.adapters.acp.client import AcpEventSink, AcpPermissionBroker, AcpTerminals, AcpWorkspace
-from punie.adapters.acp.compactions import COMPACTION_EVENTS
-from punie.adapters.acp.config_options import config_options, set_config_option, set_model
+from punie.adapters.acp.config_options import config_options, mode_state, set_config_option, set_mode, set_model
 from punie.adapters.acp.elicitation import AcpElicitor
 from punie.adapters.acp.extension.discovery import TOOLS_CHANGED, AcpToolBridge, AcpToolCatalog
 from punie.adapters.acp.extension.executions import CANCEL_EXECUTIONS, EXECUTIONS, cancel_executions, executions
 from punie.adapters.acp.extension.tool_list import SET_TOOL_ENABLED, TOOLS, set_tool_enabled, tools
 from punie.adapters.acp.handshake import EXTENSION, decode_params
 from punie.adapters.acp.mcp_entries import decode_servers
-from punie.adapters.acp.modes import mode_state, set_mode
 from punie.adapters.acp.replay import encode_logged, encode_page
 from punie.adapters.acp.server_channel import MCP_MESSAGE, AcpServerChannel
+from punie.adapters.acp.updates import COMPACTION_EVENTS
 from punie.adapters.acp.wire import (
     KeptSessionParams,
     ListSessionsParams,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from punie.adapters.acp.blocks import encode_result_content
-from punie.adapters.acp.compactions import compaction_piece, compaction_update
+from punie.adapters.acp.config_options import mode_update
 from punie.adapters.acp.handshake import EXTENSION
-from punie.adapters.acp.modes import mode_update
+from punie.domain.model.compaction import CompactionStatus
 from punie.domain.session.events import (
     CommandsChanged,
     CompactionChanged,
@@ -30,6 +30,35 @@ from punie.domain.tools.execution import CallStatus
 from punie.domain.values.content import ResultContent
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import thaw
+
+COMPACTION_EVENTS = (CompactionChanged, CompactionDelta)
+"""ACP forbids to send these to any other client."""
+
+
+def compaction_piece(event: CompactionDelta) -> dict[str, object]:
+    """The next piece of the summary."""
+    return {
+        "sessionUpdate": "compaction_summary_chunk",
+        "compactionId": event.compaction_id,
+        "content": {"type": "text", "text": event.text},
+    }
+
+
+def compaction_update(event: CompactionChanged) -> dict[str, object]:
+    """How far it is; the whole summary takes the place of its pieces, and what failed has none."""
+    update: dict[str, object] = {
+        "sessionUpdate": "compaction_update",
+        "compactionId": event.compaction_id,
+        "status": event.status.value,
+    }
+    if event.summary is not None:
+        update["summary"] = [{"type": "text", "text": event.summary}]
+    elif event.status in {CompactionStatus.FAILED, CompactionStatus.CANCELLED}:
+        update["summary"] = None
+    if event.error is not None:
+        update["error"] = event.error
+    return update
+
 
 REASON_LIMIT_CHARS = 400
 

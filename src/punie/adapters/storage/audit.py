@@ -12,7 +12,7 @@ import anyio.to_thread
 from attrs import define, field
 
 from punie.adapters.storage.database import Database, DatabaseBusyError, UnusableDatabaseError
-from punie.adapters.storage.memory_grants import MemoryAuditTrail
+from punie.adapters.storage.memory import MemoryAuditTrail
 from punie.adapters.storage.state_file import StateFile
 from punie.domain.permission.audit import BEGINNING, AuditRow, ChainReport, ChainStart, DecisionRecord, check_chain
 from punie.ports.permission import AuditTrail

@@ -22,7 +22,7 @@ from punie.domain.session.events import PermissionAnswered, PermissionAsked, Per
 from punie.domain.tools.execution import Severity
 from punie.domain.tools.tool import ToolKind, ToolResult
 from punie.domain.values.display import display_exact, one_line
-from punie.domain.values.first_change import first_changed_line
+from punie.domain.values.line_changes import first_changed_line
 
 STOP_GRACE_S = 5.0
 """Time beyond a call's limit in which a tool that watches the limit itself may stop in good order."""

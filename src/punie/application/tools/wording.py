@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from punie.application.tools.session_tool import CallContext, text_argument, whole_argument, words_argument
 from punie.domain.values.display import one_line
-from punie.domain.values.first_change import LINE_LIMIT
 from punie.domain.values.json_value import JsonObject
+from punie.domain.values.line_changes import LINE_LIMIT
 from punie.domain.values.terminal import Command
 
 _PATH_TITLES: Mapping[str, str] = {

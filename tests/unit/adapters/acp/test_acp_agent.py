@@ -15,8 +15,7 @@ from msgspec import Raw
 
 from punie.adapters.acp.agent import AcpAgent
 from punie.adapters.acp.client import AcpTerminals, AcpWorkspace
-from punie.adapters.acp.config_options import config_options
-from punie.adapters.acp.modes import mode_state
+from punie.adapters.acp.config_options import config_options, mode_state
 from punie.adapters.acp.sessions import SessionMethods
 from punie.domain.errors import (
     EngineError,

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from punie.adapters.local.files import output_store
 from punie.adapters.local.files.output_store import LocalOutputStore
 from punie.adapters.local.programs import spool
-from punie.adapters.local.programs.spool import Spool
-from punie.adapters.local.programs.tail_buffer import TailBuffer
+from punie.adapters.local.programs.spool import Spool, TailBuffer
 from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.domain.values.terminal import Command, TerminalOutput
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.adapters.local.programs.tail_buffer import TailBuffer
+from punie.adapters.local.programs.spool import TailBuffer
 
 chunked = st.lists(
     st.binary(max_size=12) | st.text(max_size=6).map(lambda text: text.encode("utf-8", "replace")), max_size=12

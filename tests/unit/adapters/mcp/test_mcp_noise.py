@@ -8,8 +8,8 @@ import mcp_types as types
 import pytest
 from mcp.shared.message import SessionMessage
 
-from punie.adapters.mcp import noise as module
-from punie.adapters.mcp.noise import AT_ONCE, PER_S, Noise, newest
+from punie.adapters.mcp import stdio as module
+from punie.adapters.mcp.stdio import AT_ONCE, PER_S, Noise, newest
 
 pytestmark = pytest.mark.anyio
 

@@ -16,7 +16,7 @@ from punie.adapters.storage import audit, database
 from punie.adapters.storage.audit import SqliteAuditTrail
 from punie.adapters.storage.database import Database, UnusableDatabaseError, open_database
 from punie.adapters.storage.grants import SqliteGrantStore, SqliteToolPins
-from punie.adapters.storage.memory_grants import MemoryAuditTrail
+from punie.adapters.storage.memory import MemoryAuditTrail
 from punie.adapters.storage.sqlite import SqliteUsageLedger
 from punie.adapters.storage.state_file import StateFile, for_good
 from tests.fakes.grants import a_decision, a_grant, a_pin

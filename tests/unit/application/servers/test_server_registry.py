@@ -13,7 +13,7 @@ from attrs import define, evolve, field
 from attrs.exceptions import FrozenInstanceError
 
 from punie.adapters.local.ttl_cache import TTLCache
-from punie.adapters.storage.memory_servers import MemoryServerApprovals, MemoryServerListings
+from punie.adapters.storage.memory import MemoryServerApprovals, MemoryServerListings
 from punie.application.servers import known_server
 from punie.application.servers import registry as registry_module
 from punie.application.servers.known_server import Surroundings

@@ -11,13 +11,12 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Any, Final, TypeVar, cast, get_args, get_origin
+from typing import Any, Final, TypeAlias, TypeVar, cast, get_args, get_origin
 
 import attrs
 from cattrs import ClassValidationError, Converter
 from cattrs.gen import make_dict_structure_fn
 
-from punie.adapters.storage.sessions.bounded_json import Plain, dumped_within
 from punie.domain.model.choice import Effort
 from punie.domain.session.events import (
     CompactionChanged,
@@ -34,6 +33,7 @@ from punie.domain.session.events import (
     UsageChanged,
 )
 from punie.domain.session.log import LoggedEvent
+from punie.domain.tools.execution import cut
 from punie.domain.values.content import (
     Block,
     Diff,
@@ -45,6 +45,60 @@ from punie.domain.values.content import (
     Text,
 )
 from punie.domain.values.json_value import JsonValue, NotJsonError, freeze, thaw
+
+SHORTEST_CUT = 256
+
+Plain: TypeAlias = "dict[str, Plain] | list[Plain] | str | int | float | bool | None"
+
+
+def _dumped(plain: Plain) -> str:
+    return json.dumps(plain, separators=(",", ":"))
+
+
+def dumped_within(plain: Plain, limit: int) -> str:
+    """The tree as compact JSON, all ASCII, of `limit` characters at most."""
+    body, shorter = _dumped(plain), plain
+    longest = limit // 2
+    while len(body) > limit and longest >= SHORTEST_CUT:
+        shorter = _shortened(plain, longest)
+        body = _dumped(shorter)
+        longest //= 2
+    return body if len(body) <= limit else _dumped(_without_trees(shorter, limit))
+
+
+def _shortened(plain: Plain, longest: int) -> Plain:
+    """The tree with every text cut that takes more than `longest`; half of a picture is none, so it is left out."""
+    if isinstance(plain, str):
+        return cut(plain, longest) if len(_dumped(plain)) > longest + SHORTEST_CUT else plain
+    if isinstance(plain, list):
+        return [_shortened(item, longest) for item in plain]
+    if isinstance(plain, dict):
+        for name in ("data", "blob"):
+            data = plain.get(name)
+            if plain.get("type") in {"image", "resource"} and isinstance(data, str) and len(data) > longest:
+                return {"type": "text", "text": f"[left out here: {len(data)} characters of base64]"}
+        return {name: _shortened(item, longest) for name, item in plain.items()}
+    return plain
+
+
+def _without_trees(plain: Plain, limit: int) -> Plain:
+    """For what is too large without long texts: the fields that are it say so instead."""
+    if not isinstance(plain, dict):
+        return plain
+    mark = "[left out: too large to keep]"
+    small = limit // (2 * max(1, len(plain)))
+    kept: dict[str, Plain] = {}
+    for name, item in plain.items():
+        if len(_dumped(item)) <= small:
+            kept[name] = item
+        elif name == "prompt":
+            kept[name] = {"blocks": [{"type": "text", "text": mark}]}
+        elif name == "content":
+            kept[name] = [{"type": "text", "text": mark}]
+        else:
+            kept[name] = [] if isinstance(item, list) else mark
+    return kept
+
 
 BODY_LIMIT = 16 * 1_048_576
 """Characters (all ASCII) that an event's JSON may have; of one that is larger, long texts keep head and tail."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from attrs import define, evolve, field, frozen
 
-from punie.adapters.storage.sessions.session_paging import Place, place_of
+from punie.adapters.storage.sessions.session_index import Place, place_of
 from punie.domain.errors import LeaseLostError, SessionHeldError, SessionStoreError
 from punie.domain.session.lease import HAS_BEGUN, Holder, held_by
 from punie.domain.session.log import EngineSnapshot, LogEntry, PromptAccepted, SessionPage, SessionSummary, summarised

@@ -12,8 +12,16 @@ import anyio.from_thread
 
 from punie.adapters.storage.sessions import session_index
 from punie.adapters.storage.sessions.event_codec import encoded
-from punie.adapters.storage.sessions.session_index import COLUMNS, PROMPT, entries_of, escaped, rows_after, unescaped
-from punie.adapters.storage.sessions.session_paging import Place, place_of
+from punie.adapters.storage.sessions.session_index import (
+    COLUMNS,
+    PROMPT,
+    Place,
+    entries_of,
+    escaped,
+    place_of,
+    rows_after,
+    unescaped,
+)
 from punie.adapters.storage.sql import Lane, Row, Sql
 from punie.domain.errors import LeaseLostError, SessionHeldError, SessionStoreError
 from punie.domain.session.lease import HAS_BEGUN, Holder, ProcessIdentity, held_by

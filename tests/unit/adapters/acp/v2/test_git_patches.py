@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.adapters.acp.v2 import diffs
-from punie.adapters.acp.v2.diffs import encode_diff, git_patch
+from punie.adapters.acp.v2 import updates
+from punie.adapters.acp.v2.updates import encode_diff, git_patch
 from punie.application.tools.patching import apply_patch
 from punie.domain.values.content import Diff
 
@@ -28,7 +28,7 @@ def test_the_patch_applied_to_the_old_text_gives_the_new_one(old: str, new: str)
 @given(texts, texts)
 def test_a_patch_too_large_to_work_out_replaces_the_whole(old: str, new: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(diffs, "DIFF_LINES", -1)
+        patch.setattr(updates, "DIFF_LINES", -1)
         text = git_patch(Diff("/p/a", old, new))
     if old or new:
         assert apply_patch(old, text)[0] == new
