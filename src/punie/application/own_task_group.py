@@ -1,4 +1,4 @@
-"""Something that runs tasks of its own for as long as it is open."""
+"""A base for objects that run tasks for as long as they are open."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from attrs import define, field
 
 @define
 class OwnTaskGroup(ABC):
-    """An async context manager that is entered and left by the task that owns it; its tasks end with it."""
+    """An async context manager with a task group, entered and left by the task that owns it; its tasks end then."""
 
     _tasks: TaskGroup | None = field(default=None, init=False)
 
@@ -33,12 +33,12 @@ class OwnTaskGroup(ABC):
 
     @property
     def tasks(self) -> TaskGroup:
-        """Where its tasks run. Raises `RuntimeError` where it was never entered."""
+        """The task group. Raises `RuntimeError` where the object was not entered."""
         if self._tasks is None:
             raise RuntimeError(f"this {type(self).__name__} was not entered")
         return self._tasks
 
     @abstractmethod
     async def _let_go(self, tasks: TaskGroup) -> None:
-        """Release what is held and see to it that the tasks end; they are waited for after this."""
+        """Release resources and make the tasks end; the caller waits for the tasks afterwards."""
         ...

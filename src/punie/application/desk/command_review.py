@@ -1,4 +1,4 @@
-"""From a call that runs a program to what it would do: read the line, work it out, follow its paths."""
+"""Review of command lines: parse the line, analyse what would run, and follow the paths."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from shellsight.report import CommandPart, CommandReport, PathUse, Standing
 _log = logging.getLogger("punie.permissions")
 
 SHELL = ("/bin/sh", "-c")
-"""How a line is run (INTERFACES.md section 5)."""
+"""How a shell line is run (`docs/interfaces.md`)."""
 
 
 @frozen
 class CommandReview:
-    """Tells what commands would do; lives as long as the session whose `guard` it uses. `home` is absolute."""
+    """Reports what commands would do; lives as long as the session. `home` is the absolute home directory."""
 
     parser: ShellParser
     guard: PathGuard
     home: str
 
     async def report(self, command: Command) -> CommandReport:
-        """What the command would do, each of its paths followed as far as that can be told. Never raises."""
+        """What the command would do, with the places that its paths lead to. Never raises."""
         report = read_command(command, self.parser, self.home)
         return with_places(report, {path: await self.guard.locate(path) for path in paths_to_follow(report)})
 
 
 def read_command(command: Command, parser: ShellParser, home: str) -> CommandReport:
-    """What the command would do as far as its words go; no path was followed yet. Never raises.
+    """What the command would do, by its words alone; no path is followed. Never raises.
 
-    A line on which our own working out breaks counts as not understood, and the log says that it broke.
+    A line on which the analysis fails counts as not understood, and the failure is logged.
     """
     try:
         return _worked_out(command, parser, home)
-    except Exception:  # noqa: BLE001 - a fault of ours in reading a stranger's text ends in a question
+    except Exception:  # noqa: BLE001 - a fault in the analysis ends in a question
         _log.exception("a command line could not be worked out")
         words = (command.program, *command.args)
         fault = CommandPart(words, Standing.UNKNOWN, "Punie could not work it out", literal=False)
@@ -49,7 +49,7 @@ def read_command(command: Command, parser: ShellParser, home: str) -> CommandRep
 
 
 def _worked_out(command: Command, parser: ShellParser, home: str) -> CommandReport:
-    # 1.6 MB that a session without commands can do without.
+    # Imported here: 1.6 MB that a session without commands does not need.
     from shellsight.analysis import analyse, analyse_argv
     from shellsight.surroundings import Surroundings
 
@@ -61,7 +61,7 @@ def _worked_out(command: Command, parser: ShellParser, home: str) -> CommandRepo
 
 
 def paths_to_follow(report: CommandReport) -> tuple[str, ...]:
-    """Its paths, each once. One that cannot be told stands there as it was written: that leads nobody anywhere."""
+    """The absolute paths of the report, each once; a path that is not known stays as written and is not followed."""
     return tuple(path for path in dict.fromkeys(use.path for use in report.paths) if _is_absolute(path))
 
 
@@ -73,7 +73,7 @@ def _is_absolute(path: str) -> bool:
 
 
 def with_places(report: CommandReport, places: Mapping[str, Location]) -> CommandReport:
-    """The report with the places that its paths lead to; a path that is not among them leads where nobody knows."""
+    """The report with the places that its paths lead to; the place of any other path is unknown."""
     return evolve(report, parts=tuple(_with_places(part, places) for part in report.parts))
 
 

@@ -1,4 +1,4 @@
-"""The questions of a session that wait for a person: identical ones are put once, and a flood of them is bounded."""
+"""The open questions of a session: identical questions are put once, and their number is bounded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from punie.domain.permission.flow import Dismissed, PermissionOutcome, Permissio
 from punie.ports.permission import PermissionBroker
 
 SHOWN_LIMIT = 8
-"""Different questions that are before the person at once; the others wait for their turn."""
+"""Different questions that are shown at once; further ones wait."""
 
 WAITING_LIMIT = 64
 """Calls that may wait for an answer; one more is refused unasked."""
@@ -17,7 +17,7 @@ WAITING_LIMIT = 64
 
 @define(eq=False)
 class _Put:
-    """A question that was put; `outcome` stays None where whoever put it was stopped before there was an answer."""
+    """A question that was put; `outcome` stays None where the asking call was stopped before there was an answer."""
 
     settled: anyio.Event = field(factory=anyio.Event)
     outcome: PermissionOutcome | None = None
@@ -25,10 +25,10 @@ class _Put:
 
 @define
 class OpenQuestions:
-    """Puts questions to the broker; lives as long as its session.
+    """Puts questions to the broker; lives as long as the session.
 
-    One answer settles every call that waits for the same question at that moment; a call that comes later is asked
-    about anew, however equal it is.
+    One answer settles every call that waits for the same question at that moment. An equal call that comes later is
+    asked about again.
     """
 
     broker: PermissionBroker
@@ -37,7 +37,7 @@ class OpenQuestions:
     _places: anyio.Semaphore = field(factory=lambda: anyio.Semaphore(SHOWN_LIMIT), init=False)
 
     async def ask(self, key: str, question: PermissionQuestion) -> PermissionOutcome:
-        """The answer to the question; questions with equal keys are the same to the person who reads them."""
+        """The answer to the question; questions with equal keys count as the same question."""
         if self._waiting >= WAITING_LIMIT:
             return Dismissed(f"{WAITING_LIMIT} calls wait for an answer already; wait for those before you ask more")
         self._waiting += 1

@@ -1,4 +1,4 @@
-"""Find out which tools a session has: ask the client, apply the policy, keep the last good answer."""
+"""Discovery of a session's tools: ask the client, apply the policy, keep the last good answer."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from punie.ports.machine import Clock
 from punie.ports.tools import ArgumentValidator, ToolProvider, ToolSourceError
 
 DISCOVERY_LIMIT_S = 2.0
-"""All pages of one discovery together (ruling R-04)."""
+"""How long all pages of one discovery may take together."""
 
 
 @frozen
 class Discovery:
-    """One finished discovery: the plan, and what the client is told of it."""
+    """A finished discovery: the plan of the tools, and the report for the client."""
 
     plan: ToolPlan
     report: DiscoveryReport
@@ -36,7 +36,7 @@ class Discovery:
 
 @define
 class DiscoverTools:
-    """The discovery of one session; lives as long as it. `provider` is None where it was not advertised."""
+    """The discovery of one session; lives as long as the session. `provider` is None where the client has none."""
 
     session_id: str
     capabilities: ClientCapabilities
@@ -48,7 +48,7 @@ class DiscoverTools:
     _last: Discovery | None = field(default=None, init=False)
 
     async def __call__(self) -> Discovery:
-        """Ask (again) and plan. A first failure falls to the next tier; a later one keeps what was known."""
+        """Ask, also again, and plan. After a failure the last good answer counts, or else the next tier."""
         started = self.clock.monotonic_s()
         answer = await self._ask()
         if answer is None and self._last is not None:
@@ -73,7 +73,7 @@ class DiscoverTools:
         return None
 
     def _compiled(self, answer: CatalogAnswer) -> CatalogAnswer:
-        """The answer less the tools whose schemas cannot be used."""
+        """The answer without the tools whose schemas cannot be used."""
         kept: list[ToolDescriptor] = []
         dropped = list(answer.dropped)
         for tool in answer.catalog:

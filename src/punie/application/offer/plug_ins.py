@@ -1,4 +1,4 @@
-"""Tools of installed plug-ins, which come after the session's own (INTERFACES.md section 6)."""
+"""Tools of installed plug-ins, which come after the session's own (`docs/interfaces.md`)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ PLUG_IN_LIMIT_S = 2.0
 
 @frozen
 class PlugIn:
-    """An installed plug-in: its entry point's name, and what makes its server from a session's absolute directory.
+    """An installed plug-in: the name of its entry point, and the function that makes its server.
 
-    The server lists tools and runs their calls: it keeps both `ToolProvider` and `ToolExecutor`.
+    The function takes a session's absolute directory. The server implements `ToolProvider` and `ToolExecutor`.
     """
 
     name: str
@@ -35,7 +35,7 @@ ListMore: TypeAlias = Callable[[], Awaitable[tuple[SessionTool, ...]]]
 
 @define
 class PlugInTools:
-    """The plug-ins of one session; lives as long as it. A plug-in that breaks is named in the log and left out."""
+    """The plug-ins of one session; lives as long as the session. A plug-in that fails is logged and left out."""
 
     session_id: str
     cwd: str
@@ -45,7 +45,7 @@ class PlugInTools:
     _servers: dict[str, object] = field(factory=dict[str, object], init=False)
 
     async def __call__(self) -> tuple[SessionTool, ...]:
-        """Ask every plug-in anew, all at once; their tools in the plug-ins' order."""
+        """The tools of all plug-ins, in the order of the plug-ins; every plug-in is asked again, all at once."""
         listed: dict[str, tuple[SessionTool, ...]] = {}
 
         async def ask(plug_in: PlugIn) -> None:
@@ -63,7 +63,7 @@ class PlugInTools:
     async def _tools_of(self, plug_in: PlugIn) -> tuple[SessionTool, ...]:
         try:
             return await self._listed(plug_in)
-        except Exception as error:  # noqa: BLE001 - a stranger's code: what breaks in it must not cost the session
+        except Exception as error:  # noqa: BLE001 - a plug-in that fails must not end the session
             self._leave_out(plug_in, f"{type(error).__name__}: {error}")
             return ()
 

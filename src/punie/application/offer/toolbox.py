@@ -30,25 +30,24 @@ ListLast: TypeAlias = Callable[[tuple[SessionTool, ...]], Awaitable[tuple[Sessio
 
 
 async def no_more() -> tuple[SessionTool, ...]:
-    """No tools beside those of the plan."""
+    """List no tools beside those of the plan."""
     await anyio.lowlevel.checkpoint()
     return ()
 
 
 async def nothing_last(_tools: tuple[SessionTool, ...]) -> tuple[SessionTool, ...]:
-    """No tools that are made of others."""
+    """List no tools that are made of others."""
     await anyio.lowlevel.checkpoint()
     return ()
 
 
 @define
 class Toolbox:
-    """Fills the session's registry, and again when the client says that its own tools changed.
+    """Fills the session's registry, and again after changes of the tools; lives as long as the session.
 
-    Lives as long as the session. `watch` runs in the session's task group and does the asking again; whoever wants
-    the current tools waits until every change announced so far was taken in, so that the next model request sees it.
-    `more` are the tools that come after those of the plan, a name of the plan winning; `last` those that are made of
-    all these.
+    `watch` runs in the session's task group and asks again. `current` waits until every change announced so far was
+    taken in, so that the next model request sees the change. `more` lists the tools that come after those of the plan;
+    of two tools with one name that of the plan counts. `last` lists the tools that are made of all the others.
     """
 
     discover: DiscoverTools
@@ -68,7 +67,7 @@ class Toolbox:
         self.registry.disable_always(self.disabled)
 
     async def fill(self) -> DiscoveryReport:
-        """Ask and build: once when the session opens, again by `watch`."""
+        """Ask the client and build the tools: once when the session opens, and again in `watch`."""
         discovery = await self.discover()
         self._plan = discovery.plan
         await self._offer()
@@ -80,7 +79,7 @@ class Toolbox:
         self.mark_more_stale()
 
     def mark_more_stale(self) -> None:
-        """Other tools than the client's changed: those are listed anew, and the client is not asked (S0-15)."""
+        """Other tools than the client's changed: list them again without asking the client. Returns at once."""
         self._announced += 1
         self._wake.set()
 
@@ -103,14 +102,14 @@ class Toolbox:
             self._done = anyio.Event()
 
     async def current(self) -> ToolCatalog:
-        """What is offered, every change announced until now taken in."""
+        """The offered tools, after every change that was announced until now."""
         announced = self._announced
         while self._taken_in < announced:
             await self._done.wait()
         return self.registry.catalog()
 
     async def _offer(self) -> None:
-        """Put what is known of the client's tools, and what the others list now, into the registry."""
+        """Put the client's tools of the last answer, and the present list of all others, into the registry."""
         more = await self.more()
         tools = (*(() if self._plan is None else self.build(self._plan)), *more)
         self.registry.offer((*tools, *await self.last(tools)))
@@ -128,9 +127,9 @@ class Toolbox:
 
 @define
 class ToolNews:
-    """Compares what was told with what is there, so that a burst counts once and nothing piles up.
+    """Tells the client which tools came and went; lives as long as the session, whose task group runs `keep`.
 
-    Lives as long as the session, whose task runs `keep`.
+    The tools that were told are compared with those in the registry, so that a burst of changes is told once.
     """
 
     registry: ToolRegistry
@@ -139,7 +138,7 @@ class ToolNews:
     _wake: anyio.Event = field(factory=anyio.Event, init=False)
 
     async def keep(self) -> None:
-        """Tell of every change from the moment `start` was called on, until cancelled."""
+        """Tell every change since `start` was called, until cancelled."""
         while True:
             await self._wake.wait()
             self._wake = anyio.Event()
@@ -149,7 +148,7 @@ class ToolNews:
             await anyio.sleep(NEWS_INTERVAL_S)
 
     def start(self) -> None:
-        """Whoever listens knows, or can ask for, what is there now."""
+        """Begin with the present tools, which the client knows or can ask for."""
         self._told = self._now()
         self.registry.subscribe(self._hear)
 

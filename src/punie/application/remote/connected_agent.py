@@ -1,4 +1,4 @@
-"""The agent as one connection of a server sees it: its own sessions, and those it may take up."""
+"""The agent for one connection of a server: the connection's own sessions, and those that it may take up."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from punie.ports.people import Peer
 
 @define(eq=False)
 class ConnectedAgent(Agent):
-    """Lives as long as its connection; `leave` is called as soon as that is lost.
+    """The agent of one connection; lives as long as it. `leave` is called as soon as the connection is lost.
 
-    Every request is checked here: a session that is open on another connection is refused, whatever is asked of it.
+    Every request on a session that is open on another connection is refused.
     """
 
     reception: Reception
@@ -46,7 +46,7 @@ class ConnectedAgent(Agent):
             self.reception.left(self)
 
     def look_after(self, session_id: str, room: Room) -> None:
-        """A session of this connection is open: it waits for its client where that was lost meanwhile."""
+        """A session of this connection opened; if the connection was lost meanwhile the session waits for a client."""
         if self._gone and room.owner is self:
             self.reception.vacate(session_id, room)
 
@@ -86,9 +86,9 @@ class ConnectedAgent(Agent):
     async def _come_back(
         self, room: Room, opened: OpenedSession, live: LiveSession, peer: Peer, tell: Tell | None
     ) -> OpenedSession:
-        """Take up a session that is open: what passed is told up to one moment, and what passes from then on after it.
+        """Take up an open session: events until now are told again, and later events follow them.
 
-        Its questions are put again, and its events go on, when the answer of this request is on its way.
+        Open questions are put again, and events go on, when the answer to this request is on its way.
         """
         room.take(self)
         held, turn = room.hold(peer), room.turn
@@ -228,7 +228,7 @@ class ConnectedAgent(Agent):
 
 @define
 class _Entered:
-    """Makes a session's room the moment its id is known, and takes it away again where the session does not open."""
+    """The opening of one session: makes its room when the id is known, and removes the room where opening fails."""
 
     agent: ConnectedAgent
     spec: SessionSpec
@@ -238,7 +238,7 @@ class _Entered:
     _peers: dict[str, Peer] = field(factory=dict[str, Peer], init=False)
 
     async def reserve(self) -> None:
-        """Make sure of a place for it. Raises `TooManySessionsError`."""
+        """Reserve a place for the session. Raises `TooManySessionsError`."""
         await self.agent.reception.reserve()
         self.reserved = True
 
@@ -270,7 +270,7 @@ class _Entered:
         return opened
 
     def _take_place(self) -> None:
-        """The place that was kept for it is its own now, or nobody's."""
+        """Return the reserved place, which the session has taken or does not need."""
         if self.reserved:
             self.reserved = False
             self.agent.reception.give_back()

@@ -1,4 +1,4 @@
-"""The sessions of a server, and which connection each belongs to (M-14)."""
+"""The sessions of a server, and the connection to which each belongs."""
 
 from __future__ import annotations
 
@@ -26,13 +26,11 @@ ELSEWHERE = "another connection of this server"
 
 @define(eq=False)
 class Reception(OwnTaskGroup):
-    """Knows whose every open session is; an async context manager that lives as long as the server, inside `agent`.
+    """The open sessions and their connections; an async context manager inside `agent`, for as long as the server.
 
-    A `holder` is a connection, known by being itself.
-
-    A session whose client lost its connection goes on for `grace_s` seconds and is then closed; it stays where sessions
-    are kept. What runs in its tasks ends with it. At `sessions_limit` one that waits for its client is closed for a new
-    one: it has to be idle and kept, and waited the longest.
+    A `holder` is a connection, compared by identity. A session whose client lost its connection goes on for `grace_s`
+    seconds and is then closed; its log stays in the store. At `sessions_limit` a new session closes one without a
+    client: the one that is idle and kept, and has waited the longest.
     """
 
     agent: PunieAgent
@@ -48,7 +46,7 @@ class Reception(OwnTaskGroup):
         tasks.cancel_scope.cancel()
 
     def room(self, session_id: str) -> Room | None:
-        """The open session of that id; one that ended by itself is forgotten here."""
+        """The open session of that id, None where there is none; a session that ended is forgotten."""
         room = self._rooms.get(session_id)
         if room is None or room.opened is None or self.agent.live(session_id) is not None:
             return room
@@ -56,10 +54,10 @@ class Reception(OwnTaskGroup):
         return None
 
     def of(self, holder: object, session_id: str) -> Room:
-        """The session as its own connection uses it.
+        """The session, for a request of the connection that has it.
 
-        Raises `SessionHeldError` where it is another's, and `UnknownSessionError` where it is nobody's: a client that
-        comes back loads or resumes a session before it uses it.
+        Raises `SessionHeldError` where another connection has the session, and `UnknownSessionError` where none has: a
+        client that comes back has to load or resume a session first.
         """
         room = self.not_elsewhere(holder, session_id)
         if room is None or room.owner is None:
@@ -67,20 +65,20 @@ class Reception(OwnTaskGroup):
         return room
 
     def not_elsewhere(self, holder: object, session_id: str) -> Room | None:
-        """The session where it is open; raises `SessionHeldError` where it is another connection's."""
+        """The session, None where it is not open. Raises `SessionHeldError` where another connection has it."""
         room = self.room(session_id)
         if room is not None and room.owner not in {None, holder}:
             raise SessionHeldError(session_id, ELSEWHERE)
         return room
 
     async def reserve(self) -> None:
-        """Make sure of a place for one more session, until `enter` or `give_back`. Raises `TooManySessionsError`."""
+        """Reserve a place for one more session, until `enter` or `give_back`. Raises `TooManySessionsError`."""
         while self._places() >= self.sessions_limit:
             closing = next(iter(self._closing.values()), None)
             longest = self._longest_away()
             if longest is not None:
                 self.log.info("session %s: closed, for %d are open", longest[0], self.sessions_limit)
-                with suppress(UnknownSessionError):  # it ended by itself
+                with suppress(UnknownSessionError):  # the session ended meanwhile
                     await self.close(*longest)
             elif closing is not None:
                 await closing.wait()
@@ -90,15 +88,15 @@ class Reception(OwnTaskGroup):
 
     def _places(self) -> int:
         for session_id in tuple(self._rooms):
-            self.room(session_id)  # forgets one that ended by itself
+            self.room(session_id)  # forgets a session that ended
         return len(self._rooms) + len(self._closing) + self._coming
 
     def give_back(self) -> None:
-        """The place is taken, or not needed."""
+        """Return a reserved place, which is taken or not needed."""
         self._coming -= 1
 
     def _longest_away(self) -> tuple[str, Room] | None:
-        """Of the sessions that can be loaded again and do nothing, the one that waits for its client the longest."""
+        """The session that waits for its client the longest, of those that are idle and can be loaded again."""
         waiting = [(session_id, room) for session_id, room in self._rooms.items() if self._idles(session_id, room)]
         return min(waiting, key=lambda one: one[1].left_s, default=None)
 
@@ -109,7 +107,7 @@ class Reception(OwnTaskGroup):
         )
 
     def enter(self, holder: object, session_id: str, asked: Asked) -> Room:
-        """A session is about to be open; whatever was known under that id is not it any more."""
+        """A session is about to open; an older session of that id is forgotten."""
         before = self._rooms.get(session_id)
         if before is not None:
             self.forget(session_id, before)
@@ -117,15 +115,15 @@ class Reception(OwnTaskGroup):
         return room
 
     def forget(self, session_id: str, room: Room) -> None:
-        """The session is to be open no longer: its turn ends, and nothing waits for its client."""
-        self.agent.cancel(session_id)  # first: a turn that is over must not go on with a question that nobody answered
+        """The session closes: its turn ends, and nothing waits for its client."""
+        self.agent.cancel(session_id)  # first: a cancelled turn must not go on because its question is dismissed
         if self._rooms.get(session_id) is room:
             del self._rooms[session_id]
         room.waiting.cancel()
         room.seat.give_up()
 
     async def close(self, session_id: str, room: Room | None) -> None:
-        """Close it for good; raises `UnknownSessionError` where it is not open."""
+        """Close the session. Raises `UnknownSessionError` where it is not open."""
         if room is not None:
             self.forget(session_id, room)
         closed = self._closing[session_id] = anyio.Event()
@@ -136,12 +134,12 @@ class Reception(OwnTaskGroup):
             closed.set()
 
     async def settled(self, session_id: str) -> None:
-        """Wait until a session that is being closed may be opened again."""
+        """Wait until the session of that id, which may be closing, can be opened again."""
         while (closing := self._closing.get(session_id)) is not None:
             await closing.wait()
 
     def vacate(self, session_id: str, room: Room) -> None:
-        """Its client is gone; returns at once. One that is being closed is not waited for."""
+        """The session's client is gone; a session that is closing does not wait for one. Returns at once."""
         if self._rooms.get(session_id) is not room:
             return
         self.log.info("session %s: its client is gone; it is kept open for %g s", session_id, self.grace_s)
@@ -158,7 +156,7 @@ class Reception(OwnTaskGroup):
             await anyio.sleep(self.grace_s)
         if waiting.cancel_called:
             return
-        self.log.info("session %s: nobody came back for it; it is closed", session_id)
+        self.log.info("session %s: no client came back for it; it is closed", session_id)
         if self.agent.live(session_id) is not None:
             await self.close(session_id, room)
         else:

@@ -19,12 +19,12 @@ from punie.ports.engine import EventSink
 from punie.ports.people import Peer
 
 HELD_LIMIT = 1_000
-"""Events that are kept back; whoever has one more waits."""
+"""Events that are held back; a sender of more waits."""
 
 
 @define(eq=False)
 class HeldSink(EventSink):
-    """Keeps events back until it is opened, and hands them on in order. Lives as long as its client stays."""
+    """Holds events back until it is opened, then passes them on in order; lives as long as its client is connected."""
 
     lane: EventSink
     _held: deque[SessionEvent] | None = field(factory=deque[SessionEvent], init=False)
@@ -40,27 +40,27 @@ class HeldSink(EventSink):
         await self.lane.emit(event)
 
     async def wait_open(self) -> None:
-        """Wait until nothing is kept back any more."""
+        """Wait until no event is held back."""
         await self._opened.wait()
 
     async def open(self) -> None:
-        """Hand on what was kept back; what comes meanwhile goes behind it."""
+        """Pass the held events on; events that come meanwhile go behind them."""
         while self._held:
             await self.lane.emit(self._held.popleft())
         self.drop()
 
     def drop(self) -> None:
-        """Forget what was kept back: the client is gone, and finds it in the log. Returns at once."""
+        """Drop the held events: the client is gone, and the log has them. Returns at once."""
         self._held = None
         self._opened.set()
 
 
 @define(eq=False)
 class CarriedTurn(RunningTurn):
-    """`run` waits for the end of `carry`, a task of the server.
+    """A turn that runs in a task of the server (`carry`), while `run` waits for its end; lives as long as the turn.
 
-    `lost` says whether the connection that asked is gone: a wait that ends with it leaves the turn alone, any other
-    that is cancelled was a request to stop. `unheard` is told how a turn ended that nobody waited for any more.
+    `lost` says whether the connection that asked for the turn is gone. A wait that is cancelled because of that does
+    not stop the turn; any other cancelled wait does. `unheard` is told the end of a turn for which no one waits.
     """
 
     turn: PromptTurn
@@ -75,14 +75,14 @@ class CarriedTurn(RunningTurn):
 
     @property
     def over(self) -> bool:
-        """Whether it has ended."""
+        """Whether the turn ended."""
         return self._over.is_set()
 
     async def carry(self) -> None:
-        """Do the work; never raises what the turn raises."""
+        """Run the turn; never raises what the turn raises."""
         try:
             self._end = await self.turn.run()
-        except Exception as error:  # noqa: BLE001 - handed to whoever waits; the server's other turns go on
+        except Exception as error:  # noqa: BLE001 - raised where the end is awaited; the server's other turns go on
             self._end = error
         finally:
             self._over.set()
@@ -105,9 +105,9 @@ class CarriedTurn(RunningTurn):
 
 @frozen
 class Asked:
-    """What a session was opened with; a client that comes back with anything else finds other tools behind it.
+    """The request that opened a session; a client that comes back with another request needs other tools.
 
-    `shows` says whether its terminals are shown as those of this machine, which depends on the version of ACP.
+    `shows` says whether this machine's terminals are shown to the client, which depends on the version of ACP.
     """
 
     spec: SessionSpec
@@ -116,17 +116,17 @@ class Asked:
 
     @classmethod
     def of(cls, spec: SessionSpec, peer: Peer) -> Asked:
-        """What that client asks for."""
+        """The request of that client."""
         return cls(spec, peer.capabilities, peer.shown is not None)
 
 
 @define(eq=False)
 class Room:
-    """Lives as long as its session is open; `owner` is the connection whose it is, None while its client is away.
+    """An open session of a server, as its connections see it; lives as long as the session is open.
 
-    `opened` is what the session answered when it was opened, None until then; `left_s` is when its client left it.
-    `turn` is the one that was begun and is not over, `adopted` whether a client that came back waits for its end, and
-    `news` what nobody was there to hear.
+    `owner` is the connection that has the session, None while the client is away. `opened` is the answer to the opening
+    request, None until then. `left_s` is the time when the client left. `turn` is the turn that runs, `adopted` says
+    whether a client that came back waits for its end, and `news` is a notice that waits for a client.
     """
 
     asked: Asked
@@ -141,12 +141,12 @@ class Room:
     held: HeldSink | None = field(default=None, init=False)
 
     def take(self, owner: object) -> None:
-        """The session is that connection's from now on, and nobody waits for another."""
+        """Give the session to that connection, and stop waiting for a client."""
         self.owner = owner
         self.waiting.cancel()
 
     def vacate(self) -> anyio.CancelScope:
-        """Its client is gone; gives the scope in which it is to be waited for."""
+        """The client is gone; returns the scope in which the server waits for a client."""
         self.owner, self.adopted, self.left_s = None, False, anyio.current_time()
         self.seat.leave()
         if self.held is not None:
@@ -156,6 +156,6 @@ class Room:
         return self.waiting
 
     def hold(self, peer: Peer) -> HeldSink:
-        """Where events go from now on: to that client, as soon as it was told what it missed."""
+        """The sink for further events: they go to that client as soon as it was told what it missed."""
         self.held = HeldSink(peer.events)
         return self.held

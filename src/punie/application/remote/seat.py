@@ -22,18 +22,18 @@ from punie.ports.tools import CallProgress, ToolExecutor, ToolProvider, ToolSour
 from punie.ports.workspace import Terminals, Workspace
 
 AWAY_LIMIT_S = 30.0
-"""How long something that only the client can do waits for it to come back."""
+"""How long a request that only the client can carry out waits for a client."""
 
 T = TypeVar("T")
 
 
 class ClientAwayError(Exception):
-    """Nobody did it. The sentence stands by itself and says why."""
+    """No client carried the request out; the message is a whole sentence that says why."""
 
 
 @define(eq=False)
 class ClientSeat:
-    """One session's; lives as long as it. Whoever sits there is asked, and asked again where it left without answering.
+    """The place of one session's client; lives as long as the session. `away_limit_s` bounds the wait for a client.
 
     `sit`, `leave` and `give_up` return at once and take effect before any other task runs.
     """
@@ -45,24 +45,24 @@ class ClientSeat:
     _asking: set[anyio.CancelScope] = field(factory=set[anyio.CancelScope], init=False)
 
     def sit(self, peer: Peer) -> None:
-        """A client is there: what waits for one is put to it."""
+        """A client is connected: requests that wait go to that client."""
         self._peer = peer
         self._wake()
 
     def leave(self) -> None:
-        """It is gone: what it was doing fails, what it was asked waits for the next."""
+        """The client is gone: its work for the session fails, and open questions wait for the next client."""
         self._peer = None
         for scope in tuple(self._asking):
             scope.cancel()
         self._wake()
 
     def give_up(self) -> None:
-        """Nobody will come back: nothing waits any more, now and later."""
+        """No client will come back: nothing waits for one any more."""
         self._given_up = True
         self.leave()
 
     async def call(self, work: Callable[[Peer], Awaitable[T]], *, waits: bool = True) -> T:
-        """What the client does for the session, once; raises `ClientAwayError` where it was not there to finish it."""
+        """The result of `work` with the client, done once. Raises `ClientAwayError` if the client leaves or is away."""
         peer: Peer | None = self._peer
         if peer is None and waits:
             with anyio.move_on_after(self.away_limit_s):
@@ -72,7 +72,7 @@ class ClientSeat:
         return await self._unless_it_leaves(peer, work)
 
     async def ask(self, work: Callable[[Peer], Awaitable[T]]) -> T | None:
-        """A question to the person there, put again to whoever comes back; None where nobody will."""
+        """The answer to a question, which is put again to a client that comes back; None where none will come."""
         while (peer := await self._present()) is not None:
             with contextlib.suppress(ClientAwayError):
                 return await self._unless_it_leaves(peer, work)
@@ -105,7 +105,7 @@ NOBODY = "no client came back in time to answer it"
 
 @frozen
 class SeatedBroker(PermissionBroker):
-    """A question outlives the connection it was put over; where nobody comes back it is dismissed."""
+    """Questions of permission outlive a connection; they are dismissed where no client comes back."""
 
     seat: ClientSeat
 
@@ -115,7 +115,7 @@ class SeatedBroker(PermissionBroker):
 
 @frozen
 class SeatedElicitor(Elicitor):
-    """As the questions of permission; nobody is a cancellation."""
+    """The agent's own questions outlive a connection; they are cancelled where no client comes back."""
 
     seat: ClientSeat
 
@@ -144,7 +144,7 @@ class SeatedWorkspace(Workspace):
 
 @frozen
 class SeatedTerminals(Terminals):
-    """The client's terminals. One that the client before started is unknown to another client, which says so."""
+    """The client's terminals. A client that comes back does not know the terminals of the one before."""
 
     seat: ClientSeat
     shown: bool
@@ -163,7 +163,7 @@ class SeatedTerminals(Terminals):
         return await _tool(self.seat, lambda peer: _lent(peer.terminals).wait(terminal_id))
 
     async def kill(self, terminal_id: str) -> None:
-        # Clean-up holds up the end of a turn, and a client that went away took its terminals along.
+        # Clean-up holds up the end of a turn, and terminals of a client that is gone are gone too.
         await _tool(self.seat, lambda peer: _lent(peer.terminals).kill(terminal_id), waits=False)
 
     async def release(self, terminal_id: str) -> None:
@@ -209,9 +209,9 @@ class SeatedChannel(ServerChannel):
 
 
 def seated(seat: ClientSeat, peer: Peer) -> Peer:
-    """The client's side of a session as the session keeps it, whoever sits there; exactly what `peer` has (A-02).
+    """The client as the session uses it, whichever client is connected; the same ports as `peer`.
 
-    Events do not go this way: nobody waits for a client that is not there to be told, and what it missed is in the log.
+    Events do not pass through the seat: they do not wait for a client, which finds what it missed in the log.
     """
     return evolve(
         peer,
@@ -233,7 +233,7 @@ async def _tool(seat: ClientSeat, work: Callable[[Peer], Awaitable[T]], *, waits
 
 
 def _lent(port: T | None) -> T:
-    """What the client that sits there lends: no less than the one that opened the session (`Room.suits`)."""
+    """A port of the connected client, which has the same ports as the client that opened the session."""
     if port is None:
         raise ToolFailedError("The client that is connected now does not offer this.")
     return port

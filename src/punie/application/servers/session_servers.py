@@ -1,4 +1,4 @@
-"""The MCP servers of a session as its tools: what they listed last, called through the registry (S2-70 to S2-72)."""
+"""The tools of a session's MCP servers: their last listings, called through the server registry."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from punie.ports.servers import ServerUnavailableError
 from punie.ports.tools import ArgumentValidator, CallProgress, ToolExecutor
 
 DESCRIPTION_LIMIT = 2_000
-"""Characters of what a stranger's tool may tell a model of itself."""
+"""Characters of a server's tool description that a model gets."""
 
 
 @frozen
 class ServerCalls(ToolExecutor):
-    """Hands the calls of one tool on to its server; lives as long as the tool is offered."""
+    """Passes the calls of one tool on to its server; lives as long as the tool is offered."""
 
     registry: ServerRegistry
     tool: ToolInfo
@@ -41,7 +41,7 @@ class ServerCalls(ToolExecutor):
 
 @define
 class SessionServers(Elsewhere):
-    """Lives as long as its session. Listing the tools starts no server; `freshen` asks those that never listed any."""
+    """The server tools of one session; lives as long as the session. Listing starts no server; `freshen` may."""
 
     session_id: str
     registry: ServerRegistry
@@ -68,7 +68,7 @@ class SessionServers(Elsewhere):
         return tuple(tools)
 
     async def _warn_of_idle(self) -> None:
-        """Say once which servers do nothing before a person does something."""
+        """Warn once of servers that a person has to approve or repair."""
         if self._warned:
             return
         self._warned = True
@@ -93,9 +93,10 @@ class SessionServers(Elsewhere):
 
 
 def described(info: ToolInfo, along: JsonObject) -> ToolDescriptor:
-    """A server's tool as a session offers it. What it says of itself is a stranger's text, made safe and cut.
+    """A server's tool as a session offers it; the server's own texts are made safe and cut.
 
-    What is sent along the model need not know. It is in the metadata: what a person approves is the tool with that.
+    Arguments that are always sent (`along`) are not in the model's schema. They are in the metadata, so that a person
+    approves the tool together with them.
     """
     return ToolDescriptor(
         info.qualified,

@@ -1,4 +1,4 @@
-"""What an engine goes on with in a session that another process, or another engine, began."""
+"""The memory with which an engine goes on in a session that another process, or another engine, began."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from punie.ports.engine import Engine, EngineSession
 from punie.ports.sessions import SessionStore
 
 PAGE = 500
-"""Entries that are read at once: what a long log costs in memory."""
+"""How many entries of a log are read, and in memory, at once."""
 
 
 @frozen
 class EngineMemory:
-    """What an engine goes on with: its own snapshot, where there is one, and what happened since."""
+    """An engine's own snapshot, where there is one, and the transcript since then; both empty for a new session."""
 
     snapshot: bytes | None = None
     since: Transcript = ()
 
     def opened(self, engine: Engine, session_id: str) -> EngineSession:
-        """The conversation. A new one is opened by its id alone: not every engine can go on with something."""
+        """The engine's conversation. A new one is opened by its id alone: not every engine accepts a memory."""
         if self.snapshot is None and not self.since:
             return engine.open(session_id)
         return engine.open(session_id, self.snapshot, self.since)
@@ -32,14 +32,14 @@ class EngineMemory:
 
 @frozen
 class StoredMemory:
-    """Reads from a session's place in the store what engines go on with."""
+    """Reads engine memories from the store; lives as long as the caller needs it."""
 
     store: SessionStore
     session_id: str
     log: logging.Logger
 
     async def of(self, engine: Engine) -> EngineMemory:
-        """What that engine goes on with; where it says that it cannot read its snapshot, that is the whole log.
+        """The memory for that engine; the whole log where the engine cannot read its snapshot.
 
         Raises `SessionStoreError`.
         """
@@ -54,7 +54,7 @@ class StoredMemory:
         return memory
 
     async def named(self, engine: str) -> EngineMemory:
-        """As `of`, without a try whether the snapshot can be read."""
+        """As `of`, by the engine's name, without a test whether the engine can read the snapshot."""
         snapshot = await self._snapshot()
         if snapshot is None or snapshot.engine != engine:
             return await self.whole()
@@ -62,7 +62,7 @@ class StoredMemory:
         return await self.whole() if since.forgotten else EngineMemory(snapshot.state, since.build())
 
     async def whole(self) -> EngineMemory:
-        """What the log alone says."""
+        """The whole log as a transcript. Raises `SessionStoreError`."""
         return EngineMemory(None, (await self._taken(0)).build())
 
     async def _snapshot(self) -> EngineSnapshot | None:

@@ -1,4 +1,4 @@
-"""What a person should know of a session beside the conversation (ACP, notices): once each, and never too early."""
+"""Notices to a person beside the conversation (ACP, notices), once each and not before the client knows the session."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ TITLE_CHARS = 160
 DESCRIPTION_CHARS = 600
 
 Warn: TypeAlias = Callable[[str, str], None]
-"""Says something to a person: what is the matter, and the details. Returns at once."""
+"""Tells a person of a problem: a title and the details. Returns at once."""
 
 
 def unheard(_title: str, _details: str) -> None:
-    """Nobody listens."""
+    """Tell no one."""
 
 
 @define
 class SessionNotices:
-    """Lives as long as its session, whose task runs `keep`. What there is to say waits until the client knows it."""
+    """The notices of one session; lives as long as the session, whose task group runs `keep`."""
 
     events: EventSink
     _said: set[NoticeGiven] = field(factory=set[NoticeGiven], init=False)
@@ -36,7 +36,7 @@ class SessionNotices:
     _news: anyio.Event = field(factory=anyio.Event, init=False)
 
     def warn(self, title: str, details: str = "") -> None:
-        """Say it, unless it was said already; returns at once. Texts of strangers are made safe and cut."""
+        """Give the notice, unless the same one was given before; returns at once. Texts are made safe and cut."""
         more = one_line(details, DESCRIPTION_CHARS) or None
         notice = NoticeGiven(NoticeSeverity.WARNING, one_line(title, TITLE_CHARS), more)
         if notice not in self._said and len(self._said) < KNOWN_LIMIT and len(self._waiting) < WAITING_LIMIT:
@@ -45,11 +45,11 @@ class SessionNotices:
             self._news.set()
 
     def greet(self) -> None:
-        """The client knows the session now."""
+        """The client knows the session now: notices that waited may go."""
         self._known.set()
 
     async def keep(self) -> None:
-        """Tell the client what there is to say, as soon as it knows the session; until cancelled."""
+        """Send notices as they come, once the client knows the session; until cancelled."""
         await self._known.wait()
         while True:
             while self._waiting:

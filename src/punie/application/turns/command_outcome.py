@@ -1,4 +1,4 @@
-"""What becomes of a prompt once it was looked at for a slash command."""
+"""The outcome of looking for a slash command in a prompt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from punie.domain.values.content import Prompt
 
 @frozen
 class Answered:
-    """The command is done, and `text` (Markdown) is all there is to say; the model is not asked."""
+    """The command is done; `text` (Markdown) is the answer, and the model is not asked."""
 
     text: str
     stop_reason: StopReason = StopReason.END_TURN
@@ -20,7 +20,7 @@ class Answered:
 
 @frozen
 class ForTheModel:
-    """The model gets this prompt, which need not be what was typed."""
+    """The model gets this prompt, which may differ from the typed one."""
 
     prompt: Prompt
 

@@ -1,4 +1,4 @@
-"""How full the model's context is and what a session has cost, as its client is told (ACP, `usage_update`)."""
+"""The use of the model's context and the cost of a session, as the client is told (ACP, `usage_update`)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from punie.domain.session.events import ContextUsed, UsageChanged
 
 @define
 class ContextGauge:
-    """Lives as long as its session. `size_tokens` is the model's context, where the settings or its name tell it.
+    """Counts tokens and cost; lives as long as the session.
 
-    `continued` says that the session goes on from another process, and `before` what its log said last. Where that
-    says no cost, a sum without what it cost there would be wrong, and there is none.
+    `size_tokens` is the size of the model's context, where the settings or the model's name tell it. `continued` says
+    that the session goes on from another process, and `before` is the last `ContextUsed` of its log. Without a cost in
+    that event the cost of the whole session is not known.
     """
 
     size_tokens: int | None = None
@@ -30,12 +31,12 @@ class ContextGauge:
 
     @property
     def spent(self) -> Usage:
-        """What the session has used since it was opened here."""
+        """The usage since the session was opened in this process."""
         return _sum(self._settled, self._turn)
 
     @property
     def cost_usd(self) -> float | None:
-        """What the session has cost so far; None where that is not known."""
+        """The cost of the session so far, in US dollars; None where that is not known."""
         here = self.spent.cost_usd
         if not self.continued:
             return here
@@ -43,15 +44,15 @@ class ContextGauge:
         return None if before is None else before + (here or 0.0)
 
     def count(self, event: UsageChanged) -> None:
-        """The turn's totals so far."""
+        """Take the turn's totals so far."""
         self._turn = event.usage
 
     def end_turn(self) -> None:
-        """The next totals are another turn's."""
+        """Add the turn's totals to those of the session; later totals are the next turn's."""
         self._settled, self._turn = self.spent, Usage()
 
     def read(self, event: ContextUsed) -> ContextUsed:
-        """The event with what the engine does not know: the size, where it said none, and the session's cost."""
+        """The event with the session's cost added, and the size where the engine gave none."""
         size = self.size_tokens if event.size_tokens is None else event.size_tokens
         self.latest = evolve(event, size_tokens=size, cost_usd=self.cost_usd)
         return self.latest

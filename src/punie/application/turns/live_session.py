@@ -37,7 +37,7 @@ from punie.ports.machine import Clock
 
 @frozen
 class SessionMode:
-    """Keeps policy, tools and client in step; lives as long as its session."""
+    """The mode of a session, which policy, tools and client follow; lives as long as the session."""
 
     permission: SessionPermission
     registry: ToolRegistry
@@ -45,15 +45,15 @@ class SessionMode:
 
     @property
     def current(self) -> Mode:
-        """The mode of this moment."""
+        """The mode in force."""
         return self.permission.policy.mode
 
     def begin(self) -> None:
-        """The session opened: offer what its mode offers."""
+        """Offer the tools of the mode in which the session opens."""
         self._offer_the_way_out()
 
     async def switch(self, mode: Mode) -> None:
-        """Decide in that mode from now on, and tell the client; nothing happens where it is the mode already."""
+        """Change to that mode and tell the client; nothing happens where the mode is in force already."""
         if mode is self.current:
             return
         self.permission.switch(mode)
@@ -61,7 +61,7 @@ class SessionMode:
         await self.events.emit(ModeChanged(mode))
 
     def _offer_the_way_out(self) -> None:
-        """The tool that asks to leave read-only is there only then: in any other mode it would cost and say nothing."""
+        """Offer the tool that asks to leave the read-only mode in that mode alone; elsewhere it would waste tokens."""
         taken = any(tool.name == SWITCH_MODE for tool in self.registry.tools)
         if self.current is not Mode.READ_ONLY:
             if taken and isinstance(self.registry.get(SWITCH_MODE), SwitchMode):
@@ -71,35 +71,35 @@ class SessionMode:
 
 
 CLOSE_LIMIT_S = 2.0
-"""How long an engine may take to let go of its connections."""
+"""How long an engine may take to close its connections."""
 
 
 class Commands(Protocol):
-    """The slash commands of a session; lives as long as it (application/turns/commands)."""
+    """The slash commands of a session (`turns/commands`); lives as long as the session."""
 
     @abstractmethod
     async def look(self, session: LiveSession) -> None:
-        """See what there is, before anybody is told."""
+        """Find the commands, before the client is told of any."""
         ...
 
     @abstractmethod
     async def announce(self, session: LiveSession) -> None:
-        """The client knows the session now: tell it of every command, and from now on when they change."""
+        """Tell the client, which knows the session now, of every command; changes are told from now on."""
         ...
 
     @abstractmethod
     async def refresh(self, session: LiveSession) -> None:
-        """See whether they changed, and tell a client that was told of them before."""
+        """Find the commands again, and tell a client that was told before where they changed."""
         ...
 
     @abstractmethod
     async def outcome(self, session: LiveSession, prompt: Prompt, events: EventSink, turn_id: str) -> Outcome:
-        """What becomes of a prompt: it goes to the model as it is, unless it begins with a command that is known."""
+        """Carry out the command that the prompt begins with; any other prompt goes to the model unchanged."""
         ...
 
 
 class NoCommands(Commands):
-    """A session in which every prompt is one."""
+    """No commands: every prompt goes to the model."""
 
     async def look(self, session: LiveSession) -> None:
         await anyio.lowlevel.checkpoint()
@@ -116,11 +116,11 @@ class NoCommands(Commands):
 
 @define
 class LiveSession(OwnTaskGroup):
-    """Everything one session holds; an async context manager that is entered and left by the task that owns it.
+    """All parts of an open session; an async context manager that is entered and left by the task that owns it.
 
-    Leaving it stops the watching for changed tools, releases every terminal, takes down the tools that were set up and
-    closes the engine's conversation. `model` is its name in the usage ledger, `engine_name` whose snapshots it writes;
-    both change together with `engine`, by application/turns/model_switch.py, one of `switches` after the other.
+    Leaving it ends the tasks of the session, releases every terminal, takes down the tools that were set up and closes
+    the engine's conversation. `model` is the name of the model in the usage ledger, `engine_name` that of the engine
+    whose snapshots are kept. Both change together with `engine`, in `model_switch.py`, in the order of `switches`.
     """
 
     id: str
@@ -148,18 +148,18 @@ class LiveSession(OwnTaskGroup):
 
     @property
     def clock(self) -> Clock:
-        """The clock of its calls and turns."""
+        """The clock of the session's calls and turns."""
         return self.desk.context.clock
 
     @property
     def limits(self) -> TurnLimits:
-        """The bounds of its next turn, by the model that it has now."""
+        """The bounds of the next turn, which depend on the model in use."""
         size_tokens = self.gauge.size_tokens or DEFAULT_CONTEXT_TOKENS
         return evolve(self.turn_limits, compact_above_tokens=int(size_tokens * self.turn_limits.compact_share))
 
     @property
     def menu(self) -> ModelMenu:
-        """The model in use, and what a person may choose instead, as far as that is known."""
+        """The model in use, and the models that a person may choose instead, as far as they are known."""
         names = self.shelf.names()
         models = names if self.model in names else (self.model, *names)
         return ModelMenu(ModelChoice(self.model, self.effort), models, self.shelf.efforts(self.model))
@@ -173,7 +173,7 @@ class LiveSession(OwnTaskGroup):
             await self.engine.aclose()
 
     async def open(self) -> OpenedSession:
-        """Find out which tools there are, and start to watch for changes."""
+        """Ask the client for its tools, and start the tasks of the session."""
         tasks = self.tasks
         report = await self.desk.toolbox.fill()
         self.tier = report.tier
@@ -194,22 +194,22 @@ class LiveSession(OwnTaskGroup):
         return OpenedSession(self.id, report, self.mode.current, self.menu)
 
     def greet(self) -> None:
-        """The client is about to know the session: tell it what could not be told before; returns at once."""
+        """The client is about to know the session: let the messages go that waited for that. Returns at once."""
         self._greeted.set()
 
     def turn_is_over(self) -> None:
-        """Tell of what changed meanwhile; returns at once."""
+        """Tell the client of changes during the turn. Returns at once."""
         self._turn_over.set()
 
     async def settle(self) -> None:
-        """Something changed: tell of the commands that came and went with it."""
+        """Tell the client of commands that came or went with a change of the session."""
         await self.commands.refresh(self)
 
     async def _keep_told(self) -> None:
-        """What a client is told between turns; until cancelled."""
+        """Tell the client what changes between turns; until cancelled."""
         await self._greeted.wait()
         await self.commands.announce(self)
-        if self.gauge.latest is not None:  # of a session that goes on; the log has it already
+        if self.gauge.latest is not None:  # the session goes on from another process, and its log has the event already
             await self.recorder.lane.emit(self.gauge.latest)
         self.recorder.notices.greet()
         while True:

@@ -19,9 +19,9 @@ from punie.ports.engine import Engine
 
 @frozen
 class ReadyModel:
-    """A model that can be used now, and what depends on which one it is.
+    """A model that can be used now, with the settings that depend on the model.
 
-    `context_tokens` is None where nobody knows how much it reads at once.
+    `context_tokens` is the size of the model's context, None where that is not known.
     """
 
     engine: Engine
@@ -30,31 +30,31 @@ class ReadyModel:
 
 
 class ModelShelf(Protocol):
-    """The models that one session may use; lives as long as it."""
+    """The models that one session may use; lives as long as the session."""
 
     @abstractmethod
     def names(self) -> tuple[str, ...]:
-        """Those known by now: of the settings first, then what providers said."""
+        """The names of the models that are known now: those of the settings first, then those of providers' lists."""
         ...
 
     @abstractmethod
     def efforts(self, model: str) -> tuple[Effort, ...]:
-        """How hard that model can be told to think; empty where it cannot, or nobody knows yet."""
+        """The thinking levels of that model; empty where it has none, or they are not known yet."""
         ...
 
     @abstractmethod
     async def take(self, model: str) -> ReadyModel:
-        """That model and never another, with everything loaded that it needs. Raises `EngineError`."""
+        """That model and never another one, with its engine's library loaded. Raises `EngineError`."""
         ...
 
     @abstractmethod
     async def explore(self, model: str) -> None:
-        """Find out what its provider offers and whether it thinks, in bounded time; what fails is in the log alone."""
+        """Ask the model's provider for its models and thinking levels, in bounded time; failures are logged."""
         ...
 
 
 class NoShelf(ModelShelf):
-    """For a session that keeps the engine it was made with."""
+    """The shelf of a session that keeps the engine with which it was opened."""
 
     def names(self) -> tuple[str, ...]:
         return ()
@@ -72,7 +72,7 @@ class NoShelf(ModelShelf):
 
 @define(eq=False)
 class Place:
-    """One change's place; an async context manager that waits until those before it are done, or gave up."""
+    """The place of one change in a `SwitchLine`; an async context manager that waits until earlier changes are over."""
 
     _line: SwitchLine
     turn: anyio.Event = field(factory=anyio.Event, init=False)
@@ -93,12 +93,12 @@ class Place:
 
 @define(eq=False)
 class SwitchLine:
-    """Lives as long as its session."""
+    """The changes of a session's model, in the order of the requests; lives as long as the session."""
 
     _places: deque[Place] = field(factory=deque[Place], init=False)
 
     def join(self) -> Place:
-        """Take the last place, without waiting; it must be entered."""
+        """Take the last place, without waiting; the place must be entered."""
         place = Place(self)
         self._places.append(place)
         self._places[0].turn.set()
@@ -110,7 +110,7 @@ class SwitchLine:
             await self._places[-1].done.wait()
 
     def leave(self, place: Place) -> None:
-        """The next one, please."""
+        """Let the next change begin."""
         self._places.remove(place)
         place.done.set()
         if self._places:

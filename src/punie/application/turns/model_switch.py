@@ -1,4 +1,4 @@
-"""Another model in the same conversation, or the same one thinking harder or less (issue 6, "What an IDE shows")."""
+"""Changes of a session's model or thinking level within the same conversation."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ T = TypeVar("T")
 
 
 def switch_model(session: LiveSession, model: str, *, in_turn: bool = False) -> Awaitable[None]:
-    """Let that model answer from the next prompt on, which waits for it from this call on.
+    """Let that model answer from the next prompt on; the next prompt waits for the change from this call on.
 
-    It knows the conversation so far. No engine may be at work: with `in_turn` the turn that runs is that of a command.
-    Raises `UnknownModelError`, `EngineError` where it cannot be used and `SessionStoreError` where the conversation
-    cannot be read: then the session keeps the model it has.
+    The model gets the conversation so far. No engine may be running; `in_turn` says that a turn is open which carries
+    out a command. Raises `UnknownModelError`, `EngineError` where the model cannot be used and `SessionStoreError`
+    where the conversation cannot be read; the session then keeps its model.
     """
     return _switch(session, session.switches.join(), model, in_turn=in_turn)
 
@@ -51,7 +51,7 @@ async def _switch(session: LiveSession, place: Place, model: str, *, in_turn: bo
 
 
 async def set_effort(session: LiveSession, effort: Effort | None) -> None:
-    """Let the model think so hard from the next turn on; None is its own default. Raises `UnknownEffortError`."""
+    """Set the thinking level from the next turn on; None is the model's default. Raises `UnknownEffortError`."""
     if effort is not None and effort not in session.shelf.efforts(session.model):
         raise UnknownEffortError(effort.value, session.model)
     if effort is not session.effort:
@@ -60,9 +60,10 @@ async def set_effort(session: LiveSession, effort: Effort | None) -> None:
 
 
 async def with_engine(session: LiveSession, use: Callable[[EngineSession], Awaitable[T]]) -> T:
-    """What the engine gives, within a turn; where it cannot read its memory of the session, one takes its place first.
+    """The result of `use` with the session's engine, within a turn.
 
-    That one goes on from the session's log. Raises what `use` raises, and `SessionStoreError`.
+    An engine that cannot read its memory of the session is replaced first by one that goes on from the session's log.
+    Raises what `use` raises, and `SessionStoreError`.
     """
     try:
         return await use(session.engine)
@@ -77,7 +78,7 @@ async def with_engine(session: LiveSession, use: Callable[[EngineSession], Await
 
 
 async def explore(session: LiveSession) -> None:
-    """Find out what else there is to choose, and tell the client where that is more than it knows."""
+    """Ask providers for further models, and tell the client where the menu changed."""
     told = session.menu
     await session.shelf.explore(session.model)
     if (session.menu.models, session.menu.efforts) != (told.models, told.efforts):
@@ -85,9 +86,9 @@ async def explore(session: LiveSession) -> None:
 
 
 async def _memory(session: LiveSession, engine: Engine, *, in_turn: bool) -> EngineMemory:
-    """What that engine goes on with: the same kind with its own history, another with the transcript.
+    """The memory that the engine opens with: its own snapshot for the same kind of engine, else the transcript.
 
-    A turn of ours that runs is nothing that an engine was asked.
+    With `in_turn` the last prompt is left out: that prompt is a command, which no engine was asked.
     """
     state = session.engine.snapshot() if engine.name == session.engine_name else None
     if state is not None:

@@ -1,4 +1,4 @@
-"""One prompt from its acceptance to its last event (DESIGN.md section 3, room 3)."""
+"""A turn: one prompt from its acceptance to its last event."""
 
 from __future__ import annotations
 
@@ -51,13 +51,16 @@ _TALK = frozenset({UPDATE_PLAN, ASK_USER, PLAN_TOOL, LOAD_SKILL})
 
 
 def only_talks(tools: ToolCatalog) -> bool:
-    """Whether nothing is offered but what tells or asks the person something."""
+    """Whether all tools only tell or ask the person something."""
     return all(tool.source is ToolSource.BUILT_IN and tool.name in _TALK for tool in tools)
 
 
 @define
 class TurnEvents(EventSink):
-    """The session's lane as one turn uses it: keeps the usage for the report, and nothing passes after the end."""
+    """Passes one turn's events to the session's recorder; lives as long as the turn. Nothing passes after the end.
+
+    `usage` are the totals of the turn so far. `compacted` is awaited when the engine shortened its memory.
+    """
 
     lane: EventSink
     gauge: ContextGauge = field(factory=ContextGauge)
@@ -80,19 +83,19 @@ class TurnEvents(EventSink):
         elif isinstance(event, ContextUsed):
             event = self.gauge.read(event)
         elif isinstance(event, CompactionChanged) and event.status is CompactionStatus.COMPLETED:
-            await self.compacted()  # first, for a client may take longer to hear of it than it is waited for
+            await self.compacted()  # first, for a slow client may miss the deadline
         await self.lane.emit(event)
         if ended is not None:
             await self.lane.emit(ended)
 
     async def stop(self, ending: RequestEnding) -> None:
-        """The work stopped short: so did the request that was under way."""
+        """Report the model request that was under way when the turn stopped short."""
         unfinished = None if self.requests is None else self.requests.stopped(ending)
         if unfinished is not None:
             await self.lane.emit(unfinished)
 
     async def end(self, reason: StopReason | None, failure: str | None = None) -> None:
-        """The last event of the turn; without a reason where it failed."""
+        """Emit the last event of the turn; `reason` is None where the turn failed."""
         self._over = True
         self.gauge.end_turn()
         await self.lane.emit(TurnEnded(reason, failure))
@@ -100,7 +103,11 @@ class TurnEvents(EventSink):
 
 @define
 class PromptTurn(RunningTurn):
-    """A turn of one session. Its scope exists from the moment of acceptance, so that no cancel comes too early."""
+    """A turn of one session; lives from the acceptance of the prompt to the last event.
+
+    The cancel scope exists from the start, so that a cancel cannot come too early. `left` is called when the session
+    is free for the next turn, and `first` says whether this turn is the first one of the session.
+    """
 
     session: LiveSession
     prompt: Prompt
@@ -118,7 +125,7 @@ class PromptTurn(RunningTurn):
         self._desk = TurnDesk(self.session.desk, self.id)
 
     def cancel(self) -> None:
-        """End it as soon as possible; idempotent, and too late once it is over."""
+        """End the turn as soon as possible; idempotent, and without effect once the turn is over."""
         self._cancelled = True
         self._desk.cancel()
         self._scope.cancel()
@@ -135,7 +142,7 @@ class PromptTurn(RunningTurn):
             reason = report.stop_reason
             return report
         except Exception as error:
-            reason = None  # it failed, which is neither an end nor a cancel
+            reason = None  # a failure is neither an end nor a cancel
             self._failure = one_line(str(error), FAILURE_CHARS) if isinstance(error, PunieError) else BROKE
             raise
         finally:
@@ -147,14 +154,14 @@ class PromptTurn(RunningTurn):
             try:
                 reason = await self._answer(events)
             except Exception:
-                # A turn that was told to stop has stopped, however its engine took it (A-06: never an error).
+                # A cancelled turn ends as cancelled, whatever its engine raises (ACP: a cancel is no error).
                 if not self._cancelled:
                     raise
                 self.session.log.info("turn %s: failed while it was being cancelled", self.id, exc_info=True)
         return StopReason.CANCELLED if self._cancelled else reason
 
     async def _answer(self, events: TurnEvents) -> StopReason:
-        # First, for a turn that was cancelled before it did anything is in the session's log as well.
+        # The prompt is logged first, so that the log also has a turn that was cancelled before it did anything.
         await self.session.switches.empty()
         await self.session.recorder.prompt(self.id, self.prompt, self.session.model, self.session.effort)
         session = self.session
@@ -172,11 +179,11 @@ class PromptTurn(RunningTurn):
         return await with_engine(session, lambda engine: engine.run(turn, tools=self._desk, events=events))
 
     async def _compacted(self) -> None:
-        """What the model summarised is on the disk at once: what a turn goes on to do from there may take hours."""
+        """Keep the shortened memory at once: the rest of the turn may take hours."""
         await self.session.recorder.record.remember(self.session.engine_name, self.session.engine.snapshot())
 
     async def _close(self, events: TurnEvents, reason: StopReason | None) -> None:
-        """Leave nothing behind: calls ended, a cancelled turn's programs released, the last event sent."""
+        """End open calls, release the programs of a cancelled turn, record the turn and send its last event."""
         with anyio.CancelScope(shield=True):
             await self._desk.close()
             if reason is None or reason is StopReason.CANCELLED:
@@ -196,7 +203,7 @@ class PromptTurn(RunningTurn):
         self.done.set()
 
     def _record(self, usage: Usage, reason: StopReason | None) -> None:
-        """Write the turn down, before its caller learns that it is over."""
+        """Add the turn to the usage ledger, before the caller learns that the turn is over."""
         started_at, started_s = self._started
         elapsed_ms = (self.session.clock.monotonic_s() - started_s) * 1000
         stop_reason = "failed" if reason is None else reason.value

@@ -1,4 +1,4 @@
-"""What a slash command of Punie's is."""
+"""The interface of a slash command that Punie carries out itself."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from punie.ports.engine import EventSink
 
 @frozen
 class Invocation:
-    """One use of a command, within a turn that is open: what was typed after the name, and where it works.
+    """One use of a command, within an open turn; `arguments` is the text after the command's name.
 
-    What `events` take is shown and kept like everything of the turn.
+    `events` are the turn's: an event is shown to the client and logged.
     """
 
     arguments: str
@@ -29,20 +29,20 @@ class Invocation:
 
 
 class SlashCommand(Protocol):
-    """Holds nothing; the same one serves every session."""
+    """A command; stateless, and the same object for every session. Lives as long as the process."""
 
     @property
     @abstractmethod
     def info(self) -> CommandInfo:
-        """What a person is told of it."""
+        """Name and description, as a person reads them."""
         ...
 
     def offered(self, session: LiveSession) -> bool:
-        """Whether there is any use for it in that session; by default there is."""
+        """Whether the session offers the command; by default it does."""
         del session
         return True
 
     @abstractmethod
     async def run(self, invocation: Invocation) -> Outcome:
-        """Do it. It is cancelled with its turn. Raises what a turn may raise."""
+        """Carry the command out, until the turn is cancelled. Raises what a turn may raise."""
         ...

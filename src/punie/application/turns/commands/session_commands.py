@@ -1,4 +1,4 @@
-"""The slash commands of one session: which there are, who carries one out, and the client's knowledge of them."""
+"""The slash commands of one session, and what the client was told of them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from punie.ports.workspace import PromptFiles
 
 @define
 class SessionCommands(Commands):
-    """Lives as long as its session.
+    """The commands of the engine, of Punie and of the project's prompt files; lives as long as the session.
 
-    Who has a name first, has it: the engine, where it takes commands itself, then Punie, then the project's prompts,
-    which need a model. What nobody has is left to the engine as the text it is.
+    Of commands with the same name the engine's counts, then Punie's, then the project's, which need a model. A prompt
+    with any other name goes to the engine as text.
     """
 
     own: tuple[SlashCommand, ...] = ()
@@ -31,17 +31,14 @@ class SessionCommands(Commands):
     _told: tuple[CommandInfo, ...] | None = field(default=None, init=False)
 
     async def look(self, session: LiveSession) -> None:
-        """See which prompts the project has now; a session without a model has no use for them."""
         if self.files is not None and session.model != DIRECT:
             self._prompts = await self.files.read()
 
     async def announce(self, session: LiveSession) -> None:
-        """The client knows the session now: tell it of every command, and from now on when they change."""
         self._told = self._offered(session)
         await session.recorder.emit(CommandsChanged(self._told))
 
     async def refresh(self, session: LiveSession) -> None:
-        """See whether they changed, and tell a client that was told of them before."""
         await self.look(session)
         now = self._offered(session)
         if self._told is not None and self._told != now:
@@ -49,7 +46,6 @@ class SessionCommands(Commands):
             await session.recorder.emit(CommandsChanged(now))
 
     async def outcome(self, session: LiveSession, prompt: Prompt, events: EventSink, turn_id: str) -> Outcome:
-        """What becomes of a prompt: it goes to the model as it is, unless it begins with a command that is known."""
         typed = typed_in(prompt)
         if typed is None or typed.name in {command.name for command in session.engine.commands}:
             return ForTheModel(prompt)
