@@ -126,6 +126,42 @@ def test_arguments_that_are_no_object_are_wrong_usage(tools: Tools, arguments: s
     assert "JSON object" in done.stderr
 
 
+@pytest.mark.requirement("S2-04", "S2-25", "S2-26", "S2-36")
+@pytest.mark.parametrize(
+    ("arguments", "problem", "estimate"),
+    [
+        (("read_file", '{"path": "notes.txt"}'), None, {"files": ["notes.txt"], "memoryMb": None}),
+        (("read_file", '{"path": 5}'), "path", None),
+        (("read_file", '{"path": "/etc/passwd"}'), "/etc/passwd is outside", {"files": ["passwd"]}),
+        (("run_command", '{"command": "rm -r x"}'), "lacks permission", {"memoryMb": 8192}),
+        (("write_file", '{"path": "x", "content": "abcd"}'), "lacks permission", {"fileBytes": 4}),
+        (("get_shell_info",), None, None),
+    ],
+)
+def test_a_call_is_checked_and_estimated_without_being_run(
+    tools: Tools, project: Path, arguments: tuple[str, ...], problem: str | None, estimate: dict[str, Any] | None
+) -> None:
+    done = tools("check", *arguments, "--json")
+    told = json.loads(done.stdout)
+    assert done.returncode == (0 if problem is None else 1)
+    assert [problem in one for one in told["problems"]] == ([] if problem is None else [True])
+    if estimate is None:
+        assert told["estimate"] is None
+    else:
+        shown = told["estimate"] | {"files": [Path(path).name for path in told["estimate"]["files"]]}
+        assert shown | estimate == shown
+    plain = tools("check", *arguments)
+    assert plain.returncode == done.returncode
+    assert ("would run without a question" in plain.stdout) is (problem is None)
+    assert not (project / "x").exists()
+
+
+def test_a_check_of_no_tool_or_of_no_object_is_a_usage_error(tools: Tools) -> None:
+    assert tools("check", "read_fil").returncode == 2
+    assert "Did you mean read_file" in tools("check", "read_fil").stderr
+    assert tools("check", "read_file", "[]").returncode == 2
+
+
 def test_tokens_adds_up_and_says_that_it_is_an_estimate(tools: Tools) -> None:
     costs = listed(tools("tokens", "--json"))
     assert costs["estimate"] is True

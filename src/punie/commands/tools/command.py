@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def add(commands: Commands) -> None:
     """Declare the command with its flags."""
-    actions = new_actions(commands, "tools", "list, show, search, call tools; what they cost", _run)
+    actions = new_actions(commands, "tools", "list, show, search, check, call tools; what they cost", _run)
 
     def new(name: str, help_text: str) -> argparse.ArgumentParser:
         action = new_action(actions, name, help_text, as_json=True, cwd=True)
@@ -28,6 +28,9 @@ def add(commands: Commands) -> None:
     call = new("call", "run one call, asking as in a session")
     call.add_argument("name", metavar="NAME")
     call.add_argument("arguments", metavar="JSON", nargs="?", default="{}", help="the arguments (default: {})")
+    check = new("check", "what keeps a call from running unasked, and what it will probably take; runs nothing")
+    check.add_argument("name", metavar="NAME")
+    check.add_argument("arguments", metavar="JSON", nargs="?", default="{}", help="the arguments (default: {})")
     new("tokens", "about how many tokens the tools cost at each model request")
 
 

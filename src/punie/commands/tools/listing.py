@@ -12,6 +12,7 @@ from punie.adapters.console.tables import table
 from punie.application.offer.registry import ToolRegistry
 from punie.domain.tools.availability import LeftOut
 from punie.domain.tools.definition import estimated_tokens
+from punie.domain.tools.execution import ResourceEstimate
 from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.tool import ToolDescriptor
 from punie.domain.values.display import display_safe
@@ -93,6 +94,26 @@ def as_full_entry(entry: Listed) -> dict[str, object]:
         ],
         "metadata": thaw_object(tool.metadata),
     }
+
+
+def as_estimate(estimate: ResourceEstimate) -> dict[str, object]:
+    """What a call will probably take, for `tools check --json`: null where nothing is known."""
+    return {
+        "timeMs": estimate.time_ms,
+        "bytesIn": estimate.bytes_in,
+        "bytesOut": estimate.bytes_out,
+        "files": list(estimate.files),
+        "fileBytes": estimate.file_bytes,
+        "memoryMb": estimate.memory_mb,
+    }
+
+
+def as_check(name: str, problems: Sequence[str], estimate: ResourceEstimate | None) -> str:
+    """The same for a person, below what keeps the call from running."""
+    said = [f"{name} would run without a question."] if not problems else [f"{name} would not run unasked:", *problems]
+    known = {} if estimate is None else {key: value for key, value in as_estimate(estimate).items() if _says(value)}
+    lines = [*said, *(f"{_words(key)}  {_shown(value)}" for key, value in known.items())]
+    return "".join(f"{display_safe(line)}\n" for line in lines)
 
 
 def as_table(entries: Sequence[Listed], missing: Sequence[Listed] = ()) -> str:

@@ -22,13 +22,23 @@ from punie.bootstrap.session_here import SessionHere, open_session_here
 from punie.bootstrap.settings.settings import load_settings
 from punie.bootstrap.signals import unless_interrupted
 from punie.commands.tools.costs import Costs, as_cost_table, as_costs, costs_of
-from punie.commands.tools.listing import Listed, as_entry, as_full_entry, as_page, as_table, left_out, listed
+from punie.commands.tools.listing import (
+    Listed,
+    as_check,
+    as_entry,
+    as_estimate,
+    as_full_entry,
+    as_page,
+    as_table,
+    left_out,
+    listed,
+)
 from punie.domain.errors import EngineError, PunieError, SettingsError
 from punie.domain.model.choice import DIRECT
 from punie.domain.tools.definition import encode_result
-from punie.domain.tools.tool import ToolOutcome, ToolResult
+from punie.domain.tools.tool import ToolCall, ToolOutcome, ToolResult
 from punie.domain.values.display import display_safe, one_line
-from punie.domain.values.json_value import NotJsonError, freeze_object
+from punie.domain.values.json_value import JsonObject, NotJsonError, freeze_object
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -70,11 +80,13 @@ class ToolsMode:
 
     async def _act(self, session: SessionHere) -> int:
         registry = session.registry
-        if self.action not in {"call", "show"} or registry.get(self.words[0]) is None:
+        if self.action not in {"call", "check", "show"} or registry.get(self.words[0]) is None:
             await session.live.desk.offered.freshen(within_s=None)  # a person asked for all of them, and may wait
         match self.action, self.words:
             case "call", (name, arguments):
                 return await self._call(session, name, arguments)
+            case "check", (name, arguments):
+                return await self._check(session, name, arguments)
             case "show", (name,):
                 return self._show(registry, name)
             case "search", (query,):
@@ -114,13 +126,34 @@ class ToolsMode:
         return 0
 
     async def _call(self, session: SessionHere, name: str, written: str) -> int:
-        if session.registry.get(name) is None:
-            return self._unknown(session.registry, name)
+        arguments = self._arguments(session.registry, name, written)
+        return EXIT_USAGE if arguments is None else self._told(name, await session.call(name, arguments))
+
+    async def _check(self, session: SessionHere, name: str, written: str) -> int:
+        """Tell what keeps the call from running unasked, and what it will probably take; nothing is run."""
+        arguments = self._arguments(session.registry, name, written)
+        if arguments is None:
+            return EXIT_USAGE
+        desk = session.live.desk
+        problems = await desk.validate(ToolCall("", name, arguments))
+        estimate = await desk.estimate(name, arguments)
+        if self.as_json:
+            expected = None if estimate is None else as_estimate(estimate)
+            self._print_json({"name": name, "problems": list(problems), "estimate": expected})
+        else:
+            self._out.write(as_check(name, problems, estimate))
+        return EXIT_FAILED if problems else 0
+
+    def _arguments(self, registry: ToolRegistry, name: str, written: str) -> JsonObject | None:
+        """The arguments for that tool; None once a person was told why there are none."""
+        if registry.get(name) is None:
+            self._unknown(registry, name)
+            return None
         try:
-            arguments = freeze_object(json.loads(written))
+            return freeze_object(json.loads(written))
         except (NotJsonError, ValueError, RecursionError) as error:
-            return self._wrong(f'the arguments must be a JSON object such as \'{{"path": "a.txt"}}\': {error}')
-        return self._told(name, await session.call(name, arguments))
+            self._wrong(f'the arguments must be a JSON object such as \'{{"path": "a.txt"}}\': {error}')
+            return None
 
     def _told(self, name: str, result: ToolResult) -> int:
         code = _EXIT_OF_OUTCOME.get(result.outcome, EXIT_FAILED)
