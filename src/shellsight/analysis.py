@@ -18,6 +18,24 @@ from shellsight.words.call import Feed
 MOST_PARTS = 2_000
 
 
+def analyse_line(line: str, surroundings: Surroundings) -> CommandReport:
+    """The report on a line of text, read by the reader of the surroundings.
+
+    Args:
+        line: any text, as `/bin/sh -c` would get it.
+        surroundings: the place where the line would run; its `reader` is needed.
+
+    Returns:
+        The report; the same for the same arguments.
+
+    Raises:
+        ValueError: the surroundings have no reader.
+    """
+    if surroundings.reader is None:
+        raise ValueError("a line of text needs a reader")
+    return analyse(surroundings.reader(line), surroundings, line)
+
+
 def analyse(script: Script, surroundings: Surroundings, line: str = "") -> CommandReport:
     """The report on a line; total, and the same for the same input. `line` is the text as a person reads it."""
     walk = Walk(surroundings)

@@ -18,6 +18,31 @@ SECRET_NAMES = (
 _SECRET_NAME = re.compile("|".join(fnmatch.translate(pattern) for pattern in SECRET_NAMES))
 
 SECRET_FOLDERS = frozenset({".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker"})
+PRIVATE_NAMES = frozenset({
+    ".bash_history", ".zsh_history", ".sh_history", ".history", ".python_history", ".node_repl_history",
+    ".psql_history", ".mysql_history", ".sqlite_history", ".lesshst", ".viminfo", ".wget-hsts", ".boto", ".s3cfg",
+    ".dockercfg", ".vault-token", ".my.cnf", ".mylogin.cnf", ".fetchmailrc", ".msmtprc", ".authinfo",
+    ".authinfo.gpg", ".gitcookies", ".age", "shadow", "gshadow", "master.passwd", "sudoers", "environ",
+    "authorized_keys", "known_hosts", "cookies", "cookies.sqlite", "login data", "logins.json", "key4.db",
+    "key3.db", "web data", "local state", "hosts.yml", ".credentials.json", "application_default_credentials.json",
+    "access_tokens.db", "credentials.db", "credentials.tfrc.json", "auth.json", "kubeconfig", ".claude.json",
+    "token", "tokens", "secret", "secrets", ".secrets", "password", "passwords", ".pass", "passwd.txt",
+    "passwords.txt", "secrets.env", "secret.key", ".envrc", ".env~", "htpasswd", ".rhosts", ".terraformrc",
+    "settings.xml", "gradle.properties.secret", "api_key", "apikey", "api_key.txt", "apikey.txt", "master.key",
+    "config.fish_history", "fish_history", "", "secrets.txt", "credentials.txt", "credentials.yml",
+    "credentials.yaml", "credentials.yml.enc",
+})  # fmt: skip
+"""More names, in lower case, of which a line that shows their content counts as showing secrets."""
+
+PRIVATE_FOLDERS = SECRET_FOLDERS | frozenset({
+    ".mozilla", ".password-store", "keychains", "keyrings", ".gcloud", "gcloud", ".config/gcloud", "google-chrome",
+    "chromium", "bravesoftware", "firefox", ".thunderbird", ".bitcoin", ".electrum", ".ethereum", ".terraform.d",
+    ".oci", ".vault.d", "1password", ".cloudflared", ".gsutil", ".claude", ".codex", ".cargo-credentials",
+    "sudoers.d", ".step", ".sops", ".age", ".local/share/keyrings", ".subversion", ".ngrok2", ".fly", ".heroku",
+    ".doctl", ".pki",
+})  # fmt: skip
+"""More folders of that kind, in lower case."""
+
 NOT_SECRET = frozenset({".env.example", ".env.sample", ".env.template", ".env.dist"})
 
 PLAIN = re.compile(r"(?!//)[^:\\]*\Z")

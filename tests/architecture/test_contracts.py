@@ -67,7 +67,12 @@ PLANTED: list[tuple[str, dict[str, str], tuple[str, ...]]] = [
         {"adapters/acp/planted.py": "from punie.application.offer.registry import ToolRegistry\n"},
         ("punie.application.offer.registry",),
     ),
-    ("shellsight", {"../shellsight/planted.py": "def late():\n    import punie.cli\n"}, ("shellsight.planted",)),
+    (
+        "shellsight",
+        {"../shellsight/planted.py": "import os, msgspec\ndef late():\n    import subprocess\n"},
+        ("os", "msgspec", "subprocess"),
+    ),
+    ("shellsight-alone", {"../shellsight/planted.py": "def late():\n    import punie.cli\n"}, ("shellsight.planted",)),
     (
         "reference-ide",
         {"../punie_ide/planted.py": "def late():\n    from punie.domain.errors import PunieError\n"},

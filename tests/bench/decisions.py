@@ -15,7 +15,7 @@ from punie.domain.values.terminal import Command
 from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 from tests.bench.figures import Row, amount
 from tests.bench.world import World, expect
-from tests.corpus.lines import everyday
+from tests.shellsight.corpus.lines import everyday
 
 HOME = "/home/me"
 LONG_LINE_BYTES = 2_000

@@ -29,7 +29,6 @@ from punie.adapters.storage.sqlite import SqliteUsageLedger
 from punie.domain.values.terminal import Command
 from punie.ports.sessions import UsageLedger
 from punie.ports.workspace import FileTree, PathGuard, Repository, Terminals, Workspace
-from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 
@@ -241,7 +240,6 @@ PATH_GUARDS: dict[type, Maker] = {LocalPathGuard: local_path_guard}
 REPOSITORIES: dict[type, Maker] = {DulwichRepository: dulwich_repository}
 LEDGERS: dict[type, Maker] = {MemoryUsageLedger: memory_ledger, SqliteUsageLedger: sqlite_ledger}
 VALIDATORS: dict[type, Callable[[], Any]] = {JsonSchemaRsValidator: JsonSchemaRsValidator}
-SHELL_PARSERS: dict[type, Callable[[], Any]] = {TreeSitterBashParser: TreeSitterBashParser}
 CLOCKS: dict[type, Callable[[], Any]] = {LocalClock: LocalClock, FakeClock: lambda: FakeClock(step_s=0.5)}
 """Every implementation of the port and how to put it on a bench."""
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.corpus.dump import write
 from tests.corpus.judge import Answer, BrokenError, Score, judge
-from tests.corpus.lines import MODES, dangerous, everyday
+from tests.shellsight.corpus.lines import MODES, dangerous, everyday
 
 #: No dangerous line runs without a question; at least this share of the everyday ones does.
 EVERYDAY_TARGET = 0.85

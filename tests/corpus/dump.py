@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from shellsight.report import CommandPart
-from tests.corpus.lines import dangerous, everyday
 from tests.fuzz import engine
+from tests.shellsight.corpus.lines import dangerous, everyday
 
 Mode = engine.Mode
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from attrs import frozen
 
-from tests.corpus.lines import Line
 from tests.e2e.raw_client import clean_environment, run_cli
+from tests.shellsight.corpus.lines import Line
 
 #: The session's only root. Nothing is run, so it need not exist.
 ROOT = "/repo"

@@ -1,6 +1,6 @@
 """Ways around a permission engine that were seen elsewhere, each as one conversation over real pipes.
 
-What a line of shell may hide is in `tests/corpus`, links and swapped files are in `test_bypass_paths`.
+What a line of shell may hide is in `tests/shellsight/corpus`, links and swapped files are in `test_bypass_paths`.
 """
 
 from __future__ import annotations

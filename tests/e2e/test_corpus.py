@@ -12,7 +12,7 @@ import pytest
 
 from tests.architecture.source_tree import ROOT
 from tests.corpus.judge import BrokenError, Score, judge
-from tests.corpus.lines import MODES, Line, dangerous, everyday
+from tests.shellsight.corpus.lines import MODES, Line, dangerous, everyday
 
 pytestmark = [pytest.mark.requirement("INTERFACES-5"), pytest.mark.timeout(300)]
 

@@ -6,41 +6,19 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import importlib.util
 import sys
 import time
-from typing import Any
 
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from shellsight.line import Script, Unreadable
-from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 from tests.fuzz.engine import AROUND, DANGEROUS, HARMLESS, TEXTS, check_dangerous, check_decisions
-from tests.unit.adapters.shell.shell_lines import LINES
+from tests.shellsight.fuzzing import ANY_TEXT, SHELLISH, by_coverage, check
+from tests.shellsight.made_lines import LINES
 
-PARSER = TreeSitterBashParser()
 KNOWN = frozenset(DANGEROUS)
 UNHURRIED = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
-SHELLISH = st.text("abps01 \t\n;&|()<>{}[]$`\\\"'*?~#!=-+,./:%^@\u00e9\u00a0", max_size=40)
-ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=40)
-
-
-def check(line: str) -> Script:
-    """What must hold for every text.
-
-    Raises:
-        AssertionError: it does not.
-    """
-    script = PARSER.parse(line)
-    if not script.readable:
-        assert isinstance(script.steps[-1].command, Unreadable), line
-        return script
-    longer = PARSER.parse(f"{line}\nzz")
-    assert longer.readable, line
-    assert [step.command for step in longer.steps[:-1]] == [step.command for step in script.steps], line
-    return script
 
 
 def by_hypothesis(lines: int, number: int) -> None:
@@ -60,19 +38,6 @@ def by_hypothesis(lines: int, number: int) -> None:
     run()
     took = time.monotonic() - started
     sys.stdout.write(f"fuzz: {counted['lines']} lines, {counted['readable']} readable, no fault, {took:.0f} s\n")
-
-
-def by_coverage(lines: int) -> None:
-    """Let atheris look for lines that reach code which no line reached before."""
-    atheris: Any = importlib.import_module("atheris")
-
-    def one(data: bytes) -> None:
-        check(data.decode(errors="surrogateescape"))
-
-    with atheris.instrument_imports(include=["shellsight.parser"]):
-        PARSER.warm_up()  # loads the readings, which nothing has loaded yet
-    atheris.Setup([sys.argv[0], f"-runs={lines}", "-max_len=256"], one)
-    atheris.Fuzz()
 
 
 def main() -> int:

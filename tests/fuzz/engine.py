@@ -17,8 +17,8 @@ from punie.domain.permission.policy import decide
 from punie.domain.permission.rules import Rule
 from punie.domain.values.terminal import Command
 from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
-from tests.corpus.lines import dangerous, everyday
-from tests.unit.adapters.shell.shell_lines import LINES
+from tests.shellsight.corpus.lines import dangerous, everyday
+from tests.shellsight.made_lines import LINES
 
 CWD, HOME = "/repo", "/home/me"
 PARSER = TreeSitterBashParser()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shellsight.analysis import analyse
+from shellsight.analysis import analyse_line
 from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 from shellsight.report import CommandReport, Standing
 from shellsight.surroundings import Surroundings
@@ -12,7 +12,7 @@ HERE = Surroundings("/repo", "/home/me", PARSER.parse)
 
 
 def report(line: str) -> CommandReport:
-    return analyse(PARSER.parse(line), HERE, line)
+    return analyse_line(line, HERE)
 
 
 def standing(line: str) -> Standing:

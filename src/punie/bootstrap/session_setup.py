@@ -22,7 +22,7 @@ from punie.ports.engine import Engine, EngineSession
 from punie.ports.machine import Clock
 from punie.ports.servers import ServerApprovals, ServerListings
 from punie.ports.sessions import UsageLedger
-from shellsight.parser.port import ShellParser
+from shellsight.surroundings import ShellParser
 
 
 @frozen

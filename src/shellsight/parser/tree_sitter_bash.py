@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shellsight.parser.port import ShellParser
+from shellsight.surroundings import ShellParser
 
 if TYPE_CHECKING:
     from shellsight.line import Script

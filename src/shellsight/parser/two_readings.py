@@ -11,9 +11,9 @@ import unicodedata
 
 from shellsight.line import Script, Step, Unreadable
 from shellsight.parser.commands import read_line, script
-from shellsight.parser.port import LINE_LIMIT_BYTES
 from shellsight.parser.scan import NotUnderstood, Scan, Seen
 from shellsight.parser.second_reading import SecondReading
+from shellsight.surroundings import LINE_LIMIT_BYTES
 
 
 class TwoReadings:

@@ -17,7 +17,7 @@ from punie.domain.errors import SettingsError
 from punie.domain.permission.modes import Mode, Verdict
 from punie.domain.permission.rules import Rule
 from punie.domain.values.paths import is_inside
-from shellsight.parser.port import ShellParser
+from shellsight.surroundings import ShellParser
 
 pytestmark = pytest.mark.requirement("INTERFACES-5")
 

@@ -11,8 +11,8 @@ from attrs import evolve, frozen
 from punie.domain.values.paths import Location
 from punie.domain.values.terminal import Command
 from punie.ports.workspace import PathGuard
-from shellsight.parser.port import ShellParser
 from shellsight.report import CommandPart, CommandReport, PathUse, Standing
+from shellsight.surroundings import ShellParser
 
 _log = logging.getLogger("punie.permissions")
 

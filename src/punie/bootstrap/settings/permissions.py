@@ -18,7 +18,7 @@ from punie.domain.errors import SettingsError
 from punie.domain.permission.modes import Mode, Verdict
 from punie.domain.permission.policy import COMMAND_TOOL
 from punie.domain.permission.rules import Rule, too_wide
-from shellsight.parser.port import ShellParser
+from shellsight.surroundings import ShellParser
 
 ParserOf: TypeAlias = Callable[[], ShellParser]
 """Gives the parser for examples: called only where a rule has some, since it loads a library."""

@@ -11,10 +11,9 @@ from punie.domain.permission.decisions import Facts
 from punie.domain.permission.rules import Rule
 from punie.domain.values.paths import Location, is_inside
 from shellsight.analysis import analyse
-from shellsight.parser.port import ShellParser
 from shellsight.report import CommandPart, PathUse
 from shellsight.secret_names import is_secret
-from shellsight.surroundings import Surroundings
+from shellsight.surroundings import ShellParser, Surroundings
 
 PROJECT = "/project"
 HOME = "/home/user"

@@ -67,7 +67,7 @@ from punie.domain.tools.discovery import LocalTools
 from punie.domain.tools.limits import CallLimits, Limits
 
 if TYPE_CHECKING:
-    from shellsight.parser.port import ShellParser
+    from shellsight.surroundings import ShellParser
 
 _log = logging.getLogger("punie.settings")
 

@@ -21,7 +21,7 @@ from punie.domain.permission.modes import Mode
 from punie.domain.permission.policy import COMMAND_TOOL, Decision, Facts, PermissionRequest, Policy, decide
 from punie.domain.tools.tool import NAME_PATTERN, ToolDescriptor, ToolSource
 from punie.domain.values.json_value import JsonObject, NotJsonError, freeze_object
-from shellsight.parser.port import ShellParser
+from shellsight.surroundings import ShellParser
 
 KEPT_DIRECTORIES = 64
 """Directories whose settings are kept; beyond that they are read again."""

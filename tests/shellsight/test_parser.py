@@ -1,4 +1,4 @@
-"""What every shell parser promises: a faithful tree, or none (issue "Leave to act")."""
+"""What the parser promises: a faithful tree, or none."""
 
 from __future__ import annotations
 
@@ -21,17 +21,14 @@ from shellsight.line import (
     Variable,
     Word,
 )
-from shellsight.parser.port import LINE_LIMIT_BYTES, ShellParser
-from tests.contract.shell_lines import READ, UNREADABLE, Words
-from tests.contract.tables import SHELL_PARSERS
+from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
+from shellsight.surroundings import LINE_LIMIT_BYTES, ShellParser
+from tests.shellsight.parsed_lines import READ, UNREADABLE, Words
 
 
-@pytest.fixture(
-    scope="module", params=SHELL_PARSERS.values(), ids=[implementation.__name__ for implementation in SHELL_PARSERS]
-)
-def parser(request: pytest.FixtureRequest) -> ShellParser:
-    made: ShellParser = request.param()
-    return made
+@pytest.fixture(scope="module")
+def parser() -> ShellParser:
+    return TreeSitterBashParser()
 
 
 def commands(script: Script) -> Iterator[Simple | Unreadable]:

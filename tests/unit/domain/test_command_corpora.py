@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from punie.domain.permission.modes import Mode, Verdict
-from tests.corpus.lines import dangerous, everyday
 from tests.fuzz.engine import decided
+from tests.shellsight.corpus.lines import dangerous, everyday
 
 
 @pytest.mark.parametrize("mode", list(Mode))
