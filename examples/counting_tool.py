@@ -10,50 +10,37 @@ from pathlib import Path
 
 import anyio
 
-from punie.api import (
-    CallContext,
-    CallProgress,
-    JsonObject,
-    PreparedCall,
-    ToolDescriptor,
-    ToolParameter,
-    ToolResult,
-    ToolSource,
-    TypedTool,
-    Workspace,
-    open_session_here,
-    text_argument,
-)
+from punie import api
 
 HERE = Path(__file__).resolve()
 
 
-class CountWords(TypedTool):
+class CountWords(api.TypedTool):
     """Takes what it needs from the session's services, and nothing else."""
 
-    DESCRIPTOR = ToolDescriptor(
+    DESCRIPTOR = api.ToolDescriptor(
         "count_words",
         "read",
         "Count a file's lines and words.",
-        [ToolParameter("path", "string", required=True)],
-        source=ToolSource.PLUG_IN,
+        [api.ToolParameter("path", "string", required=True)],
+        source=api.ToolSource.PLUG_IN,
     )
 
-    def paths(self, arguments: JsonObject) -> tuple[str, ...]:
-        return (text_argument(arguments, "path"),)
+    def paths(self, arguments: api.JsonObject) -> tuple[str, ...]:
+        return (api.text_argument(arguments, "path"),)
 
-    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
-        async def effect(_progress: CallProgress) -> ToolResult:
-            text = await self.services.get(Workspace).read_text(context.locations[0].path)
+    async def prepare(self, arguments: api.JsonObject, context: api.CallContext) -> api.PreparedCall:
+        async def effect(_progress: api.CallProgress) -> api.ToolResult:
+            text = await self.services.get(api.Workspace).read_text(context.locations[0].path)
             lines, words = len(text.splitlines()), len(text.split())
-            return ToolResult.success(f"{lines} lines, {words} words", structured={"lines": lines, "words": words})
+            return api.ToolResult.success(f"{lines} lines, {words} words", structured={"lines": lines, "words": words})
 
-        return PreparedCall(effect)
+        return api.PreparedCall(effect)
 
 
 async def main() -> None:
     """Count this file, a missing one, and one that is none of the session's business."""
-    async with open_session_here(str(HERE.parent)) as session:
+    async with api.open_session_here(str(HERE.parent)) as session:
         session.registry.register_type(CountWords)
         for path in (HERE.name, "no-such-file.txt", "../pyproject.toml"):
             result = await session.call("count_words", {"path": path})

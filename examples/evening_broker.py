@@ -13,35 +13,26 @@ from datetime import datetime, time
 import anyio
 import anyio.lowlevel
 
-from punie.api import (
-    Dismissed,
-    OptionKind,
-    PermissionBroker,
-    PermissionOutcome,
-    PermissionQuestion,
-    Selected,
-    ToolKind,
-    open_session_here,
-)
+from punie import api
 
 EVENING = time(18, 0)
 
 
-class EveningBroker(PermissionBroker):
+class EveningBroker(api.PermissionBroker):
     """Says yes to an edit from six o'clock on."""
 
     def __init__(self, now: Callable[[], time]) -> None:
         self.now = now
 
-    async def ask(self, question: PermissionQuestion) -> PermissionOutcome:
+    async def ask(self, question: api.PermissionQuestion) -> api.PermissionOutcome:
         """Pick one of the question's own options, or give the reason why not."""
         await anyio.lowlevel.checkpoint()
         if self.now() < EVENING:
-            return Dismissed("it is not evening yet")
-        if question.kind is not ToolKind.EDIT:
-            return Dismissed("in the evening only files are edited")
-        once = next(option for option in question.options if option.kind is OptionKind.ALLOW_ONCE)
-        return Selected(once.id)
+            return api.Dismissed("it is not evening yet")
+        if question.kind is not api.ToolKind.EDIT:
+            return api.Dismissed("in the evening only files are edited")
+        once = next(option for option in question.options if option.kind is api.OptionKind.ALLOW_ONCE)
+        return api.Selected(once.id)
 
 
 async def main() -> None:
@@ -49,7 +40,7 @@ async def main() -> None:
     clocks = {"noon": lambda: time(12), "evening": lambda: time(20), "now": lambda: datetime.now().astimezone().time()}
     for name, clock in clocks.items():
         with tempfile.TemporaryDirectory() as folder:
-            async with open_session_here(folder, broker=EveningBroker(clock)) as session:
+            async with api.open_session_here(folder, broker=EveningBroker(clock)) as session:
                 for tool, arguments in (
                     ("write_file", {"path": "diary.txt", "content": "A quiet day.\n"}),
                     ("run_command", {"command": "touch hello"}),
