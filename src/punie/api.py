@@ -6,7 +6,8 @@ The names are those of three kinds:
 - The ports of `punie.ports`: the protocols that an engine, a tool provider, a permission broker or a workspace
   implements, and those through which it reaches the session.
 - Programs: a session on this machine without an IDE, the plug-ins that it has, tools that are registered by their type,
-  and a broker that answers with what was written down.
+  a broker that answers with what was written down, files and programs of this machine for a client, and the engine
+  that runs a model of Pydantic AI.
 
 A name is loaded when it is first asked for, so that importing this module costs nothing. Its modules may be loaded by
 two threads at once while Punie starts; a package that waits for its own modules can lock both out.
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from punie.adapters.local.files.path_guard import LocalPathGuard as LocalPathGuard
     from punie.adapters.local.files.workspace import LocalWorkspace as LocalWorkspace
     from punie.adapters.local.programs.terminals import LocalTerminals as LocalTerminals
+    from punie.adapters.pydantic_ai.engine import PydanticAiEngine as PydanticAiEngine
     from punie.adapters.scripted.broker import RecordedBroker as RecordedBroker
     from punie.application.offer.plug_ins import PlugIn as PlugIn
     from punie.application.offer.registry import TypedTool as TypedTool
@@ -43,6 +45,7 @@ PROGRAMS: Final = {
     "PlugIn": "punie.application.offer.plug_ins",
     "PlugIns": "punie.bootstrap.plugins",
     "PreparedCall": "punie.application.tools.session_tool",
+    "PydanticAiEngine": "punie.adapters.pydantic_ai.engine",
     "RecordedBroker": "punie.adapters.scripted.broker",
     "SessionHere": "punie.bootstrap.session_here",
     "TypedTool": "punie.application.offer.registry",

@@ -1,50 +1,86 @@
-"""The engine of a model file: has its server run, and leaves the conversation to an engine that can hold one."""
+"""The engine of a model file: it starts the file's server, and the Pydantic AI engine holds the conversation."""
 
 from __future__ import annotations
 
-from typing import Protocol, cast
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
-from attrs import evolve
+import anyio.to_thread
+from attrs import define, evolve
 
-from punie.domain.errors import EngineError
-from punie.domain.model.compaction import CompactionOrder
-from punie.domain.session.commands import CommandInfo
-from punie.domain.session.events import ThoughtDelta
-from punie.domain.session.transcript import Transcript
-from punie.domain.session.turn import StopReason, Turn, TurnLimits
-from punie.ports.engine import Engine, EngineSession, EventSink, HistoryKeeper, ToolDoor
+from punie.api import (
+    CommandInfo,
+    CompactionOrder,
+    ContextUsed,
+    Effort,
+    EngineError,
+    EngineSession,
+    EventSink,
+    HistoryKeeper,
+    ModelEngine,
+    ModelSettings,
+    PydanticAiEngine,
+    SessionEvent,
+    StopReason,
+    ThoughtDelta,
+    ToolDoor,
+    Transcript,
+    Turn,
+    TurnLimits,
+)
+from punie_gguf.gguf import read_model_file
+from punie_gguf.memory import free_bytes
 from punie_gguf.server import ModelServer, Serving
-from punie_gguf.sized_events import SizedEvents
+
+if TYPE_CHECKING:
+    from punie_gguf.stepwise.model import StepwiseModel
+
+PREFIX = "gguf:"
 
 
-class EngineBehind(Protocol):
-    """Whoever speaks with the server: an engine that can be loaded ahead and is closed at the end."""
+def local_engine(model: str, server: ModelServer | None = None) -> LocalModelEngine:
+    """The engine of the model file at `model`, a path with or without the prefix `gguf:`.
 
-    @property
-    def name(self) -> str:
-        """Whose snapshots it reads."""
-        ...
+    Nothing is read or imported yet. `server` takes the place of the file's own, for tests.
+    """
+    path = model_path(model)
+    serves = ModelServer(path) if server is None else server
 
-    def open(self, session_id: str, snapshot: bytes | None = None, since: Transcript = ()) -> EngineSession:
-        """A conversation, which is a `HistoryKeeper` as well."""
-        ...
+    def reach() -> ModelSettings:
+        serving = serves.serving
+        return ModelSettings() if serving is None else ModelSettings(serving.base_url, serving.key)
 
-    def load(self) -> object:
-        """Import what it needs."""
-        ...
+    def build() -> StepwiseModel:
+        from punie_gguf.stepwise.model import StepwiseModel
 
-    async def aclose(self) -> None:
-        """Let go of its connections."""
-        ...
+        return StepwiseModel(Path(path).name, reach)
+
+    return LocalModelEngine(serves, PydanticAiEngine(f"{PREFIX}{model.removeprefix(PREFIX)}", build=build))
 
 
-class LocalModelEngine(Engine):
-    """One model file; lives as long as the process. Its server runs from a session's first turn to the last's end."""
+def model_path(model: str) -> str:
+    """The absolute path of the model's file, the same for every name of that file."""
+    path = os.path.expanduser(model.removeprefix(PREFIX))  # noqa: PTH111 - leaves a home that is not known as it is
+    return os.path.realpath(path) if "\0" not in path else path
 
-    def __init__(self, server: ModelServer, behind: EngineBehind) -> None:
+
+class LocalModelEngine(ModelEngine):
+    """One model file; lives as long as the process. Its server runs from a session's first turn to the last's end.
+
+    Engines of the same file are equal, whatever name it was given: its weights are in the memory once.
+    """
+
+    def __init__(self, server: ModelServer, behind: ModelEngine) -> None:
         self.server = server
         self._behind = behind
         self._users: set[LocalModelSession] = set()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LocalModelEngine) and other.server.path == self.server.path
+
+    def __hash__(self) -> int:
+        return hash(self.server.path)
 
     @property
     def name(self) -> str:
@@ -59,6 +95,31 @@ class LocalModelEngine(Engine):
         """Look at the file and import what speaks with the server, which is not started. Raises `EngineError`."""
         self.server.check()
         self._behind.load()
+
+    @property
+    def efforts(self) -> tuple[Effort, ...]:
+        """None: a thought would be outside of the grammar."""
+        return ()
+
+    def context_tokens(self) -> int | None:
+        """What the file's head says and the free memory allows; None where the file cannot be read."""
+        try:
+            return read_model_file(self.server.path).context_within(free_bytes())
+        except EngineError:
+            return None
+
+    @property
+    def lists_models(self) -> bool:
+        """No provider has a list of the files on this machine."""
+        return False
+
+    async def siblings(self) -> tuple[str, ...]:
+        """None; see `lists_models`."""
+        return ()
+
+    async def ask_once(self) -> None:
+        """Nothing is asked: the model is loaded at the first prompt."""
+        await anyio.to_thread.run_sync(self.load, abandon_on_cancel=True)
 
     async def aclose(self) -> None:
         """End the server. Idempotent."""
@@ -138,3 +199,17 @@ def _within(limits: TurnLimits, context_tokens: int) -> TurnLimits:
 def _at_most(above_tokens: int | None, context_tokens: int, share: float = 0.8) -> int:
     real = int(context_tokens * share)
     return real if above_tokens is None else min(above_tokens, real)
+
+
+@define(eq=False)
+class SizedEvents(EventSink):
+    """Adds the context's size to the events about its use; lives as long as the turn."""
+
+    _events: EventSink
+    _size_tokens: int
+
+    async def emit(self, event: SessionEvent) -> None:
+        """Pass the event on."""
+        if isinstance(event, ContextUsed):
+            event = evolve(event, size_tokens=self._size_tokens)
+        await self._events.emit(event)

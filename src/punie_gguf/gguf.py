@@ -9,7 +9,7 @@ from typing import BinaryIO, Final
 
 from attrs import frozen
 
-from punie.domain.errors import EngineError, EngineErrorKind
+from punie.api import EngineError, EngineErrorKind
 
 MAGIC: Final = b"GGUF"
 MIN_CONTEXT_TOKENS: Final = 4_096

@@ -20,8 +20,7 @@ import anyio
 import anyio.to_thread
 from attrs import define, field, frozen
 
-from punie.domain.errors import EngineError, EngineErrorKind
-from punie.domain.values.display import one_line
+from punie.api import EngineError, EngineErrorKind, one_line
 from punie_gguf.gguf import ModelFile, read_model_file
 from punie_gguf.memory import free_bytes, in_words
 

@@ -31,11 +31,7 @@ from openai.types.responses import (
 )
 from openai.types.shared.reasoning import Reasoning
 
-from punie.domain.model.choice import Effort
-from punie.domain.model.text import encodable, read_arguments
-from punie.domain.model.usage import Usage
-from punie.domain.session.events import TextDelta, ThoughtDelta
-from punie.domain.session.turn import StopReason
+from punie.api import Effort, StopReason, TextDelta, ThoughtDelta, Usage, encodable, read_arguments
 from punie_openai_agents.ending import BrokenOffError, Ending
 from punie_openai_agents.failures import FAILURES, AnswerFailedError, run_error
 from punie_openai_agents.items import Group, Item, as_object, said_item, user_item

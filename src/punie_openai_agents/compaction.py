@@ -8,10 +8,7 @@ import anyio
 from agents.exceptions import ModelBehaviorError
 from attrs import define, field
 
-from punie.domain.errors import EngineError, EngineErrorKind
-from punie.domain.model.compaction import CompactionOrder, CompactionStatus
-from punie.domain.model.failures import failure
-from punie.domain.model.summary import (
+from punie.api import (
     INPUT_CHARS_PER_TOKEN,
     KEPT_SHARE,
     SUMMARY_CHARS,
@@ -20,11 +17,19 @@ from punie.domain.model.summary import (
     TELL_LIMIT_S,
     TRIES,
     USUAL_TOKENS,
+    CompactionChanged,
+    CompactionDelta,
+    CompactionOrder,
+    CompactionStatus,
+    EngineError,
+    EngineErrorKind,
+    TextDelta,
+    ThoughtDelta,
+    encodable,
+    failure,
     record_prompt,
     summary_instructions,
 )
-from punie.domain.model.text import encodable
-from punie.domain.session.events import CompactionChanged, CompactionDelta, TextDelta, ThoughtDelta
 from punie_openai_agents.asking import Answer, Question, ask
 from punie_openai_agents.failures import FAILURES, is_too_long, run_error
 from punie_openai_agents.items import Told, user_item

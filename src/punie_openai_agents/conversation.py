@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from attrs import define, evolve, field
 
-from punie.domain.model.compaction import CompactionOrder
-from punie.domain.session.events import ContextUsed
-from punie.domain.session.transcript import Transcript
-from punie.domain.session.turn import StopReason, Turn
-from punie.ports.engine import EventSink, ToolDoor
+from punie.api import CompactionOrder, ContextUsed, EventSink, StopReason, ToolDoor, Transcript, Turn
 from punie_openai_agents.asking import Answer, Question, ask, left_over
 from punie_openai_agents.compaction import Compactor
 from punie_openai_agents.failures import FAILURES, is_too_long, run_error

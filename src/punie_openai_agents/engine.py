@@ -8,21 +8,29 @@ from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
-from punie.domain.errors import EngineError, EngineErrorKind
-from punie.domain.model.choice import Effort
-from punie.domain.model.compaction import CompactionOrder
-from punie.domain.model.failures import needs_package
-from punie.domain.session.transcript import Transcript
-from punie.domain.session.turn import StopReason, Turn
-from punie.ports.engine import Engine, EngineSession, EventSink, HistoryKeeper, ToolDoor
-from punie_openai_agents.settings import Connection
+from punie.api import (
+    CompactionOrder,
+    Effort,
+    EngineError,
+    EngineErrorKind,
+    EngineSession,
+    EventSink,
+    HistoryKeeper,
+    ModelEngine,
+    ModelSettings,
+    StopReason,
+    ToolDoor,
+    Transcript,
+    Turn,
+    needs_package,
+)
 
 if TYPE_CHECKING:
     from punie_openai_agents.conversation import Conversation
     from punie_openai_agents.models import Kit
 
 
-class OpenAiAgentsEngine(Engine):
+class OpenAiAgentsEngine(ModelEngine):
     """One model that speaks a protocol of OpenAI's, by its name `provider:name`; lives as long as the process.
 
     The SDK and the client are loaded once, by `load` or by the first turn, and shared by all sessions: one HTTP client,
@@ -30,10 +38,10 @@ class OpenAiAgentsEngine(Engine):
     """
 
     def __init__(
-        self, model: str, connection: Connection | None = None, *, reach: Callable[[], Connection] | None = None
+        self, model: str, connection: ModelSettings | None = None, *, reach: Callable[[], ModelSettings] | None = None
     ) -> None:
         self._model = model
-        self._connection = connection or Connection()
+        self._connection = connection or ModelSettings()
         self._reach = reach
         self._lock = threading.Lock()
         self._kit: Kit | None = None
@@ -68,6 +76,10 @@ class OpenAiAgentsEngine(Engine):
                     self._kit = self._made(connection)
                     self._retired.append(refused)
         return self.load()
+
+    def reach_by(self, reach: Callable[[], ModelSettings]) -> None:
+        """Take what says how the model is reached; see the port."""
+        self._reach = reach
 
     async def ready(self) -> Kit:
         """As `load`, in a thread of its own where there is something to load."""
@@ -105,7 +117,7 @@ class OpenAiAgentsEngine(Engine):
             if kit is not None:
                 await kit.client.close()
 
-    def _made(self, connection: Connection) -> Kit:
+    def _made(self, connection: ModelSettings) -> Kit:
         try:
             from punie_openai_agents.models import Kit
         except ImportError as error:

@@ -18,9 +18,7 @@ from openai import (
     RateLimitError,
 )
 
-from punie.domain.errors import EngineError
-from punie.domain.model.failures import ProviderFailure, unusable_answer
-from punie.domain.model.place import ModelPlace, sentence_in
+from punie.api import EngineError, ModelPlace, ProviderFailure, sentence_in, unusable_answer
 from punie_openai_agents.ending import BrokenOffError
 
 _TOO_LONG = ("context length", "context window", "maximum context", "too many tokens", "prompt is too long")

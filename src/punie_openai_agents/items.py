@@ -8,8 +8,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from agents.models.fake_id import FAKE_RESPONSES_ID
 
-from punie.domain.errors import UnreadableSnapshotError
-from punie.domain.model.text import NO_ANSWER
+from punie.api import NO_ANSWER, UnreadableSnapshotError
 
 Item: TypeAlias = dict[str, Any]
 """One of the SDK's input items, as JSON has it."""

@@ -8,7 +8,7 @@ import anyio
 import httpx2
 from openai import AsyncOpenAI, OpenAIError
 
-from punie.domain.model.listed_models import LIMIT_BYTES, LIMIT_S, names_in, unreadable_list
+from punie.api import LIMIT_BYTES, LIMIT_S, names_in, unreadable_list
 
 _UNREADABLE: Final = (OpenAIError, httpx2.HTTPError, ValueError, RecursionError, TimeoutError)
 

@@ -16,11 +16,8 @@ from agents.models.openai_responses import OpenAIResponsesModel
 from attrs import field, frozen
 from openai import AsyncOpenAI
 
-from punie.domain.errors import EngineError, EngineErrorKind
-from punie.domain.model.failures import failure, missing_variable
-from punie.domain.model.place import ModelPlace, bare_address
+from punie.api import EngineError, EngineErrorKind, ModelPlace, ModelSettings, bare_address, failure, missing_variable
 from punie_openai_agents.ending import Ending, WatchedClient
-from punie_openai_agents.settings import Connection
 
 OFFICIAL = "https://api.openai.com/v1"
 NO_KEY = "none"
@@ -64,7 +61,7 @@ class Kit:
     client: AsyncOpenAI = field(repr=False)
 
     @classmethod
-    def of(cls, name: str, connection: Connection) -> Kit:
+    def of(cls, name: str, connection: ModelSettings) -> Kit:
         """What it takes to speak to the model of that name. Raises `EngineError`."""
         _be_quiet()
         prefix, colon, model = name.partition(":")

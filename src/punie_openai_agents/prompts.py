@@ -6,8 +6,18 @@ import base64
 import binascii
 from collections.abc import Iterable
 
-from punie.domain.model.text import NO_PICTURE, encodable, link_text, resource_text
-from punie.domain.values.content import Block, EmbeddedResource, Image, Prompt, ResourceLink, Text
+from punie.api import (
+    NO_PICTURE,
+    Block,
+    EmbeddedResource,
+    Image,
+    Prompt,
+    ResourceLink,
+    Text,
+    encodable,
+    link_text,
+    resource_text,
+)
 from punie_openai_agents.items import Item
 
 

@@ -7,7 +7,7 @@ from typing import cast
 
 from attrs import field, frozen
 
-from punie.domain.model.summary import (
+from punie.api import (
     ARGUMENTS_CHARS,
     CHARS_PER_TOKEN,
     OPENING,

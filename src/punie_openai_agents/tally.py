@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from attrs import define, evolve, field
 
-from punie.domain.model.usage import Usage
-from punie.domain.session.events import UsageChanged
-from punie.ports.engine import EventSink
+from punie.api import EventSink, Usage, UsageChanged
 
 
 @define

@@ -11,12 +11,19 @@ from agents.tool import Tool
 from agents.tool_context import ToolContext
 from attrs import define, field, frozen
 
-from punie.domain.model.text import called, encodable, read_arguments, result_text
-from punie.domain.tools.catalog import ToolCatalog
-from punie.domain.tools.tool import ToolDescriptor, ToolOutcome, ToolResult
-from punie.domain.values.content import Image
-from punie.domain.values.json_value import thaw_object
-from punie.ports.engine import ToolDoor
+from punie.api import (
+    Image,
+    ToolCatalog,
+    ToolDescriptor,
+    ToolDoor,
+    ToolOutcome,
+    ToolResult,
+    called,
+    encodable,
+    read_arguments,
+    result_text,
+    thaw_object,
+)
 from punie_openai_agents.items import Item, result_item, user_item
 from punie_openai_agents.prompts import pictures, text_part
 

@@ -6,10 +6,17 @@ import json
 import re
 from collections.abc import Mapping
 
-from punie.domain.model.text import encodable
-from punie.domain.session.transcript import AgentSaid, PersonSaid, ToolUsed, Transcript, TurnsLeftOut, TurnStoppedShort
-from punie.domain.tools.tool import ToolOutcome
-from punie.domain.values.json_value import thaw_object
+from punie.api import (
+    AgentSaid,
+    PersonSaid,
+    ToolOutcome,
+    ToolUsed,
+    Transcript,
+    TurnsLeftOut,
+    TurnStoppedShort,
+    encodable,
+    thaw_object,
+)
 from punie_openai_agents.items import Group, Told, call_item, closed, result_item, said_item, user_item
 from punie_openai_agents.prompts import user_content
 from punie_openai_agents.tools import failed_text

@@ -78,6 +78,26 @@ PLANTED: list[tuple[str, dict[str, str], tuple[str, ...]]] = [
         {"../punie_ide/planted.py": "def late():\n    from punie.domain.errors import PunieError\n"},
         ("punie_ide.planted",),
     ),
+    (
+        "plug-ins",
+        {"../punie_gguf/planted.py": "def late():\n    from punie.domain.errors import EngineError\n"},
+        ("punie_gguf.planted", "punie.domain.errors"),
+    ),
+    (
+        "plug-ins",
+        {"../punie_openai_agents/planted.py": "from punie.ports import Engine\n"},
+        ("punie_openai_agents.planted", "punie.ports"),
+    ),
+    (
+        "found-by-name",
+        {"bootstrap/planted.py": "def late():\n    import punie_openai_agents.engine\n"},
+        ("punie.bootstrap.planted", "punie_openai_agents"),
+    ),
+    (
+        "strange-plug-ins",
+        {"../punie_gguf/planted.py": "def late():\n    import punie_openai_agents.items\n"},
+        ("punie_gguf.planted", "punie_openai_agents"),
+    ),
     ("mechanics", {"mechanics/planted.py": "import punie.domain.errors\n"}, ("punie.mechanics.planted",)),
     ("siblings", {"domain/values/planted.py": "import punie.domain.session.turn\n"}, ("values", "session")),
     ("ports", {"ports/planted.py": "import attrs, anyio, msgspec, socket\n"}, ("msgspec", "socket")),

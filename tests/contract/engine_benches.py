@@ -16,14 +16,12 @@ from attrs import define, frozen
 
 from punie.adapters.direct.engine import DirectEngine
 from punie.adapters.pydantic_ai.engine import PydanticAiEngine
-from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.adapters.scripted.engine import ScriptedEngine
-from punie.bootstrap.local_model import local_engine
+from punie.domain.model.place import ModelSettings
 from punie.domain.values.content import Prompt
 from punie.ports.engine import Engine
-from punie_gguf.engine import LocalModelEngine
+from punie_gguf.engine import LocalModelEngine, local_engine
 from punie_openai_agents.engine import OpenAiAgentsEngine
-from punie_openai_agents.settings import Connection
 from tests.fakes.engine_side import FakeEventSink
 from tests.stub_llama import STUB_MODEL, StubLlama, answering, escaped
 from tests.stub_openai import Call, Failure, Reply, StepSource, StubOpenAI
@@ -194,7 +192,7 @@ class OpenAiAgentsBench(PydanticAiBench):
     def arrange(self, acts: Sequence[Act]) -> tuple[Engine, list[Prompt]]:
         steps = [step for act in acts for step in self._steps(act)]
         self.stub = StubOpenAI(steps).__enter__()
-        self.other = OpenAiAgentsEngine("openai-chat:stub", Connection(self.stub.base_url, "stub"))
+        self.other = OpenAiAgentsEngine("openai-chat:stub", ModelSettings(self.stub.base_url, "stub"))
         return self.other, [Prompt.of_text(f"prompt {number}") for number in range(len(acts))]
 
     async def aclose(self) -> None:

@@ -25,7 +25,7 @@ from punie.domain.values.json_value import thaw
 from punie.ports.engine import EventSink
 from punie.ports.permission import PermissionBroker
 from punie.ports.tools import ToolExecutor, ToolProvider, ToolSourceError
-from punie_gguf.sized_events import SizedEvents
+from punie_gguf.engine import SizedEvents
 from tests.fakes.client import FakeClient
 from tests.fakes.engine_side import FakeEventSink
 

@@ -23,7 +23,7 @@ from punie.domain.session.transcript import AgentSaid, PersonSaid, ToolUsed, Tur
 from punie.domain.session.turn import StopReason, Turn
 from punie.domain.tools.tool import ToolCall, ToolOutcome, ToolResult
 from punie.domain.values.content import Prompt
-from punie.ports.engine import Engine, EngineSession, HistoryKeeper
+from punie.ports.engine import Engine, EngineSession, HistoryKeeper, ModelEngine
 from tests.contract.engine_benches import (
     BENCHES,
     NOTICE,
@@ -81,7 +81,8 @@ def test_every_engine_of_ours_stands_in_the_table() -> None:
     for package in (punie.adapters, punie_gguf, punie_openai_agents):
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(found.name)
-    ours = {kind.__module__.split(".")[-2] for kind in Engine.__subclasses__() if kind.__module__.startswith("punie")}
+    kinds = {*Engine.__subclasses__(), *ModelEngine.__subclasses__()} - {ModelEngine}
+    ours = {kind.__module__.split(".")[-2] for kind in kinds if kind.__module__.startswith("punie")}
     assert {name.removeprefix("punie_") for name in ours} == set(BENCHES)
 
 

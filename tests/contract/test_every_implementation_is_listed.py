@@ -53,6 +53,7 @@ SUITES: dict[str, set[str]] = {
     "EngineSession": {
         "ScriptedSession", "DirectSession", "PydanticAiSession", "OpenAiAgentsSession", "LocalModelSession",
     },
+    "ModelEngine": {"PydanticAiEngine", "OpenAiAgentsEngine", "LocalModelEngine"},
     "HistoryKeeper": {"PydanticAiSession", "OpenAiAgentsSession", "LocalModelSession"},
 }  # fmt: skip
 """The implementations in the table of each port's contract suite."""

@@ -10,10 +10,10 @@ from typing import Any
 from attrs import define, field
 
 from punie.domain.model.choice import Effort
+from punie.domain.model.place import ModelSettings
 from punie.domain.session.turn import StopReason, Turn, TurnLimits
 from punie.domain.values.content import Prompt
 from punie_openai_agents.engine import OpenAiAgentsEngine, OpenAiAgentsSession
-from punie_openai_agents.settings import Connection
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor
 from tests.stub_openai import StepSource, StubOpenAI
 
@@ -80,7 +80,7 @@ async def talking(
 ) -> AsyncIterator[Talk]:
     """A session with a model that answers these steps."""
     with StubOpenAI(steps) as stub:
-        engine = OpenAiAgentsEngine(model, Connection(stub.base_url, KEY))
+        engine = OpenAiAgentsEngine(model, ModelSettings(stub.base_url, KEY))
         try:
             yield Talk(stub, engine, engine.open("session"), door or FakeToolDoor())
         finally:

@@ -10,7 +10,7 @@ from typing import Any
 from attrs import define, field
 
 from punie.adapters.pydantic_ai.engine import PydanticAiEngine, PydanticAiSession
-from punie.adapters.pydantic_ai.settings import ModelSettings
+from punie.domain.model.place import ModelSettings
 from punie.domain.session.turn import StopReason, Turn, TurnLimits
 from punie.domain.values.content import Prompt
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor

@@ -23,10 +23,7 @@ import pytest
 from attrs import define, field
 from pytest_mock import MockerFixture
 
-from punie.adapters.pydantic_ai.stepwise.model import grammar
-from punie.adapters.pydantic_ai.stepwise.schema import step_schema
 from punie.bootstrap.engines import Engines
-from punie.bootstrap.local_model import local_engine
 from punie.domain.errors import EngineError
 from punie.domain.model.compaction import CompactionOrder, CompactionStatus
 from punie.domain.session.events import CompactionChanged, ContextUsed
@@ -35,8 +32,10 @@ from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.tool import ToolDescriptor
 from punie.domain.values.content import Prompt
 from punie_gguf import server as server_module
-from punie_gguf.engine import LocalModelEngine, LocalModelSession
+from punie_gguf.engine import LocalModelEngine, LocalModelSession, local_engine
 from punie_gguf.server import ModelServer, Serving
+from punie_gguf.stepwise.model import grammar
+from punie_gguf.stepwise.schema import step_schema
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor
 from tests.tiny_gguf import tiny_model
 

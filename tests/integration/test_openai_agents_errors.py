@@ -13,10 +13,10 @@ import anyio
 import pytest
 
 from punie.domain.errors import EngineError, EngineErrorKind
+from punie.domain.model.place import ModelSettings
 from punie.domain.session.turn import StopReason, Turn
 from punie.domain.values.content import Prompt
 from punie_openai_agents.engine import OpenAiAgentsEngine
-from punie_openai_agents.settings import Connection
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor
 from tests.integration.openai_agents_bench import CHAT, KEY, RESPONSES, talking
 from tests.stub_openai import Failure, Reply, StepSource, StubOpenAI
@@ -88,7 +88,7 @@ async def test_a_server_that_is_not_there_is_named_with_its_address_and_without_
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
     address = f"http://user:pass@127.0.0.1:{port}/v1?token=t0ken"
-    error = await error_of(OpenAiAgentsEngine("openai-chat:x", Connection(address, KEY)))
+    error = await error_of(OpenAiAgentsEngine("openai-chat:x", ModelSettings(address, KEY)))
     assert error.kind == "connection"
     assert f"http://127.0.0.1:{port}/v1" in error.cause
     assert "OPENAI_BASE_URL" in error.next_step
@@ -141,7 +141,7 @@ async def test_the_providers_own_variables_are_honoured(
 async def test_a_key_that_was_set_up_after_a_refusal_is_used_for_the_next_prompt() -> None:
     keys = ["wrong"]
     with StubOpenAI([Failure(401), Reply(text=["hello"])]) as stub:
-        engine = OpenAiAgentsEngine(CHAT, reach=lambda: Connection(stub.base_url, keys[-1]))
+        engine = OpenAiAgentsEngine(CHAT, reach=lambda: ModelSettings(stub.base_url, keys[-1]))
         session = engine.open("s")
         with pytest.raises(EngineError):
             await session.run(TURN, tools=FakeToolDoor(), events=FakeEventSink())
@@ -197,7 +197,7 @@ import json, sys
 from anyio import run
 import httpx2
 from punie_openai_agents.engine import OpenAiAgentsEngine
-from punie_openai_agents.settings import Connection
+from punie.domain.model.place import ModelSettings
 from punie.domain.values.content import Prompt
 from punie.domain.session.turn import Turn
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor
@@ -216,7 +216,7 @@ httpx2.Client.send, httpx2.AsyncClient.send = spy, spy_too
 async def main():
     down = [Failure(500, headers={"retry-after-ms": "1"})] * 3
     with StubOpenAI([Reply(calls=[Call("x")]), Reply(text=["ok"]), *down]) as stub:
-        engine = OpenAiAgentsEngine("openai-chat:stub", Connection(stub.base_url, "k"))
+        engine = OpenAiAgentsEngine("openai-chat:stub", ModelSettings(stub.base_url, "k"))
         session = engine.open("s")
         for number in range(2):
             turn = Turn(f"t{number}", "s", Prompt.of_text("x"))

@@ -9,16 +9,15 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.bootstrap.model_trial import try_model
 from punie.bootstrap.settings.values import EngineChoice
 from punie.domain.model.choice import Effort
+from punie.domain.model.place import ModelSettings
 from punie.domain.session.turn import StopReason
 from punie.domain.tools.catalog import SearchableOffer, ToolCatalog
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolOutcome, ToolResult
 from punie.domain.values.content import EmbeddedResource, Image, Prompt, ResourceLink, Text
 from punie_openai_agents.engine import OpenAiAgentsEngine
-from punie_openai_agents.settings import Connection
 from tests.fakes.engine_side import FakeToolDoor, catalog_of, message_ids
 from tests.integration.openai_agents_bench import BOTH, CHAT, KEY, RESPONSES, Talk, dangling, talking
 from tests.stub_openai import Call, Failure, Recorded, Reply, StubOpenAI
@@ -261,7 +260,7 @@ async def test_two_sessions_of_one_engine_at_once_keep_their_words_tools_and_his
         for key in ("alpha", "beta")
     }
     with StubOpenAI(conversations=scripts) as stub:
-        engine = OpenAiAgentsEngine(CHAT, Connection(stub.base_url, KEY))
+        engine = OpenAiAgentsEngine(CHAT, ModelSettings(stub.base_url, KEY))
         talks = {key: Talk(stub, engine, engine.open(key), FakeToolDoor(catalog_of(f"tool_{key}"))) for key in scripts}
         async with anyio.create_task_group() as tasks:
             for key, talk in talks.items():
@@ -287,7 +286,7 @@ async def test_one_client_serves_all_turns_and_is_closed_with_the_engine() -> No
 
 async def test_the_providers_own_list_names_the_models_beside_it() -> None:
     with StubOpenAI(models=("one", "two", 3, "")) as stub:
-        engine = OpenAiAgentsEngine("openai-chat:stub", Connection(stub.base_url, KEY))
+        engine = OpenAiAgentsEngine("openai-chat:stub", ModelSettings(stub.base_url, KEY))
         assert await engine.siblings() == ("openai-chat:one", "openai-chat:two")
         await engine.aclose()
 

@@ -17,8 +17,8 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from punie.adapters.pydantic_ai.engine import PydanticAiEngine
-from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.domain.errors import EngineError, EngineErrorKind
+from punie.domain.model.place import ModelSettings
 from punie.domain.session.turn import StopReason, Turn
 from punie.domain.values.content import Prompt
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor, catalog_of

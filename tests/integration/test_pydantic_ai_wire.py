@@ -11,8 +11,8 @@ import pytest
 
 from punie.adapters.pydantic_ai import conversation
 from punie.adapters.pydantic_ai.engine import PydanticAiEngine
-from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.adapters.pydantic_ai.toolset import TurnDeps
+from punie.domain.model.place import ModelSettings
 from punie.domain.session.events import TextDelta
 from punie.domain.session.turn import StopReason, Turn, TurnLimits
 from punie.domain.tools.catalog import ToolCatalog

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from attrs import define, field
 
-from punie.bootstrap.local_model import local_engine
 from punie.domain.errors import EngineError
 from punie.domain.model.compaction import CompactionOrder
 from punie.domain.session.events import CompactionDelta, ContextUsed
@@ -18,7 +17,7 @@ from punie.domain.session.turn import StopReason, Turn, TurnLimits
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.tool import ToolDescriptor
 from punie.domain.values.content import Prompt
-from punie_gguf.engine import LocalModelEngine, LocalModelSession
+from punie_gguf.engine import LocalModelEngine, LocalModelSession, local_engine
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor
 from tests.stub_llama import STUB_MODEL, StubLlama, answering
 from tests.stub_openai import Failure, Reply, StepSource, StubOpenAI

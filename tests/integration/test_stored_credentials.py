@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from punie.adapters.pydantic_ai.engine import PydanticAiEngine
-from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.domain.errors import EngineError
+from punie.domain.model.place import ModelSettings
 from punie.domain.session.turn import StopReason, Turn
 from punie.domain.values.content import Prompt
 from punie.ports.engine import EngineSession

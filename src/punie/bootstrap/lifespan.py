@@ -17,7 +17,7 @@ from attrs import define, evolve, field
 
 from punie.application.turns.live_session import LiveSession
 from punie.bootstrap.engines import Engines
-from punie.bootstrap.model_choices import EngineShelf, ProviderLists, with_model
+from punie.bootstrap.model_choices import EngineShelf, ProviderLists, sized_by, with_model
 from punie.bootstrap.plugins import PlugIns, scan
 from punie.bootstrap.server_files import configured_servers
 from punie.bootstrap.settings.settings import Settings, load_settings
@@ -30,7 +30,6 @@ from punie.domain.values.json_value import EMPTY_OBJECT
 from punie.ports.people import Peer
 
 if TYPE_CHECKING:
-    from punie.adapters.pydantic_ai.settings import ModelSettings
     from punie.adapters.storage.audit import SqliteAuditTrail
     from punie.adapters.storage.sqlite import SqliteUsageLedger
     from punie.adapters.telemetry.exporting import Telemetry
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from punie.bootstrap.container import ProcessContainer
     from punie.bootstrap.credentials import StoredKeys
     from punie.bootstrap.session_store import KeptStore
+    from punie.domain.model.place import ModelSettings
 
 CLOSE_LIMIT_S = 1.0
 """How long shared connections may take to close when the process ends."""
@@ -133,6 +133,7 @@ class Process:
         shelf = EngineShelf(self.engines, self._lists, read, servers, self.log)
         settings = await self._as_it_was(shelf, taken)
         engine = self.engines.get(settings.model, settings.engine)
+        settings = sized_by(engine, settings)
         if peer.catalog is not None:
             await self.warm_up.result("validator")
         conversation = await Conversation.of(container.stored(), engine, shelf, taken)

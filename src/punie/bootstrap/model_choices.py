@@ -9,7 +9,7 @@ import anyio.to_thread
 from attrs import define, evolve, field, frozen
 
 from punie.application.turns.model_shelf import ModelShelf, ReadyModel
-from punie.bootstrap.engines import Engines, ProviderEngine
+from punie.bootstrap.engines import Engines
 from punie.bootstrap.settings.model_context import context_tokens, known_context_tokens
 from punie.bootstrap.settings.settings import Settings
 from punie.domain.errors import EngineError, PunieError
@@ -18,6 +18,7 @@ from punie.domain.servers.names import qualified_name
 from punie.domain.servers.server import ServerConfig
 from punie.domain.tools.disclosure import DisclosureForm, DisclosurePolicy
 from punie.domain.values.display import one_line
+from punie.ports.engine import Engine, ModelEngine
 
 FRESH_S = 300.0
 """How long what a provider said is not asked again."""
@@ -46,7 +47,7 @@ class ProviderLists:
         """What that model's provider said it offers; nothing where nobody asked."""
         return self._names.get(_provider(model), ())
 
-    async def ask(self, model: str, engine: ProviderEngine) -> None:
+    async def ask(self, model: str, engine: ModelEngine) -> None:
         """Ask, unless that was done lately. Raises `EngineError`."""
         provider = _provider(model)
         async with self._asking.setdefault(provider, anyio.Lock()):
@@ -63,6 +64,14 @@ def with_model(settings: Settings, model: str) -> Settings:
         return settings
     disclosure = evolve(settings.disclosure, context_tokens=context_tokens(model))
     return evolve(settings, model=model, disclosure=disclosure, context_tokens=known_context_tokens(model))
+
+
+def sized_by(engine: Engine, settings: Settings) -> Settings:
+    """The settings with the context's length as the engine knows it, where they do not have it."""
+    tokens = engine.context_tokens() if settings.context_tokens is None and isinstance(engine, ModelEngine) else None
+    if tokens is None:
+        return settings
+    return evolve(settings, disclosure=evolve(settings.disclosure, context_tokens=tokens), context_tokens=tokens)
 
 
 def _provider(model: str) -> str:
@@ -86,20 +95,20 @@ class EngineShelf(ModelShelf):
 
     def efforts(self, model: str) -> tuple[Effort, ...]:
         engine = self.engines.made(model, self.settings.engine)
-        return engine.efforts if isinstance(engine, ProviderEngine) else ()
+        return engine.efforts if isinstance(engine, ModelEngine) else ()
 
     async def take(self, model: str) -> ReadyModel:
         choice = self.settings.engine
         engine = self.engines.get(model, choice)
         await anyio.to_thread.run_sync(self.engines.load, model, choice, abandon_on_cancel=True)
-        settings = with_model(self.settings, model)
+        settings = sized_by(engine, with_model(self.settings, model))
         return ReadyModel(engine, disclosure_of(settings, self.servers), settings.context_tokens)
 
     async def explore(self, model: str) -> None:
         try:
             engine = self.engines.get(model, self.settings.engine)
-            if isinstance(engine, ProviderEngine):
-                await engine.ready()
+            if isinstance(engine, ModelEngine) and engine.lists_models:
+                await anyio.to_thread.run_sync(engine.load, abandon_on_cancel=True)
                 await self.lists.ask(model, engine)
         except PunieError as error:
             self.log.info("models: %s", one_line(str(error), 300))
@@ -120,4 +129,5 @@ class EngineShelf(ModelShelf):
         """The models whose provider may be asked what else it offers."""
         said = (self.settings.model or DIRECT, *self.settings.models)
         choice = self.settings.engine
-        return tuple(name for name in said if isinstance(self.engines.get(name, choice), ProviderEngine))
+        engines = ((name, self.engines.get(name, choice)) for name in said)
+        return tuple(name for name, engine in engines if isinstance(engine, ModelEngine) and engine.lists_models)

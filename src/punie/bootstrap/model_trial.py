@@ -9,24 +9,30 @@ import anyio
 import anyio.to_thread
 from attrs import frozen
 
-from punie.adapters.pydantic_ai.settings import ModelSettings
-from punie.bootstrap.engines import GGUF_PREFIX, HOW_TO_CHOOSE, SCRIPT_PREFIX, provider_engine
+from punie.bootstrap.engines import HOW_TO_CHOOSE, SCRIPT_PREFIX, make_engine
 from punie.bootstrap.plugins import PlugIns
 from punie.bootstrap.settings.values import EngineChoice
 from punie.domain.errors import EngineError, EngineErrorKind
 from punie.domain.model.choice import DIRECT
+from punie.domain.model.place import ModelSettings
+from punie.ports.engine import ModelEngine
 
 LIMIT_S = 30.0
 
 
 @frozen
 class Trial:
-    """How it went; lives as long as whoever reads it. `kind` is that of `EngineErrorKind`, None where all is well."""
+    """How a trial of a model went.
+
+    `kind` is that of `EngineErrorKind`, None where the model can be used; `asked` is False for a model that is loaded
+    from this machine at the first prompt.
+    """
 
     ok: bool
     detail: str
     next_step: str = ""
     kind: str | None = None
+    asked: bool = True
 
 
 async def try_model(
@@ -38,24 +44,21 @@ async def try_model(
 ) -> Trial:
     """Try the model of that name, for `limit_s` at most; nothing is raised. `reach` gives stored keys, and may block.
 
-    Without a model nobody is asked, nor for a script, a file of weights, and an engine that was installed beside Punie.
+    Nothing is asked without a model, of a script, and of an engine that is no `ModelEngine`.
     """
     if model is None or model == DIRECT:
         return Trial(True, "no model is in use: prompts are commands", HOW_TO_CHOOSE)
     if model.startswith(SCRIPT_PREFIX):
         return await anyio.to_thread.run_sync(_script, model.removeprefix(SCRIPT_PREFIX))
-    if model.startswith(GGUF_PREFIX):
-        return await anyio.to_thread.run_sync(_file, model, abandon_on_cancel=True)
     try:
-        plugged_in = None if plug_ins is None else plug_ins.engine(model)
+        engine = make_engine(model, plug_ins, reach, choice)
     except EngineError as error:
         return _failed(error)
-    if plugged_in is not None:
+    if not isinstance(engine, ModelEngine):
         return Trial(True, f"{model} is an engine that was installed beside Punie; it was not tried")
-    engine = provider_engine(model, reach, choice)
     try:
         with anyio.fail_after(limit_s):
-            await engine.ask_once()
+            answer = await engine.ask_once()
     except EngineError as error:
         return _failed(error)
     except TimeoutError:
@@ -64,6 +67,8 @@ async def try_model(
     finally:
         with anyio.move_on_after(1, shield=True):
             await engine.aclose()
+    if answer is None:
+        return Trial(True, f"{model} can be used; it is loaded at the first prompt", asked=False)
     return Trial(True, f"{model} answers")
 
 
@@ -72,16 +77,6 @@ _TIMEOUT = EngineErrorKind.TIMEOUT.value
 
 def _failed(error: EngineError) -> Trial:
     return Trial(False, error.cause, error.next_step, error.kind)
-
-
-def _file(model: str) -> Trial:
-    from punie.bootstrap.local_model import local_engine
-
-    try:
-        local_engine(model).load()
-    except EngineError as error:
-        return _failed(error)
-    return Trial(True, f"{model} can be used; it is loaded at the first prompt")
 
 
 def _script(name: str) -> Trial:

@@ -1,14 +1,15 @@
-"""Installed plug-ins: entry points of other packages (INTERFACES.md section 6).
+"""Installed plug-ins: entry points of other packages, and of the engines that come in Punie's own wheel.
 
 Nothing here runs before `initialize` is answered: reading what is installed takes longer than all that comes before.
-An entry point of `punie.tool_providers` is a callable `(cwd) -> ToolProvider & ToolExecutor`, called once a session;
-one of `punie.engines` is a callable `(rest) -> Engine`, chosen by the model name `ENTRY-POINT:rest`.
+An entry point of `punie.tool_providers` is a callable `(cwd) -> ToolProvider & ToolExecutor`, called once a session.
+One of `punie.engines` is a callable `(rest) -> Engine`, chosen by the model name `ENTRY-POINT:rest`; the setting
+`engine = "ENTRY-POINT"` has it run the models of providers, and then `rest` is the whole name `provider:name`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 from attrs import field, frozen
@@ -35,11 +36,15 @@ class PlugIns:
     def engine(self, model: str) -> Engine | None:
         """The engine of a model named `ENTRY-POINT:rest`; None where no plug-in has that name.
 
-        Raises `EngineError` where the plug-in cannot be used: another engine is never taken instead (R-15).
+        Raises `EngineError` where the plug-in cannot be used: another engine never takes its place.
         """
         name, _, rest = model.partition(":")
+        return self.chosen(name, rest) if name in self.engines else None
+
+    def chosen(self, name: str, rest: str) -> Engine:
+        """What the engine plug-in of that name makes of `rest`. Raises `EngineError` where it cannot be used."""
         if name not in self.engines:
-            return None
+            raise _missing(name, self.engines)
         try:
             engine = _callable(self.engines[name]())(rest)
         except EngineError:
@@ -69,14 +74,29 @@ def scan(log: logging.Logger) -> PlugIns:
             log.warning("plug-in %s of %s is left out: another has its name", point.name, point.value)
         else:
             providers[point.name] = PlugIn(point.name, make)
-    engines = {point.name: point.load for point in reversed(tuple(entry_points(group=ENGINES)))}
-    return PlugIns(tuple(providers.values()), MappingProxyType(engines))
+    return PlugIns(tuple(providers.values()), installed_engines())
+
+
+def installed_engines() -> Mapping[str, Callable[[], object]]:
+    """By name what imports an engine's maker; where two packages use a name, the first that is found has it."""
+    from importlib.metadata import entry_points
+
+    return MappingProxyType({point.name: point.load for point in reversed(tuple(entry_points(group=ENGINES)))})
 
 
 def _callable(found: object) -> Callable[[str], object]:
     if not callable(found):
         raise TypeError(f"it names a {type(found).__name__}, which cannot be called")
     return found
+
+
+def _missing(name: str, installed: Iterable[str]) -> EngineError:
+    known = ", ".join(sorted({"pydantic-ai", *installed}))
+    return EngineError(
+        EngineErrorKind.CONFIGURATION.value,
+        f"No engine of the name {name!r} is installed.",
+        f"Set engine to one of {known}, or install the package that brings it.",
+    )
 
 
 def _unusable(name: str, why: str) -> EngineError:

@@ -12,7 +12,28 @@ from punie.domain.errors import (
 from punie.domain.model.choice import Effort
 from punie.domain.model.compaction import CompactionOrder, CompactionStatus
 from punie.domain.model.failures import ProviderFailure, failure, missing_variable, needs_package, unusable_answer
-from punie.domain.model.place import ModelPlace, bare_address, quoted, sentence_in
+from punie.domain.model.listed_models import LIMIT_BYTES, LIMIT_S, names_in, unreadable_list
+from punie.domain.model.place import ModelPlace, ModelSettings, bare_address, quoted, sentence_in
+from punie.domain.model.summary import (
+    ARGUMENTS_CHARS,
+    CHARS_PER_TOKEN,
+    INPUT_CHARS_PER_TOKEN,
+    KEPT_SHARE,
+    OPENING,
+    PICTURE_TOKENS,
+    RESULT_CHARS,
+    SUMMARY_CHARS,
+    SUMMARY_LIMIT_S,
+    SUMMARY_TOKENS,
+    TAKEN_IN,
+    TELL_LIMIT_S,
+    TRIES,
+    USUAL_TOKENS,
+    record_prompt,
+    summary_instructions,
+    told_summary,
+    within,
+)
 from punie.domain.model.text import (
     NO_ANSWER,
     NO_PICTURE,
@@ -84,11 +105,27 @@ from punie.domain.values.paths import is_inside, shown_path
 from punie.domain.values.terminal import OUTPUT_LIMIT_BYTES, Command, ExitStatus, TerminalOutput
 
 __all__ = [
+    "ARGUMENTS_CHARS",
+    "CHARS_PER_TOKEN",
     "EMPTY_OBJECT",
+    "INPUT_CHARS_PER_TOKEN",
+    "KEPT_SHARE",
+    "LIMIT_BYTES",
+    "LIMIT_S",
     "NAME_PATTERN",
     "NO_ANSWER",
     "NO_PICTURE",
+    "OPENING",
     "OUTPUT_LIMIT_BYTES",
+    "PICTURE_TOKENS",
+    "RESULT_CHARS",
+    "SUMMARY_CHARS",
+    "SUMMARY_LIMIT_S",
+    "SUMMARY_TOKENS",
+    "TAKEN_IN",
+    "TELL_LIMIT_S",
+    "TRIES",
+    "USUAL_TOKENS",
     "AgentSaid",
     "Block",
     "Capability",
@@ -114,6 +151,7 @@ __all__ = [
     "JsonObject",
     "JsonValue",
     "ModelPlace",
+    "ModelSettings",
     "NotJsonError",
     "OptionKind",
     "Permission",
@@ -169,16 +207,22 @@ __all__ = [
     "is_inside",
     "link_text",
     "missing_variable",
+    "names_in",
     "needs_package",
     "one_line",
     "plan_tools",
     "quoted",
     "read_arguments",
+    "record_prompt",
     "resource_text",
     "result_text",
     "sentence_in",
     "shown_path",
+    "summary_instructions",
     "thaw",
     "thaw_object",
+    "told_summary",
+    "unreadable_list",
     "unusable_answer",
+    "within",
 ]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
+from punie.domain.model.choice import Effort
 from punie.domain.model.compaction import CompactionOrder
+from punie.domain.model.place import ModelSettings
 from punie.domain.session.commands import CommandInfo
 from punie.domain.session.events import SessionEvent
 from punie.domain.session.transcript import Transcript
@@ -114,4 +117,67 @@ class Engine(Protocol):
         set-up. For a snapshot that it cannot read, `UnreadableSnapshotError` comes from here, or from the first use of
         what is given before that has done anything: then another one is opened without it.
         """
+        ...
+
+
+@runtime_checkable
+class ModelEngine(Engine, Protocol):
+    """An `Engine` for one model that loads a library, and that can say something of the model; optional.
+
+    Two engines that are equal share what they hold: of equal engines Punie uses the one that was made first.
+    """
+
+    @abstractmethod
+    def load(self) -> object:
+        """Import the library and set up the model, in a thread of its own. Idempotent, and safe from any thread.
+
+        Raises `EngineError` (`auth`, `configuration`) that names what to set or to install.
+        """
+        ...
+
+    def reach_by(self, reach: Callable[[], ModelSettings]) -> None:
+        """Take what gives the key and address that are stored for the model; called once, before `load`.
+
+        `reach` reads them anew at each call, and may block. By default nothing is done with it.
+        """
+        return
+
+    @property
+    @abstractmethod
+    def efforts(self) -> tuple[Effort, ...]:
+        """The thinking levels that the model can be given; empty where it has none, and before `load`."""
+        ...
+
+    def context_tokens(self) -> int | None:
+        """The length of the model's context, where the engine knows it before the model runs; by default None.
+
+        Asked once a session, and used where neither the settings nor the model's name tell. May read a file.
+        """
+        return None
+
+    @property
+    def lists_models(self) -> bool:
+        """Whether `siblings` asks a provider; a session may choose any model that such a provider has."""
+        return True
+
+    @abstractmethod
+    async def siblings(self) -> tuple[str, ...]:
+        """The models that its provider offers beside it, by the names that choose them.
+
+        Raises `EngineError`, also where the provider does not answer in time.
+        """
+        ...
+
+    @abstractmethod
+    async def ask_once(self) -> str | None:
+        """The model's answer to one small request, which may be empty.
+
+        None where the model must be loaded from this machine first: then `load` is all that is tried. Raises
+        `EngineError` with the cause of a failure.
+        """
+        ...
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Close what the sessions shared, once they are closed. Idempotent; a later `load` begins anew."""
         ...

@@ -1,7 +1,7 @@
 """The ports that are public: `punie.ports` and `punie.api` give out each name listed here."""
 
 from punie.ports.agent import Agent
-from punie.ports.engine import Engine, EngineSession, EventSink, HistoryKeeper, ToolDoor
+from punie.ports.engine import Engine, EngineSession, EventSink, HistoryKeeper, ModelEngine, ToolDoor
 from punie.ports.permission import PermissionBroker
 from punie.ports.tools import CallProgress, ToolExecutor, ToolProvider, ToolSourceError
 from punie.ports.workspace import Terminals, Workspace
@@ -13,6 +13,7 @@ __all__ = [
     "EngineSession",
     "EventSink",
     "HistoryKeeper",
+    "ModelEngine",
     "PermissionBroker",
     "Terminals",
     "ToolDoor",

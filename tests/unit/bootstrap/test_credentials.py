@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.bootstrap.credentials import Credentials, CredentialsError, StoredKeys, key_in
 from punie.bootstrap.settings.own_files import own_files
+from punie.domain.model.place import ModelSettings
 from shellsight.secret_names import is_secret
 from tests.fakes.vault import FakeVault
 

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 from pytest_mock import MockerFixture
 
-from punie.bootstrap import local_model
 from punie.bootstrap.engines import Engines
-from punie.bootstrap.local_model import model_path
-from punie.bootstrap.settings.model_context import context_tokens, known_context_tokens
+from punie.bootstrap.model_choices import sized_by
+from punie.bootstrap.settings.model_context import known_context_tokens
+from punie.bootstrap.settings.settings import Settings
 from punie.domain.tools.disclosure import DEFAULT_CONTEXT_TOKENS
-from punie_gguf.engine import LocalModelEngine
+from punie_gguf import engine as gguf_engine
+from punie_gguf.engine import LocalModelEngine, model_path
 from tests.tiny_gguf import tiny_model
 
 
@@ -32,12 +33,18 @@ def test_a_file_is_the_same_whatever_it_is_called(name: str, tmp_path: Path, mon
 
 @pytest.mark.parametrize("name", ["gguf:", "gguf:~nobody-here/m", "gguf:a\0b", "gguf:\udce4"])
 def test_a_name_that_can_be_no_file_breaks_nothing(name: str) -> None:
-    assert isinstance(Engines().get(name), LocalModelEngine)
+    engine = Engines().get(name)
+    assert isinstance(engine, LocalModelEngine)
+    assert engine.context_tokens() is None
     assert known_context_tokens(name) is None
 
 
 def test_how_much_it_reads_is_in_the_file_and_not_in_its_name(tmp_path: Path, mocker: MockerFixture) -> None:
-    mocker.patch.object(local_model, "free_bytes", return_value=None)
+    mocker.patch.object(gguf_engine, "free_bytes", return_value=None)
     path = tiny_model(tmp_path / "qwen-gpt-5.gguf", context_tokens=6000)
-    assert known_context_tokens(f"gguf:{path}") == 6000
-    assert context_tokens(f"gguf:{tmp_path}/qwen-of-yesterday.gguf") == DEFAULT_CONTEXT_TOKENS
+    for name, known, used in (
+        (f"gguf:{path}", 6000, 6000),
+        (f"gguf:{tmp_path}/qwen-of-yesterday.gguf", None, DEFAULT_CONTEXT_TOKENS),
+    ):
+        sized = sized_by(Engines().get(name), Settings(model=name))
+        assert (sized.context_tokens, sized.disclosure.context_tokens) == (known, used)

@@ -11,13 +11,13 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.bootstrap.credentials import Credentials
 from punie.bootstrap.model_trial import Trial, try_model
 from punie.commands.setup.asking import Interrupted, tried_now
 from punie.commands.setup.model import ModelFlags, ModelSetup
 from punie.commands.setup.person import Person
 from punie.commands.setup.providers import AnswerError, checked_address, checked_key, model_name
+from punie.domain.model.place import ModelSettings
 from tests.fakes.vault import FakeVault
 from tests.stub_openai import Failure, Reply, StubOpenAI
 

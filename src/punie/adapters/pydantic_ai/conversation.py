@@ -22,11 +22,11 @@ from punie.adapters.pydantic_ai.history import dump, lasting, mended, parse
 from punie.adapters.pydantic_ai.models import build_model, request_settings
 from punie.adapters.pydantic_ai.prompts import user_content
 from punie.adapters.pydantic_ai.provider_search import ProviderSearch, Search, search_of, without_searches
-from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.adapters.pydantic_ai.streaming import StreamedModel, TurnStopped
 from punie.adapters.pydantic_ai.toolset import Listed, OnlyTheDesk, TurnDeps
 from punie.adapters.pydantic_ai.transcripts import messages_of
 from punie.domain.model.compaction import CompactionOrder
+from punie.domain.model.place import ModelSettings
 from punie.domain.model.text import encodable
 from punie.domain.session.transcript import Transcript
 from punie.domain.session.turn import StopReason, Turn

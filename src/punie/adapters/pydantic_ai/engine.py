@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.to_thread
 
-from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.domain.errors import EngineError, EngineErrorKind
 from punie.domain.model.choice import Effort
 from punie.domain.model.compaction import CompactionOrder
+from punie.domain.model.place import ModelSettings
 from punie.domain.session.transcript import Transcript
 from punie.domain.session.turn import StopReason, Turn
-from punie.ports.engine import Engine, EngineSession, EventSink, HistoryKeeper, ToolDoor
+from punie.ports.engine import EngineSession, EventSink, HistoryKeeper, ModelEngine, ToolDoor
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from punie.adapters.pydantic_ai.conversation import Conversation, Kit
 
 
-class PydanticAiEngine(Engine):
+class PydanticAiEngine(ModelEngine):
     """One model, by the name Pydantic AI gives it (`provider:name`, or `test`); lives as long as the process.
 
     The library and the provider's client are loaded once, by `load` or by the first turn, and shared by all
@@ -84,6 +84,10 @@ class PydanticAiEngine(Engine):
         kit = Kit.of(self._name, settings, self._build)
         self._settings = settings
         return kit
+
+    def reach_by(self, reach: Callable[[], ModelSettings]) -> None:
+        """Take what says how the model is reached; see the port."""
+        self._reach = reach
 
     async def ready(self) -> Kit:
         """As `load`, in a thread of its own where there is something to load."""

@@ -14,7 +14,7 @@ from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 from pydantic_ai.settings import ModelSettings as RequestSettings
 
 from punie.adapters.pydantic_ai.failures import set_up_error
-from punie.adapters.pydantic_ai.settings import ModelSettings
+from punie.domain.model.place import ModelSettings
 
 _PROBE = {"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"type": "string"}}}
 

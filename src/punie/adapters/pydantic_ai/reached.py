@@ -8,9 +8,8 @@ import re
 from attrs import frozen
 from pydantic_ai.models import Model
 
-from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.adapters.pydantic_ai.variables import ADDRESSES, KEYS
-from punie.domain.model.place import ModelPlace, bare_address
+from punie.domain.model.place import ModelPlace, ModelSettings, bare_address
 
 VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:KEY|TOKEN|URL)\b")
 

@@ -18,14 +18,10 @@ _FAMILIES = (
 
 
 def known_context_tokens(model: str | None) -> int | None:
-    """Of the model of that name, with or without its provider; None for one that is not known, and for a script."""
+    """The length of the context of the model of that name, with or without its provider; None where it is not known."""
     name = (model or "").casefold()
-    if name.startswith("script:"):
-        return None  # its file may be called anything
-    if model is not None and model.startswith("gguf:"):
-        from punie.bootstrap.local_model import local_context_tokens
-
-        return local_context_tokens(model)
+    if name.startswith(("script:", "gguf:")):
+        return None  # a file may have any name
     return next((tokens for pattern, tokens in _FAMILIES if re.search(pattern, name)), None)
 
 

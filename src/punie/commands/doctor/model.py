@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from punie.bootstrap.credentials import Credentials
-from punie.bootstrap.engines import GGUF_PREFIX, SCRIPT_PREFIX, Engines
+from punie.bootstrap.engines import SCRIPT_PREFIX, Engines
 from punie.bootstrap.model_trial import LIMIT_S, try_model
 from punie.bootstrap.plugins import PlugIns, scan
 from punie.bootstrap.settings.settings import Settings
-from punie.bootstrap.settings.values import EngineChoice
 from punie.bootstrap.warm_up import WarmUp
 from punie.commands.doctor.report import Check
 from punie.commands.doctor.side_by_side import Case
@@ -36,17 +35,16 @@ async def model(case: Case) -> Sequence[Check]:
     plug_ins = PlugIns()
     if name is not None and name != DIRECT and not name.startswith(SCRIPT_PREFIX):
         plug_ins = await _plug_ins(case)
-        own = name.startswith(GGUF_PREFIX)
-        if (own or case.offline or settings.engine is not EngineChoice.PYDANTIC_AI) and (
-            trouble := await _set_up(name, settings, Engines(plug_ins, reach))
-        ):
-            return [
-                Check("model", ok=False, detail=f"{trouble.cause.rstrip('.')}{said}", fix=trouble.next_step or _ANOTHER)
-            ]
-        if own or case.offline:
-            why = "it is a file of this machine" if own else "--offline"
-            return [Check("model", ok=True, detail=f"{name} is set up{said}, and was not asked ({why})")]
+        if case.offline:
+            trouble = await _set_up(name, settings, Engines(plug_ins, reach))
+            if trouble is None:
+                return [Check("model", ok=True, detail=f"{name} is set up{said}, and was not asked (--offline)")]
+            detail = f"{trouble.cause.rstrip('.')}{said}"
+            return [Check("model", ok=False, detail=detail, fix=trouble.next_step or _ANOTHER)]
     trial = await try_model(name, reach, plug_ins, choice=settings.engine)
+    if not trial.asked:
+        why = "it is a file of this machine"
+        return [Check("model", ok=True, detail=f"{name} is set up{said}, and was not asked ({why})")]
     if trial.ok:
         return [Check("model", ok=True, detail=f"{trial.detail}{said}. {trial.next_step}".removesuffix(". "))]
     return [Check("model", ok=False, detail=f"{trial.detail.rstrip('.')}{said}", fix=trial.next_step or _ANOTHER)]

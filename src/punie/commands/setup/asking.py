@@ -10,11 +10,11 @@ from typing import TypeVar
 import anyio
 
 from punie.adapters.pydantic_ai.engine import PydanticAiEngine
-from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.bootstrap.model_trial import Trial, try_model
 from punie.bootstrap.plugins import scan
 from punie.bootstrap.signals import unless_interrupted
 from punie.domain.errors import EngineError
+from punie.domain.model.place import ModelSettings
 
 LISTING_LIMIT_S = 10.0
 MOST_LISTED = 40

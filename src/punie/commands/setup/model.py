@@ -12,7 +12,6 @@ from functools import partial
 from attrs import define, frozen
 
 from punie.adapters.console.pipe import Pipe
-from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.bootstrap.credentials import Credentials, CredentialsError, address_variable, key_in, key_variable
 from punie.bootstrap.logs import start_logging
 from punie.bootstrap.model_trial import Trial
@@ -32,6 +31,7 @@ from punie.commands.setup.providers import (
     model_name,
 )
 from punie.domain.errors import EngineErrorKind, SettingsError
+from punie.domain.model.place import ModelSettings
 from punie.domain.values.display import display_safe
 
 EXIT_FAILED = 1

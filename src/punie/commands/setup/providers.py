@@ -8,14 +8,14 @@ from urllib.parse import urlsplit
 
 from attrs import frozen
 
-from punie.bootstrap.engines import GGUF_PREFIX, SCRIPT_PREFIX
+from punie.bootstrap.engines import SCRIPT_PREFIX
 from punie.domain.model.choice import DIRECT
 
 LONGEST_KEY = 1_024
 """What every system's keyring holds, twice over for those that count in UTF-16."""
 
 LONGEST_MODEL = 200
-_FILES = (SCRIPT_PREFIX, GGUF_PREFIX)
+_FILES = (SCRIPT_PREFIX, "gguf:")
 
 
 class AnswerError(ValueError):

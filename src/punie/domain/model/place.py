@@ -1,4 +1,4 @@
-"""Where a model is and what sets it up, in a form that may be shown: no key, no user and password in an address."""
+"""Where a model is and how it is reached; what of that may be shown, without a key, a user name or a password."""
 
 from __future__ import annotations
 
@@ -10,6 +10,20 @@ from attrs import field, frozen
 
 _LOOKS_SECRET = re.compile(r"\b(?:(?:sk|pk|rk|gsk|xai|hf|ghp)[-_]|AIza|Bearer )[A-Za-z0-9*._-]{8,}")
 _QUOTED_CHARS = 300
+
+
+@frozen
+class ModelSettings:
+    """How a model is reached and asked, where the variables of its provider do not say so; every field is optional.
+
+    `base_url` and `api_key` take the place of `OPENAI_BASE_URL`, `OPENAI_API_KEY` and the like. `max_output_tokens` and
+    `temperature` are sent with every request.
+    """
+
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    max_output_tokens: int | None = None
+    temperature: float | None = None
 
 
 @frozen

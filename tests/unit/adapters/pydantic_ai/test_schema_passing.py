@@ -22,9 +22,9 @@ from pydantic_ai.toolsets import AbstractToolset
 from punie.adapters.pydantic_ai.compaction import Compactor
 from punie.adapters.pydantic_ai.models import request_settings, verbatim
 from punie.adapters.pydantic_ai.reached import Reached
-from punie.adapters.pydantic_ai.settings import ModelSettings
 from punie.adapters.pydantic_ai.streaming import StreamedModel
 from punie.adapters.pydantic_ai.toolset import DeskToolset, Listed, TurnDeps
+from punie.domain.model.place import ModelSettings
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor
 
 PLAIN: dict[str, Any] = {

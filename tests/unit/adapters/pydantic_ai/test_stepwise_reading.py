@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from punie.adapters.pydantic_ai.stepwise.reading import Called, StepReader, Told
+from punie_gguf.stepwise.reading import Called, StepReader, Told
 
 TEXT = st.text(max_size=30)
 JSON = st.recursive(

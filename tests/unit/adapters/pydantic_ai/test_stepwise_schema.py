@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic_ai.tools import ToolDefinition
 
-from punie.adapters.pydantic_ai.stepwise.schema import arguments, step_schema
+from punie_gguf.stepwise.schema import arguments, step_schema
 
 KNOWN = {
     "type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "minimum", "maximum",

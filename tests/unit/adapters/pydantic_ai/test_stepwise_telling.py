@@ -21,7 +21,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.tools import ToolDefinition
 
-from punie.adapters.pydantic_ai.stepwise.telling import plain_messages, system_text
+from punie_gguf.stepwise.telling import plain_messages, system_text
 
 UNSEEN = "[something that is not text; this model cannot see it]"
 READ = ToolDefinition(

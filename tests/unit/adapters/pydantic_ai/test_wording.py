@@ -8,8 +8,7 @@ from pydantic_ai.models.test import TestModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from punie.adapters.pydantic_ai.reached import Reached
-from punie.adapters.pydantic_ai.settings import ModelSettings
-from punie.domain.model.place import quoted
+from punie.domain.model.place import ModelSettings, quoted
 
 
 @pytest.mark.parametrize(

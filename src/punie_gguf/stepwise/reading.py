@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from attrs import define, field, frozen
 
-from punie.adapters.pydantic_ai.stepwise.schema import ANSWER, ARGUMENTS, CALLS, SAY, TOOL
+from punie_gguf.stepwise.schema import ANSWER, ARGUMENTS, CALLS, SAY, TOOL
 
 
 @frozen

@@ -29,10 +29,10 @@ from pydantic_ai.settings import ModelSettings as RequestSettings
 from pydantic_ai.tools import RunContext
 from pydantic_ai.usage import RequestUsage
 
-from punie.adapters.pydantic_ai.settings import ModelSettings
-from punie.adapters.pydantic_ai.stepwise.reading import Called, Piece, StepReader
-from punie.adapters.pydantic_ai.stepwise.schema import step_schema
-from punie.adapters.pydantic_ai.stepwise.telling import plain_messages
+from punie.api import ModelSettings
+from punie_gguf.stepwise.reading import Called, Piece, StepReader
+from punie_gguf.stepwise.schema import step_schema
+from punie_gguf.stepwise.telling import plain_messages
 
 REPLY_TOKENS: Final = 4_096
 """The most that one step may take: under a grammar a small model may repeat itself without end."""

@@ -24,7 +24,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.tools import ToolDefinition
 
-from punie.adapters.pydantic_ai.stepwise.schema import ANSWER, ARGUMENTS, CALLS, SAY, TOOL
+from punie_gguf.stepwise.schema import ANSWER, ARGUMENTS, CALLS, SAY, TOOL
 
 _DESCRIPTION_CHARS: Final = 160
 
