@@ -164,7 +164,7 @@ def told_of_each_call(stub: StubOpenAI) -> list[Any]:
     return [message["content"] for message in stub.requests[-1].messages if message["role"] == "tool"]
 
 
-@pytest.mark.requirement("S1-35")
+@pytest.mark.requirement("S1-35", "S1-42")
 async def test_the_model_reads_text_of_each_tool_whether_it_worked_was_denied_or_failed(spawn: Spawn, project: Path):
     shell, new = {"command": "touch made; echo from the shell"}, str(project / "new.txt")
     asked = [

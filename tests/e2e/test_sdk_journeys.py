@@ -76,12 +76,23 @@ async def test_reading_a_file_of_the_ide(spawn_sdk: SpawnSdk, project: Path):
 
 @pytest.mark.requirement("S1-12", "S1-36", "ACP fs/write_text_file", "ACP session/request_permission")
 async def test_writing_a_file_after_a_yes(spawn_sdk: SpawnSdk, project: Path):
-    async with spawn_sdk([call("write_file", path=str(project / "new.txt"), content="made")]) as ide:
-        ide.person.will("allow_once")
+    new = project / "new.txt"
+
+    def once_nothing_has_happened(params: Any) -> Any:
+        assert not new.exists(), "asked before the effect"
+        return choose("allow_once")(params)
+
+    async with spawn_sdk([call("write_file", path=str(new), content="made")]) as ide:
+        ide.person.will(once_nothing_has_happened)
         turn = await ide.prompt(await ide.start(project))
         assert turn.card.status == "completed"
         (question,) = ide.person.questions
-        assert question["toolCall"]["content"][0]["newText"] == "made"
+        asked = question["toolCall"]
+        assert asked["content"][0]["newText"] == "made"
+        assert (asked["toolCallId"], asked["kind"]) == (turn.card.call_id, "edit")
+        assert asked["rawInput"] == {"path": str(new), "content": "made"}
+        assert str(new) in asked["title"] or "new.txt" in asked["title"]
+        assert [place["path"] for place in asked["locations"]] == [str(new)]
     assert (project / "new.txt").read_text("utf-8") == "made"
 
 

@@ -24,7 +24,9 @@ from punie.application.tools.session_tool import CallContext, PreparedCall, Sess
 from punie.application.tools.shell_info import ShellInfo
 from punie.application.tools.terminal_ledger import TerminalLedger
 from punie.domain.errors import ToolDisabledError, UnknownToolError
+from punie.domain.session.events import ToolCallUpdated
 from punie.domain.tools.availability import Surroundings
+from punie.domain.tools.limits import CallLimits, Limits
 from punie.domain.tools.metadata import Capability, ToolMetadata
 from punie.domain.tools.tool import ToolDescriptor, ToolResult, ToolSource
 from punie.domain.values.json_value import JsonObject
@@ -257,8 +259,9 @@ class Waits(TypedTool):
     ended: list[str] = []  # noqa: RUF012 - as above
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
-        async def effect(_progress: CallProgress) -> ToolResult:
+        async def effect(progress: CallProgress) -> ToolResult:
             self.seen.append(context)
+            await progress.report("half way", 0.5)
             try:
                 await anyio.sleep_forever()
             finally:
@@ -273,7 +276,8 @@ class Waits(TypedTool):
 async def test_session_directory_time_and_cancellation_reach_a_tool_through_the_one_way_to_run_it() -> None:
     Waits.seen.clear()
     Waits.ended.clear()
-    bench = await desk_of([])
+    limits = Limits(CallLimits(memory_mb=77), by_tool={"waits": {"time_s": 9}})
+    bench = await desk_of([], limits=limits)
     bench.toolbox.registry.register_type(Waits)
     turn = bench.turn("turn-7")
     with anyio.fail_after(5):
@@ -284,7 +288,9 @@ async def test_session_directory_time_and_cancellation_reach_a_tool_through_the_
             tasks.cancel_scope.cancel()
     [context] = Waits.seen
     assert (context.session_id, context.turn_id, context.cwd) == ("s", "turn-7", "/project")
-    assert context.time_limit_s > 0
+    assert (context.time_limit_s, context.memory_mb) == (9.0, 77), "the limits of this call"
+    shown = [event.content for event in bench.events if isinstance(event, ToolCallUpdated) and event.content]
+    assert "half way" in str(shown[0]), "what it reports reaches the client"
     assert Waits.ended == [context.call_id]
     assert list(bench.lives) == [context.call_id], "the id under which the client sees the call"
 

@@ -81,7 +81,7 @@ def text(value: Any) -> str:
     return json.dumps(thaw_object(value))
 
 
-@pytest.mark.requirement("S2-66", "S2-67")
+@pytest.mark.requirement("S2-63", "S2-66", "S2-67")
 @given(parameter_lists())
 def test_parameters_survive_the_way_to_a_schema_and_back_and_no_null_arises(given: tuple[ToolParameter, ...]) -> None:
     schema = to_schema(given)
@@ -146,7 +146,9 @@ def test_each_field_becomes_its_keyword(fields: dict[str, Any], expected: dict[s
     [
         pytest.param({"allowed_values": ["a"]}, "a", "b", marks=pytest.mark.requirement("S2-58")),
         pytest.param({"min_value": 1, "max_value": 3}, 3, 4, marks=pytest.mark.requirement("S2-59")),
+        pytest.param({"min_value": 1, "max_value": 3}, 1, 0, marks=pytest.mark.requirement("S2-59")),
         pytest.param({"min_length": 2, "max_length": 3}, "abc", "a", marks=pytest.mark.requirement("S2-60")),
+        pytest.param({"min_length": 2, "max_length": 3}, "ab", "abcd", marks=pytest.mark.requirement("S2-60")),
         pytest.param({"pattern": "^a+$"}, "aa", "b", marks=pytest.mark.requirement("S2-61")),
         pytest.param({"type": "array", "item_type": "string"}, ["a"], [1], marks=pytest.mark.requirement("S2-65")),
         pytest.param({"type": ("string", "null")}, None, 1, marks=pytest.mark.requirement("S2-55")),

@@ -24,7 +24,7 @@ def tool(name: str = "deploy", *, kind: str = "read", source: ToolSource = ToolS
     return ToolDescriptor(name, kind, "Does it.", source=source, details=ToolMetadata(**details))
 
 
-@pytest.mark.requirement("S2-39", "S2-45", "S2-46", "S2-51")
+@pytest.mark.requirement("S2-39", "S2-45", "S2-46")
 def test_everything_a_tool_says_of_itself_is_kept_and_optional() -> None:
     example = ToolExample({"target": "staging"}, "to staging")
     said = tool(

@@ -9,6 +9,7 @@ import pytest
 from msgspec import Raw
 
 from punie.adapters.acp.extension.entries import decode_entry
+from punie.commands.tools.listing import Listed, as_full_entry
 from punie.domain.permission.policy import Facts, PermissionRequest, Policy, Verdict, decide
 from punie.domain.tools.availability import Surroundings, why_unavailable
 from punie.domain.tools.metadata import Capability, Permission, ToolExample, ToolMetadata
@@ -52,6 +53,20 @@ def test_what_an_entry_says_in_keys_that_we_know_is_understood_and_kept_as_it_ca
     found = tool(**entry)
     assert found.details == MEANT
     assert thaw(found.metadata) == entry
+
+
+@pytest.mark.requirement("S2-39", "S2-45", "S2-46", "S2-51", "S2-54")
+def test_what_an_entry_says_is_what_a_listing_of_the_tool_says_again() -> None:
+    output = {"type": "object", "required": ["z"], "properties": {"z": {"type": "string"}, "a": {"type": "number"}}}
+    said = {**CAMEL, "outputSchema": output, "x-vendor": {"b": [1, None], "a": 2.5}}
+    shown = json.loads(json.dumps(as_full_entry(Listed(tool(**said), enabled=True))))
+    for key in ("version", "author", "helpUrl", "estimatedTimeMs", "requiresConfirmation", "deprecated"):
+        assert shown[key] == said[key], key
+    assert json.dumps(shown["outputSchema"]) == json.dumps(output), "key order included"
+    assert shown["examples"] == [{"arguments": {"path": "a.py"}, "description": "one file"},
+                                 {"arguments": {}, "description": ""}]  # fmt: skip
+    assert shown["metadata"]["x-vendor"] == said["x-vendor"]
+    assert list(shown["metadata"]["x-vendor"]) == ["b", "a"]
 
 
 @pytest.mark.requirement("S2-54")
