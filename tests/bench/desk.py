@@ -24,6 +24,7 @@ from punie.application.offer.discover import DiscoverTools
 from punie.application.offer.offered import OfferedTools
 from punie.application.offer.toolbox import Toolbox
 from punie.application.tools.session_tool import CallContext, PreparedCall, SessionTool
+from punie.bootstrap.word_stems import stem
 from punie.domain.permission.flow import Dismissed, PermissionOutcome, PermissionQuestion
 from punie.domain.session.events import SessionEvent
 from punie.domain.tools.disclosure import DisclosurePolicy
@@ -91,7 +92,7 @@ async def _desk(folder: Path) -> SessionDesk:
     guard = LocalPathGuard((root,), root)
     context = SessionContext("bench", root, (root,), Limits(), guard, validator, nobody, clock, log)
     permission = permission_of(context, nobody, approvals=memory_approvals(100))
-    offered = OfferedTools(toolbox, DisclosurePolicy())
+    offered = OfferedTools(toolbox, DisclosurePolicy(), stem)
     return SessionDesk(context, offered, permission, LocalOutputStore(f"{root}/outputs"), MemoryUsageLedger(kept=100))
 
 

@@ -13,6 +13,7 @@ from punie.adapters.local.clock import LocalClock
 from punie.adapters.mcp.servers import McpServers
 from punie.application.servers.session_servers import described
 from punie.application.tools.search_tools import SearchTools
+from punie.bootstrap.word_stems import stem
 from punie.domain.tools.definition import encode_definition
 from punie.domain.tools.disclosure import DisclosureForm, listing
 from punie.domain.tools.search import ToolIndex
@@ -69,7 +70,7 @@ def _three_forms(
 
 def _paraphrases() -> list[Row]:
     """Wishes in other words than the tools' own whose tool is not among the first hits."""
-    index = ToolIndex(sixty_tools())
+    index = ToolIndex(sixty_tools(), stem)
     missed = {
         title: sum(
             wanted not in [hit.tool.name for hit in index.search(wish, SHOWN_HITS)] for wish, wanted in wishes.items()

@@ -50,6 +50,7 @@ from punie.bootstrap.model_choices import disclosure_of
 from punie.bootstrap.session_pipelines import ComposedTools
 from punie.bootstrap.session_setup import SessionSetup, Shared
 from punie.bootstrap.settings.values import Sandbox
+from punie.bootstrap.word_stems import stem
 from punie.domain.model.choice import DIRECT
 from punie.domain.tools.availability import Surroundings, capabilities_of
 from punie.domain.tools.discovery import LocalTools
@@ -233,7 +234,7 @@ def toolbox(
 
 def offered(setup: SessionSetup, toolbox: Toolbox, servers: Elsewhere) -> OfferedTools:
     """The tools as the model sees them."""
-    return OfferedTools(toolbox, disclosure_of(setup.settings, setup.servers), servers)
+    return OfferedTools(toolbox, disclosure_of(setup.settings, setup.servers), stem, servers)
 
 
 # ------------------------------------------------------------ desk and session

@@ -20,6 +20,7 @@ from punie.application.offer.discover import DiscoverTools
 from punie.application.offer.offered import OfferedTools
 from punie.application.offer.toolbox import Toolbox
 from punie.application.tools.session_tool import CallContext, PreparedCall, SessionTool, text_argument
+from punie.bootstrap.word_stems import stem
 from punie.domain.permission.decisions import Policy
 from punie.domain.permission.flow import PermissionOutcome, PermissionQuestion
 from punie.domain.session.events import SessionEvent, ToolCallAnnounced, ToolCallUpdated
@@ -144,7 +145,7 @@ async def desk_of(
     guard = LocalPathGuard(roots, CWD)
     context = SessionContext("s", CWD, roots, limits or Limits(), guard, validator, client, clock, LOG)
     permission = permission_of(context, broker or client, policy=policy, approvals=approvals)
-    offer = OfferedTools(toolbox, DisclosurePolicy())
+    offer = OfferedTools(toolbox, DisclosurePolicy(), stem)
     desk = SessionDesk(context, offer, permission, MemoryOutputs(), MemoryUsageLedger())
     return DeskBench(client, toolbox, desk, clock)
 

@@ -26,6 +26,7 @@ from punie.application.tools.shell_info import ShellInfo
 from punie.application.tools.terminal_ledger import TerminalLedger
 from punie.application.turns.instructions import Instructions
 from punie.application.turns.live_session import LiveSession
+from punie.bootstrap.word_stems import stem
 from punie.domain.session.commands import CommandInfo
 from punie.domain.session.session import OpenedSession, SessionSpec
 from punie.domain.session.turn import StopReason, Turn, TurnLimits
@@ -128,7 +129,7 @@ class SessionBench:
         toolbox = Toolbox(discover, AssembleTools(session_id, peer, services, client_ledger, LOG))
         guard = LocalPathGuard(spec.roots, spec.cwd)
         context = SessionContext(session_id, spec.cwd, spec.roots, Limits(), guard, validator, recorder, clock, LOG)
-        offered = OfferedTools(toolbox, DisclosurePolicy())
+        offered = OfferedTools(toolbox, DisclosurePolicy(), stem)
         desk = SessionDesk(context, offered, permission_of(context, peer.broker), MemoryOutputs(), self.ledger)
         engine: EngineSession = self.engine  # type: ignore[assignment]
         ledgers = tuple(ledger for ledger in (client_ledger, local_ledger) if ledger is not None)

@@ -24,7 +24,7 @@ from punie.domain.tools.disclosure import (
     listing,
     unlisted_servers,
 )
-from punie.domain.tools.search import ToolIndex
+from punie.domain.tools.search import Stem, ToolIndex
 from punie.domain.tools.tool import ToolDescriptor
 
 NAMED_AT_ONCE = 20
@@ -84,6 +84,7 @@ class OfferedTools:
 
     toolbox: Toolbox
     policy: DisclosurePolicy
+    stem: Stem
     elsewhere: Elsewhere = field(factory=Nowhere)
     _picked: dict[str, ToolDescriptor] = field(factory=dict[str, ToolDescriptor], init=False)
     _seen: ToolCatalog | None = field(default=None, init=False)
@@ -162,7 +163,7 @@ class OfferedTools:
         exact = self._said(query)
         if exact:
             return self._loaded(exact, exact[:NAMED_AT_ONCE])
-        self._index = self._index or ToolIndex(self._named)
+        self._index = self._index or ToolIndex(self._named, self.stem)
         hits = self._index.search(query, limit)
         if not hits:
             return FoundTools(servers=counts(self._named))

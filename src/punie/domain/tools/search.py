@@ -1,6 +1,6 @@
-"""Finding tools by what somebody wants to do: BM25 over names, descriptions and parameters (issue 5, section 5).
+"""Finding tools by what somebody wants to do: BM25 over names, descriptions and parameters.
 
-Pure and without state of its own: the same tools and the same words give the same ranking everywhere.
+Pure and without state of its own: the same tools, words and stems give the same ranking everywhere.
 """
 
 from __future__ import annotations
@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import TypeAlias
 
 from attrs import frozen
 
 from punie.domain.tools.tool import ToolDescriptor
-from punie.domain.tools.word_stems import SYNONYMS, stem
 from punie.domain.values.json_value import JsonValue
 
 SATURATION = 1.2
@@ -56,7 +57,11 @@ class Hit:
     score: float
 
 
-def words_of(text: str) -> Iterator[str]:
+Stem: TypeAlias = Callable[[str], str]
+"""Brings the forms of a word in lower case to one form, which need not be a word."""
+
+
+def words_of(text: str, stem: Stem) -> Iterator[str]:
     """The stems of what it says, `camelCase` and `snake_case` taken apart; words that say nothing left out."""
     for written in _WORDS.findall(_HUMP.sub(" ", text)):
         word = written.casefold()
@@ -64,7 +69,7 @@ def words_of(text: str) -> Iterator[str]:
             yield stem(word)
 
 
-def _weights(tool: ToolDescriptor) -> Mapping[str, float]:
+def _weights(tool: ToolDescriptor, stem: Stem) -> Mapping[str, float]:
     """How much each word counts for that tool."""
     weights: defaultdict[str, float] = defaultdict(float)
     for weight, text in (
@@ -72,42 +77,43 @@ def _weights(tool: ToolDescriptor) -> Mapping[str, float]:
         (DESCRIPTION_WEIGHT, f"{tool.title or ''} {tool.description}"),
         (LABEL_WEIGHT, " ".join((*tool.categories, *tool.tags))),
     ):
-        for word in words_of(text):
+        for word in words_of(text, stem):
             weights[word] += weight
-    for number, (weight, word) in enumerate(_schema_words(tool.parameters)):
+    for number, (weight, word) in enumerate(_schema_words(tool.parameters, stem)):
         if number >= SCHEMA_WORDS:
             break
         weights[word] += weight
     return weights
 
 
-def _schema_words(schema: JsonValue, depth: int = 0) -> Iterator[tuple[float, str]]:
+def _schema_words(schema: JsonValue, stem: Stem, depth: int = 0) -> Iterator[tuple[float, str]]:
     """The words of a schema's properties and choices, each with what it counts; total, whatever the schema says."""
     if not isinstance(schema, Mapping) or depth >= SCHEMA_DEPTH:
         return
     properties, choices = schema.get("properties"), schema.get("enum")
     if isinstance(properties, Mapping):
         for name, described in properties.items():
-            yield from ((PARAMETER_WEIGHT, word) for word in words_of(name))
+            yield from ((PARAMETER_WEIGHT, word) for word in words_of(name, stem))
             said = described.get("description") if isinstance(described, Mapping) else None
-            yield from _text_words(said)
-            yield from _schema_words(described, depth + 1)
+            yield from _text_words(said, stem)
+            yield from _schema_words(described, stem, depth + 1)
     for choice in choices if isinstance(choices, tuple) else ():
-        yield from _text_words(choice)
-    yield from _schema_words(schema.get("items"), depth + 1)
+        yield from _text_words(choice, stem)
+    yield from _schema_words(schema.get("items"), stem, depth + 1)
 
 
-def _text_words(said: JsonValue) -> Iterator[tuple[float, str]]:
+def _text_words(said: JsonValue, stem: Stem) -> Iterator[tuple[float, str]]:
     if isinstance(said, str):
-        yield from ((PARAMETER_TEXT_WEIGHT, word) for word in words_of(said))
+        yield from ((PARAMETER_TEXT_WEIGHT, word) for word in words_of(said, stem))
 
 
 class ToolIndex:
     """Some tools, ready to be searched; lives as long as the catalogue it was made of."""
 
-    def __init__(self, tools: Iterable[ToolDescriptor]) -> None:
+    def __init__(self, tools: Iterable[ToolDescriptor], stem: Stem) -> None:
         self.tools = tuple(tools)
-        self._weights = tuple(_weights(tool) for tool in self.tools)
+        self._stem = stem
+        self._weights = tuple(_weights(tool, stem) for tool in self.tools)
         self._mean_length = sum(sum(weights.values()) for weights in self._weights) / max(1, len(self.tools))
         bearing = Counter(word for weights in self._weights for word in weights)
         count = len(self.tools)
@@ -118,7 +124,7 @@ class ToolIndex:
 
         What fits far worse than the best is left out. Empty where none fits.
         """
-        wanted = _wanted(query)
+        wanted = _wanted(query, self._stem)
         hits = [
             Hit(tool, self._score(weights, wanted)) for tool, weights in zip(self.tools, self._weights, strict=True)
         ]
@@ -139,11 +145,96 @@ class ToolIndex:
         return self._rarity[word] * weight * (SATURATION + 1) / (weight + SATURATION * length)
 
 
-def _wanted(query: str) -> tuple[Mapping[str, float], ...]:
+def _wanted(query: str, stem: Stem) -> tuple[Mapping[str, float], ...]:
     """Each word of the query with what means the same, and how much either counts."""
     wanted: dict[str, Mapping[str, float]] = {}
-    for word in words_of(query):
+    meant = synonyms(stem)
+    for word in words_of(query, stem):
         if len(wanted) >= QUERY_WORDS:
             break
-        wanted[word] = {**dict.fromkeys(SYNONYMS.get(word, ()), SYNONYM_WEIGHT), word: 1.0}
+        wanted[word] = {**dict.fromkeys(meant.get(word, ()), SYNONYM_WEIGHT), word: 1.0}
     return tuple(wanted.values())
+
+
+_SAME: tuple[str, ...] = (
+    "create new make add open file",
+    "delete remove drop erase destroy discard",
+    "change update edit modify alter set adjust",
+    "find search look locate query lookup discover",
+    "list show display enumerate browse see all",
+    "read get fetch retrieve view load open",
+    "write save store put",
+    "send post publish deliver message notify tell",
+    "run execute start launch invoke perform",
+    "stop cancel abort kill halt end terminate",
+    "move rename relocate",
+    "copy duplicate clone fork",
+    "directory folder",
+    "issue ticket bug problem task",
+    "comment reply remark note respond answer",
+    "merge combine join integrate",
+    "pull pr",
+    "request pr",
+    "branch line",
+    "commit revision change checkin",
+    "compare diff difference between versus",
+    "history log past recent",
+    "table relation",
+    "column field attribute",
+    "row record entry",
+    "schema structure layout shape definition describe",
+    "database db sql",
+    "page website site url web link",
+    "click press tap push",
+    "type enter fill input write",
+    "picture image screenshot photo capture snapshot",
+    "message text chat mail dm",
+    "channel room conversation",
+    "user member person people colleague account who profile",
+    "assign give owner responsible",
+    "label tag mark",
+    "error exception crash failure fault warning",
+    "console log javascript",
+    "meeting event appointment calendar",
+    "time hour clock date",
+    "zone timezone",
+    "convert translate turn",
+    "remember memory store keep",
+    "fact observation knowledge note",
+    "entity node thing",
+    "relation edge link connection relationship",
+    "free available busy slot",
+    "size large big byte",
+    "pattern glob regex wildcard",
+    "replace substitute swap",
+    "deploy release ship publish rollout",
+    "check verify test validate",
+    "repository repo project codebase",
+    "author contributor blame wrote",
+    "slow performance explain plan",
+    "export download dump",
+    "import upload",
+    "attach attachment",
+    "info information metadata detail property",
+    "thread discussion",
+    "emoji reaction react thumbs",
+    "go navigate visit open",
+    "wait until appear",
+    "close shut finish resolve",
+    "symbol function class method identifier definition",
+    "reference usage caller occurrence used",
+    "format pretty style tidy reformat",
+    "workflow pipeline action ci job build",
+)
+"""Each line is a set of words that may stand for each other. General to programs, written for no catalogue."""
+
+
+@lru_cache(maxsize=4)
+def synonyms(stem: Stem) -> Mapping[str, frozenset[str]]:
+    """By stem: the stems that may be meant as well."""
+    found: dict[str, set[str]] = {}
+    for line in _SAME:
+        stems = {stem(word) for word in line.split()}
+        for one in stems:
+            found.setdefault(one, set()).update(stems - {one})
+    return {one: frozenset(others) for one, others in found.items()}
