@@ -7,8 +7,9 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from attrs import evolve
+from attrs import define, evolve, field
 
+from punie.application.desk.command_review import CommandReview
 from punie.application.tools import commands, terminal_ledger
 from punie.application.tools.commands import RunCommand
 from punie.application.tools.terminal_ledger import TerminalLedger
@@ -19,6 +20,7 @@ from punie.domain.tools.tool import ToolOutcome, ToolResult
 from punie.domain.values.content import TerminalView, Text
 from punie.domain.values.json_value import thaw
 from punie.domain.values.terminal import Command, ExitStatus, KeptOutput, TerminalOutput
+from shellsight.report import CommandReport
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import CWD, LOG, PENDING, RUNNING, DeskBench, call, desk_of
 from tests.unit.application.doubles import MemoryOutputs
@@ -82,6 +84,29 @@ async def test_a_command_is_created_awaited_read_and_released_in_this_order() ->
         Command("make", ("test",), CWD, "make test", memory_mb=Limits().general.memory_mb, keeps_all=True)
     ]
     assert ledger._turn_of == {}
+
+
+@define
+class Watched:
+    """A review that keeps the commands which the policy decides on."""
+
+    review: CommandReview
+    decided: list[Command] = field(factory=list)
+
+    async def report(self, command: Command) -> CommandReport:
+        self.decided.append(command)
+        return await self.review.report(command)
+
+
+@pytest.mark.parametrize("arguments", [{"command": "make test"}, {"command": "make", "args": ["test"], "cwd": "sub"}])
+async def test_the_command_that_was_decided_on_is_the_very_object_that_runs(arguments: dict[str, Any]) -> None:
+    client = Steps()
+    bench, _ = await bench_of(client)
+    watched = Watched(bench.desk.permission.review)
+    bench.desk.permission.review = watched  # type: ignore[assignment]
+    await run(bench, arguments)
+    (decided,), (started,) = watched.decided, client.commands
+    assert decided is started
 
 
 async def test_a_shell_line_goes_to_the_shell_and_people_read_the_line() -> None:

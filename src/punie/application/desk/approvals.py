@@ -5,7 +5,6 @@ from __future__ import annotations
 from attrs import define, evolve, field, frozen
 
 from punie.application.desk.call import SessionContext
-from punie.domain.permission.flow import Allowed
 from punie.domain.permission.grants import GrantScope, StoredGrant, ToolPin, definition_hash
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from punie.ports.permission import AuditTrail, GrantStore, PinName, ToolPins
@@ -38,10 +37,9 @@ class KnownGrants:
         stored = await self.store.active(self.context.clock.epoch_s())
         return scope, frozenset((*self._granted, *(grant.covers for grant in stored)))
 
-    async def remember(self, allowed: Allowed) -> None:
-        """Keep the grant of an answer, where it has one, for as long as the answer said."""
-        grant = allowed.grant
-        if grant is not None and not (allowed.lasting and await self._store(grant)):
+    async def remember(self, grant: GrantScope, *, lasting: bool) -> None:
+        """Keep a grant for the session; with `lasting` in the store, as far as the store takes it."""
+        if not (lasting and await self._store(grant)):
             self._granted.add(grant)
 
     async def _store(self, grant: GrantScope) -> bool:

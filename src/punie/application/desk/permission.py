@@ -181,7 +181,8 @@ class SessionPermission:
         tool = judged.request.tool.descriptor
         if ruling.answered_by is not AnsweredBy.POLICY or tool.kind not in HARMLESS_KINDS:
             await self.approvals.audit.commit()
-        await self._grants.remember(ruling.flow)
+        if ruling.flow.grant is not None:
+            await self._grants.remember(ruling.flow.grant, lasting=ruling.flow.lasting)
         if not judged.facts.quarantined or ruling.answered_by is AnsweredBy.PERSON:
             await self._definitions.approve(tool)
 

@@ -173,7 +173,7 @@ class SessionDesk:
         """The call with everything about it that is read once: paths and their places, command, title and limits."""
         session = self.context
         arguments = call.arguments if isinstance(call.arguments, Mapping) else EMPTY_OBJECT
-        expected = expected_s(tool.descriptor, utf8_size(arguments_json), self.statistics)
+        expected = expected_s(tool.descriptor, arguments_json, self.statistics)
         limits, paths = session.limits.of(call.name, expected), tool.paths(arguments)
         located = tuple([await self._locate(tool, path) for path in paths])
         context = CallContext(

@@ -110,16 +110,16 @@ def _p95(times_ms: deque[float]) -> float:
     return ordered[math.ceil(0.95 * len(ordered)) - 1]
 
 
-def expected_s(descriptor: ToolDescriptor, bytes_in: int, statistics: CallStatistics) -> float | None:
+def expected_s(descriptor: ToolDescriptor, arguments_json: str, statistics: CallStatistics) -> float | None:
     """How long a call is expected to take, in seconds; None for a tool that declares no time.
 
-    `bytes_in` is the size of the arguments as JSON. Earlier calls of about that size that took longer than the tool
-    declares raise the expectation. Without a declared time they are not used: one command is quick, another slow.
+    Earlier calls with arguments of about that size that took longer than the tool declares raise the expectation.
+    Without a declared time they are not used: one command is quick, another slow.
     """
     declared_ms = descriptor.details.estimated_time_ms
     if declared_ms is None:
         return None
-    seen = statistics.expected(descriptor.name, bytes_in)
+    seen = statistics.expected(descriptor.name, utf8_size(arguments_json))
     return max(declared_ms, 0.0 if seen is None else seen.elapsed_ms) / 1000
 
 
