@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import anyio
@@ -13,11 +14,23 @@ _NAP_S = 0.01
 
 def is_running(pid: int) -> bool:
     """True while the process exists and is not a zombie."""
+    return _state(pid) not in {"Z", "X", ""}
+
+
+def wait_until_it_waits(pid: int) -> None:
+    """Return once the process stands still, waiting for input say; at once where the system does not tell."""
+    deadline_s = time.monotonic() + BOUND_S
+    while _state(pid) not in {"S", ""}:
+        assert time.monotonic() < deadline_s
+        time.sleep(_NAP_S)
+
+
+def _state(pid: int) -> str:
+    """The letter that Linux has for the state of a process; empty where there is none."""
     try:
-        state = Path(f"/proc/{pid}/stat").read_text("utf-8").rsplit(")", 1)[1].split()[0]
+        return Path(f"/proc/{pid}/stat").read_text("utf-8").rsplit(")", 1)[1].split()[0]
     except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state not in {"Z", "X"}
+        return ""
 
 
 def sleeper(pid_file: Path) -> str:

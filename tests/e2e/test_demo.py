@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.promptness import BOUND_S
 from tests.e2e.raw_client import agent_command, clean_environment, run_cli
 
 PROMPTS = 2
@@ -152,6 +153,6 @@ def test_a_signal_ends_it_in_order_and_leaves_nothing_behind(
     while process.stdout.read(1) != "S":  # "Suggested ...": it waits for the person
         assert process.poll() is None
     process.send_signal(number)
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=BOUND_S)
     assert (process.returncode, errors) == (code, "")
     assert list(temporary.iterdir()) == []

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.promptness import Stopwatch
+from tests.e2e.promptness import BOUND_S, Stopwatch
 from tests.e2e.raw_client import agent_command, clean_environment, run_cli
 
 pytestmark = pytest.mark.requirement("INTERFACES-5")
@@ -314,6 +314,6 @@ def test_on_a_terminal_a_person_is_asked_and_only_yes_is_yes(
     )  # fmt: skip
     os.close(theirs)
     os.write(ours, answer.encode())
-    said, _ = process.communicate(timeout=20)
+    said, _ = process.communicate(timeout=BOUND_S)
     os.close(ours)
     assert (process.returncode, b"Trusted" in said) == (code, code == 0)

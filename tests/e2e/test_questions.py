@@ -167,7 +167,7 @@ async def test_a_flood_of_questions_is_bounded_and_every_call_comes_to_an_end(sp
         gate = ide.hold(ASK)
         running = await ide.start_prompt(session)
         await ide.until(lambda: ide.log.count(ASK) == SHOWN, "as many questions as there may be")
-        await ide.until(lambda: len(refused(ide, session)) == 70 - WAITING, "the calls that are one too many", 20)
+        await ide.until(lambda: len(refused(ide, session)) == 70 - WAITING, "the calls that are one too many")
         assert ide.log.count(ASK) == SHOWN
         gate.open()
         turn = await running.turn(timeout_s=30)

@@ -19,6 +19,7 @@ from tests.e2e.conftest import Spawn
 from tests.e2e.entries import entry
 from tests.e2e.ide_parts import Terminals, choose
 from tests.e2e.official_schema import OfficialSchema
+from tests.e2e.promptness import BOUND_S
 from tests.e2e.raw_client import EVERYTHING, RawClient, RpcError, capabilities, clean_environment, run_cli
 from tests.e2e.remote_client import serving
 from tests.e2e.scripts import RESULT, call, text
@@ -163,6 +164,8 @@ async def test_the_token_is_for_its_user_alone_and_goes_with_the_server(tmp_path
             assert server.process is not None
             server.process.terminate()
             assert await client.ended() == 1001
+        with anyio.fail_after(BOUND_S):
+            await server.process.wait()  # a second signal would end it at once, and not in order
     assert not file.exists()
 
 

@@ -16,6 +16,8 @@ import anyio
 import pytest
 
 from tests.e2e.conftest import Spawn
+from tests.e2e.processes import wait_until_it_waits
+from tests.e2e.promptness import BOUND_S
 from tests.e2e.raw_client import agent_command, clean_environment, run_cli
 from tests.e2e.scripts import RESULT, TOOLS, call
 from tests.fakes.described_servers import OCI, a_package, a_remote, a_server, named, positional, wrapped
@@ -161,13 +163,14 @@ def on_a_terminal(
         os.close(theirs)
         seen = b""
         while b"[y/N]" not in seen:
-            assert select.select([ours], [], [], 20)[0], seen
+            assert select.select([ours], [], [], BOUND_S)[0], seen
             seen += os.read(ours, 4096)
         if isinstance(answer, int):
+            wait_until_it_waits(process.pid)  # `input` does not see a signal that comes before it reads
             process.send_signal(answer)
         else:
             os.write(ours, answer)
-        out = process.communicate(timeout=20)[0]
+        out = process.communicate(timeout=BOUND_S)[0]
     os.close(ours)
     return subprocess.CompletedProcess(command, process.returncode, out, seen)
 
