@@ -1,4 +1,4 @@
-"""The IDE's own tools, as the discovery extension lists and calls them (INTERFACES.md section 3)."""
+"""The IDE's own tools, as the discovery extension lists and calls them (docs/interfaces.md)."""
 
 from __future__ import annotations
 

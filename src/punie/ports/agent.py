@@ -96,30 +96,30 @@ class Agent(Protocol):
 
     @abstractmethod
     def running_calls(self, session_id: str) -> tuple[RunningCall, ...]:
-        """The calls that have not ended, oldest first (S2-28). Raises `UnknownSessionError`."""
+        """The calls that have not ended, oldest first. Raises `UnknownSessionError`."""
         ...
 
     @abstractmethod
     def call_statistics(self, session_id: str) -> ToolStatistics:
-        """How the session's calls went so far (S2-29). Raises `UnknownSessionError`."""
+        """How the session's calls went so far. Raises `UnknownSessionError`."""
         ...
 
     @abstractmethod
     def cancel_calls(self, session_id: str, correlation_id: str) -> int:
         """Stop the call whose card has that id, or every call of the turn with that id, and go on with the turn.
 
-        Says how many there were to stop; 0 for an unknown id (S2-27). Raises `UnknownSessionError`.
+        Says how many there were to stop; 0 for an unknown id. Raises `UnknownSessionError`.
         """
         ...
 
     @abstractmethod
     def tools(self, session_id: str) -> ToolListing:
-        """The session's tools, the disabled ones too (S2-11, S2-16). Raises `UnknownSessionError`."""
+        """The session's tools, the disabled ones too. Raises `UnknownSessionError`."""
         ...
 
     @abstractmethod
     def set_tool_enabled(self, session_id: str, name: str, *, enabled: bool) -> ListedTool | None:
-        """Switch a tool on or off from the next model request on (S2-17), and say how it stands now.
+        """Switch a tool on or off from the next model request on, and say how it stands now.
 
         None for a name that no tool has. What the settings disable stays off. Raises `UnknownSessionError`.
         """
@@ -168,7 +168,7 @@ class Agent(Protocol):
     def explore_models(self, session_id: str) -> None:
         """Begin to find out which models there are beside those of the settings; the session's events tell of them.
 
-        Nobody waits for it, nothing that fails is said to anybody, and it ends with the session.
+        No caller waits for it, failures are not reported, and it ends with the session.
         """
         ...
 

@@ -36,7 +36,7 @@ class Elicitor(Protocol):
 
 @frozen
 class Peer:
-    """The client as one session sees it; arrives with the session and is never shared between two (M-13).
+    """The client as one session sees it; arrives with the session and is never shared between two.
 
     `workspace` and `terminals` are None where the client did not advertise them; `catalog` and `bridge` are None where
     it did not advertise discovery, and `elicitor` where its person cannot fill in forms. `server_channel`

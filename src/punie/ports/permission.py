@@ -69,7 +69,7 @@ class ToolPins(Protocol):
 
     @abstractmethod
     async def pinned(self, directory: str) -> Mapping[PinName, str] | None:
-        """The digests approved in that directory; None where nobody can tell: then no definition counts as approved."""
+        """The digests approved in that directory; None where unreadable: then no definition counts as approved."""
         ...
 
     @abstractmethod

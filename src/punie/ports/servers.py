@@ -72,7 +72,7 @@ class ServerUnavailableError(Exception):
 
 
 Params: TypeAlias = Mapping[str, object]
-"""Plain JSON values, as they were decoded; nobody changes them."""
+"""Plain JSON values, as they were decoded; they are not changed."""
 
 
 Hearing: TypeAlias = Callable[[str, Params], None]

@@ -32,13 +32,13 @@ class CallProgress(Protocol):
 
     @abstractmethod
     async def report(self, message: str, fraction: float | None = None) -> None:
-        """Say how far the call is: one line, and the part that is done (0 to 1) where it is known (S2-92)."""
+        """Say how far the call is: one line, and the part that is done (0 to 1) where it is known."""
         ...
 
 
 @runtime_checkable
 class ToolExecutor(Protocol):
-    """Runs calls that the tool desk let through; nobody else calls it. Lives as long as its session."""
+    """Runs calls that the tool desk let through; nothing else calls it. Lives as long as its session."""
 
     @abstractmethod
     async def execute(self, call: ToolCall, progress: CallProgress) -> ToolResult:
@@ -65,7 +65,7 @@ class ToolProvider(Protocol):
 
 
 class ToolSourceError(Exception):
-    """The source could not be read; the sentence says why. The caller falls back (S0-22)."""
+    """The source could not be read; the sentence says why. The caller falls back."""
 
 
 @runtime_checkable

@@ -1,6 +1,6 @@
 """Punie as ACP's agent: the handshake, and where each method leads (room 2 of the corridor).
 
-This module is on the path to the `initialize` answer and imports nothing that only sessions need (DESIGN.md section 7).
+This module is on the path to the `initialize` answer and imports nothing that only sessions need.
 """
 
 from __future__ import annotations

@@ -203,7 +203,7 @@ class AcpEventSink(_ClientSide, EventSink):
         try:
             return None if self.options is None else config_update(self.options())
         except UnknownSessionError:
-            return None  # it is being closed: nobody looks at its options any more
+            return None  # it is being closed: its options are not shown any more
 
 
 async def tell_changes(connection: Connection, session_id: str, event: ToolsChanged) -> None:

@@ -1,4 +1,4 @@
-"""From our errors to the wire's: the one place that knows both (INTERFACES.md section 7)."""
+"""The errors of Punie as JSON-RPC errors; `docs/interfaces.md` lists the codes."""
 
 from __future__ import annotations
 

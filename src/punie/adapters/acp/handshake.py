@@ -16,7 +16,7 @@ PROTOCOL_VERSION = 1
 AUTH_METHOD = "environment"
 
 EXTENSION = "punie.dev"
-"""The key of our extension below `_meta` (INTERFACES.md section 3)."""
+"""The key of Punie's extension below `_meta` (docs/interfaces.md)."""
 
 DISCOVERY_VERSION = 1
 EXECUTIONS_VERSION = 1

@@ -1,6 +1,6 @@
 """MCP over ACP: the client's own servers, through `mcp/message` (unstable v1; MCP 2026-07-28 only).
 
-Requests go to the client. Notifications come from it, each for a request that runs; all others are nobody's.
+Requests go to the client. Notifications come from it, each for a request that runs; all others are dropped.
 """
 
 from __future__ import annotations

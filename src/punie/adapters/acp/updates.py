@@ -114,7 +114,7 @@ def _notice(event: NoticeGiven) -> dict[str, object]:
 
 
 def _context(event: ContextUsed) -> dict[str, object] | None:
-    """None where nobody knows how much the context holds: ACP has no form for a part of an unknown whole."""
+    """None where the size of the context is not known: ACP has no form for a part of an unknown whole."""
     if event.size_tokens is None:
         return None
     update: dict[str, object] = {
@@ -170,7 +170,7 @@ def updated_call(event: ToolCallUpdated, shown: Shown = encode_result_content) -
 
 
 def _violated(event: SecurityViolation) -> dict[str, object]:
-    """What the call tried, on its card, just before it fails (S2-32); ACP itself has no word for it."""
+    """What the call tried, on its card, just before it fails; ACP itself has no word for it."""
     reason = one_line(event.detail, REASON_LIMIT_CHARS)
     violation = {"severity": event.severity.value, "rule": event.rule, "reason": reason}
     return {

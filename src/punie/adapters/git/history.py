@@ -35,7 +35,7 @@ def shown_commit(commit: GitCommit) -> Commit:
 def _text(data: bytes, encoding: bytes | None) -> str:
     try:
         return data.decode((encoding or b"utf-8").decode("ascii", "replace"), "replace")
-    except LookupError:  # an encoding that nobody knows
+    except LookupError:  # an unknown encoding
         return data.decode("utf-8", "replace")
 
 

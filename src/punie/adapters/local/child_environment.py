@@ -1,4 +1,4 @@
-"""What a child process gets to know of our environment: an allow-list, so that no key leaks into a command (R-16).
+"""The part of Punie's environment that a child process receives: an allow-list, so that no key reaches a command.
 
 Left out on purpose: every provider's key and token, PUNIE_*, the address of the SSH agent, and anything this list
 does not name. A command that needs more sets it itself, where the person who is asked can see it.

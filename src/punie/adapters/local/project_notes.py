@@ -30,7 +30,7 @@ CUT_DETAILS = "The model is told 32 KiB, the nearest file first. What is beyond 
 
 
 def _unheard(_title: str, _details: str) -> None:
-    """Nobody listens."""
+    """Do nothing with it."""
 
 
 @frozen

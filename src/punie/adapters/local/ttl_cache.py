@@ -1,4 +1,4 @@
-"""A cache in memory whose entries expire each in its own time (S4-26 to S4-31)."""
+"""A cache in memory whose entries expire each in its own time."""
 
 from __future__ import annotations
 

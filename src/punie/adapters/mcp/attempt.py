@@ -56,7 +56,7 @@ class Connection(Protocol):
 
 
 def _nothing() -> None:
-    """Nobody wants to know."""
+    """Do nothing with it."""
 
 
 @define(eq=False)
@@ -149,7 +149,7 @@ class Attempt:
     def last_words(self) -> str:
         """How a program of ours ended and what it said to standard error, or how an address refused us.
 
-        As sentences with a space before each; empty where nobody knows.
+        As sentences with a space before each; empty where it is not known.
         """
         process = self.process
         if process is None:

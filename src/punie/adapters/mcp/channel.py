@@ -112,7 +112,7 @@ class ChannelMessages:
         try:
             self._answers.send_nowait(message)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            return  # the connection is ending, and nobody reads any more
+            return  # the connection is ending, and there is no reader any more
 
 
 def _progress(params: Mapping[str, object]) -> dict[str, Any] | None:

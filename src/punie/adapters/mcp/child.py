@@ -112,7 +112,7 @@ class ServerProcess:
     async def end(self) -> None:
         """Close its input, which asks it to end; press it where it does not; leave nothing of its group.
 
-        Nobody may be writing. Bounded by the three grace times; only a program that hangs in the kernel outlives it.
+        No task may be writing. Bounded by the three grace times; only a program that hangs in the kernel outlives it.
         """
         if self._popen.stdin is not None:
             self._popen.stdin.close()
@@ -123,7 +123,7 @@ class ServerProcess:
         await self._group.ended_within(KILL_GRACE_S)
 
     def free(self) -> None:
-        """Give everything back; nobody may wait for one of its pipes any more."""
+        """Give everything back; no task may wait for one of its pipes any more."""
         self._group.send(signal.SIGKILL)
         self._group.free()
         for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr):

@@ -109,7 +109,7 @@ class Link(Connection):
                 pass
             await anyio.sleep(pause * (1 + secrets.SystemRandom().random()))
             pause = min(2 * pause, _LISTEN_LAST_S)
-            changed()  # what happened meanwhile nobody told us
+            changed()  # changes in the meantime were not announced
 
 
 async def hold(
@@ -123,7 +123,7 @@ async def hold(
 ) -> None:
     """Own one connection from its making to its end; the only task that enters and leaves it.
 
-    Whatever the server does, and whatever the library raises for it, ends here: nobody else is touched. `legacy` is a
+    Whatever the server does, and whatever the library raises for it, ends here: other servers go on. `legacy` is a
     memory: a server that refuses to be greeted so is asked at once what it speaks.
     """
     questions = Questions(config.name, elicitor, validator)

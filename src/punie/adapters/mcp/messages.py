@@ -42,7 +42,7 @@ _WANTED: Final = frozenset(
 def read_line(line: bytes, waiting: Collection[RequestId]) -> list[SessionMessage] | None:
     """The message in a line, with bytes that are no UTF-8 replaced; an answer that cannot be used fails its request.
 
-    None for a banner, a log line, garbage: a server's stray words end nothing. Empty for what nobody wants to know.
+    None for a banner, a log line, garbage: a server's stray words end nothing. Empty for an unused notification.
     """
     text = line.decode("utf-8", "replace").strip()
     if not text.startswith("{"):
@@ -76,7 +76,7 @@ def refused_oversize(line: Oversized, limit_bytes: int, waiting: Collection[Requ
 def refusals(head: bytes, tail: bytes, waiting: Collection[RequestId], reason: str) -> list[SessionMessage]:
     """Fail the request whose id stands at either end of an unreadable line; all that wait where it stands at neither.
 
-    A line that answers nobody known, and is no answer, fails nobody.
+    A line that is no answer to a known request fails none.
     """
     body = _BODY.search(head)
     found = _ID.search(head, 0, body.start() if body else len(head)) or _last_id(tail)

@@ -40,7 +40,7 @@ class ProgressSteps(CallWatch):
         scope.deadline = anyio.current_time() + call_s
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
-        """Take one step; what comes after the call's end is nobody's."""
+        """Take one step; steps after the call's end are dropped."""
         if self._closed:
             return
         self._give_time()

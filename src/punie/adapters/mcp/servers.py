@@ -33,7 +33,7 @@ class McpServers(ToolServers):
         elicitor: Elicitor | None = None,
         channel: ServerChannel | None = None,
     ) -> None:
-        """`validator` checks results against what a tool promises; without one nobody is warned.
+        """`validator` checks results against what a tool promises; without one there is no warning.
 
         `elicitor` asks a person what a server wants to know; without it, or a validator to check what comes back,
         servers hear that the person declined. `channel` is the way to the client's own servers.

@@ -42,7 +42,7 @@ class Noise:
         self._at_s = anyio.current_time()
 
     def heard(self, size_bytes: int, *, asks: bool) -> None:
-        """A line of that size answered nobody; perhaps it asks for something."""
+        """A line of that size answered no request; perhaps it asks for something."""
         self._left -= (A_REQUEST if asks else 1) + size_bytes * _PER_BYTE
 
     async def pause(self) -> None:
@@ -82,10 +82,10 @@ _LOG: Final = logging.getLogger(__name__)
 _FLUSH_S: Final = 0.3
 _LAST_WORDS_S: Final = 1.0
 _ENDLESS_BYTES: Final = 16 * LINE_LIMIT_BYTES
-"""A line that goes on beyond this, though nobody wants it any more, has no end: neither has its server any use."""
+"""A dropped line that goes on beyond this has no end, and its server is of no use."""
 
 _MOST_OWED: Final = 100
-"""So many of a server's own requests may wait for us at once; what it asks beyond that nobody hears."""
+"""So many of a server's own requests may wait for us at once; requests beyond that are dropped."""
 
 _QUEUED: Final = 2 * _MOST_OWED
 """What may wait to be written, so that whoever gives up on a server that does not read need not wait for it."""
@@ -152,7 +152,7 @@ class StdioPipes:
     async def _hear(
         self, process: ServerProcess, incoming: MemoryObjectSendStream[SessionMessage | Exception], done: anyio.Event
     ) -> None:
-        """Hand on what the server says; what nobody listens to any more is still taken, so that it can end."""
+        """Hand on what the server says; output without a reader is still taken, so that the server can end."""
         lines, noise = LineSplitter(self._limit, head_bytes=EDGE_BYTES, tail_bytes=EDGE_BYTES), Noise()
         async with incoming:
             while chunk := await process.read():

@@ -38,7 +38,7 @@ class Lane(Protocol):
 
     @abstractmethod
     async def run_shielded(self, work: Callable[[Any], T]) -> T:
-        """As `run`, and its caller has what it gives, cancelled or not: for what nobody else could give back."""
+        """As `run`, and its caller has what it gives, cancelled or not: for what only the caller can give back."""
         ...
 
     @abstractmethod

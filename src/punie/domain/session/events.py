@@ -1,4 +1,4 @@
-"""What happens during a turn, in the order it happened (DESIGN.md section 3: the one-way side lane)."""
+"""The events of a session, in the order in which they happen."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class PermissionAsked:
 class PermissionAnswered:
     """What came of the question about that call: for the session's log, not for ACP.
 
-    `choice` is the option that was picked, in the question's words; None where nobody picked one.
+    `choice` is the option that was picked, in the question's words; None where none was picked.
     """
 
     call_id: str
@@ -126,7 +126,7 @@ class PermissionAnswered:
 
 @frozen
 class SecurityViolation:
-    """A call tried what the session forbids and was refused; `rule` names what it broke (S2-32)."""
+    """A call tried what the session forbids and was refused; `rule` names what it broke."""
 
     call_id: str
     tool: str
@@ -251,7 +251,7 @@ class HistoryForgotten:
 class ToolsChanged:
     """Tools went and came since the last such event, or since the session opened; one that changed is in both.
 
-    `unregistered` are names. It belongs to no turn and may come between two of them (S2-18, S2-19).
+    `unregistered` are names. It belongs to no turn and may come between two of them.
     """
 
     unregistered: tuple[str, ...]

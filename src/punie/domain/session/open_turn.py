@@ -107,7 +107,7 @@ class OpenTurn:
 
     def timed(self, intervals: list[Interval], start: float, end: float) -> None:
         """Something took from one moment to the other."""
-        if len(intervals) >= INTERVALS:  # then it is one long time: nobody reads it to the second
+        if len(intervals) >= INTERVALS:  # then it is one long time: seconds do not matter there
             intervals[:] = [(min(start for start, _ in intervals), max(end for _, end in intervals))]
         intervals.append((start, end))
 

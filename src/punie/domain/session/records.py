@@ -1,4 +1,4 @@
-"""What is remembered of calls and turns once they are over (S0-50, S2-29, S2-93)."""
+"""Records of calls and turns that have ended."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class SessionSpec:
 
 @frozen
 class DiscoveryReport:
-    """What the session answer tells the IDE's author about discovery (INTERFACES.md section 3)."""
+    """What the session answer tells the IDE's author about discovery (docs/interfaces.md)."""
 
     tier: Tier
     tools: int

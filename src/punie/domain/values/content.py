@@ -69,7 +69,7 @@ ResultContent: TypeAlias = Text | Image | ResourceLink | EmbeddedResource | Diff
 
 @frozen
 class Prompt:
-    """What the person sent for one turn: blocks in the order of the wire (S3-21)."""
+    """What the person sent for one turn: blocks in the order of the wire."""
 
     blocks: tuple[Block, ...]
 

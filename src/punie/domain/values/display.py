@@ -1,4 +1,4 @@
-"""Text of strangers, made fit to be shown to a person (INTERFACES.md section 5, "display-safe").
+"""Text of strangers, made safe to show to a person ("display-safe" in docs/interfaces.md).
 
 What a model, an IDE or a program wrote may carry characters that a person does not see but a terminal obeys:
 escape sequences, text that runs backwards, zero-width letters. None of them may reach a screen through us.

@@ -1,4 +1,4 @@
-"""Variables in the definitions of servers (INTERFACES.md section 4)."""
+"""Variables in the definitions of servers (docs/interfaces.md)."""
 
 from __future__ import annotations
 

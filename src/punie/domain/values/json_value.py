@@ -1,4 +1,4 @@
-"""JSON trees that nobody can change (ruling R-05).
+"""JSON trees that cannot be changed.
 
 A tree is copied once where it enters (`freeze`) and copied back once at the edge whose library wants plain
 dicts and lists (`thaw`). Key order survives both ways; so does every number as Python read it.

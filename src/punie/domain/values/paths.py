@@ -1,4 +1,4 @@
-"""Where a path lies: inside the session's roots or not, and whether it names a secret (R-16).
+"""Where a path lies: inside the session's roots or not, and whether it names a secret.
 
 Pure comparisons of path components. Following links is I/O and happens in the adapter that hands paths in.
 """

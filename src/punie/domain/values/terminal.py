@@ -36,7 +36,7 @@ class Command:
         memory_mb: int | None = None,
         keeps_all: bool = False,
     ) -> Command:
-        """INTERFACES.md section 5: with `args` that program with those arguments, without them one shell line."""
+        """The command of a tool call: with `args` that program with those arguments, without them one shell line."""
         if args is None:
             return cls("/bin/sh", ("-c", command), cwd, command, memory_mb=memory_mb, keeps_all=keeps_all)
         line = shlex.join((command, *args))

@@ -149,7 +149,7 @@ class Connection:
         self._outbox.put(encode_notification(method, params))
 
     def post_request(self, method: str, params: object) -> None:
-        """Send a request whose answer nobody needs, without waiting: for clean-up. Dropped when the peer is gone.
+        """Send a request whose answer is not needed, without waiting: for clean-up. Dropped when the peer is gone.
 
         Raises TypeError when `params` has no JSON form.
         """
@@ -225,7 +225,7 @@ class Connection:
             self.stop()
 
     async def _settle(self, incoming: Incoming) -> None:
-        """Let handlers that need nobody else finish: `printf '<initialize>' | punie acp` has an answer to come."""
+        """Let handlers that do not need the peer finish: `printf '<initialize>' | punie acp` has an answer to come."""
         for _ in range(_SETTLING_ROUNDS):
             if not incoming:
                 return

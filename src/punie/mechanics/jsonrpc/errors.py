@@ -30,5 +30,5 @@ class RpcError(Exception):
         return f"{self.message} ({self.code})"
 
 
-class ConnectionClosed(Exception):  # noqa: N818  a state of the peer; nobody erred
+class ConnectionClosed(Exception):  # noqa: N818  a state of the peer, not an error
     """The peer is gone: the request was not, or will never be, answered. Nothing can be said to the peer any more."""

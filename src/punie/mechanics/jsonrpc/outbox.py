@@ -48,7 +48,7 @@ class Outbox:
         return self._answer_bytes > self._high_water_bytes * _ANSWER_FLOOD_FACTOR
 
     def put(self, line: bytes, *, answer: bool = False) -> None:
-        """Append one whole line, newline included. Dropped when the outbox is closed: nobody is left to read it."""
+        """Append one whole line, newline included. Dropped when the outbox is closed: there is no reader left."""
         if self._closed:
             return
         self._lines.append((line, answer))
@@ -98,7 +98,7 @@ class Outbox:
             await self._writer_sleeps.wait()
 
     def hurry(self) -> None:
-        """The connection is ending: whoever waits for room goes on now, and nobody waits for it again."""
+        """The connection is ending: whoever waits for room goes on now, and nothing waits for it again."""
         self._hurried = True
         self._wake_waiters()
 

@@ -63,7 +63,7 @@ class PendingCalls:
         return call
 
     def forget(self, call: PendingCall) -> None:
-        """Nobody waits for this call: its line was never written, or its answer does not matter."""
+        """Nothing waits for this call: its line was never written, or its answer does not matter."""
         self._calls.pop(call.id, None)
 
     def abandon(self, call: PendingCall) -> bool:
@@ -83,7 +83,7 @@ class PendingCalls:
         return False
 
     def settle(self, call_id: RequestId | None, outcome: Raw | RpcError) -> None:
-        """An answer has come. One that nobody waits for is dropped with a log line."""
+        """An answer has come. One that is not awaited is dropped with a log line."""
         call = self._calls.pop(call_id, None) if isinstance(call_id, int) else None
         if call is not None:
             call.settle(outcome)

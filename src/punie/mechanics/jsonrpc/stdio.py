@@ -29,7 +29,7 @@ _STANDARD_FDS: Final = (0, 1, 2)
 
 
 def claim_stdout() -> int:
-    """Make the process's stdout the wire, and nobody else's: returns the descriptor to write the protocol to.
+    """Make the process's stdout the wire and nothing else: returns the descriptor to write the protocol to.
 
     Descriptor 1 and `sys.stdout` become stderr (nowhere, where there is no stderr), for this process and the children
     it starts, so that a stray print, a C library or a subprocess cannot tear the protocol (A-14). Called once, before
@@ -166,7 +166,7 @@ class FdTransport(Transport):
 
     def _use_threads(self) -> None:
         from punie.mechanics.jsonrpc.blocking_lane import (
-            BlockingLane,  # what it imports is start-up time nobody else needs
+            BlockingLane,  # what it imports is start-up time that others do not need
         )
 
         self._reader = BlockingLane("acp reader")

@@ -1,6 +1,6 @@
 """The discovery extension from the agent's side: the IDE's catalogue, and the bridge to its tools.
 
-INTERFACES.md section 3 fixes the methods; nothing of it is used unless the client advertised it (R-04).
+`docs/interfaces.md` lists the methods; none is used unless the client advertised the extension.
 """
 
 from __future__ import annotations

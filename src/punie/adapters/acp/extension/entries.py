@@ -1,4 +1,4 @@
-"""Entries of an IDE's catalogue: each looked at on its own, a bad one dropped with a reason (ruling R-06)."""
+"""Entries of an IDE's catalogue: each is decoded on its own, and a bad one is dropped with a reason."""
 
 from __future__ import annotations
 

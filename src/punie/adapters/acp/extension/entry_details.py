@@ -1,4 +1,4 @@
-"""What a catalogue entry says of its tool beyond name, kind and schema, in keys that we know (S2-38 to S2-54).
+"""Facts of a catalogue entry beyond name, kind and schema, in the keys that Punie knows.
 
 An IDE may say any of it, in camel case or with underscores. What is of the wrong type says nothing: the entry is as
 good without it, and everything stands in the tool's metadata as it came.

@@ -26,7 +26,7 @@ class CancelExecutionsParams(Params):
 
 
 async def executions(agent: Agent, raw: Raw) -> object:
-    """The calls that run now and the counts of those that ended (S2-28, S2-29)."""
+    """The calls that run now and the counts of those that ended."""
     session_id = decode_params(raw, ExecutionsParams).session_id
     running = agent.running_calls(session_id)
     return {
@@ -36,7 +36,7 @@ async def executions(agent: Agent, raw: Raw) -> object:
 
 
 async def cancel_executions(agent: Agent, raw: Raw) -> object:
-    """Stop the calls of that id; says how many there were (S2-27)."""
+    """Stop the calls of that id; says how many there were."""
     params = decode_params(raw, CancelExecutionsParams)
     return {"cancelled": agent.cancel_calls(params.session_id, params.correlation_id)}
 

@@ -42,7 +42,7 @@ class SetToolEnabledParams(Params):
 
 
 async def tools(agent: Agent, raw: Raw) -> object:
-    """Every registered tool, those left out with their reasons, and the figures (S2-11, S2-29)."""
+    """Every registered tool, those left out with their reasons, and the figures."""
     listing = agent.tools(decode_params(raw, ToolsParams).session_id)
     return {
         "tools": [_listed(listed) for listed in listing.tools],
@@ -52,7 +52,7 @@ async def tools(agent: Agent, raw: Raw) -> object:
 
 
 async def set_tool_enabled(agent: Agent, raw: Raw) -> object:
-    """Switch a tool on or off (S2-17); the answer says what it is now, which the settings may have the last word on."""
+    """Switch a tool on or off; the answer says what it is now, which the settings may have the last word on."""
     params = decode_params(raw, SetToolEnabledParams)
     now = agent.set_tool_enabled(params.session_id, params.name, enabled=params.enabled)
     if now is None:

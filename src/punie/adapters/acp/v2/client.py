@@ -74,7 +74,7 @@ class DraftEventSink(EventSink):
         try:
             return options_update(self.options())
         except UnknownSessionError:
-            return None  # it is being closed: nobody looks at its options any more
+            return None  # it is being closed: its options are not shown any more
 
 
 def encode_question(question: PermissionQuestion) -> Update:

@@ -165,7 +165,7 @@ class DraftSessionMethods(SessionMethods):
             await (close() if foreground is None else foreground.close(close))
 
     async def stop(self) -> None:
-        """Turns are nobody's requests here: end them all, and wait a moment until the client was told so."""
+        """End all turns, none of which is a request here, and wait a moment until the client was told so."""
         for foreground in self._open.values():
             foreground.cancel()
         with anyio.move_on_after(END_LIMIT_S):

@@ -107,7 +107,7 @@ class ShownTerminals(Terminals):
             begun["output"] = {"data": _encoded(shown.text)}
         self.screen.tell(_update(terminal_id, begun))
         tasks = self.screen.tasks
-        if not tasks.cancel_scope.cancel_called:  # else nobody looks on, until another client does
+        if not tasks.cancel_scope.cancel_called:  # else no client looks on, until another one does
             tasks.start_soon(self._follow, terminal_id, shown)
 
     def _find(self, terminal_id: str) -> _Shown:

@@ -53,7 +53,7 @@ class TerminalParams(Params):
 
 
 def decode_capabilities(raw: Raw) -> ClientCapabilities:
-    """What the client can do: no files and no terminals in v2, and nobody has to say that they take updates."""
+    """What the client can do: no files and no terminals in v2, and updates need no capability."""
     return evolve(shared_capabilities(raw), notices=True, compaction=True)
 
 

@@ -72,7 +72,7 @@ def remove_abandoned(parent: str) -> None:
     """Remove the folders of this user's sessions whose process is gone; never raises, ends after `SWEEP_LIMIT_S`.
 
     One is ours and abandoned where its name is one of ours, it is a folder and no link, it belongs to this user alone,
-    it holds files only, and among them a lock that nobody holds. Anything else is left as it is.
+    it holds files only, and among them a lock that no process holds. Anything else is left as it is.
     """
     until_s = time.monotonic() + SWEEP_LIMIT_S
     try:

@@ -1,4 +1,4 @@
-"""How work in a thread learns that nobody waits for it any more."""
+"""A flag that tells work in a thread that its caller does not wait for it any more."""
 
 from __future__ import annotations
 

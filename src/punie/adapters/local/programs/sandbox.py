@@ -1,4 +1,4 @@
-"""A box around local commands: bubblewrap, where the settings ask for it (issue 4, section 8).
+"""A box around local commands: bubblewrap, where the settings ask for it.
 
 Inside, the whole machine can be read but for the user's secrets, only the session's directories and a `/tmp` of the
 command's own can be written, no other process is seen, and there is no network unless it was asked for.
@@ -29,7 +29,7 @@ READ_ONLY_IN_ROOTS = (".punie", ".mcp.json", ".git/hooks", ".git/config")
 class Bubblewrap:
     """Puts commands into a box; stateless, lives as long as its session.
 
-    `hidden` are further absolute paths that nobody inside may see: Punie's own state. A command is refused where
+    `hidden` are further absolute paths that programs inside may not see: Punie's own state. A command is refused where
     the program is missing, never run without the box.
     """
 

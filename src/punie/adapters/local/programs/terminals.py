@@ -150,7 +150,7 @@ class LocalTerminals(Terminals):
         try:
             await anyio.lowlevel.checkpoint_if_cancelled()
             self._running_tasks()  # the session may have been closed meanwhile
-        except BaseException:  # nobody would ever learn its id
+        except BaseException:  # its id would never be known
             process.abandon()
             raise
         terminal = _Terminal(process)

@@ -148,7 +148,7 @@ class PostgresLane(Lane):
         return await self.run(work)
 
     def close(self) -> None:
-        """Let go of the connections that nobody uses now; a later use connects again."""
+        """Let go of the connections that are not in use; a later use connects again."""
         while self._idle:
             self._idle.pop().close()
 
@@ -172,7 +172,7 @@ class PostgresLane(Lane):
             self._free.release()
 
     def _begun(self) -> PostgresDatabase:
-        """A connection in a transaction. One that was lost while nobody used it is not missed."""
+        """A connection in a transaction. One that was lost while it was not in use is not missed."""
         while self._idle:
             with suppress(IndexError):  # another thread was faster
                 database = self._idle.pop()

@@ -62,7 +62,7 @@ class PostgresSessionStore(SqlSessions, SessionStore):
         return self._server
 
     def _let_go_of(self, database: Sql, session_id: str) -> None:
-        """Give back a lease of this process that nobody here has: its token is a later one."""
+        """Give back a lease of this process that no session here has: its token is a later one."""
         own = self.processes.own()
         whose = (escaped(own.machine), own.pid, own.started)
         where = "session_id = ? AND token > ? AND machine = ? AND pid = ? AND started = ?"

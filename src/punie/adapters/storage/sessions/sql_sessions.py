@@ -141,7 +141,7 @@ class SqlSessions(ABC):
         key = escaped(lease.session_id)
 
         def work(database: Sql) -> None:
-            # What only this connection sees, and what goes with it: nobody waits while the batches are read.
+            # What only this connection sees, and what goes with it: no other session waits while the batches are read.
             database.run("DROP TABLE IF EXISTS taken_in")
             database.run("CREATE TEMPORARY TABLE taken_in (sequence BIGINT, at DOUBLE PRECISION, kind TEXT, body TEXT)")
             for batch in batches:

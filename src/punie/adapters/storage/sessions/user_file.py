@@ -41,7 +41,7 @@ class SessionFile(Lane):
         return await anyio.to_thread.run_sync(self._run_here, work, limiter=self._one_at_a_time, abandon_on_cancel=True)
 
     async def run_shielded(self, work: Callable[[Database], T]) -> T:
-        """As `run`, and its caller has what it gives, cancelled or not: for what nobody else could give back."""
+        """As `run`, and its caller has what it gives, cancelled or not: for what only the caller can give back."""
         return await anyio.to_thread.run_sync(self._run_here, work, limiter=self._one_at_a_time)
 
     async def read(self, work: Callable[[Database], T], nothing: T) -> T:
@@ -63,7 +63,7 @@ class SessionFile(Lane):
         with self._lock:
             try:
                 if self._database is None or _identity(self.path) != self._opened_as:
-                    self._let_go()  # of a file that was moved or deleted: what is written there, nobody finds again
+                    self._let_go()  # of a file that was moved or deleted: rows written there would be lost
                     self._database = self._opened()
                     self._opened_as = _identity(self.path)
                 return work(self._database)
