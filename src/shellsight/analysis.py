@@ -1,7 +1,7 @@
-"""What a command line would do: a pure, total, bounded look at its tree.
+"""The entry: from a line, its tree or an argument list to a report on what it would do.
 
 Every command in the line becomes a part of the report, also those inside substitutions, wrappers and shell code that
-the line carries; a line stands where its strictest part stands, so that adding a part never makes it looser.
+the line carries. The standing of a line is that of its strictest part, so that another part never makes it looser.
 """
 
 from __future__ import annotations
@@ -37,7 +37,16 @@ def analyse_line(line: str, surroundings: Surroundings) -> CommandReport:
 
 
 def analyse(script: Script, surroundings: Surroundings, line: str = "") -> CommandReport:
-    """The report on a line; total, and the same for the same input. `line` is the text as a person reads it."""
+    """The report on a line that a parser has read.
+
+    Args:
+        script: the tree of the line.
+        surroundings: the place where the line would run.
+        line: the text as a person reads it; left out, it is put together from the tree.
+
+    Returns:
+        The report; the same for the same arguments. Every tree has one.
+    """
     walk = Walk(surroundings)
     try:
         walk.script(script, State((surroundings.cwd,)), Feed())

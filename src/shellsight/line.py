@@ -14,7 +14,7 @@ from attrs import frozen
 
 @frozen
 class Literal:
-    """Text that stands for itself once quotes and backslashes are gone."""
+    """Text without special meaning, once quotes and backslashes are removed."""
 
     text: str
     quoted: bool = False
@@ -53,7 +53,7 @@ class Tilde:
 
 @frozen
 class Opaque:
-    """A piece whose value nobody can tell beforehand; `why` says what it is: arithmetic, brace expansion, `${x//y}`.
+    """A piece whose value is known only once the line runs; `why` names it: arithmetic, brace expansion, `${x//y}`.
 
     `scripts` are those that run in order to find its value.
     """
@@ -76,7 +76,7 @@ class Word:
     @property
     def text(self) -> str | None:
         """The word's value where it is certain before the line runs; else None."""
-        if len(self.pieces) == 1:  # nearly every word, and everybody asks
+        if len(self.pieces) == 1:  # nearly every word, and this is asked often
             piece = self.pieces[0]
             return piece.text if isinstance(piece, Literal) else None
         texts = [piece.text for piece in self.pieces if isinstance(piece, Literal)]

@@ -1,6 +1,6 @@
-"""What a command line would do, as far as that can be told before it runs: the policy decides on this.
+"""The report on a command line: its effects, as far as they are known before it runs.
 
-The order of `Standing` is the order of strictness; a line stands where its strictest part stands.
+The order of `Standing` is the order of strictness; the standing of a line is that of its strictest part.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from typing import Protocol
 from attrs import evolve, frozen
 
 FED = "(what xargs is fed)"
-"""The operand that stands for words which arrive on standard input."""
+"""The operand in place of words that arrive on standard input."""
 
 
 class Standing(IntEnum):
-    """How a command stands before any rule is asked."""
+    """The standing of a command before any rule of the caller is asked."""
 
     SAFE = 0
-    """Only looks, and every flag of it is known to only look: runs without a question in every mode."""
+    """Only looks: the program and every option of the call are known to change nothing."""
     ORDINARY = 1
-    """Understood, with effects that a developer's day is made of: building, testing, changing files of the project."""
+    """Understood, with everyday effects: building, testing, changing files of the project."""
     UNKNOWN = 2
-    """Not understood, or a program that nothing is known of: asks in every mode."""
+    """Not understood, or a program of which nothing is known."""
     DANGEROUS = 3
-    """Understood, and destructive, far-reaching or irreversible: asks in every mode."""
+    """Understood, and destructive, far-reaching or irreversible."""
     FORBIDDEN = 4
-    """Never runs, whatever anybody allowed."""
+    """Never to be run, whatever was allowed."""
 
 
 class PathEffect(Enum):
-    """What is done to a path."""
+    """An effect on a path."""
 
     LOOK = "look"
     """Only its name, size and dates are shown."""
@@ -40,7 +40,7 @@ class PathEffect(Enum):
 
 
 class Effect(Enum):
-    """What else a command does; the words are for people."""
+    """An effect beside those on paths; the values are for people."""
 
     NETWORK = "reaches the network"
     PROCESS = "acts on other processes"
@@ -54,7 +54,7 @@ class Effect(Enum):
 
 
 class Followed(Protocol):
-    """Where a path leads once its links were followed: the caller's own value, for shellsight follows no links."""
+    """The end of a path once its links were followed: a value of the caller, for shellsight follows no links."""
 
     @property
     def path(self) -> str:
@@ -74,10 +74,10 @@ class Followed(Protocol):
 
 @frozen
 class PathUse:
-    """A path that a command touches. `path` is absolute where that can be told, else as written.
+    """A path that a command touches. `path` is absolute where the directory is known, else as written.
 
-    `where` is filled in by whoever can follow links; None: nobody could tell where it leads. `below` says that what
-    lies beneath it is touched as well (a recursive command, a glob).
+    `where` is filled in by a caller that can follow links; None: its end is not known. `below` says that everything
+    below it is touched as well (a recursive command, a glob).
     """
 
     path: str
@@ -107,7 +107,7 @@ class CommandPart:
     source: str = ""
 
     def raised(self, standing: Standing, reason: str) -> CommandPart:
-        """This part where it stood less strictly, there instead; it never becomes looser."""
+        """The part with this standing and reason where its own standing is less strict, else the part itself."""
         return self if standing <= self.standing else evolve(self, standing=standing, reason=reason)
 
 
@@ -120,7 +120,7 @@ class CommandReport:
 
     @property
     def standing(self) -> Standing:
-        """That of the strictest part; a line without parts is not understood."""
+        """The standing of the strictest part; a line without parts is not understood."""
         return max((part.standing for part in self.parts), default=Standing.UNKNOWN)
 
     @property

@@ -45,7 +45,7 @@ class Surroundings:
 
     Args:
         cwd: the working directory, an absolute path.
-        home: the home folder of the user, which `~` stands for, an absolute path.
+        home: the home folder of the user, the value of `~`, an absolute path.
         reader: reads shell code inside the line; None leaves such code unread, and unknown.
     """
 

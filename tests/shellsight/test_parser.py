@@ -148,3 +148,9 @@ def test_no_text_at_all_makes_it_raise(parser: ShellParser, line: str) -> None:
 def test_the_same_line_gives_the_same_tree(parser: ShellParser) -> None:
     line = "a | b $(c) <<E\nd\nE"
     assert parser.parse(line) == parser.parse(line)
+
+
+def test_of_several_control_characters_the_first_is_named_whatever_the_process(parser: ShellParser) -> None:
+    last = parser.parse("ls \x07\x1b\x01").steps[-1].command
+    assert isinstance(last, Unreadable)
+    assert last.why == "the control character U+0007"

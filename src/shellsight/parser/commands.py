@@ -31,7 +31,7 @@ NOTHING: frozenset[str] = frozenset()
 BRACED_NAME = re.compile(r"\{[A-Za-z_0-9]+\}")
 # Reserved in zsh only, as the first word of a command.
 RESERVED_IN_ZSH = frozenset({"repeat", "foreach", "end", "nocorrect", "noglob", "-", "always"})
-# What comes behind these on later lines is read in another way.
+# Text behind these on later lines is read in another way.
 CHANGES_READING = frozenset({"alias", "shopt", "setopt", "unsetopt", "emulate", "enable", "zmodload"})
 RUNS_THE_REST = frozenset({"command", "builtin", "exec", "time"})
 USUAL_SETTINGS = re.compile(r"[-+][eux]+o?|pipefail|errexit|nounset|xtrace|--")
@@ -200,7 +200,7 @@ def argument(scan: Scan, parts: Parts) -> None:
 
 
 def plain_argument(scan: Scan, parts: Parts, found: re.Match[str]) -> None:
-    """One more word of letters that nobody reads as anything but themselves: no redirection begins so."""
+    """One more word of letters that every shell reads as themselves: no redirection begins so."""
     text = found[0]
     parts.words.append(Word((Literal(text),), text))
     parts.places.append(found.span())
@@ -218,10 +218,10 @@ def remember(scan: Scan, parts: Parts) -> None:
 
 
 def check(parts: Parts) -> None:
-    """What names of commands change the reading.
+    """Refuse names of commands that change the reading.
 
     Raises:
-        NotUnderstood: this one does.
+        NotUnderstood: the name changes it.
     """
     if not parts.words:
         return

@@ -22,7 +22,7 @@ COMPARES_NUMBERS = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-
 
 @frozen
 class Shape:
-    """What was read of a compound command; `node` is what the second reading calls it."""
+    """The parts of a compound command that were read; `node` is its name in the second reading."""
 
     node: str
     kind: CompoundKind

@@ -1,4 +1,4 @@
-"""What begins with a dollar sign or a backtick."""
+"""Expansions that begin with a dollar sign or a backtick."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ BALANCED = re.compile(QUOTED, re.DOTALL)
 BALANCED_WITH_COMMENTS = re.compile(rf"(?<=[\s;|&(])#[^\n]*+|{QUOTED}", re.DOTALL)
 PAREN = frozenset({")"})
 
-# What zsh reads on from a variable: subscripts and modifiers.
+# Characters with which zsh continues a variable: subscripts and modifiers.
 GOES_ON_IN_ZSH = re.compile(r"\[|:[A-Za-z&]")
-# A dollar sign before any of these stands for itself in sh, but not everywhere.
+# A dollar sign before any of these is a plain character in sh, but not in every shell.
 NOT_LITERAL = frozenset("+=^~:[")
 
 

@@ -48,7 +48,7 @@ def redirect(scan: Scan) -> Redirect:
 
 
 def check(scan: Scan, start: int, descriptor: str, operator: str) -> None:
-    """What may not stand before a redirection."""
+    """Words that may not come before a redirection."""
     if operator in BOTH:
         raise NotUnderstood(f"{operator}, which dash reads as & (in the background) and a command of its own")
     if len(descriptor) > 1:
@@ -91,7 +91,7 @@ def body(scan: Scan, delimiter: str, *, quoted: bool, strip: bool) -> Word:
 
 
 def end_of(scan: Scan, delimiter: str, *, strip: bool) -> int:
-    """Where the text ends; reading resumes behind the delimiter's line."""
+    """The end of the text; reading resumes behind the delimiter's line."""
     while scan.resume < scan.end:
         begun = scan.resume
         stop = scan.text.find("\n", begun, scan.end)

@@ -1,4 +1,4 @@
-"""Where a reading of a line stands, and what it has met so far. Everything that nobody is sure of ends it."""
+"""The position of a reading in its line, and what it has met so far. Any uncertainty ends the reading."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from attrs import Factory, define
 from shellsight.line import Script
 
 DEPTH_LIMIT = 24
-"""Scripts within scripts; deeper is not read, so that nobody's stack overflows."""
+"""Scripts within scripts; deeper ones are not read, so that no stack overflows."""
 
 BLANK = re.compile(r"[ \t]*")
 TOO_CLOSE = " \t\n;&|()<>"
@@ -30,7 +30,7 @@ Place: TypeAlias = tuple[int, int]
 
 @define
 class Seen:
-    """What a reading met, as (start, end) in characters, for comparison with a second reading."""
+    """The places that a reading met, as (start, end) in characters, for comparison with a second reading."""
 
     commands: list[list[Place]] = Factory(list[list[Place]])
     """The words of each simple command, its name first."""
@@ -43,7 +43,7 @@ class Seen:
     compounds: list[tuple[str, int, int]] = Factory(list[tuple[str, int, int]])
     comments: list[Place] = Factory(list[Place])
     heredocs: list[Place] = Factory(list[Place])
-    """Where the delimiter stands."""
+    """The place of the delimiter."""
 
 
 @define
@@ -59,9 +59,9 @@ class Scan:
     quoted: bool = False
     """Within double quotes or a here-document."""
     line_break: int = -1
-    """Where the line ends behind which here-documents stand that this line announced; -1: none."""
+    """The end of the line behind which the announced here-documents follow; -1: none."""
     resume: int = 0
-    """Where reading goes on behind them."""
+    """The place behind them, at which reading goes on."""
 
     def peek(self) -> str:
         """The next character; empty at the end."""

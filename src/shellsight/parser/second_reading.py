@@ -1,4 +1,4 @@
-"""What tree-sitter's bash grammar sees in a line, compared with what we saw."""
+"""The second reading of a line, by tree-sitter's bash grammar, and its comparison with the first."""
 
 from __future__ import annotations
 
@@ -90,17 +90,17 @@ def difference(source: bytes, found: dict[str, list[Node]], seen: Seen) -> str:
 
 
 def places(found: dict[str, list[Node]], capture: str) -> set[Place]:
-    """Where the nodes of a capture stand, in bytes."""
+    """The places of a capture's nodes, in bytes."""
     return {(one.start_byte, one.end_byte) for one in found.get(capture, ())}
 
 
 def targets(found: dict[str, list[Node]]) -> set[Place]:
-    """What stands behind redirections, with the command's next words, as the grammar has it; what loops run over."""
+    """The words behind redirections, with the command's next words, and the words of loops."""
     return {(one.start_byte, one.end_byte) for one in found.get("target", ()) if one.type not in NO_TARGETS}
 
 
 def without_dashes(source: bytes, words: set[Place]) -> set[Place]:
-    """Less the words `-`: the grammar loses one before `<<`, and nobody can read it as anything else."""
+    """The places without the words `-`: the grammar loses one before `<<`, and no shell reads it as anything else."""
     return {(start, end) for start, end in words if end - start > 1 or source[start:end] != b"-"}
 
 

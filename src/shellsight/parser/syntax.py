@@ -1,4 +1,4 @@
-"""Reserved words, and what stands between commands."""
+"""Reserved words, and the separators between commands."""
 
 from __future__ import annotations
 

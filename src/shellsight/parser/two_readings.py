@@ -1,8 +1,8 @@
 """Two readings of a line that must agree.
 
-Ours follows POSIX and refuses whatever some shell reads in its own way; it makes the tree. The grammar of tree-sitter,
-made by others and tried on much of the world's shell code, reads the same line by itself. Where it finds a fault, or
-other commands, words, substitutions or comments in other places, the line counts as not understood.
+The first reading follows POSIX and refuses every form that some shell reads in its own way; it makes the tree. The bash
+grammar of tree-sitter reads the same line independently. Where that grammar finds a fault, or commands, words,
+substitutions or comments in other places, the line counts as not understood.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ class TwoReadings:
 
 
 def check_text(line: str) -> None:
-    """What no line may hold, quoted or not.
+    """Refuse a line with a character that no line may hold, quoted or not, and a line that is too long.
 
     Raises:
-        NotUnderstood: it holds that.
+        NotUnderstood: the line is one of these.
     """
     if len(line) > LINE_LIMIT_BYTES or (not line.isascii() and len(line.encode(errors="replace")) > LINE_LIMIT_BYTES):
         raise NotUnderstood(f"more than {LINE_LIMIT_BYTES} bytes")
     if line.startswith(("-", "+")):
         raise NotUnderstood("a line that begins like an option, which the shell takes for one")
-    for mark in set(line):
+    for mark in dict.fromkeys(line):
         if mark not in "\t\n" and unicodedata.category(mark) in {"Cc", "Cs"}:
             raise NotUnderstood(f"the control character U+{ord(mark):04X}")

@@ -52,7 +52,7 @@ def word(scan: Scan, *, value: bool = False) -> Word:
 
 
 def check_start(source: str, *, value: bool) -> None:
-    """What a word may not begin with, or be."""
+    """Beginnings of words, and whole words, that are refused."""
     if source in {"{", "}", "[["}:
         raise NotUnderstood(f"{source} where some shells do not take it for a word")
     if not value and source.startswith("=") and source not in EQUALS:
@@ -71,7 +71,7 @@ def piece(scan: Scan, start: int) -> tuple[Piece, ...]:
 
 
 def foreign(scan: Scan) -> Literal:
-    """A character that is not ASCII: itself, unless somebody may take it for a blank or for nothing."""
+    """A character that is not ASCII: a plain one, unless it may be taken for a blank or is invisible."""
     mark = scan.text[scan.at]
     if mark.isascii() or unicodedata.category(mark)[0] in "ZC" or BLANK_BYTES.intersection(mark.encode()):
         raise NotUnderstood(f"the character U+{ord(mark):04X} outside quotes")
@@ -80,7 +80,7 @@ def foreign(scan: Scan) -> Literal:
 
 
 def single(scan: Scan, _start: int) -> tuple[Piece, ...]:
-    """Everything up to the next single quote stands for itself."""
+    """Everything up to the next single quote, without special meaning."""
     stop = scan.text.find("'", scan.at + 1, scan.end)
     if stop < 0:
         raise NotUnderstood("a single quote that is not closed")
@@ -132,7 +132,7 @@ def joined(scan: Scan, escaped: frozenset[str]) -> tuple[Piece, ...]:
 
 
 def escape(scan: Scan, _start: int) -> tuple[Piece, ...]:
-    """A backslash outside quotes: the next character stands for itself."""
+    """A backslash outside quotes: the next character has no special meaning."""
     following = scan.text[scan.at + 1 : min(scan.at + 2, scan.end)]
     if not following:
         raise NotUnderstood("a backslash at the end")

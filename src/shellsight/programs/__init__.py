@@ -1,1 +1,1 @@
-"""What is known of each program: which options only look, what its operands are, and what it does to them."""
+"""The facts about programs: one row a program in `rows`, and the judges of programs that need more than a table."""

@@ -1,4 +1,4 @@
-"""Programs that pack and unpack."""
+"""Judges of programs that pack and unpack."""
 
 from __future__ import annotations
 

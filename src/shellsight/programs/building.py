@@ -1,4 +1,4 @@
-"""What a developer's day is made of: builds, tests, linters, formatters."""
+"""Judges of build tools, test runners, linters and formatters."""
 
 from __future__ import annotations
 

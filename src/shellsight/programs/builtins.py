@@ -1,4 +1,4 @@
-"""The shell's own commands."""
+"""Judges of the shell's own commands."""
 
 from __future__ import annotations
 

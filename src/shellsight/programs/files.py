@@ -1,4 +1,4 @@
-"""Programs that change files: where they do, how far they go, and what nobody may do to a disk."""
+"""Judges of programs that change files: the places they write, how far they reach, and the calls that are forbidden."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs through which text flows, and of which one option or operand writes, decodes or tells more than the rest."""
+"""Judges of programs that read text, and of which an option or operand writes, decodes or shows more than the rest."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def base_coding(call: Call) -> Outcome:
 
 
 _OWN_PROCESSES = frozenset({"$$", "$PPID", "$USER", "${USER}", "$LOGNAME"})
-"""What the shell's own number and the user's name are asked for with."""
+"""Variables that hold the shell's own number and the user's name."""
 
 
 def ps(call: Call) -> Outcome:
@@ -204,7 +204,7 @@ def jq(call: Call) -> Outcome:
     if call.name == "yq" and any(arg.text in {"eval-all", "ea"} for arg in args[:1]):
         args = args[1:]
     plain = [arg for arg in args if not (arg.text.startswith("-") or _DATA_FILE.match(arg.text))]
-    # Which of them is the program depends on the options before it: none may be one that tells more.
+    # Which of them is the program depends on the options before it: none may be one that shows more.
     if any(_ENVIRONMENT.search(arg.text) or (not arg.certain and arg.ran) for arg in plain):
         return dangerous("a program that may show the environment or load others", (), Effect.SECRETS)
     return (_YQ if call.name == "yq" else _JQ)(evolve(call, args=tuple(args)))

@@ -1,4 +1,4 @@
-"""Package managers and build tools of other languages and of machines."""
+"""Judges of package managers and build tools of single languages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python's and JavaScript's package managers, and what runs inside their environments."""
+"""Judges of Python's and JavaScript's package managers, and of commands that run inside their environments."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _scripts(call: Call) -> tuple[tuple[str, ...], ...]:
 
 
 def yarn(call: Call) -> Outcome:
-    """Yarn runs the project's own copy of itself, whatever it is told; bare, it installs."""
+    """`yarn`: every call runs the project's own copy of yarn; without words it installs."""
     if not call.args:
         return dangerous("installs packages", (), Effect.INSTALL, Effect.NETWORK)
     return stricter(_NPM(call), ordinary("runs the project's own yarn"))

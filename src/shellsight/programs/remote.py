@@ -1,4 +1,4 @@
-"""Programs that reach other machines, containers, clusters and services."""
+"""Judges of programs that reach other machines and clusters."""
 
 from __future__ import annotations
 

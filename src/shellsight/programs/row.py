@@ -20,7 +20,7 @@ class Row(NamedTuple):
         facts: the judge of its calls: a table (`form`, `verbs`), one outcome (`always`), or a function.
         examples: lines with what they do, `LINE => STANDING: EFFECTS`; `*` at a line's beginning is each of the names.
         looks: whole calls that only look, with commas between them; an empty one is the program without words.
-        asks: a regular expression for first words that ask a data base; only names may follow.
+        asks: a regular expression for first words that query a data base; only names may follow.
         about: a regular expression for further words that may follow those of `asks`.
         far: words that install, delete or empty, wherever they appear.
         code: beginnings of words that bring code, or name a program that runs.

@@ -1,4 +1,4 @@
-"""Programs that look for files and lines: grep, ripgrep, find, fd."""
+"""Judges of programs that search for files and lines: grep, ripgrep, find, fd and ack."""
 
 from __future__ import annotations
 
@@ -277,7 +277,7 @@ def _deleting(call: Call, starts: list[Arg], outcome: Outcome, *, narrow: bool) 
 
 
 def _end_of_command(args: tuple[Arg, ...], place: int) -> int:
-    """Where the words of `-exec` end: at `;`, or at `+` after `{}`."""
+    """The place at which the words of `-exec` end: at `;`, or at `+` after `{}`."""
     for here_, arg in enumerate(args[place:], start=place):
         if arg.text == ";" or (arg.text == "+" and here_ > place and args[here_ - 1].text == "{}"):
             return here_
@@ -285,7 +285,7 @@ def _end_of_command(args: tuple[Arg, ...], place: int) -> int:
 
 
 def _filled(inner: Inner) -> Inner:
-    """`{}` becomes a file that nobody knows yet."""
+    """The command with `{}` replaced by a file that is not known yet."""
     return evolve(inner, args=tuple(fed(arg) if "{}" in arg.text else arg for arg in inner.args))
 
 

@@ -1,4 +1,4 @@
-"""Interpreters: shells, Python, Node and their kind; what they run is in a file, in the line, or fed to them."""
+"""Judges of interpreters: shells, Python, Node and others, whose program is a file, in the line or on stdin."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _OTHER_GRAMMAR = frozenset({"fish", "csh", "tcsh"})
 
 
 def _told(name: str, args: tuple[Arg, ...]) -> Outcome | None:
-    """What one option of a shell settles; None where it settles nothing."""
+    """The outcome that one option of a shell settles; None where it settles nothing."""
     text = args[0].text
     if not all(arg.certain for arg in args[: _taken(text)]):
         return inline("nobody knows what this shell is told")
@@ -115,11 +115,7 @@ def run_file(call: Call, rest: tuple[Arg, ...], *, parse_only: bool = False) -> 
 
 @frozen
 class Interpreter:
-    """How an interpreter is told what to run.
-
-    `code`: options whose value is a program; `module`: options whose value names one; `bare` and `valued`: others.
-    `shown`: options that only show something.
-    """
+    """The options of an interpreter, see `interpreter`."""
 
     code: frozenset[str]
     bare: frozenset[str]
@@ -146,7 +142,7 @@ class Interpreter:
         return fed_program() if not rest or rest[0].text == "-" else run_file(call, rest, parse_only=check)
 
     def _told(self, call: Call, args: tuple[Arg, ...]) -> Outcome | None:
-        """What one option settles; None where it settles nothing."""
+        """The outcome that one option settles; None where it settles nothing."""
         text = args[0].text
         name = text.partition("=")[0]
         if not args[0].certain:
@@ -212,7 +208,7 @@ def manage(call: Call) -> Outcome:
 
 
 def managed(otherwise: Judge) -> Judge:
-    """A judge for Python who knows what `manage.py` is told."""
+    """A judge for Python that also judges the words behind `manage.py`."""
 
     def judge(call: Call) -> Outcome:
         for place, arg in enumerate(call.args):

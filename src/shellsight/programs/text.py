@@ -1,4 +1,4 @@
-"""sed and awk: little languages of which only what is proved harmless counts as looking."""
+"""Judges of sed and awk: only scripts that are proved harmless count as looking."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shellsight.words.secrecy import could_be_private
 
 _BODY = r"(?:[^%(mark)s\\\n]|\\.)*+"
 _SOUGHT = r"(?:[^%(mark)s\\\n\[]|\\.|\[\^?\]?(?:[^%(mark)s\\\n\]]|\\[^\]\n])*+\])*+"
-"""What is sought: some read a mark within brackets as the end, others as itself, so brackets close before it."""
+"""A pattern: to some programs a mark within brackets is the end, to others a character, so brackets close before it."""
 _MARKS = ("/", "|", "#", ",", "@", ":", "!", "%")
 _ADDRESS = r"(?:\d++(?:~\d++)?|\$|/(?:[^/\\\n\[]|\\.|\[\^?\]?(?:[^/\\\n\]]|\\[^\]\n])*+\])*+/I?|\+\d++)"
 _PAIRS = "|".join(
@@ -81,9 +81,9 @@ _TOKEN = re.compile(
 )
 _PATTERN = re.compile(r'/(?:[^/"\\\n\[]|\\[^"\n]|\[[^\]/"\\\n]*+\])++/')
 _DIVIDED = re.compile(r'\)\s*/[^/\n]*"')
-"""A slash behind a parenthesis may divide or begin a pattern: then no quote may stand before the next slash."""
+"""A slash behind a parenthesis may divide or begin a pattern: then no quote may come before the next slash."""
 _SORTED = re.compile(r'\s*+"sort(?: -[bdfghinrsuV]++| -k ?\d[\d.,bdfghinrV]*+| -t ?[,:])*+"(?=\s*+(?:[;}\n]|\Z))')
-"""What `print` may be piped to: `sort` alone, with options that neither write nor run, and nothing joined to it."""
+"""The command that `print` may be piped to: `sort` alone, with options that neither write nor run."""
 _AFTER_WORDS = frozenset({"print", "printf", "return", "in", "else", "do", "case"})
 _AWK_WORDS = names(
     "BEGIN END print printf if else for in while do next NR NF FNR FS OFS RS ORS FILENAME SUBSEP RSTART "

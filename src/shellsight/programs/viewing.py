@@ -1,4 +1,4 @@
-"""Editors, pagers and clients of databases: they show files, and run what they are told."""
+"""Judges of editors, pagers and clients of databases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that run another command."""
+"""Judges of programs that run another command."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ _SUDO = with_other_rights(
 
 
 def sudo(call: Call) -> Outcome:
-    """`sudo`: variables may stand before the command; without one it may be a shell that is fed."""
+    """`sudo`: variables may come before the command; without one it may be a shell that reads standard input."""
     args = list(call.args)
     outcome = _SUDO(call)
     if outcome.inner and not outcome.own:

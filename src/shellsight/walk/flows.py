@@ -1,4 +1,4 @@
-"""What a command hands on to the next one, and what becomes of it there."""
+"""The output that a command hands on to the next one, and its effect there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WORDS = {"network": "what was just downloaded", "decoder": "what was just decod
 
 @frozen
 class Flow:
-    """What comes out of a command: `source` as in `Feed`, names of files, or exactly `text`."""
+    """The output of a command: `source` as in `Feed`, names of files, or exactly `text`."""
 
     source: str = ""
     listing: bool = False
@@ -21,12 +21,12 @@ class Flow:
     text: str | None = None
 
     def feed(self, source: str) -> Feed:
-        """It, as the next command gets it; `source` is where it came from, if not out of the command itself."""
+        """The feed of the next command; `source` is where the output came from, if not from the command itself."""
         return Feed(fed=True, source=self.source or source, listing=self.listing, narrow=self.narrow, text=self.text)
 
 
 def flow_of(call: Call, outcome: Outcome) -> Flow:
-    """What the command hands on, given what it was fed."""
+    """The output of the command, given its outcome and its own feed."""
     return Flow(
         source=outcome.source or call.feed.source,
         listing=outcome.lists or (outcome.passes and call.feed.listing),
@@ -36,7 +36,7 @@ def flow_of(call: Call, outcome: Outcome) -> Flow:
 
 
 def _printed(call: Call) -> str | None:
-    """What `echo` or `printf` print, where that is certain."""
+    """The text that `echo` or `printf` print, where that is certain."""
     if call.name not in {"echo", "printf"} or not call.args or not all(arg.certain for arg in call.args):
         return None
     texts = [arg.text for arg in call.args]

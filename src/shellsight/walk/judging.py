@@ -36,7 +36,7 @@ _READABLE_DEVICES = names("/dev/null /dev/stdin /dev/zero /dev/urandom /dev/rand
 
 
 def judged(call: Call, word: Arg, state: State) -> Outcome:
-    """What the command does; `word` is the command's own word, `call.name` its plain name."""
+    """The outcome of a command; `word` is the command's own word, `call.name` its plain name."""
     if not word.certain:
         return (dangerous if word.ran else unknown)(f"nobody knows which program runs: {word.text}")
     if call.name in state.shadowed:
@@ -57,7 +57,7 @@ def judged(call: Call, word: Arg, state: State) -> Outcome:
 
 
 def _named(call: Call) -> Iterator[PathUse]:
-    """What the words of a doubtful command name: no allow rule for it is leave to write there."""
+    """The paths that the words of a doubtful command name: an allow rule for it does not permit writes there."""
     for arg in call.args:
         for use in named_places(call, arg):
             if not use.path.startswith("/dev/") and use.effect is not PathEffect.LOOK:
@@ -98,7 +98,7 @@ def _by_path(call: Call, word: Arg) -> Outcome:
 
 
 def _doubts(call: Call, outcome: Outcome) -> Outcome:
-    """What keeps any command from being understood, whichever program it is."""
+    """Doubts that keep any command from being understood, whatever its program."""
     for arg in call.args:
         if arg.odd:
             return unknown(f"{arg.odd}: {arg.text}")
@@ -118,7 +118,7 @@ def _doubts(call: Call, outcome: Outcome) -> Outcome:
 
 
 def of_path(use: PathUse, home: str) -> Outcome:
-    """How a command stands for touching this path."""
+    """The standing of a command that touches this path."""
     if use.effect is PathEffect.WRITE or use.effect is PathEffect.DELETE:
         return _of_written(use, home)
     if use.path.startswith(("/dev/tcp/", "/dev/udp/")):
@@ -156,7 +156,7 @@ def _of_written(use: PathUse, home: str) -> Outcome:
 
 
 def _of_folder(path: str, home: str) -> Outcome:
-    """How a command stands for writing there, as far as the folder tells."""
+    """The standing of a command that writes there, as far as the folder decides."""
     if path in BASE_FOLDERS or any(path == folder or path.startswith(f"{folder}/") for folder in _SYSTEM):
         return dangerous(f"changes this machine's own files: {path}", (), Effect.SYSTEM)
     base = home.rstrip("/")

@@ -19,7 +19,7 @@ _WRITING = frozenset({">", ">>", ">|", "&>", "&>>", ">&", "<>"})
 
 
 def fed_by(redirect: Redirect, target: Arg | None, source: str) -> Feed | None:
-    """What the redirection puts on a command's standard input; None where it leaves that alone."""
+    """The feed that the redirection puts on a command's standard input; None where it puts nothing there."""
     if redirect.descriptor not in {"", "0"} or redirect.operator not in _TEXT | _READING | {"<>"}:
         return None
     text = target.text if target is not None and target.certain and redirect.operator in _TEXT else None

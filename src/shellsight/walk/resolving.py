@@ -77,7 +77,7 @@ class _Scope:
     binding: Binding
 
     def value(self, name: str) -> Arg | None:
-        """What a variable holds, where that is one thing."""
+        """The value of a variable, where it has one only."""
         if name in self.binding:
             return self.binding[name]
         held = self.state.values.get(name)
@@ -202,7 +202,7 @@ def _add_value(name: str, value: Arg | None, draft: _Draft, *, quoted: bool) -> 
 
 
 def output_of(script: Script, scope: _Scope) -> str | None:
-    """What the simplest of scripts print: `pwd`, `echo` and `printf` of certain words without escapes."""
+    """The output of the simplest scripts: `pwd`, `echo` and `printf` of certain words without escapes."""
     if not script.readable or len(script.steps) != 1 or not isinstance(command := script.steps[0].command, Simple):
         return None
     if command.redirects or command.assignments or not command.words or script.steps[0].separator == "&":
@@ -226,7 +226,7 @@ def one_argument(word: Word, state: State, home: str, binding: Binding | None = 
 
 
 def loop_values(words: tuple[Word, ...], state: State, home: str) -> tuple[Arg, ...] | None:
-    """What a loop's variable takes in turn; None where that is not known."""
+    """The values that a loop's variable takes in turn; None where they are not known."""
     found: list[Arg] = []
     for binding in bindings(words, state):
         found.extend(resolve(words, state, home, binding))

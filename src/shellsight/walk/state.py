@@ -1,4 +1,4 @@
-"""What a shell knows while it works through a line: where it is, its variables, its functions."""
+"""The state of a shell on its way through a line: its directory, its variables, its functions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ MOST_FOLDERS = 6
 class State:
     """The state before a command, as a set of what it may be.
 
-    `cwds`: the directories the shell may be in, empty for "nobody knows". `values`: what a variable may hold; a name
-    that is missing is unknown. `shadowed`: names that functions or aliases have taken.
+    `cwds`: the directories the shell may be in, empty where none is known. `values`: the values that a variable may
+    have; a name that is missing is unknown. `shadowed`: names that functions or aliases have taken.
     """
 
     cwds: tuple[str, ...]
@@ -32,12 +32,12 @@ class State:
         return evolve(self, values=changed)
 
     def somewhere(self) -> State:
-        """The state in which nobody knows the directory."""
+        """The state with an unknown directory."""
         return evolve(self, cwds=())
 
 
 def merged(one: State | None, other: State | None) -> State:
-    """What holds whichever of the two it was."""
+    """The state that covers both."""
     if one is None or other is None or one is other or one == other:
         return one or other or State(())
     folders = tuple(dict.fromkeys((*one.cwds, *other.cwds)))

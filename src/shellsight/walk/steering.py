@@ -1,4 +1,4 @@
-"""Built-ins that change the shell itself: where it is, what its variables hold, which names mean what."""
+"""Built-ins that change the shell itself: its directory, its variables, the meaning of names."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def after(args: tuple[Arg, ...], state: State, home: str) -> Ends:
 
 
 def moved(args: tuple[Arg, ...], state: State, home: str) -> State:
-    """Where `cd` leads."""
+    """The state behind a `cd` with these words."""
     physical = False
     while args and args[0].certain and args[0].text in {"-P", "-L", "-e", "--"}:
         physical = physical or args[0].text == "-P"

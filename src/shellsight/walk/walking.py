@@ -37,7 +37,7 @@ Ends = tuple[State | None, State | None]
 """The state where a command succeeded, and where it failed; None where it cannot end so."""
 
 Known = tuple[State, tuple[Word, ...], CommandPart, Flow, Ends]
-"""What a command came to before: in that very state, of these words."""
+"""The outcome of the same command in the same state, from earlier in the walk."""
 
 
 @define
@@ -179,7 +179,7 @@ class Walk:
         return evolve(state, shadowed=state.shadowed | {compound.name})
 
     def comparison(self, compound: Compound, state: State) -> State:
-        """`[[ ... ]]` and `((...))`: harmless where nothing in them is computed from what nobody knows."""
+        """`[[ ... ]]` and `((...))`: harmless where nothing in them is computed from unknown values."""
         words = tuple(word for word in compound.words)
         args = resolve(words, state, self.surroundings.home)
         numbers = {"-eq", "-ne", "-lt", "-le", "-gt", "-ge"} & {arg.text for arg in args}
@@ -255,7 +255,7 @@ class Walk:
             self.known[simple.source, feed] = (state, simple.words, part, *ended)
 
     def fed(self, simple: Simple, state: State, feed: Feed, ran: str) -> Feed:
-        """What the command's own redirections feed it instead."""
+        """The feed from the command's own redirections, in place of the pipe's."""
         for redirect in simple.redirects:
             target = one_argument(redirect.target, state, self.surroundings.home) if redirect.target else None
             feed = fed_by(redirect, target, ran) or feed
@@ -302,7 +302,7 @@ class Walk:
         self.add(CommandPart((piece.source,), standing, reason, literal=False, source=piece.source))
 
     def doubt(self, reason: str, standing: Standing = Standing.UNKNOWN) -> None:
-        """A part that stands for what was not understood."""
+        """A part in place of code that was not understood."""
         self.add(CommandPart((), standing, reason, literal=False))
 
     def give_up(self, reason: str) -> None:

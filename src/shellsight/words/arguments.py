@@ -1,4 +1,4 @@
-"""Words as far as they are certain before the line runs, and programs' options told from their operands."""
+"""Arguments as far as they are certain before the line runs, sorted into options and operands."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def words(text: str) -> tuple[Arg, ...]:
 
 @lru_cache(maxsize=1024)
 def flag_set(text: str) -> frozenset[str]:
-    """`"al --all"`: the letters of a bunch become `-a` and `-l`, a word with a dash stands for itself."""
+    """`"al --all"`: letters become `-a` and `-l`, a word with a dash is kept as it is."""
     found: set[str] = set()
     for token in text.split():
         if token.startswith("-"):
@@ -86,7 +86,7 @@ class Given:
     name: str
     value: Arg | None = None
     glued: bool = False
-    """Whether the value stands in the option's own word, behind `=`."""
+    """Whether the value is in the option's own word, behind `=`."""
 
 
 @frozen
@@ -97,7 +97,7 @@ class Reading:
     operands: tuple[Arg, ...] = ()
     strange: tuple[Arg, ...] = ()
     guarded: int = 0
-    """How many of the operands, from the end, stand after `--`."""
+    """The number of operands, from the end, that come after `--`."""
 
     @property
     def names(self) -> frozenset[str]:
@@ -111,7 +111,7 @@ class Reading:
 
 @frozen
 class Options:
-    """What a program's options look like: `bare` take no value, `valued` take one, `loose` only after `=`.
+    """The options of a program: `bare` take no value, `valued` take one, `loose` only after `=`.
 
     `digits`: `-20` is an option. `single`: long names may follow one dash (`find -name`), no bunches of letters.
     `first`: options end at the first operand.
@@ -227,7 +227,7 @@ class _Sorter:
 
 
 def cut(arg: Arg, places: int, prefix: str) -> Arg:
-    """What is left of an argument once its first `places` characters are gone."""
+    """The rest of an argument behind its first `places` characters."""
     if arg.certain:
         return Arg(prefix, ran=arg.ran)
     return Arg(arg.text[places:], arg.kind, prefix, arg.names, ran=arg.ran, process=arg.process, many=arg.many)

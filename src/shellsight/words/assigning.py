@@ -1,4 +1,4 @@
-"""Assignments: which variables change nothing that matters."""
+"""Assignments, and the variables that may be set without an effect on what programs do."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TELLING = prefixes("_proxy npm_ pip_ uv_ git_ ld_ dyld_ python node_ bash_ _")
 
 
 def standing_of(assignment: Assignment, *, alone: bool) -> tuple[Standing, str]:
-    """How an assignment stands; `alone`: no command follows it, so it only fills a variable of this line."""
+    """The standing of an assignment, and its reason; `alone`: no command follows, so only a variable is filled."""
     name = assignment.name
     if assignment.value is not None and is_harmless(name, assignment.value.text):
         return Standing.SAFE, ""
@@ -34,7 +34,7 @@ def standing_of(assignment: Assignment, *, alone: bool) -> tuple[Standing, str]:
 
 
 def is_harmless(name: str, value: str | None) -> bool:
-    """Whether setting this variable to that value changes at most how a program prints; None: nobody knows it."""
+    """Whether this value of the variable changes at most how a program prints; None: the value is not known."""
     return name in HARMLESS and value is not None and not value.startswith(("/", ":", "~")) and ".." not in value
 
 
@@ -51,7 +51,7 @@ _FREE = names("FILE FILES DIR DIRS NAME COUNT N LINE SRC OUT RESULT VERSION BRAN
 
 
 def values_of(assignment: Assignment, value: Arg | None, before: tuple[Arg, ...] | None) -> tuple[Arg, ...] | None:
-    """What the variable holds afterwards; None where nobody knows."""
+    """The values of the variable afterwards; None where they are not known."""
     if value is None:
         return None
     if not assignment.append:

@@ -1,4 +1,4 @@
-"""A command about to be judged, and what its judge says of it."""
+"""A call of a program, and the outcome that its judge gives."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOTHING: frozenset[Effect] = frozenset()
 
 @frozen
 class Feed:
-    """What reaches a command's standard input.
+    """The input of a command.
 
     `source` is "" (nothing is known), "network" or "decoder". `listing`: names of files as a lister of the project
     prints them; `narrow`: only names that cannot be secrets. `text`: exactly this text. `fed`: something is put there.
@@ -30,7 +30,7 @@ class Feed:
 
 @frozen
 class Call:
-    """One command: the program's plain name, its arguments, where it runs (empty: nobody knows) and what it is fed.
+    """One command: the program's plain name, its arguments, its directories (empty: not known) and its input.
 
     `start` is where the line started.
     """
@@ -47,7 +47,7 @@ class Call:
 
 @frozen
 class Inner:
-    """A command that another one runs: its words, or `code` as text; `floor` is where it stands at least.
+    """A command that another one runs: its words, or `code` as text; `floor` is its least standing.
 
     `cwd` is where it runs instead, "" for somewhere unknown. `plain`: the wrapper changes nothing that it does.
     `feed`: what reaches it instead of what reaches its wrapper.
@@ -65,9 +65,9 @@ class Inner:
 
 @frozen
 class Outcome:
-    """What a command does.
+    """The outcome of a call.
 
-    `inner` are the commands it runs. `own` False: it is nothing beside those, a mere wrapper. `lists`: it prints names
+    `inner` are the commands it runs. `own` False: it does nothing beside running those. `lists`: it prints names
     of the project's files, none of them sought for being a secret; `narrow`: and none of them can be one. `passes`: it
     hands lines of its input on as they are. `source`: its output comes from the "network" or a "decoder".
     `runs_input`: it runs what it is fed as a program. `script`: its paths that are read are programs which run.
@@ -91,14 +91,14 @@ class Outcome:
 
 
 FINE = Outcome(Standing.SAFE, "")
-"""Nothing to say against it."""
+"""No objection."""
 
 Judge: TypeAlias = Callable[[Call], Outcome]
 """Says what a call does: total, and the same for the same call."""
 
 
 def safe(reason: str = "only looks", paths: tuple[PathUse, ...] = (), *effects: Effect) -> Outcome:
-    """An outcome that asks nobody."""
+    """An outcome that only looks."""
     return Outcome(Standing.SAFE, reason, paths, frozenset(effects))
 
 
@@ -108,22 +108,22 @@ def ordinary(reason: str, paths: tuple[PathUse, ...] = (), *effects: Effect) -> 
 
 
 def unknown(reason: str, paths: tuple[PathUse, ...] = (), *effects: Effect) -> Outcome:
-    """An outcome that nobody can tell."""
+    """An outcome that is not known."""
     return Outcome(Standing.UNKNOWN, reason, paths, frozenset(effects))
 
 
 def dangerous(reason: str, paths: tuple[PathUse, ...] = (), *effects: Effect) -> Outcome:
-    """An outcome that a person has to want."""
+    """A destructive or far-reaching outcome."""
     return Outcome(Standing.DANGEROUS, reason, paths, frozenset(effects))
 
 
 def forbidden(reason: str, paths: tuple[PathUse, ...] = (), *effects: Effect) -> Outcome:
-    """An outcome that nobody may have."""
+    """An outcome that is forbidden."""
     return Outcome(Standing.FORBIDDEN, reason, paths, frozenset(effects))
 
 
 def always(outcome: Outcome) -> Judge:
-    """A judge who says the same of every call."""
+    """A judge with the same outcome for every call."""
 
     def judge(call: Call) -> Outcome:
         return outcome

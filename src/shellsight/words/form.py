@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Operands(Enum):
-    """What the operands of a program are."""
+    """The kind of a program's operands."""
 
     NONE = "none may be given"
     TEXT = "text"
@@ -67,7 +67,7 @@ class Form:
     effects: frozenset[Effect] = frozenset()
 
     def judge(self, call: Call) -> Outcome:
-        """What the call does, by this table."""
+        """The outcome of a call, by this table."""
         reading = self.options.read(call.args)
         if reading.strange:
             return unknown(f"an option that nothing is known of: {reading.strange[0].text}", self._paths(call, reading))
@@ -114,7 +114,7 @@ class Form:
                 yield from uses(call, option.value, PathEffect.WRITE)
 
     def _doubts(self, call: Call, reading: Reading) -> Outcome:
-        """What keeps a call from being understood: words that nobody knows the value of."""
+        """Doubts that keep a call from being understood: words of unknown value."""
         if self.operands is Operands.NONE and reading.operands:
             return unknown(f"an operand that nothing is known of: {reading.operands[0].text}")
         loose = reading.operands[: len(reading.operands) - reading.guarded]
@@ -131,7 +131,7 @@ class Form:
         return FINE
 
     def _of_value(self, option: Given) -> Outcome | None:
-        """What speaks against an option's value."""
+        """The objection to an option's value."""
         value = option.value
         if value is None:
             return None
@@ -144,7 +144,7 @@ class Form:
         return None
 
     def _contents(self, call: Call, reading: Reading) -> Outcome:
-        """A reader of contents has to know whose."""
+        """The doubt about operands whose content is shown and whose names are not known."""
         search = self.operands is Operands.SEARCH
         for arg in self._files(reading):
             if arg.process:
@@ -174,7 +174,7 @@ _ALTERNATIVES = re.compile(r"\{([\w.*,-]+)\}")
 
 
 def _elsewhere(arg: Arg) -> Outcome | None:
-    """What speaks against an operand as a file's name: an address, or a list of options (`@FILE`)."""
+    """The objection to an operand as a file's name: an address, or a list of options (`@FILE`)."""
     if "://" in arg.text:
         return dangerous(f"an address, which some programs fetch: {arg.text}", (), Effect.NETWORK)
     if (arg.prefix or arg.text).startswith("@"):
@@ -183,7 +183,7 @@ def _elsewhere(arg: Arg) -> Outcome | None:
 
 
 def stricter(one: Outcome, other: Outcome) -> Outcome:
-    """The first outcome, standing where the stricter of the two stands."""
+    """The first outcome with the stricter standing of the two, and the reason of that one."""
     if other.standing <= one.standing:
         return one
     return evolve(
@@ -196,7 +196,7 @@ def stricter(one: Outcome, other: Outcome) -> Outcome:
 
 
 class Details(TypedDict, total=False):
-    """What `form` takes beside the plain options and the kind of operands; strings of options as `flag_set` reads them.
+    """The further arguments of `form`; options are strings as `flag_set` reads them.
 
     `optional`: options whose value may only follow an `=`. `reads`, `writes`, `globs`: options whose value is a path
     that is read, a path that is written, a pattern for names of files; they need not be repeated in `values`.

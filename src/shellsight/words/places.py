@@ -1,4 +1,4 @@
-"""Arguments as places on the disk: where they lie, what is done there, and which places nobody may destroy."""
+"""Arguments as paths: where they lie, the effect on them, and the paths that must not be destroyed."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ _CONCRETE = (
 
 @lru_cache(maxsize=512)
 def seeks_private(pattern: str) -> bool:
-    """Whether a pattern looks made for secrets: it could match one, and says more than `*` or `*.json` does."""
+    """Whether a pattern looks made for secrets: it could match one, and is narrower than `*` or `*.json`."""
     name = pattern.lower().rstrip("/").rpartition("/")[2]
     stem, _, ending = name.partition(".")
     if stem in {"*", "**"} and ending in _COMMON_ENDINGS:
@@ -169,7 +169,7 @@ def _meets(one: str, other: str) -> bool:
 
 
 def _onwards(one: str, other: str, a: int, b: int) -> Iterator[tuple[int, int]]:
-    """Where two patterns may stand after one more step."""
+    """The pairs of places in two patterns after one more step."""
     mark, rival = one[a : a + 1], other[b : b + 1]
     if mark == "*":
         yield a + 1, b

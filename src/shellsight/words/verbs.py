@@ -1,4 +1,4 @@
-"""Programs that are told by their first word what to do: `pip list`, `npm run build`, `docker ps`."""
+"""Programs whose first word says what they do: `pip list`, `npm run build`, `docker ps`."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ NOT_TOLD = unknown("nobody told what it does by itself")
 
 @frozen
 class Verbs:
-    """What a program's first words mean.
+    """The verbs of a program.
 
     `looking`: verbs that only look, each with a judge for what follows. `building`: everyday verbs with effects on the
-    project. `far`: dangerous ones. `leading`: options that may stand before the verb. `versions`: words that show a
-    version when they stand alone.
+    project. `far`: dangerous ones. `leading`: options that may come before the verb. `versions`: words that, alone,
+    show a version.
     """
 
     looking: Mapping[str, Judge] = field(factory=dict[str, Judge])
@@ -41,7 +41,7 @@ class Verbs:
     bare: Outcome = NOT_TOLD
 
     def judge(self, call: Call) -> Outcome:
-        """What the call does."""
+        """The outcome of a call."""
         args = call.args
         if len(args) == 1 and args[0].certain and args[0].text in self.versions:
             return safe("shows its version or help")
@@ -71,7 +71,7 @@ FAR_WORDS = names(
     "deploy deployment publish release drop destroy purge wipe nuke reset rollback upload push prod "
     "production flush dropdb downgrade gh-deploy bump uninstall teardown migrate seed truncate"
 )
-"""What tasks are called that do more than build and check."""
+"""Names of tasks that do more than build and check."""
 
 
 _REACHES = re.compile(r"\b(?!file:)[a-z][a-z0-9+.]*://(?!(localhost|127\.0\.0\.1|\[::1\])\b)|(\A|=|:)0\.0\.0\.0\b")

@@ -1,4 +1,4 @@
-"""git: its options for all subcommands, and which of those are everyday and which reach far."""
+"""The judge of git: its options for all subcommands, and which subcommands are everyday and which reach far."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def git(call: Call) -> Outcome:
     if cwd is not None and not (cwd.certain and all(is_below(place, (call.start,)) for place in call.cwds)):
         floor = stricter(floor, unknown("another repository, whose settings may run programs"))
     outcome = stricter(_subcommand(call), floor)
-    # A rule for git, or for one of its subcommands, is no leave for settings that come with the line.
+    # A rule for git, or for one of its subcommands, does not permit settings that come with the line.
     coded = floor.standing > Standing.SAFE or _runs(args)
     plain = tuple(arg.text for arg in args)
     looked = here(call, PathEffect.LOOK if cwd is None else PathEffect.READ) if outcome.own else ()

@@ -20,7 +20,7 @@ _REVISION = re.compile(
     r"|branch +--show-current"
     r")\)"
 )
-"""Substitutions of which git itself says that they print a revision, which never begins with a dash."""
+"""Substitutions that, by git's documentation, print a revision, which never begins with a dash."""
 _NAMED = r" +(?:origin/)?(?:HEAD|main|master|develop)(?:[~^]\d*)*"
 _PLAIN_REVISION = re.compile(
     rf'"?\$\(git +(?:merge-base(?:{_NAMED}){{2}}|rev-parse(?: +--(?:short|verify))*{_NAMED}'
@@ -30,7 +30,7 @@ _OPTION_WITH_VALUE = re.compile(r"--[a-z][a-z-]*=")
 
 
 def disguised(call: Call) -> Outcome:
-    """A doubt where a word that is not known beforehand might become an option: `git log $(cat x)`."""
+    """A doubt where a word that is known only once the line runs might become an option: `git log $(cat x)`."""
     for arg in call.args:
         if arg.text == "--":
             break
