@@ -1,12 +1,31 @@
-"""What the import linter is too coarse for: parts of a library, asynchrony in the domain, imports by name."""
+"""Rules that the import linter is too coarse for: parts of a library, asynchrony in the domain, imports by name."""
 
 from __future__ import annotations
 
 import ast
+import importlib
+from collections.abc import Iterator
+from contextlib import suppress
+from types import ModuleType
 
 import pytest
 
-from tests.architecture.source_tree import Import, calls_of, imports_of, inside, room, source_files, tree_of
+from tests.architecture.source_tree import Import, calls_of, dotted, imports_of, inside, room, source_files, tree_of
+
+INNER_ROOMS = {"domain", "ports", "application"}
+
+# Modules of which the use cases may take only these parts: nothing that starts a process, opens a file or a socket.
+PARTS_FOR_USE_CASES = {
+    "anyio": {
+        "CancelScope", "Event", "Lock", "Semaphore", "abc.TaskGroup", "abc.TaskStatus", "create_task_group",
+        "current_time", "fail_after", "lowlevel.checkpoint", "move_on_after", "sleep",
+    },
+    "logging": {"Logger", "getLogger"},
+    "uuid": {"uuid4"},
+}  # fmt: skip
+
+# Builtins with an effect outside the interpreter, or that lead to every other module.
+OUTSIDE = {"open", "print", "input", "breakpoint", "__import__", "__builtins__"}
 
 PURE_PATHS = {"PurePath", "PurePosixPath", "PureWindowsPath"}
 
@@ -75,6 +94,141 @@ def test_an_import_of_the_pure_part_passes(line: str) -> None:
     assert not too_wide(line)
 
 
+def uses_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Every use of an imported module or of a name from it, as line and dotted name; a bare module is a use too."""
+    bound: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                bound[alias.asname or alias.name.split(".")[0]] = (
+                    alias.name if alias.asname else alias.name.split(".")[0]
+                )
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.Attribute | ast.Name) and (name := dotted(node)):
+            first, _, rest = name.partition(".")
+            if first in bound:
+                yield node.lineno, f"{bound[first]}.{rest}".rstrip(".")
+        else:
+            pending.extend(ast.iter_child_nodes(node))
+
+
+def leads_elsewhere(name: str) -> bool:
+    """True for a dotted name that reaches, through one module, another that it imported: `typing.sys.modules`."""
+    first, *rest = name.split(".")
+    if first == "punie":
+        return False
+    found: object = importlib.import_module(first)
+    for number, part in enumerate(rest, 2):
+        if not hasattr(found, part):
+            with suppress(ModuleNotFoundError):
+                importlib.import_module(".".join(name.split(".")[:number]))
+        found = getattr(found, part, None)
+        if isinstance(found, ModuleType) and found.__name__.split(".")[0] != first:
+            return True
+    return False
+
+
+def is_a_part(name: str) -> bool:
+    """True unless the name takes more of its module than the use cases may have."""
+    first, _, rest = name.partition(".")
+    return first not in PARTS_FOR_USE_CASES or any(
+        f"{rest}.".startswith(f"{part}.") for part in PARTS_FOR_USE_CASES[first]
+    )
+
+
+def too_much(source: str, *, of_a_use_case: bool) -> list[str]:
+    """Everything in a file of an inner room that reaches the outside."""
+    tree = ast.parse(source)
+    effects = [(node.lineno, node.id) for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in OUTSIDE]
+    uses = [
+        (line, name) for line, name in uses_of(tree) if leads_elsewhere(name) or (of_a_use_case and not is_a_part(name))
+    ]
+    wide = (
+        []
+        if not of_a_use_case
+        else [
+            (found.line, str(found))
+            for found in imports_of(tree)
+            if found.module.split(".")[0] in {"pathlib", "urllib"} and not is_narrow(found)
+        ]
+    )
+    return [f"line {line}: {name}" for line, name in (*effects, *uses, *wide)]
+
+
+def test_nothing_in_the_inner_rooms_reaches_the_outside() -> None:
+    reaching = {
+        inside(path): faults
+        for path in source_files()
+        if room(path) in INNER_ROOMS
+        and (faults := too_much(path.read_text(encoding="utf-8"), of_a_use_case=room(path) == "application"))
+    }
+    assert reaching == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import anyio\nasync def run():\n    await anyio.run_process(['ls'])\n",
+        "import anyio\nasync def run():\n    await anyio.open_process(['ls'])\n",
+        "import anyio as a\nasync def run():\n    await a.Path('x').read_text()\n",
+        "import anyio\nasync def run():\n    await anyio.to_thread.run_sync(len, '')\n",
+        "import anyio\nasync def run():\n    await anyio.connect_tcp('localhost', 1)\n",
+        "from anyio import open_file\n",
+        "from anyio import to_thread\n",
+        "import anyio.to_thread\nanyio.to_thread.run_sync(len, '')\n",
+        "from anyio.to_thread import run_sync\n",
+        "import anyio\nstart = getattr(anyio, 'run_' + 'process')\n",
+        "from anyio import *\n",
+        "import logging\nlogging.FileHandler('x')\n",
+        "from pathlib import Path\n",
+        "import urllib.request\n",
+    ],
+)
+def test_a_use_case_that_takes_more_of_a_library_is_seen(text: str) -> None:
+    assert too_much(text, of_a_use_case=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import typing\ntyping.sys.modules['os'].remove('x')\n",
+        "import typing as t\nloaded = t.sys.modules\n",
+        "from typing import sys\n",
+        "from typing import sys as loaded\n",
+        "import json\njson.codecs.open('x')\n",
+        "def late():\n    return open('x').read()\n",
+        "def late():\n    with open('x') as file:\n        pass\n",
+        "reader = open\n",
+        "print('x')\n",
+        "__import__('os').remove('x')\n",
+        "__builtins__['open']('x')\n",
+    ],
+)
+def test_a_way_out_of_an_inner_room_is_seen(text: str) -> None:
+    assert too_much(text, of_a_use_case=False)
+    assert too_much(text, of_a_use_case=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import anyio\nasync def run():\n    async with anyio.create_task_group():\n        await anyio.sleep(0)\n",
+        "import anyio.lowlevel\nasync def run():\n    await anyio.lowlevel.checkpoint()\n",
+        "from anyio.abc import TaskGroup\n",
+        "import logging\nlog: logging.Logger\n",
+        "import collections.abc\nitems: collections.abc.Mapping[str, int]\n",
+        "from urllib.parse import urlsplit\nurlsplit('x').netloc\n",
+        "class Files:\n    def open(self): ...\nFiles().open()\n",
+    ],
+)
+def test_what_a_use_case_may_take_passes(text: str) -> None:
+    assert too_much(text, of_a_use_case=True) == []
+
+
 @pytest.mark.requirement("DC-02")
 def test_the_domain_awaits_nothing() -> None:
     asynchronous = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
@@ -87,7 +241,7 @@ def test_the_domain_awaits_nothing() -> None:
 
 
 def test_ports_promise_no_async_generators() -> None:
-    """A `yield` inside a cancel scope is a bug waiting (DESIGN.md, section 4)."""
+    """A `yield` inside a cancel scope is a bug waiting."""
     yielding = {
         inside(path)
         for path in source_files()
