@@ -17,16 +17,15 @@ import pytest
 from punie.adapters.storage.database import MIGRATIONS, open_database
 from punie.bootstrap.settings.settings import trace_settings
 from punie.cli import main
-from punie.commands.doctor import acp as doctor_acp
-from punie.commands.doctor import ides as doctor_ides
+from punie.commands.doctor import connections as doctor_acp
+from punie.commands.doctor import connections as doctor_model
+from punie.commands.doctor import connections as doctor_pipelines
+from punie.commands.doctor import connections as doctor_servers
+from punie.commands.doctor import machine as doctor_ides
 from punie.commands.doctor import machine as doctor_machine
-from punie.commands.doctor import model as doctor_model
-from punie.commands.doctor import pipelines as doctor_pipelines
-from punie.commands.doctor import servers as doctor_servers
 from punie.commands.doctor import settings as doctor_settings
 from punie.commands.doctor import state as doctor_state
-from punie.commands.doctor.report import Check
-from punie.commands.doctor.side_by_side import Case, Examination, Probe
+from punie.commands.doctor.examination import Case, Check, Examination, Probe
 from punie.commands.setup.ides import JETBRAINS, ZED
 from punie.domain.errors import SettingsError
 from tests.fakes.mcp_servers import stdlib_server

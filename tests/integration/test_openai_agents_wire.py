@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.bootstrap.model_trial import try_model
 from punie.bootstrap.settings.values import EngineChoice
+from punie.commands.setup.trial import try_model
 from punie.domain.model.choice import Effort
 from punie.domain.model.place import ModelSettings
 from punie.domain.session.turn import StopReason

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.adapters.checks import programs
+from punie.adapters.checks import python_checks as programs
 from punie.adapters.checks.python_checks import ProjectChecks
 from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.domain.errors import ToolFailedError

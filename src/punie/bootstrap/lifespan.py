@@ -180,7 +180,7 @@ class Process:
         from punie.application.desk.approvals import Approvals
         from punie.bootstrap.container import ProcessContainer
         from punie.bootstrap.session_setup import Shared
-        from punie.bootstrap.settings.state import database_file
+        from punie.bootstrap.settings.files import database_file
         from punie.bootstrap.telemetry import telemetry_of
         from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 

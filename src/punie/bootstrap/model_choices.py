@@ -10,8 +10,8 @@ from attrs import define, evolve, field, frozen
 
 from punie.application.turns.model_shelf import ModelShelf, ReadyModel
 from punie.bootstrap.engines import Engines
-from punie.bootstrap.settings.model_context import context_tokens, known_context_tokens
 from punie.bootstrap.settings.settings import Settings
+from punie.bootstrap.settings.values import context_tokens, known_context_tokens
 from punie.domain.errors import EngineError, PunieError
 from punie.domain.model.choice import DIRECT, Effort, ModelChoice
 from punie.domain.servers.names import qualified_name

@@ -19,8 +19,8 @@ from punie.adapters.local.files.folders import names_in, open_file, opened_folde
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.pipelines.reading import PipelineReader, ReadPipeline, recursions
 from punie.bootstrap.settings.files import IN_PROJECT, bytes_of
+from punie.domain.pipelines.expressions import Problem
 from punie.domain.pipelines.pipeline import FILE_LIMIT_BYTES, Pipeline
-from punie.domain.pipelines.problems import Problem
 from punie.domain.tools.discovery import BUILT_IN_TOOLS
 from punie.domain.values.display import one_line
 

@@ -8,9 +8,8 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from punie.bootstrap.logs import start_logging
+from punie.bootstrap.settings.files import database_file
 from punie.bootstrap.settings.settings import Settings, load_settings
-from punie.bootstrap.settings.state import database_file
 from punie.domain.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -45,10 +44,3 @@ def session_store(environ: Mapping[str, str], settings: Settings, log: logging.L
     from punie.adapters.storage.sessions.postgres_sessions import PostgresSessionStore
 
     return PostgresSessionStore(settings.session_store, log, LocalProcessTable())
-
-
-def command_store() -> KeptStore:
-    """The store for a command about what is kept, which logs warnings alone. Raises `SettingsError`."""
-    environ = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
-    log = start_logging(environ, None)
-    return session_store(environ, user_settings(environ, {}), log)

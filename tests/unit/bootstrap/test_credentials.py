@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from punie.bootstrap.credentials import Credentials, CredentialsError, StoredKeys, key_in
-from punie.bootstrap.settings.own_files import own_files
+from punie.bootstrap.settings.files import own_files
 from punie.domain.model.place import ModelSettings
 from shellsight.secret_names import is_secret
 from tests.fakes.vault import FakeVault

@@ -13,9 +13,8 @@ import anyio.lowlevel
 import pytest
 
 from punie.commands.doctor import run as doctor_mode
-from punie.commands.doctor.report import Check, Page, as_json, summary
+from punie.commands.doctor.examination import Case, Check, Examination, Page, Probe, as_json, on_disk, settled, summary
 from punie.commands.doctor.settings import all_settings
-from punie.commands.doctor.side_by_side import Case, Examination, Probe, on_disk, settled
 from punie.domain.errors import SettingsError
 
 pytestmark = pytest.mark.anyio

@@ -16,8 +16,8 @@ from punie.adapters.direct.engine import DirectEngine
 from punie.adapters.pydantic_ai.engine import PydanticAiEngine
 from punie.adapters.scripted.engine import ScriptedEngine
 from punie.bootstrap.engines import Engines, make_engine
-from punie.bootstrap.logs import start_logging
 from punie.bootstrap.settings.values import EngineChoice
+from punie.commands.running import start_logging
 from punie.domain.model.place import ModelSettings
 from punie_openai_agents.engine import OpenAiAgentsEngine
 

@@ -9,8 +9,8 @@ from pytest_mock import MockerFixture
 
 from punie.bootstrap.engines import Engines
 from punie.bootstrap.model_choices import sized_by
-from punie.bootstrap.settings.model_context import known_context_tokens
 from punie.bootstrap.settings.settings import Settings
+from punie.bootstrap.settings.values import known_context_tokens
 from punie.domain.tools.disclosure import DEFAULT_CONTEXT_TOKENS
 from punie_gguf import engine as gguf_engine
 from punie_gguf.engine import LocalModelEngine, model_path

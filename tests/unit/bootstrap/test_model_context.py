@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from punie.bootstrap.settings.model_context import context_tokens
+from punie.bootstrap.settings.values import context_tokens
 from punie.domain.tools.disclosure import DEFAULT_CONTEXT_TOKENS
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from punie.bootstrap.settings.own_files import own_files
+from punie.bootstrap.settings.files import own_files
 from punie.bootstrap.settings.settings import Settings, load_settings, project_gains
 from punie.domain.errors import SettingsError
 from punie.domain.permission.modes import Mode, Verdict

@@ -11,8 +11,16 @@ from pathlib import Path
 import pytest
 
 from punie.cli import main
-from punie.commands.serve.run import ServeError, ServeOptions, max_message_bytes, serve
-from punie.commands.serve.token import TokenError, made_token, others_may_read, read_token
+from punie.commands.serve.run import (
+    ServeError,
+    ServeOptions,
+    TokenError,
+    made_token,
+    max_message_bytes,
+    others_may_read,
+    read_token,
+    serve,
+)
 
 LOG = logging.getLogger("punie.test.serve")
 

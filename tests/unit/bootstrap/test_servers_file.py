@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from punie.bootstrap.server_files import ServersFileError, configured_servers
-from punie.commands.servers.file import ServersFile
+from punie.commands.servers.change import ServersFile
 
 ENTRY = {"command": "npx", "args": ["-y", "x@1.0.0"]}
 MINE = """{

@@ -12,12 +12,10 @@ from typing import Any
 
 import pytest
 
-from punie.commands.setup import ide_file as setup_ide_file
-from punie.commands.setup import installation
-from punie.commands.setup.ide import IdeSetup
-from punie.commands.setup.ide_file import EntryState, find_entry
-from punie.commands.setup.ides import JETBRAINS, ZED, Ide, jetbrains_file, zed_file
-from punie.commands.setup.installation import Installation, this_installation
+from punie.commands.setup import ide as setup_ide_file
+from punie.commands.setup import ides as installation
+from punie.commands.setup.ide import EntryState, IdeSetup, find_entry
+from punie.commands.setup.ides import JETBRAINS, ZED, Ide, Installation, jetbrains_file, this_installation, zed_file
 
 OURS = this_installation()
 MINE = b'\xef\xbb\xbf{\r\n  // my agents\r\n  "agent_servers": {\r\n    "other": {"command": "x"},\r\n  },\r\n}\r\n'

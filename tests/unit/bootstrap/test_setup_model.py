@@ -12,11 +12,9 @@ import anyio
 import pytest
 
 from punie.bootstrap.credentials import Credentials
-from punie.bootstrap.model_trial import Trial, try_model
-from punie.commands.setup.asking import Interrupted, tried_now
 from punie.commands.setup.model import ModelFlags, ModelSetup
-from punie.commands.setup.person import Person
-from punie.commands.setup.providers import AnswerError, checked_address, checked_key, model_name
+from punie.commands.setup.person import AnswerError, Person, checked_address, checked_key, model_name
+from punie.commands.setup.trial import Interrupted, Trial, tried_now, try_model
 from punie.domain.model.place import ModelSettings
 from tests.fakes.vault import FakeVault
 from tests.stub_openai import Failure, Reply, StubOpenAI

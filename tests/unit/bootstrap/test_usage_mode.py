@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from punie.bootstrap.settings.state import database_file, state_dir
+from punie.bootstrap.settings.files import database_file, state_dir
 from punie.cli import main
 from punie.commands.usage.run import local_day, parse_since, run_disable, run_usage
 

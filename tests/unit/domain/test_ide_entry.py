@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from punie.commands.setup.ide_entry import AGENTS, IdeFileError, agent_args, agents_in, with_entry
+from punie.commands.setup.ides import AGENTS, IdeFileError, agent_args, agents_in, with_entry
 from punie.domain.values.jsonc import parse_jsonc
 from tests.unit.domain.test_jsonc_edit import BETWEEN, INSIDE
 

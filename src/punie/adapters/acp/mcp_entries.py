@@ -10,8 +10,7 @@ from attrs import evolve
 from msgspec import Raw
 
 from punie.domain.entry_fields import EntryError
-from punie.domain.servers.entries import EntrySource, broken, check_name, server_of
-from punie.domain.servers.jetbrains import with_ide_ways
+from punie.domain.servers.entries import EntrySource, broken, check_name, server_of, with_ide_ways
 from punie.domain.servers.server import ClientTransport, ServerConfig, ServerOrigin
 from punie.domain.values.expansion import Variables
 

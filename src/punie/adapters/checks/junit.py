@@ -18,7 +18,7 @@ _BEGIN = re.compile(r'<\?xml version="1\.0" encoding="utf-8"\?><testsuites[ >]')
 _CANDIDATES = 10
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _BAD = {"failure": "failed", "error": "error"}
-_FINE = frozenset({0, 1, 2})
+_RAN = frozenset({0, 1, 2})
 """All passed; some failed; interrupted, as by a file that cannot be imported."""
 
 
@@ -26,7 +26,7 @@ def read_tests(text: str, exit_code: int) -> TestReport:
     """The report in pytest's output. Raises `ReportError`, also where no test ran."""
     if exit_code == 5:
         raise ReportError("it found no tests")
-    if exit_code not in _FINE:
+    if exit_code not in _RAN:
         raise ReportError(f"it ended with exit code {exit_code}, which means that it could not run the tests")
     report = _report(text)
     if exit_code == 0 and report.failed + report.errors:

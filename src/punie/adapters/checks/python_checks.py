@@ -1,15 +1,75 @@
-"""The checks of one project, served by the programs that it has itself."""
+"""The checks of one project, run by the programs that it has itself."""
 
 from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import anyio.to_thread
 
 from punie.adapters.checks.problems import ReportError, read_problems
-from punie.adapters.checks.programs import plan_check
 from punie.domain.errors import ToolFailedError
 from punie.domain.tools.checks import Check, PlannedCheck, ProblemReport, TestReport
-from punie.domain.values.terminal import ExitStatus, TerminalOutput
+from punie.domain.values.paths import shown_path
+from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
 from punie.ports.tools import PythonChecks
+
+REPORT_LIMIT_BYTES = 16_777_216
+"""What is kept of a program's output: a report that is larger is refused, not read in part."""
+
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "ruff": ("check", "--no-fix", "--output-format", "json"),
+    "ty": ("check", "--output-format", "gitlab"),
+    "basedpyright": ("--outputjson",),
+    "pyright": ("--outputjson",),
+    "mypy": ("--no-error-summary", "--output", "json"),
+    # xunit1 is the family that tells file and line; the report goes into the output, so that no file is left behind.
+    "pytest": ("-q", "-o", "junit_family=xunit1", "--junitxml=/dev/stdout"),
+}
+
+TOOLS: dict[Check, tuple[str, ...]] = {
+    Check.LINT: ("ruff",),
+    Check.TYPES: ("ty", "basedpyright", "pyright", "mypy"),
+    Check.TESTS: ("pytest",),
+}
+"""The programs that are looked for, in this order in each place."""
+
+_NEEDS_A_PATH = frozenset({"mypy"})
+_PLAIN_FIRST = "._/"
+
+
+def plan_check(cwd: str, check: Check, path: str | None) -> PlannedCheck:
+    """See `PythonChecks.plan`: the project's `.venv` first, then beside our own Python, then PATH."""
+    found = next(_found(cwd, TOOLS[check]), None)
+    if found is None:
+        names = " or ".join(TOOLS[check])
+        raise ToolFailedError(
+            f"{names} is not installed: it is neither in {cwd}/.venv/bin nor on PATH. "
+            f"Install it in the project's environment (such as: .venv/bin/python -m pip install {TOOLS[check][0]})."
+        )
+    tool, program = found
+    words = (*_OPTIONS[tool], *_path_words(tool, path))
+    line = shlex.join((shown_path(program, cwd), *words))
+    return PlannedCheck(check, tool, Command(program, words, cwd, line, REPORT_LIMIT_BYTES))
+
+
+def _found(cwd: str, tools: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    for folder in (Path(cwd, ".venv", "bin"), Path(sys.executable).parent, None):
+        for tool in tools:
+            program = shutil.which(tool, path=folder)
+            if program is not None:
+                yield tool, str(Path(program).absolute())
+
+
+def _path_words(tool: str, path: str | None) -> tuple[str, ...]:
+    if path is None:
+        return (".",) if tool in _NEEDS_A_PATH else ()
+    # What begins otherwise could be an option, or a file that arguments are read from (@).
+    return (path if path[0].isalnum() or path[0] in _PLAIN_FIRST else f"./{path}",)
+
 
 TAIL_CHARS = 3_000
 """What is shown of an output that is no report: its end."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from attrs import define, field
 
-from punie.adapters.console.pipe import Pipe, piped
+from punie.adapters.console.output import Pipe, piped
 from punie.domain.permission.policy import Verdict
 from punie.domain.session.events import (
     PermissionSettled,

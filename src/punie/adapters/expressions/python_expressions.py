@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 
 from attrs import define, field
 
+from punie.adapters.expressions.evaluator import CONSTANTS, LONGEST_INT_BITS
 from punie.adapters.expressions.functions import FUNCTIONS
-from punie.adapters.expressions.operators import CONSTANTS, LONGEST_INT_BITS
 from punie.domain.pipelines.expressions import (
     INDEX,
     INPUTS,

@@ -1,16 +1,113 @@
-"""A registry of the public one's API (v0.1), asked for what it knows of servers. Everything it says is untrusted."""
+"""Descriptions of servers from an address or a registry: one bounded request without credentials or cookies."""
 
 from __future__ import annotations
 
+import ipaddress
 import json
 from collections.abc import Mapping
-from typing import Final, cast
-from urllib.parse import quote, urlencode
+from typing import Final, NoReturn, cast
+from urllib.parse import SplitResult, quote, urlencode, urljoin, urlsplit
 
 import anyio
+import httpx2
 from attrs import frozen
 
-from punie.adapters.registry.fetching import FetchError, fetch_text, shown
+TEXT_LIMIT_BYTES: Final = 1_048_576
+TIME_LIMIT_S: Final = 15.0
+MOST_REDIRECTS: Final = 5
+_OK: Final = 200
+_NOT_FOUND: Final = 404
+_HEADERS: Final = {"accept": "application/json", "accept-encoding": "identity", "user-agent": "punie"}
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+class FetchError(Exception):
+    """Why nothing came from an address, in words for a person."""
+
+
+async def fetch_text(url: str, *, time_s: float = TIME_LIMIT_S) -> str:
+    """What that http or https address serves, decoded as UTF-8. Raises `FetchError`.
+
+    The address itself may be anywhere, for a person typed it. It may lead on to itself, and else to https addresses
+    that are neither of this machine nor of a private network.
+    """
+    try:
+        with anyio.fail_after(time_s):
+            async with httpx2.AsyncClient(headers=_HEADERS, timeout=time_s, follow_redirects=False) as client:
+                return await _followed(client, url)
+    except (TimeoutError, httpx2.TimeoutException):
+        _fail(url, f"did not answer within {time_s:g} s")
+    except UnicodeDecodeError:
+        _fail(url, "answered with something that is no text in UTF-8")
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
+        _fail(url, f"could not be reached: {error or type(error).__name__}")
+
+
+async def _followed(client: httpx2.AsyncClient, url: str) -> str:
+    for _ in range(MOST_REDIRECTS + 1):
+        _check_address(url)
+        async with client.stream("GET", url) as response:
+            client.cookies.clear()
+            if not response.has_redirect_location:
+                return (await _body(url, response)).decode("utf-8")
+            onward = urljoin(url, response.headers["location"])
+        await _check_onward(url, onward)
+        url = onward
+    raise FetchError(f"{shown(url)} leads on more than {MOST_REDIRECTS} times")
+
+
+def _check_address(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme not in _PORTS or not parts.hostname:
+        _fail(url, "is not an http or https address")
+    if parts.username is not None or parts.password is not None:
+        _fail(url, "has a name or a password in it, which Punie does not send")
+
+
+async def _body(url: str, response: httpx2.Response) -> bytes:
+    if response.status_code == _NOT_FOUND:
+        _fail(url, "answered that there is no such thing (404)")
+    if response.status_code != _OK:
+        _fail(url, f"answered with the status {response.status_code}")
+    if response.headers.get("content-encoding", "identity") != "identity":
+        _fail(url, "answered in a compressed form, which was not asked for")
+    body = bytearray()
+    async for chunk in response.aiter_raw():
+        body += chunk
+        if len(body) > TEXT_LIMIT_BYTES:
+            _fail(url, f"answered with more than {TEXT_LIMIT_BYTES} bytes")
+    return bytes(body)
+
+
+async def _check_onward(url: str, onward: str) -> None:
+    here, there = urlsplit(url), urlsplit(onward)
+    if _place(here) == _place(there):
+        return
+    host = there.hostname or ""
+    if there.scheme != "https":
+        _fail(url, f"leads on to {shown(onward)}, which is not https")
+    found = await anyio.getaddrinfo(host, there.port or _PORTS["https"])
+    if not all(ipaddress.ip_address(address[0].partition("%")[0]).is_global for *_, address in found):
+        _fail(url, f"leads on to {shown(onward)}, which is on this machine or in a private network")
+
+
+def _place(parts: SplitResult) -> tuple[str, str | None, int | None]:
+    return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
+
+
+def shown(url: str) -> str:
+    """The address for messages: without a query, and without a name or a password."""
+    try:
+        parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
+    except ValueError:
+        return "the address"
+    return f"{parts.scheme}://{host}{parts.path}" if host else url.partition("?")[0]
+
+
+def _fail(url: str, what: str) -> NoReturn:
+    raise FetchError(f"{shown(url)} {what}")
+
 
 PAGE: Final = 100
 MOST_PAGES: Final = 20

@@ -13,8 +13,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-from punie.adapters.telemetry.attributes import AGENT
-from punie.adapters.telemetry.spans import SessionSpans
+from punie.adapters.telemetry.spans import AGENT, SessionSpans
 
 LIBRARY = "opentelemetry"
 TIMEOUT_S = 5.0

@@ -1,21 +1,15 @@
-"""A session's events as spans: a turn, the requests and calls in it, and the questions in those."""
+"""The events of a session as spans: a turn, its requests and calls, the questions in them, and their attributes."""
 
 from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from attrs import define, field
 from opentelemetry.context import Context, attach, get_current
 from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, set_span_in_context
 
-from punie.adapters.telemetry.attributes import (
-    AGENT,
-    CONTENT_BYTES,
-    Attributes,
-    content,
-    message,
-    model_attributes,
-    name_of,
-    usage_attributes,
-)
 from punie.domain.model.usage import Usage
 from punie.domain.permission.modes import Verdict
 from punie.domain.session.events import (
@@ -33,10 +27,74 @@ from punie.domain.session.events import (
 )
 from punie.domain.session.log import LoggedEvent, PromptAccepted
 from punie.domain.session.turn import StopReason
-from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.execution import CallStatus, cut
 from punie.domain.tools.tool import ToolOutcome
 from punie.domain.values.content import Prompt
+from punie.domain.values.display import one_line
 from punie.domain.values.json_value import json_text
+
+Attributes: TypeAlias = dict[str, "str | int | float | bool"]
+
+AGENT = "punie"
+CONTENT_BYTES = 65_536
+"""What of one text a span carries, where it carries any."""
+
+_PROVIDERS: Mapping[str, str] = {
+    "openai": "openai",
+    "openai-chat": "openai",
+    "openai-responses": "openai",
+    "openai-agents": "openai",
+    "anthropic": "anthropic",
+    "google": "gcp.gemini",
+    "google-gla": "gcp.gemini",
+    "google-vertex": "gcp.vertex_ai",
+    "bedrock": "aws.bedrock",
+    "azure": "azure.ai.openai",
+    "mistral": "mistral_ai",
+    "grok": "x_ai",
+    "xai": "x_ai",
+}
+
+
+def name_of(text: str) -> str:
+    """A name that any collector takes: without control characters or halves of characters, and short."""
+    return one_line(text, 256)
+
+
+def model_attributes(model: str | None) -> Attributes:
+    """Who answers: `provider:name` as the settings spell it."""
+    provider, colon, name = (model or "").partition(":")
+    if not colon:
+        return {"gen_ai.provider.name": AGENT, "gen_ai.request.model": name_of(provider or "none")}
+    known = _PROVIDERS.get(provider, provider)
+    return {"gen_ai.provider.name": name_of(known), "gen_ai.request.model": name_of(name)}
+
+
+def usage_attributes(usage: Usage) -> Attributes:
+    """What it took; nothing is said of what is not known."""
+    counts: Attributes = {}
+    if usage.input_tokens or usage.output_tokens:
+        counts["gen_ai.usage.input_tokens"] = usage.input_tokens
+        counts["gen_ai.usage.output_tokens"] = usage.output_tokens
+    if usage.cached_read_tokens:
+        counts["gen_ai.usage.cache_read.input_tokens"] = usage.cached_read_tokens
+    if usage.cached_write_tokens:
+        counts["gen_ai.usage.cache_creation.input_tokens"] = usage.cached_write_tokens
+    if usage.cost_usd is not None:
+        counts["punie.usage.cost_usd"] = usage.cost_usd
+    return counts
+
+
+def message(role: str, texts: Sequence[str]) -> str:
+    """A message as the conventions write it in an attribute: JSON, all ASCII, within bounds."""
+    parts = [{"type": "text", "content": cut(text, CONTENT_BYTES)} for text in texts]
+    return json.dumps([{"role": role, "parts": parts}])
+
+
+def content(text: str) -> str:
+    """A text as it is, within bounds, without what no collector takes."""
+    return cut(text, CONTENT_BYTES).encode("utf-8", "replace").decode("utf-8")
+
 
 OPEN_CALLS = 1_000
 """Calls of one turn that may run at once and still have a span each."""

@@ -8,9 +8,8 @@ from typing import cast
 
 from attrs import define, field
 
-from punie.domain.pipelines.expressions import Expression
+from punie.domain.pipelines.expressions import Expression, Problem
 from punie.domain.pipelines.pipeline import NO_ARGUMENTS, PARALLEL_DEFAULT, PARALLEL_LIMIT, OnError, Step
-from punie.domain.pipelines.problems import Problem
 from punie.domain.pipelines.templates import Computed, Template, TemplateReader
 from punie.domain.tools.tool import NAME_PATTERN
 from punie.domain.values.json_value import JsonValue, NotJsonError, freeze

@@ -12,7 +12,7 @@ from punie.application.tools.built_in import STRING, BuiltInTool, schema
 from punie.application.tools.composition import Composition
 from punie.application.tools.session_tool import CallContext, PreparedCall, only_in_a_turn, text_argument
 from punie.domain.errors import LimitExceededError
-from punie.domain.pipelines.programs import PROGRAM_LIMIT_CHARS, RUN_CODE, CallRaisedError, ProgramEnd, ProgramLimits
+from punie.domain.pipelines.pipeline import PROGRAM_LIMIT_CHARS, RUN_CODE, CallRaisedError, ProgramEnd, ProgramLimits
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonObject, JsonValue, freeze_object, json_text, thaw

@@ -1,4 +1,4 @@
-"""Where settings, state and logs live (INTERFACES.md section 4), and how a settings file is read."""
+"""Where settings, state and logs are kept, and how a settings file is read."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import cast
 from attrs import field, frozen
 
 from punie.domain.errors import SettingsError
+from punie.domain.values.paths import is_inside
 
 APP = "punie"
 MAX_FILE_BYTES = 1_048_576
@@ -99,3 +100,50 @@ def _flat(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, 
             yield from _flat(cast("Mapping[str, object]", value), f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
+
+
+DATABASE_NAME = "punie.db"
+
+
+def state_dir(environ: Mapping[str, str]) -> Path:
+    """`PUNIE_STATE_DIR`, else `state` below `PUNIE_HOME`, else the user's state directory."""
+    if environ.get("PUNIE_STATE_DIR"):
+        return Path(environ["PUNIE_STATE_DIR"])
+    if environ.get("PUNIE_HOME"):
+        return Path(environ["PUNIE_HOME"]) / "state"
+    import platformdirs
+
+    return platformdirs.user_state_path(APP)
+
+
+def database_file(environ: Mapping[str, str]) -> Path:
+    """The one SQLite file of the state; whoever writes it makes it."""
+    return state_dir(environ) / DATABASE_NAME
+
+
+HOME_ENTRIES = ("config.toml", "mcp.json", "skills", "state", "logs", "pipelines", "plugins")
+"""What lies below `PUNIE_HOME`; the directory itself may hold projects as well."""
+
+
+def own_files(environ: Mapping[str, str], cwd: str) -> tuple[str, ...]:
+    """Absolute paths of them, as they are named and with links followed.
+
+    A directory that the session's own lies in is left out, else nothing could be written there at all: of that one,
+    the files are listed that are known by name.
+    """
+    found = {variant for path in _named(environ) for variant in (os.path.abspath(path), os.path.realpath(path))}  # noqa: PTH100 - links are followed in the other variant alone
+    here = os.path.realpath(cwd)
+    return tuple(sorted(path for path in found if not is_inside(here, (path,))))
+
+
+def _named(environ: Mapping[str, str]) -> Iterator[Path]:
+    settings, database = user_settings_file(environ), database_file(environ)
+    yield from (settings, settings.with_name(f"{settings.name}.bak"), settings.with_name("mcp.json"))
+    yield from (skills_folder(environ), pipelines_folder(environ))
+    yield from (database.with_name(database.name + ending) for ending in ("", "-wal", "-shm", "-journal"))
+    yield database.with_name("credentials.json")
+    yield database.parent
+    if environ.get("PUNIE_HOME"):
+        yield from (Path(environ["PUNIE_HOME"]) / entry for entry in HOME_ENTRIES)
+    elif not environ.get("PUNIE_CONFIG"):
+        yield settings.parent

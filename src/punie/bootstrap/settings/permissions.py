@@ -10,15 +10,22 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
+from pathlib import PurePath
 from typing import TypeAlias, cast
 
 from attrs import evolve, frozen
 
 from punie.domain.errors import SettingsError
+from punie.domain.permission.command_policy import allows_part, matches
+from punie.domain.permission.decisions import Facts
 from punie.domain.permission.modes import Mode, Verdict
 from punie.domain.permission.policy import COMMAND_TOOL
 from punie.domain.permission.rules import Rule, too_wide
-from shellsight.surroundings import ShellParser
+from punie.domain.values.paths import Location, is_inside
+from shellsight.analysis import analyse
+from shellsight.report import CommandPart, PathUse
+from shellsight.secret_names import is_secret
+from shellsight.surroundings import ShellParser, Surroundings
 
 ParserOf: TypeAlias = Callable[[], ShellParser]
 """Gives the parser for examples: called only where a rule has some, since it loads a library."""
@@ -167,7 +174,7 @@ def _prove(rule: Rule, keys: Mapping[str, object], number: int, source: RuleSour
     examples = {key: _texts(keys[key], source, number, key) for key in ("match", "not_match") if key in keys}
     if not any(examples.values()):
         return
-    from punie.bootstrap.settings.rule_examples import RuleExamples
+    from punie.bootstrap.settings.permissions import RuleExamples
 
     proof = RuleExamples(rule, source.parser())
     for key, lines in examples.items():
@@ -260,3 +267,43 @@ def home_of(environ: Mapping[str, str]) -> str:
     """The user's home directory, absolute, for `~` in patterns and in command lines."""
     home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises where there is none
     return os.path.abspath(home)  # noqa: PTH100 - no link is to be followed, and it is a text all along
+
+
+PROJECT = "/project"
+HOME = "/home/user"
+"""Where examples run: no directory of this machine, so that they mean the same everywhere."""
+
+
+@frozen
+class RuleExamples:
+    """One rule and what reads its examples; lives as long as the proof."""
+
+    rule: Rule
+    parser: ShellParser
+
+    def fault(self, line: str, *, wanted: bool) -> str | None:
+        """What is wrong with the example, None where it turns out as its writer says."""
+        parts = self._parts(line)
+        facts = Facts(cwd=PROJECT, roots=(PROJECT,))
+        if self.rule.allows:
+            hit = bool(parts) and all(self._allows(part, facts) for part in parts)
+        else:
+            hit = any(matches(self.rule, part, facts) for part in parts)
+        if hit == wanted:
+            return None
+        return "is not covered by this rule" if wanted else "is covered by this rule all the same"
+
+    def _allows(self, part: CommandPart, facts: Facts) -> bool:
+        if self.rule.command is None:
+            return self.rule.path is None
+        return allows_part(self.rule, part, facts)
+
+    def _parts(self, line: str) -> tuple[CommandPart, ...]:
+        report = analyse(self.parser.parse(line), Surroundings(PROJECT, HOME, self.parser.parse))
+        return tuple(evolve(part, paths=tuple(_placed(use) for use in part.paths)) for part in report.parts)
+
+
+def _placed(use: PathUse) -> PathUse:
+    if not PurePath(use.path).is_absolute():
+        return use
+    return evolve(use, where=Location(use.path, is_inside(use.path, (PROJECT,)), is_secret(use.path)))

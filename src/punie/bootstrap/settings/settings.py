@@ -18,6 +18,7 @@ from attrs import evolve, field, frozen
 
 from punie.bootstrap.settings.files import (
     SettingsFile,
+    own_files,
     pipelines_folder,
     project_settings_file,
     read_settings_file,
@@ -36,12 +37,12 @@ from punie.bootstrap.settings.keys import (
     tool_and_bound,
     variable_of,
 )
-from punie.bootstrap.settings.model_context import context_tokens, known_context_tokens
-from punie.bootstrap.settings.own_files import own_files
 from punie.bootstrap.settings.permissions import ParserOf, RuleSource, home_of, parse_flag, parse_mode, parse_rules
 from punie.bootstrap.settings.values import (
     EngineChoice,
     Sandbox,
+    context_tokens,
+    known_context_tokens,
     parse_disclosure,
     parse_effort,
     parse_engine,

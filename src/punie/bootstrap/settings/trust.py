@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from punie.adapters.storage.state_file import StateFile
 from punie.adapters.storage.trust import SqliteTrustStore
+from punie.bootstrap.settings.files import database_file
 from punie.bootstrap.settings.settings import Trusted
-from punie.bootstrap.settings.state import database_file
 
 
 def stored_trust(environ: Mapping[str, str], log: logging.Logger) -> Trusted:

@@ -10,6 +10,7 @@ import logging
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import anyio
@@ -17,9 +18,8 @@ import anyio.lowlevel
 
 from punie.adapters.acp.agent import AcpAgent
 from punie.adapters.acp.handshake import PROTOCOL_VERSION
-from punie.bootstrap.logs import start_logging
-from punie.bootstrap.signals import watch_signals
 from punie.bootstrap.warm_up import WarmUp
+from punie.commands.running import EXIT_DONE, EXIT_USAGE, start_logging, watch_signals
 from punie.mechanics.jsonrpc.connection import Connection
 from punie.mechanics.jsonrpc.stdio import MAX_LINE_BYTES, FdTransport, claim_stdin, claim_stdout
 
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
         [Connection, Mapping[str, str], Mapping[str, "str | None"], logging.Logger, "Offer"], Awaitable[None]
     ]
     Offer = Callable[[SessionMethods], Awaitable[None]]
-
-EXIT_DONE = 0
-EXIT_USAGE = 2
 
 
 class AcpMode:
@@ -117,9 +114,10 @@ def _load_sessions() -> ServeSessions:
 
 
 def _load_draft_sessions() -> ServeSessions:
-    from punie.commands.acp.draft_sessions import serve_draft_sessions
+    from punie.adapters.acp.v2.sessions import DraftSessionMethods
+    from punie.commands.acp.sessions import serve_sessions
 
-    return serve_draft_sessions
+    return partial(serve_sessions, draft=DraftSessionMethods)
 
 
 def run_acp(*, model: str | None, mode: str | None, log_file: str | None, draft: bool = False) -> int:

@@ -1,15 +1,21 @@
-"""The half of `punie acp` that only sessions need; imported behind the `initialize` answer."""
+"""The half of `punie acp` that only sessions need; imported after the `initialize` answer."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import anyio
 
 from punie.adapters.acp.sessions import SessionMethods
 from punie.application.agent import PunieAgent
 from punie.bootstrap.lifespan import Process
 from punie.mechanics.jsonrpc.connection import Connection
+
+if TYPE_CHECKING:
+    from punie.adapters.acp.v2.sessions import DraftSessionMethods
 
 
 async def serve_sessions(
@@ -18,19 +24,30 @@ async def serve_sessions(
     flags: Mapping[str, str | None],
     log: logging.Logger,
     offer: Callable[[SessionMethods], Awaitable[None]],
+    draft: type[DraftSessionMethods] | None = None,
 ) -> None:
-    """Own the connection's sessions for as long as `offer` lasts; leaving closes them all."""
+    """Own the connection's sessions for as long as `offer` lasts; all of them are closed at its end.
+
+    `draft` is given where ACP v2 (draft) was agreed on; its turns, too, end with `offer`.
+    """
     async with own_agent(environ, flags, log) as agent:
-        await offer(SessionMethods(agent, connection, log))
+        if draft is None:
+            await offer(SessionMethods(agent, connection, log))
+            return
+        async with anyio.create_task_group() as turns:
+            await offer(draft(agent, connection, log, turns))
+            turns.cancel_scope.cancel()
 
 
 @asynccontextmanager
 async def own_agent(
     environ: Mapping[str, str], flags: Mapping[str, str | None], log: logging.Logger
 ) -> AsyncGenerator[PunieAgent]:
-    """The sessions of one connection, with a process's lifetime around them."""
+    """The agent of one process, with the process's lifetime around it; its sessions are closed at the end."""
     process = Process(environ, flags, log)
     process.warm_up.start()
-    async with PunieAgent(process.session_scope, log, process.stored) as agent:
-        yield agent
-    await process.aclose()
+    try:
+        async with PunieAgent(process.session_scope, log, process.stored) as agent:
+            yield agent
+    finally:
+        await process.aclose()

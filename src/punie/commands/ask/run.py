@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
 import sys
 from collections.abc import Mapping
 from functools import partial
@@ -17,11 +15,21 @@ from punie.adapters.acp.sessions import encode_usage
 from punie.adapters.acp.updates import encode_update
 from punie.adapters.console.broker import ConsoleBroker, HeadlessBroker
 from punie.adapters.console.events import DenialTally, JsonLinesSink, TextSink
-from punie.adapters.console.pipe import Pipe
+from punie.adapters.console.output import Pipe
 from punie.application.agent import PunieAgent
 from punie.bootstrap.lifespan import Process
-from punie.bootstrap.logs import start_logging
-from punie.bootstrap.signals import watch_signals
+from punie.commands.running import (
+    EXIT_DENIED,
+    EXIT_FAILED,
+    EXIT_MODEL,
+    EXIT_USAGE,
+    command_environ,
+    directory_of,
+    exit_at_once,
+    start_logging,
+    watch_signals,
+    wrong,
+)
 from punie.domain.errors import (
     EngineError,
     EngineErrorKind,
@@ -37,10 +45,6 @@ from punie.domain.values.content import Prompt
 from punie.domain.values.display import display_safe
 from punie.ports.people import Peer
 
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-EXIT_DENIED = 3
-EXIT_MODEL = 4
 _EXIT_OF_KIND = {
     EngineErrorKind.CONFIGURATION: EXIT_USAGE,
     EngineErrorKind.AUTH: EXIT_MODEL,
@@ -154,7 +158,7 @@ class AskMode:
             }
         )
         if not self.as_json:
-            sys.stderr.write(f"punie: {display_safe(str(error))}\n")
+            wrong(str(error))
         return code
 
     def _say(self, line: dict[str, object]) -> None:
@@ -172,16 +176,10 @@ def run_ask(
     session: str | None = None,
 ) -> int:
     """Run one prompt; gives the exit code, or leaves with it."""
-    environ = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
-    directory = Path(cwd).resolve()
-    if not directory.is_dir():
-        sys.stderr.write(f"punie: --cwd {display_safe(cwd)} is not a directory. Name one that exists.\n")
+    environ = command_environ()
+    directory = directory_of(cwd)
+    if directory is None:
         return EXIT_USAGE
     flags = {"model": model, **permissions}
     mode = AskMode(environ, flags, as_json, directory, prompt, start_logging(environ, None), session)
-    code = anyio.run(mode.run)
-    with contextlib.suppress(BrokenPipeError):
-        sys.stdout.flush()
-    logging.shutdown()
-    # A thread that still waits for the keyboard, or imports a library, must not hold up the exit.
-    os._exit(code)
+    return exit_at_once(anyio.run(mode.run))

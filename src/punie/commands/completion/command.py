@@ -1,9 +1,11 @@
-"""`punie completion`: the script that makes a shell complete our commands."""
+"""`punie completion`: the script that makes a shell complete Punie's commands, flags and files."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, cast
 
 from punie.commands.flags import new_command
 
@@ -11,6 +13,8 @@ if TYPE_CHECKING:
     from punie.commands.flags import Commands
 
 SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
+_FILES = {"F", "FILE"}
+_FOLDERS = {"DIR"}
 
 
 def add(commands: Commands) -> None:
@@ -20,6 +24,28 @@ def add(commands: Commands) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from punie.commands.completion.run import run_completion
-
     return run_completion(arguments.parser, arguments.shell)
+
+
+def run_completion(parser: argparse.ArgumentParser, shell: str) -> int:
+    """Print the script for that shell; gives the exit code."""
+    import shtab
+
+    from punie.adapters.console.output import Pipe
+
+    for action in _actions(parser):
+        metavar = action.metavar if isinstance(action.metavar, str) else ""
+        kind = shtab.FILE if metavar in _FILES else shtab.DIRECTORY if metavar in _FOLDERS else None
+        if kind is not None:
+            # shtab reads this attribute; the parser is used for nothing else afterwards.
+            setattr(action, "complete", kind)  # noqa: B010 - argparse's own class has no such attribute
+    Pipe(sys.stdout).write(shtab.complete(parser, shell=shell) + "\n")
+    return 0
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    for action in parser._actions:  # noqa: SLF001 - argparse has no public way to its own actions
+        yield action
+        if isinstance(action.choices, Mapping):  # the commands below, by name
+            for below in cast("Mapping[str, argparse.ArgumentParser]", action.choices).values():
+                yield from _actions(below)

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import difflib
-import os
 import sys
 from collections.abc import Mapping
 
 from attrs import frozen
 
-from punie.adapters.console.pipe import Pipe
-from punie.bootstrap.directory_flag import directory_of
-from punie.bootstrap.logs import start_logging
+from punie.adapters.console.output import Pipe
 from punie.bootstrap.settings.keys import CALL_BOUNDS, KEYS, PER_TOOL, RULES, Key, key_of
 from punie.bootstrap.settings.settings import Traced, trace_settings, variable_of
 from punie.bootstrap.settings.trust import stored_trust
 from punie.commands.config.shown import explain_json, explain_key, explain_text, show_json, show_toml, shown
+from punie.commands.running import EXIT_USAGE, command_environ, directory_of, start_logging, wrong
 from punie.domain.errors import SettingsError
-from punie.domain.values.display import display_safe, one_line
+from punie.domain.values.display import one_line
 
-EXIT_USAGE = 2
 MOST_NEAR = 3
 
 
@@ -46,12 +43,12 @@ class ConfigMode:
         """One setting, by its dotted name or its variable's."""
         key = _named(name)
         if key is None:
-            return _wrong(_unknown(name))
+            return wrong(_unknown(name))
         try:
             traced = self._traced()
         except SettingsError as error:
             self.out.write("" if self.as_json else explain_key(key))
-            return _wrong(str(error))
+            return wrong(str(error))
         one = shown(key, traced)
         self.out.write(explain_json(one, traced) + "\n" if self.as_json else explain_text(one, traced))
         return 0
@@ -82,19 +79,14 @@ def _unknown(name: str) -> str:
     return f"{shown_name} is no setting of this version. {hint}"
 
 
-def _wrong(what: str) -> int:
-    sys.stderr.write(f"punie: {display_safe(what)}\n")
-    return EXIT_USAGE
-
-
 def run_config(*, key: str | None, sources: bool, as_json: bool, cwd: str, flags: Mapping[str, str | None]) -> int:
     """Explain that setting, or show all; gives the exit code."""
-    environ = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
+    environ = command_environ()
     directory = directory_of(cwd)
     if directory is None:
         return EXIT_USAGE
-    mode = ConfigMode(environ, flags, directory, as_json, Pipe(sys.stdout))
+    mode = ConfigMode(environ, flags, str(directory), as_json, Pipe(sys.stdout))
     try:
         return mode.show(sources=sources) if key is None else mode.explain(key)
     except SettingsError as error:
-        return _wrong(str(error))
+        return wrong(str(error))

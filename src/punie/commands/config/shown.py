@@ -13,11 +13,10 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from punie.bootstrap.server_files import PROJECT_FILES, user_servers_file
-from punie.bootstrap.settings.files import project_settings_file, user_settings_file
+from punie.bootstrap.settings.files import database_file, project_settings_file, user_settings_file
 from punie.bootstrap.settings.keys import ADDS, KEYS, PER_TOOL, RULES, Key, key_of, tool_and_bound
 from punie.bootstrap.settings.settings import Said, Speaker, Traced, variable_of
-from punie.bootstrap.settings.state import database_file
-from punie.commands.permissions.explained import rule_words
+from punie.commands.permissions.judge import rule_words
 from punie.domain.tools.limits import READ_OUTPUT_BYTES
 from punie.domain.values.display import display_exact
 

@@ -11,52 +11,41 @@ from collections.abc import Mapping, Sequence
 import anyio
 from attrs import define, field
 
-from punie.adapters.console.pipe import Pipe
-from punie.bootstrap.directory_flag import directory_of
+from punie.adapters.console.output import Pipe
 from punie.bootstrap.settings.settings import Traced, trace_settings
 from punie.bootstrap.settings.trust import stored_trust
-from punie.bootstrap.signals import unless_interrupted
-from punie.commands.doctor import acp as doctor_acp
-from punie.commands.doctor import ides as doctor_ides
-from punie.commands.doctor import machine as doctor_machine
-from punie.commands.doctor import model as doctor_model
-from punie.commands.doctor import pipelines as doctor_pipelines
-from punie.commands.doctor import servers as doctor_servers
-from punie.commands.doctor import settings as doctor_settings
-from punie.commands.doctor import state as doctor_state
-from punie.commands.doctor.report import Check, Page, as_json, summary
-from punie.commands.doctor.side_by_side import Case, Examination, Probe, on_disk, settled
+from punie.commands.doctor import connections, machine, settings, state
+from punie.commands.doctor.examination import Case, Check, Examination, Page, Probe, as_json, on_disk, settled, summary
+from punie.commands.running import EXIT_FAILED, EXIT_USAGE, directory_of, start_logging, unless_interrupted
 from punie.commands.setup.ides import IDES
 from punie.domain.errors import SettingsError
 from punie.domain.values.display import one_line
 
-EXIT_FAILED = 1
-EXIT_USAGE = 2
 WAIT_SHOWN_S = 1.0
 """How long a person waits before being told for what."""
 
 PROBES: Sequence[Probe] = (
-    on_disk("python", doctor_machine.interpreter),
-    on_disk("punie", doctor_machine.installation),
-    Probe("settings", doctor_settings.all_settings),
-    on_disk("your settings", doctor_settings.your_settings),
-    on_disk("project settings", doctor_settings.project_settings),
-    on_disk("variables", doctor_settings.variables),
-    on_disk("credentials", doctor_state.credentials),
-    Probe("model", doctor_model.model, doctor_model.MODEL_LIMIT_S),
-    *(on_disk(ide.key, doctor_ides.entry_in(ide)) for ide in IDES),
-    on_disk("wsl", doctor_machine.wsl),
-    Probe("servers", doctor_servers.servers, doctor_servers.SERVERS_LIMIT_S),
-    on_disk("pipelines", doctor_pipelines.pipelines),
-    on_disk("state", doctor_state.directory),
-    on_disk("database", doctor_state.database),
-    Probe("sessions", doctor_state.shared_sessions),
-    on_disk("log", doctor_state.log),
-    Probe("git", doctor_machine.git),
-    Probe("sandbox", doctor_machine.sandbox),
-    on_disk("ripgrep", doctor_machine.ripgrep),
-    on_disk("extras", doctor_machine.extras),
-    Probe("acp", doctor_acp.acp, 30.0),
+    on_disk("python", machine.interpreter),
+    on_disk("punie", machine.installation),
+    Probe("settings", settings.all_settings),
+    on_disk("your settings", settings.your_settings),
+    on_disk("project settings", settings.project_settings),
+    on_disk("variables", settings.variables),
+    on_disk("credentials", state.credentials),
+    Probe("model", connections.model, connections.MODEL_LIMIT_S),
+    *(on_disk(ide.key, machine.entry_in(ide)) for ide in IDES),
+    on_disk("wsl", machine.wsl),
+    Probe("servers", connections.servers, connections.SERVERS_LIMIT_S),
+    on_disk("pipelines", connections.pipelines),
+    on_disk("state", state.directory),
+    on_disk("database", state.database),
+    Probe("sessions", state.shared_sessions),
+    on_disk("log", state.log),
+    Probe("git", machine.git),
+    Probe("sandbox", machine.sandbox),
+    on_disk("ripgrep", machine.ripgrep),
+    on_disk("extras", machine.extras),
+    Probe("acp", connections.acp, 30.0),
 )
 """In the order in which they are shown."""
 
@@ -126,7 +115,9 @@ def run_doctor(*, as_json: bool, cwd: str, offline: bool) -> int:
     directory = directory_of(cwd)
     if directory is None:
         return EXIT_USAGE
-    mode = DoctorMode(environ, directory, as_json, offline, _quiet_log(environ), _page(environ), _is_watched(environ))
+    mode = DoctorMode(
+        environ, str(directory), as_json, offline, _quiet_log(environ), _page(environ), _is_watched(environ)
+    )
     return anyio.run(mode.run)
 
 
@@ -134,8 +125,6 @@ def _quiet_log(environ: Mapping[str, str]) -> logging.Logger:
     """What the checks find is said by them, and once; the log is for who asks for it."""
     log = logging.getLogger("punie")
     if environ.get("PUNIE_LOG_LEVEL", "").upper() == "DEBUG":
-        from punie.bootstrap.logs import start_logging
-
         return start_logging(environ, None)
     log.handlers[:] = [logging.NullHandler()]
     log.propagate = False

@@ -19,8 +19,7 @@ from punie.bootstrap.settings.keys import KEYS, RULES, variable_of
 from punie.bootstrap.settings.permissions import RuleSource, home_of, parse_rules
 from punie.bootstrap.settings.settings import key_named
 from punie.commands.config.shown import left_out_words
-from punie.commands.doctor.report import Check
-from punie.commands.doctor.side_by_side import Case
+from punie.commands.doctor.examination import Case, Check
 from punie.domain.errors import SettingsError
 from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 

@@ -13,12 +13,10 @@ from pathlib import Path
 from punie.adapters.storage.inspection import inspect_database
 from punie.bootstrap.credentials import Credentials, CredentialsError
 from punie.bootstrap.session_store import session_store
-from punie.bootstrap.settings.state import database_file, state_dir
-from punie.commands.doctor.report import Check
-from punie.commands.doctor.side_by_side import Case
-from punie.commands.setup.ide_file import find_entry
-from punie.commands.setup.ides import IDES
-from punie.commands.setup.installation import this_installation
+from punie.bootstrap.settings.files import database_file, state_dir
+from punie.commands.doctor.examination import Case, Check
+from punie.commands.setup.ide import find_entry
+from punie.commands.setup.ides import IDES, this_installation
 from punie.domain.errors import PunieError
 
 LEAST_FREE_BYTES = 100 * 1_048_576

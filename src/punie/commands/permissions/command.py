@@ -43,7 +43,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
         return run_trust(cwd=arguments.cwd, revoke=arguments.revoke, yes=arguments.yes)
     if arguments.action in {"list", "revoke", "audit"}:
-        from punie.commands.permissions.grants import run_grants
+        from punie.commands.permissions.kept import run_grants
 
         given = {name: getattr(arguments, name) for name in ("grant_id", "verify", "limit") if hasattr(arguments, name)}
         return run_grants(action=arguments.action, as_json=arguments.json, **given)

@@ -1,10 +1,11 @@
-"""Decisions without a session: what one in that directory would decide of a call (`punie permissions check`)."""
+"""Decisions without a session, for `punie permissions check` and `explain`, and their wording."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+import shlex
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Self, cast
 
@@ -17,10 +18,14 @@ from punie.application.tools.session_tool import CallContext
 from punie.application.tools.wording import command_of, paths_of
 from punie.bootstrap.settings.permissions import home_of, parse_mode
 from punie.bootstrap.settings.settings import Settings
+from punie.domain.permission.decisions import PartDecision
 from punie.domain.permission.modes import Mode
 from punie.domain.permission.policy import COMMAND_TOOL, Decision, Facts, PermissionRequest, Policy, decide
+from punie.domain.permission.rules import Rule
 from punie.domain.tools.tool import NAME_PATTERN, ToolDescriptor, ToolSource
-from punie.domain.values.json_value import JsonObject, NotJsonError, freeze_object
+from punie.domain.values.display import display_safe, one_line
+from punie.domain.values.json_value import JsonObject, NotJsonError, freeze_object, json_text
+from shellsight.report import CommandPart, PathUse
 from shellsight.surroundings import ShellParser
 
 KEPT_DIRECTORIES = 64
@@ -120,3 +125,87 @@ def descriptor_of(name: str) -> ToolDescriptor:
     if own is not None:
         return own
     return ToolDescriptor(name, source=ToolSource.MCP if "__" in name else ToolSource.IDE)
+
+
+WORDS_LIMIT = 200
+
+
+def one_decision(decision: Decision) -> str:
+    """The decision in one line."""
+    parts = "; ".join(f"{_words(part.argv)}: {part.verdict}" for part in decision.parts)
+    said = f"{decision.verdict}  {decision.rule}  {one_line(decision.reason, WORDS_LIMIT)}"
+    return f"{said}  [{parts}]" if parts else said
+
+
+def explained(request: CheckRequest, decision: Decision, facts: Facts, policy: Policy) -> str:
+    """How the decision came about, a step a line."""
+    return "\n".join(display_safe(line) for line in _steps(request, decision, facts, policy)) + "\n"
+
+
+def in_force(policy: Policy) -> str:
+    """The policy itself."""
+    lines = [*_policy(policy), *(f"protected   {path}" for path in policy.protected)]
+    return "\n".join(display_safe(line) for line in lines) + "\n"
+
+
+def _policy(policy: Policy) -> Iterator[str]:
+    yield f"mode        {policy.mode.value}"
+    yield f"rules       {len(policy.rules)}" + ("" if policy.rules else ": the mode decides")
+    for rule in policy.rules:
+        yield f"            {rule_words(rule)}, from {rule.origin}"
+
+
+def _steps(request: CheckRequest, decision: Decision, facts: Facts, policy: Policy) -> Iterator[str]:
+    yield f"call        {request.tool} {one_line(json_text(request.arguments), WORDS_LIMIT)}"
+    yield f"directory   {request.cwd}"
+    yield from _policy(policy)
+    for where in facts.locations:
+        yield f"path        {where.path} ({_place(inside=where.inside, secret=where.secret)})"
+    reports = facts.command.parts if facts.command is not None else ()
+    for place, part in enumerate(decision.parts):
+        yield from _part(part, reports[place] if place < len(reports) else None)
+    yield f"decision    {decision.verdict.value} by {decision.rule}: {decision.reason}"
+
+
+def _part(part: PartDecision, report: CommandPart | None) -> Iterator[str]:
+    yield f"command     {_words(part.argv)}"
+    if report is not None:
+        yield f"            {report.standing.name.lower()}: {report.reason}"
+        for use in report.paths:
+            yield f"            {_use(use)}"
+        for effect in sorted(report.effects, key=lambda effect: effect.name):
+            yield f"            {effect.value}"
+    yield f"            {part.verdict.value} by {part.rule}: {part.reason}"
+
+
+def _use(use: PathUse) -> str:
+    deep = " and what is below" if use.below else ""
+    if use.where is None:
+        return f"{use.effect.value}s {use.path}{deep} (nobody can tell where that leads)"
+    return f"{use.effect.value}s {use.where.path}{deep} ({_place(inside=use.where.inside, secret=use.where.secret)})"
+
+
+def _place(*, inside: bool, secret: bool) -> str:
+    return ("inside" if inside else "outside") + (", may hold secrets" if secret else "")
+
+
+def rule_words(rule: Rule) -> str:
+    """A rule in one line, whole."""
+    said = [f"{rule.id}: {rule.decision.value} {rule.tool}"]
+    if rule.command is not None:
+        said.append(" ".join(_choice(choice) for choice in rule.command))
+    if rule.path is not None:
+        said.append(f"at {rule.path}")
+    if rule.server is not None:
+        said.append(f"of the server {rule.server}")
+    if rule.modes:
+        said.append(f"in the modes {', '.join(sorted(mode.value for mode in rule.modes))}")
+    return " ".join(said) + (f" ({rule.reason})" if rule.reason else "")
+
+
+def _choice(words: tuple[str, ...]) -> str:
+    return shlex.quote(words[0]) if len(words) == 1 else f"({'|'.join(shlex.quote(word) for word in words)})"
+
+
+def _words(argv: tuple[str, ...]) -> str:
+    return one_line(shlex.join(argv), WORDS_LIMIT)

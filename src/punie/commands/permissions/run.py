@@ -10,18 +10,23 @@ from typing import BinaryIO
 
 from attrs import define
 
-from punie.bootstrap.logs import start_logging
 from punie.bootstrap.settings.settings import Settings, load_settings
 from punie.bootstrap.settings.trust import stored_trust
-from punie.commands.permissions.explained import explained, in_force, one_decision
-from punie.commands.permissions.judge import CheckRequest, NotARequestError, PermissionJudge
+from punie.commands.permissions.judge import (
+    CheckRequest,
+    NotARequestError,
+    PermissionJudge,
+    explained,
+    in_force,
+    one_decision,
+)
+from punie.commands.running import command_environ, start_logging, wrong
 from punie.domain.errors import SettingsError
 from punie.domain.permission.modes import Verdict
 from punie.domain.permission.policy import COMMAND_TOOL, Decision
 from punie.domain.values.display import display_safe
 from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 
-EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 LINE_LIMIT_BYTES = 1_048_576
 """A longer line is no request."""
@@ -101,7 +106,7 @@ def _write(text: str) -> None:
 
 
 def _mode(cwd: str, flags: Mapping[str, str | None]) -> PermissionsMode:
-    environ = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
+    environ = command_environ()
     log = start_logging(environ, None)
     trusted, parser = stored_trust(environ, log), TreeSitterBashParser()
 
@@ -142,8 +147,7 @@ def _guarded(run: Callable[[], int]) -> int:
     try:
         return run()
     except (SettingsError, NotARequestError) as error:
-        sys.stderr.write(f"punie: {display_safe(str(error))}\n")
-        return EXIT_USAGE
+        return wrong(str(error))
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TextIO
 
 from attrs import define
 
 from punie.adapters.storage.state_file import StateFile
 from punie.adapters.storage.trust import SqliteTrustStore
-from punie.bootstrap.logs import start_logging
-from punie.bootstrap.settings.files import project_settings_file
+from punie.bootstrap.settings.files import database_file, project_settings_file
 from punie.bootstrap.settings.settings import LeftOut, project_gains
-from punie.bootstrap.settings.state import database_file
-from punie.commands.permissions.explained import rule_words
+from punie.commands.permissions.judge import rule_words
+from punie.commands.running import (
+    EXIT_FAILED,
+    EXIT_USAGE,
+    ask_person,
+    command_environ,
+    directory_of,
+    start_logging,
+    wrong,
+)
 from punie.domain.errors import SettingsError
-from punie.domain.values.display import display_exact, display_safe, one_line
+from punie.domain.values.display import display_exact, one_line
 from punie.ports.permission import TrustStore
-
-EXIT_FAILED = 1
-EXIT_USAGE = 2
 
 
 @define
@@ -78,26 +80,18 @@ class TrustMode:
 
 def run_trust(*, cwd: str, revoke: bool, yes: bool) -> int:
     """Trust the project's settings in that directory, or no longer; gives the exit code."""
-    environ = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
-    directory = Path(cwd).resolve()
-    if not directory.is_dir():
-        sys.stderr.write(f"punie: --cwd {display_safe(cwd)} is not a directory. Name one that exists.\n")
+    environ = command_environ()
+    directory = directory_of(cwd)
+    if directory is None:
         return EXIT_USAGE
     state = StateFile(database_file(environ), start_logging(environ, None))
     person = sys.stdin.isatty() and sys.stderr.isatty()
-    mode = TrustMode(SqliteTrustStore(state), sys.stdout, _ask if person else None)
+    mode = TrustMode(SqliteTrustStore(state), sys.stdout, ask_person if person else None)
     try:
         if revoke:
             return mode.revoke(str(project_settings_file(str(directory))))
         return mode.trust(project_gains(environ, str(directory)), yes=yes)
     except SettingsError as error:
-        sys.stderr.write(f"punie: {display_safe(str(error))}\n")
-        return EXIT_USAGE
+        return wrong(str(error))
     finally:
         state.close()
-
-
-def _ask(question: str) -> str:
-    sys.stderr.write(question)
-    sys.stderr.flush()
-    return sys.stdin.readline()

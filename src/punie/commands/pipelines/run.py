@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import json
-import logging
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,25 +13,29 @@ import anyio
 from attrs import define, field
 
 from punie.adapters.console.broker import ConsoleBroker, HeadlessBroker
-from punie.adapters.console.pipe import Pipe
-from punie.adapters.console.tables import table
+from punie.adapters.console.output import Pipe, table
 from punie.application.pipelines.composed_tool import ComposedTool
 from punie.application.pipelines.outcome import STOPPED_BY_DENIAL
-from punie.bootstrap.logs import start_logging
 from punie.bootstrap.pipeline_files import Shelf, checked, shelf_of
 from punie.bootstrap.session_here import SessionHere, open_session_here
 from punie.bootstrap.settings.files import pipelines_folder
-from punie.bootstrap.signals import unless_interrupted
+from punie.commands.running import (
+    EXIT_DENIED,
+    EXIT_FAILED,
+    EXIT_USAGE,
+    command_environ,
+    directory_of,
+    exit_at_once,
+    start_logging,
+    unless_interrupted,
+    wrong,
+)
 from punie.domain.errors import ArgumentsRefusedError, EngineError, PunieError, SettingsError
+from punie.domain.pipelines.expressions import Problem
 from punie.domain.pipelines.pipeline import Pipeline
-from punie.domain.pipelines.problems import Problem
 from punie.domain.tools.tool import ToolOutcome, ToolResult
 from punie.domain.values.display import display_safe, one_line
 from punie.domain.values.json_value import JsonObject, NotJsonError, freeze_object, thaw_object
-
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-EXIT_DENIED = 3
 
 
 class WrongInputError(ValueError):
@@ -58,7 +59,7 @@ class PipelinesMode:
         """Name them all; what is wrong with a file goes to stderr."""
         shelf = shelf_of(self._own, str(self.cwd))
         for line in shelf.problems():
-            sys.stderr.write(f"punie: {display_safe(line)}\n")
+            wrong(line)
         if self.as_json:
             self._print_json([_entry(pipeline) for pipeline in shelf.pipelines])
         else:
@@ -94,9 +95,9 @@ class PipelinesMode:
             try:
                 return await self._session(name, inputs, written, flags)
             except WrongInputError as error:
-                return self._wrong(str(error))
+                return wrong(str(error))
             except PunieError as error:
-                self._wrong(str(error))
+                wrong(str(error))
                 return EXIT_USAGE if isinstance(error, (SettingsError, EngineError)) else EXIT_FAILED
 
         return await unless_interrupted(work)
@@ -121,7 +122,7 @@ class PipelinesMode:
             await session.live.desk.offered.freshen(within_s=None)  # its tools may be a server's that is not up yet
         tool = registry.get(pipeline.name)
         if not isinstance(tool, ComposedTool):
-            return self._wrong(_why_not(session, pipeline, taken=tool is not None))
+            return wrong(_why_not(session, pipeline, taken=tool is not None))
         return self._told(pipeline.name, await session.call(pipeline.name, arguments))
 
     def _told(self, name: str, result: ToolResult) -> int:
@@ -133,7 +134,7 @@ class PipelinesMode:
         elif result.succeeded:
             self._out.write(f"{display_safe(result.text)}\n")
         else:
-            sys.stderr.write(f"punie: {display_safe(result.text)}\n")
+            wrong(result.text)
         return code
 
     def _unknown(self, name: str, shelf: Shelf) -> int:
@@ -141,14 +142,10 @@ class PipelinesMode:
             line for line, file in zip(shelf.problems(), shelf.files, strict=False) if Path(file.path).stem == name
         ]
         if broken:
-            return self._wrong(f"{broken[0]}. `punie pipelines check FILE` says all of it.")
+            return wrong(f"{broken[0]}. `punie pipelines check FILE` says all of it.")
         near = difflib.get_close_matches(name, [one.name for one in shelf.pipelines], n=3)
         hint = f"Did you mean {', '.join(near)}?" if near else "`punie pipelines list` names them all."
-        return self._wrong(f"there is no pipeline named {one_line(name, 80)!r}. {hint}")
-
-    def _wrong(self, what: str) -> int:
-        sys.stderr.write(f"punie: {display_safe(what)}\n")
-        return EXIT_USAGE
+        return wrong(f"there is no pipeline named {one_line(name, 80)!r}. {hint}")
 
     def _print_json(self, value: object) -> None:
         self._out.write(json.dumps(value, indent=2) + "\n")
@@ -239,10 +236,9 @@ def _exit_code(result: ToolResult) -> int:
 
 def run_pipelines(*, action: str, cwd: str, as_json: bool, words: Mapping[str, Any]) -> int:
     """Run one `punie pipelines` command; gives the exit code, or leaves with it."""
-    environ = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
-    directory = Path(cwd).resolve()
-    if not directory.is_dir():
-        sys.stderr.write(f"punie: --cwd {display_safe(cwd)} is not a directory. Name one that exists.\n")
+    environ = command_environ()
+    directory = directory_of(cwd)
+    if directory is None:
         return EXIT_USAGE
     start_logging(environ, None)
     mode = PipelinesMode(environ, directory, as_json)
@@ -250,9 +246,4 @@ def run_pipelines(*, action: str, cwd: str, as_json: bool, words: Mapping[str, A
         return mode.list()
     if action == "check":
         return mode.check(words["file"])
-    code = anyio.run(mode.run, words["name"], tuple(words["input"]), words["inputs"], words["flags"])
-    with contextlib.suppress(BrokenPipeError):
-        sys.stdout.flush()
-    logging.shutdown()
-    # A thread that still waits for the keyboard, or imports a library, must not hold up the exit.
-    os._exit(code)
+    return exit_at_once(anyio.run(mode.run, words["name"], tuple(words["input"]), words["inputs"], words["flags"]))

@@ -16,10 +16,9 @@ from punie.adapters.acp.agent import AcpAgent
 from punie.adapters.acp.handshake import PROTOCOL_VERSION
 from punie.adapters.acp.sessions import SessionMethods
 from punie.adapters.websocket.wire import WebSocketWire
-from punie.application.agent import PunieAgent
 from punie.application.remote.connected_agent import ConnectedAgent
 from punie.application.remote.reception import SESSIONS_LIMIT, Reception
-from punie.bootstrap.lifespan import Process
+from punie.commands.acp.sessions import own_agent
 from punie.mechanics.jsonrpc.connection import Connection
 
 if TYPE_CHECKING:
@@ -104,13 +103,8 @@ async def served_clients(
     sessions_limit: int = SESSIONS_LIMIT,
 ) -> AsyncGenerator[ServedClients]:
     """Everything behind the door; leaving it ends turns and sessions."""
-    process = Process(environ, flags, log)
-    process.warm_up.start()
-    try:
-        async with (
-            PunieAgent(process.session_scope, log, process.stored) as agent,
-            Reception(agent, log, grace_s, sessions_limit=sessions_limit) as reception,
-        ):
-            yield ServedClients(reception, log, draft=draft)
-    finally:
-        await process.aclose()
+    async with (
+        own_agent(environ, flags, log) as agent,
+        Reception(agent, log, grace_s, sessions_limit=sessions_limit) as reception,
+    ):
+        yield ServedClients(reception, log, draft=draft)

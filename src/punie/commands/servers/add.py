@@ -12,29 +12,29 @@ from pathlib import Path
 import anyio
 from attrs import define, field
 
-from punie.adapters.console.pipe import Pipe
-from punie.adapters.registry.client import RegistryClient
-from punie.adapters.registry.fetching import FetchError, fetch_text
-from punie.bootstrap.logs import start_logging
+from punie.adapters.console.output import Pipe
+from punie.adapters.registry.client import FetchError, RegistryClient, fetch_text
 from punie.bootstrap.server_files import NO_SERVERS, ROOT_KEYS, ServersFileError, user_servers_file
-from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of, user_settings_file
-from punie.bootstrap.settings.settings import load_settings, variable_of
-from punie.bootstrap.signals import EXIT_OF_SIGNAL, unless_interrupted
-from punie.commands.servers.file import ServersFile
-from punie.commands.servers.plans import plan_json, plan_text
+from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of
+from punie.commands.running import (
+    EXIT_FAILED,
+    EXIT_OF_SIGNAL,
+    EXIT_USAGE,
+    ask_person,
+    command_environ,
+    start_logging,
+    unless_interrupted,
+    wrong,
+)
+from punie.commands.servers.change import ServersFile
+from punie.commands.servers.search import SourceError, plan_json, plan_text, registry_of
 from punie.domain.errors import SettingsError
 from punie.domain.servers.description import ServerPlan, parse_description, plan_of
 from punie.domain.servers.inputs import DescriptionError
 from punie.domain.values.display import display_safe
 
-EXIT_FAILED = 1
-EXIT_USAGE = 2
 _IN_A_REGISTRY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*\.[A-Za-z0-9.-]+/[A-Za-z0-9._-]+")
 _USABLE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-
-class SourceError(Exception):
-    """Why there is no description to read, in words for a person."""
 
 
 @define
@@ -61,9 +61,9 @@ class AddMode:
         except FetchError as error:
             return wrong(str(error), EXIT_FAILED)
         except DescriptionError as error:
-            return wrong(f"{self.source}: {error}", EXIT_USAGE)
+            return wrong(f"{self.source}: {error}")
         except (SourceError, ServersFileError, SettingsError) as error:
-            return wrong(str(error), EXIT_USAGE)
+            return wrong(str(error))
 
     def _found(self) -> str | int:
         """The description, from an address, a file or the registry; an exit code where a signal came first."""
@@ -131,7 +131,7 @@ class AddMode:
         if self.yes:
             return None
         if self.ask is None:
-            return wrong("nobody can be asked here. Look at what is shown and add --yes to add it.", EXIT_USAGE)
+            return wrong("nobody can be asked here. Look at what is shown and add --yes to add it.")
         try:
             said = self.ask("Add this server? [y/N] ")
         except KeyboardInterrupt:
@@ -170,32 +170,9 @@ def _fetched(ask: Callable[[], Awaitable[str]]) -> str | int:
     return found[0] if found else code
 
 
-def registry_of(environ: Mapping[str, str]) -> str:
-    """The registry that the user configured: a project has no say. Raises `SourceError` and `SettingsError`."""
-    registry = load_settings(environ, {}, os.devnull).registry
-    if registry is None:
-        raise SourceError(
-            f"no registry is configured. Set `registry` under [servers] in {user_settings_file(environ)}, or "
-            f"{variable_of('servers.registry')}, to the address of one."
-        )
-    return registry
-
-
-def wrong(what: str, code: int) -> int:
-    """Say on stderr what went wrong; gives the exit code."""
-    sys.stderr.write(f"punie: {display_safe(what)}\n")
-    return code
-
-
 def run_add(*, source: str, name: str | None, yes: bool, as_json: bool) -> int:
     """Run `punie servers add`; gives the exit code."""
-    environ = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
+    environ = command_environ()
     start_logging(environ, None)
     person = sys.stdin.isatty() and sys.stderr.isatty()
-    return AddMode(environ, source, name, yes, as_json, _ask if person else None).run()
-
-
-def _ask(question: str) -> str:
-    sys.stderr.write(question)
-    sys.stderr.flush()
-    return sys.stdin.readline()
+    return AddMode(environ, source, name, yes, as_json, ask_person if person else None).run()

@@ -1,29 +1,154 @@
-"""`punie servers remove`, `enable`, `disable` and `revoke`: what a person takes out, switches, or takes back."""
+"""`punie servers remove`, `enable`, `disable` and `revoke`: changes to the user's own `mcp.json`.
+
+Everything else in that file, comments included, stays as it is.
+"""
 
 from __future__ import annotations
 
 import difflib
 import json
 import logging
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 import anyio
-from attrs import define
+from attrs import define, frozen
 
-from punie.adapters.console.pipe import Pipe
+from punie.adapters.console.output import Pipe
 from punie.adapters.storage.servers import SqliteServerApprovals
 from punie.adapters.storage.state_file import StateFile
-from punie.bootstrap.logs import start_logging
-from punie.bootstrap.server_files import ServersFileError, configured_servers, user_servers_file
-from punie.bootstrap.settings.state import database_file
-from punie.commands.servers.add import EXIT_FAILED, EXIT_USAGE, wrong
-from punie.commands.servers.file import ServersFile
+from punie.bootstrap.server_files import NO_SERVERS, ROOT_KEYS, ServersFileError, configured_servers, user_servers_file
+from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of, database_file
+from punie.bootstrap.settings_writing import replace_file
+from punie.commands.running import EXIT_FAILED, EXIT_USAGE, command_environ, directory_of, start_logging, wrong
 from punie.domain.errors import UnknownServerError
 from punie.domain.servers.server import ServerConfig, ServerOrigin
 from punie.domain.values.display import display_safe
+from punie.domain.values.json_value import json_type
+from punie.domain.values.jsonc import Twice, parse_jsonc
+from punie.domain.values.jsonc_edit import with_member, with_value, without_member
+
+
+@frozen
+class _Read:
+    """The file: its text, the same with an empty table where it has none, what that says, and where its servers are."""
+
+    text: str
+    whole: str
+    root: Mapping[str, object]
+    path: tuple[str, ...]
+    servers: Mapping[str, object]
+
+
+@frozen
+class ServersFile:
+    """The file at `path`; each change reads it anew, and raises `ServersFileError` where it is left as it was.
+
+    It is replaced at once or not at all, and what was there before stands beside it as `mcp.json.bak`.
+    """
+
+    path: Path
+
+    def servers(self) -> Mapping[str, object]:
+        """What it defines, by name; nothing where there is no file."""
+        return self._read().servers
+
+    def add(self, name: str, entry: Mapping[str, object]) -> None:
+        """Define a server that it does not define yet."""
+        read = self._read()
+        if name in read.servers:
+            raise ServersFileError(f"{self.path}: it has a server {name!r} already")
+        self._write(read, with_member(read.whole, read.path, name, entry), {**read.servers, name: entry})
+
+    def remove(self, name: str) -> None:
+        """Take a server out that it defines."""
+        read = self._read()
+        self._entry(read, name)
+        left = {other: entry for other, entry in read.servers.items() if other != name}
+        self._write(read, without_member(read.whole, read.path, name), left)
+
+    def switch(self, name: str, *, off: bool) -> bool:
+        """Say of a server that it defines whether it is used; gives whether anything had to change."""
+        read = self._read()
+        entry, text, path = self._entry(read, name), read.whole, (*read.path, name)
+        changed = dict(entry)
+        if off and "disabled" in entry:
+            text, changed["disabled"] = with_value(text, path, "disabled", True), True
+        elif off and entry.get("enabled") is not False:
+            text, changed["disabled"] = with_member(text, path, "disabled", True), True
+        elif not off:
+            if "disabled" in entry:
+                text = without_member(text, path, "disabled")
+                del changed["disabled"]
+            if entry.get("enabled") is False:
+                text, changed["enabled"] = with_value(text, path, "enabled", True), True
+        if changed == entry:
+            return False
+        self._write(read, text, {**read.servers, name: changed})
+        return True
+
+    def _entry(self, read: _Read, name: str) -> Mapping[str, object]:
+        entry = self._object(read.servers[name], f"what it says of {name!r}")
+        _check_once(entry, self.path)
+        return entry
+
+    def _read(self) -> _Read:
+        try:
+            data = bytes_of(self.path)
+        except (FileNotFoundError, NotADirectoryError):
+            data = b""
+        except OSError as error:
+            raise ServersFileError(f"{self.path}: {error.strerror or 'it cannot be read'}") from error
+        if len(data) > MAX_FILE_BYTES:
+            raise ServersFileError(f"{self.path}: it is larger than {MAX_FILE_BYTES} bytes")
+        try:
+            text = data.decode("utf-8")
+            whole = text if text.strip() else '{\n  "mcpServers": {}\n}\n'
+            root = dict(self._object(parsed := parse_jsonc(whole), "it"))
+            path: tuple[str, ...] = tuple(key for key in ROOT_KEYS if key in root)[:1]
+            if not path and root.keys() <= NO_SERVERS:
+                whole, path = with_member(whole, (), ROOT_KEYS[0], {}), ROOT_KEYS[:1]
+                root[ROOT_KEYS[0]] = {}
+        except ValueError as error:
+            raise ServersFileError(f"{self.path}: it is not valid JSON ({error})") from error
+        table = self._object(root[path[0]], f'"{path[0]}"') if path else root
+        for found in (parsed, table):
+            _check_once(found, self.path)
+        servers = {name: entry for name, entry in table.items() if path or name not in NO_SERVERS}
+        if not path and not all(isinstance(entry, Mapping) for entry in servers.values()):
+            raise ServersFileError(f'{self.path}: it has no "mcpServers"')
+        return _Read(text, whole, root, path, servers)
+
+    def _object(self, value: object, what: str) -> Mapping[str, object]:
+        if not isinstance(value, Mapping):
+            raise ServersFileError(f"{self.path}: {what} must be an object, not {json_type(value)}")
+        return cast("Mapping[str, object]", value)
+
+    def _write(self, read: _Read, after: str, servers: Mapping[str, object]) -> None:
+        """Read what is going to be written as any reader will, so that no oddity of a file is made worse."""
+        if read.path:
+            expected: Mapping[str, object] = {**read.root, read.path[0]: servers}
+        else:
+            kept = {name: value for name, value in read.root.items() if name in NO_SERVERS or name in servers}
+            expected = {**kept, **servers}
+        try:
+            understood = json.dumps(parse_jsonc(after)) == json.dumps(expected)
+        except ValueError:
+            understood = False
+        if not understood:
+            raise ServersFileError(f"{self.path}: it cannot be changed without touching the rest; change it by hand")
+        try:
+            replace_file(self.path, read.text, after)
+        except OSError as error:
+            raise ServersFileError(f"{self.path}: {error.strerror or 'it cannot be written'}") from error
+
+
+def _check_once(found: object, path: Path) -> None:
+    if isinstance(found, Twice) and found.again:
+        raise ServersFileError(f"{path}: {min(found.again)!r} is there twice; keep one of them")
+
 
 _DONE = {
     "remove": "taken out of {file}. What was there before is beside it as {file}.bak.",
@@ -54,7 +179,7 @@ class ChangeMode:
             else:
                 changed = file.switch(self.name, off=action == "disable")
         except ServersFileError as error:
-            return wrong(f"{error}. Nothing was changed.", EXIT_USAGE)
+            return wrong(f"{error}. Nothing was changed.")
         said = _DONE[action].format(file=file.path) if changed else f"{action}d already. Nothing was changed."
         return self._told({"name": self.name, "action": action, "file": str(file.path), "changed": changed}, said)
 
@@ -82,8 +207,8 @@ class ChangeMode:
         found = next((config for config in configs if config.name == self.name), None)
         if found is None or found.origin is not ServerOrigin.PROJECT:
             near = difflib.get_close_matches(self.name, [config.name for config in configs], n=3)
-            return wrong(str(UnknownServerError(self.name, tuple(near))), EXIT_USAGE)
-        return wrong(f"{_of_the_project(found, action)} Nothing was changed.", EXIT_USAGE)
+            return wrong(str(UnknownServerError(self.name, tuple(near))))
+        return wrong(f"{_of_the_project(found, action)} Nothing was changed.")
 
     def _told(self, fields: Mapping[str, object], said: str) -> int:
         Pipe(sys.stdout).write(
@@ -104,9 +229,9 @@ def _of_the_project(config: ServerConfig, action: str) -> str:
 
 def run_change(*, action: str, name: str, as_json: bool, cwd: str) -> int:
     """Run one of the commands; gives the exit code."""
-    environ = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
-    directory = Path(cwd).resolve()
-    if not directory.is_dir():
-        return wrong(f"--cwd {cwd} is not a directory. Name one that exists.", EXIT_USAGE)
+    environ = command_environ()
+    directory = directory_of(cwd)
+    if directory is None:
+        return EXIT_USAGE
     mode = ChangeMode(environ, str(directory), name, as_json, start_logging(environ, None))
     return anyio.run(mode.revoke) if action == "revoke" else mode.change(action)

@@ -1,4 +1,4 @@
-"""`punie servers`: which MCP servers are configured here, whether they work, and letting a project's run."""
+"""`punie servers`: the MCP servers that are configured here, whether they work, and letting a project's start."""
 
 from __future__ import annotations
 
@@ -6,24 +6,34 @@ import contextlib
 import difflib
 import json
 import logging
-import os
 import sys
 import time
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import asynccontextmanager
 
 import anyio
 from attrs import define, field
 
-from punie.adapters.console.pipe import Pipe
-from punie.adapters.storage.servers import SqliteServerApprovals
+from punie.adapters.console.output import Pipe
+from punie.adapters.local.clock import LocalClock
+from punie.adapters.local.ttl_cache import TTLCache
+from punie.adapters.mcp.servers import McpServers
+from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
+from punie.adapters.storage.servers import SqliteServerApprovals, SqliteServerListings
 from punie.adapters.storage.state_file import StateFile
+from punie.application.servers.known_server import Surroundings
 from punie.application.servers.registry import ServerRegistry
-from punie.bootstrap.logs import start_logging
 from punie.bootstrap.server_files import ConfiguredServers, configured_servers
-from punie.bootstrap.servers_here import servers_here
-from punie.bootstrap.settings.state import database_file
-from punie.bootstrap.signals import unless_interrupted
+from punie.bootstrap.settings.files import database_file
+from punie.commands.running import (
+    EXIT_FAILED,
+    EXIT_USAGE,
+    command_environ,
+    directory_of,
+    start_logging,
+    unless_interrupted,
+    wrong,
+)
 from punie.commands.servers.shown import (
     Check,
     approval_text,
@@ -37,11 +47,33 @@ from punie.commands.servers.shown import (
 from punie.domain.errors import UnknownServerError
 from punie.domain.servers.records import ServerApproval
 from punie.domain.servers.server import RefreshDelta, ServerConfig, ServerInfo, ServerOrigin, ServerStatus
-from punie.domain.values.display import display_safe, one_line
+from punie.domain.values.display import one_line
 from punie.ports.servers import ServerUnavailableError
 
-EXIT_FAILED = 1
-EXIT_USAGE = 2
+
+@asynccontextmanager
+async def servers_here(
+    environ: Mapping[str, str], directory: str, configs: Iterable[ServerConfig], log: logging.Logger
+) -> AsyncGenerator[ServerRegistry]:
+    """A registry of those servers for that absolute directory; what was started is gone when it is left."""
+    clock = LocalClock()
+    state = StateFile(database_file(environ), log)
+    try:
+        async with McpServers(clock, JsonSchemaRsValidator()) as servers:
+            around = Surroundings(
+                directory=directory,
+                servers=servers,
+                listings=SqliteServerListings(state),
+                cache=TTLCache(clock=clock),
+                clock=clock,
+                log=log,
+            )
+            async with ServerRegistry(tuple(configs), around, SqliteServerApprovals(state)) as registry:
+                yield registry
+    finally:
+        state.close()
+
+
 WAIT_SHOWN_S = 1.0
 """How long a person waits before being told for which servers."""
 
@@ -65,7 +97,7 @@ class ServersMode:
 
     async def _act(self, configured: ConfiguredServers) -> int:
         for problem in configured.problems:
-            self._wrong(problem, EXIT_USAGE)
+            wrong(problem)
         if self.action == "approve":
             return await self._approve(configured.configs)
         async with servers_here(self.environ, self.cwd, configured.configs, self.log) as registry:
@@ -73,9 +105,9 @@ class ServersMode:
             try:
                 return await self._ask(registry)
             except UnknownServerError as error:
-                return self._wrong(str(error), EXIT_USAGE)
+                return wrong(str(error))
             except ServerUnavailableError as error:
-                return self._wrong(str(error), EXIT_FAILED)
+                return wrong(str(error), EXIT_FAILED)
 
     async def _ask(self, registry: ServerRegistry) -> int:
         if self.action == "check":
@@ -134,9 +166,9 @@ class ServersMode:
         config = next((config for config in configs if config.name == self.name), None)
         if config is None:
             near = difflib.get_close_matches(self.name or "", [config.name for config in configs], n=3)
-            return self._wrong(str(UnknownServerError(self.name or "", tuple(near))), EXIT_USAGE)
+            return wrong(str(UnknownServerError(self.name or "", tuple(near))))
         if config.problem is not None:
-            return self._wrong(f"the server {config.name} cannot be used: {config.problem}", EXIT_USAGE)
+            return wrong(f"the server {config.name} cannot be used: {config.problem}")
         if config.origin is ServerOrigin.PROJECT:
             state = StateFile(database_file(self.environ), self.log)
             approval = ServerApproval(self.cwd, config.name, config.fingerprint, time.time())
@@ -145,7 +177,7 @@ class ServersMode:
             finally:
                 state.close()
             if not kept:
-                return self._wrong("that could not be kept, so nothing is approved", EXIT_FAILED)
+                return wrong("that could not be kept, so nothing is approved", EXIT_FAILED)
         said = (
             f"{approval_text(config)}Approved, for sessions in this directory, until any of it changes.\n"
             if config.origin is ServerOrigin.PROJECT
@@ -172,10 +204,6 @@ class ServersMode:
                 sys.stderr.write("\r\x1b[K")
                 sys.stderr.flush()
 
-    def _wrong(self, what: str, code: int) -> int:
-        sys.stderr.write(f"punie: {display_safe(what)}\n")
-        return code
-
 
 async def _checked(registry: ServerRegistry, name: str) -> Check:
     began = anyio.current_time()
@@ -188,10 +216,9 @@ async def _checked(registry: ServerRegistry, name: str) -> Check:
 
 def run_servers(*, action: str, name: str | None, as_json: bool, cwd: str) -> int:
     """Run one `punie servers` command; gives the exit code."""
-    environ = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
-    directory = Path(cwd).resolve()
-    if not directory.is_dir():
-        sys.stderr.write(f"punie: --cwd {display_safe(cwd)} is not a directory. Name one that exists.\n")
+    environ = command_environ()
+    directory = directory_of(cwd)
+    if directory is None:
         return EXIT_USAGE
     log = start_logging(environ, None)
     mode = ServersMode(environ, as_json, str(directory), action, name, log, watched=sys.stderr.isatty())

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import frozen
 
-from punie.adapters.console.tables import table
+from punie.adapters.console.output import table
 from punie.domain.servers.server import (
     HttpTransport,
     RefreshDelta,

@@ -1,4 +1,4 @@
-"""`punie sessions list`, `show`, `export`, `import` and `delete`: the sessions that are stored (INTERFACES.md 1)."""
+"""`punie sessions list`, `show`, `export`, `import` and `delete`: the sessions that are stored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import BinaryIO
 import anyio
 from attrs import define, field
 
-from punie.adapters.console.pipe import Pipe
+from punie.adapters.console.output import Pipe
 from punie.adapters.storage.sessions.exported_file import (
     SessionFileError,
     entry_line,
@@ -22,20 +22,65 @@ from punie.adapters.storage.sessions.exported_file import (
     imported,
     looked_through,
 )
-from punie.bootstrap.session_store import command_store
-from punie.commands.sessions.finding import found_session, sessions_of
+from punie.bootstrap.session_store import KeptStore, session_store, user_settings
+from punie.commands.running import EXIT_FAILED, EXIT_USAGE, command_environ, start_logging, wrong
 from punie.commands.sessions.shown import ConversationText, heading_text, sessions_text, summary_object
 from punie.domain.errors import PunieError, SettingsError
 from punie.domain.session.log import LogEntry, SessionSummary
 from punie.domain.values.display import display_safe, one_line
 from punie.ports.sessions import SessionStore
 
-EXIT_FAILED = 1
-EXIT_USAGE = 2
 SHOWN = 50
 """How many sessions a person is shown without `--all`."""
 
 PAGE = 500
+SHORTEST_PREFIX = 6
+LAST = "last"
+
+
+def command_store() -> KeptStore:
+    """The store for a command about what is kept, which logs warnings alone. Raises `SettingsError`."""
+    environ = command_environ()
+    return session_store(environ, user_settings(environ, {}), start_logging(environ, None))
+
+
+async def found_session(store: SessionStore, given: str) -> SessionSummary | None:
+    """The session of that id, or the one whose id begins so; says on stderr why there is none."""
+    exact = await store.summary(given)
+    if exact is not None:
+        return exact
+    shown = one_line(given, 80)
+    if len(given) < SHORTEST_PREFIX:
+        what = f"there is no session {shown}, and {SHORTEST_PREFIX} characters of an id are the fewest that will do"
+    else:
+        ways = (given, f"sess_{given}")
+        alike = [summary async for summary in sessions_of(store, None) if summary.id.startswith(ways)]
+        if len(alike) == 1:
+            return alike[0]
+        what = f"{len(alike)} sessions begin with {shown}" if alike else f"there is no session {shown}"
+    sys.stderr.write(f"punie: {what}. Nothing was done; `punie sessions list` shows the ids.\n")
+    return None
+
+
+async def last_session(store: SessionStore) -> SessionSummary | None:
+    """The session that was changed last, wherever it works; says on stderr where there is none."""
+    page = await store.sessions(None, None, 1)
+    if page.sessions:
+        return page.sessions[0]
+    sys.stderr.write("punie: no session is stored yet. Nothing was done.\n")
+    return None
+
+
+async def sessions_of(store: SessionStore, cwd: str | None) -> AsyncIterator[SessionSummary]:
+    """All of one directory, or of all, the latest change first."""
+    cursor = None
+    while True:
+        page = await store.sessions(cwd, cursor, PAGE)
+        for summary in page.sessions:
+            yield summary
+        cursor = page.next_cursor
+        if cursor is None:
+            return
 
 
 @define
@@ -150,8 +195,7 @@ def run_sessions(
     try:
         store = command_store()
     except SettingsError as error:
-        sys.stderr.write(f"punie: {display_safe(str(error))}\n")
-        return EXIT_USAGE
+        return wrong(str(error))
     try:
         return _run_action(SessionsMode(store, as_json), action, given, cwd, everything=everything, new_id=new_id)
     finally:
@@ -196,5 +240,4 @@ def _run(work: Callable[[], Awaitable[int]]) -> int:
     try:
         return anyio.run(work)
     except PunieError as error:
-        sys.stderr.write(f"punie: {display_safe(str(error))}\n")
-        return EXIT_FAILED
+        return wrong(str(error), EXIT_FAILED)

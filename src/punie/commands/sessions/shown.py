@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from attrs import define, field
 
-from punie.adapters.console.tables import table
-from punie.commands.permissions.shown import moment
+from punie.adapters.console.output import table
+from punie.commands.permissions.kept import moment
 from punie.domain.session.events import CallFinished, ModeChanged, ModelChanged, TextDelta, ToolCallAnnounced, TurnEnded
 from punie.domain.session.log import LoggedEvent, PromptAccepted, SessionSummary
 from punie.domain.session.turn import StopReason

@@ -1,26 +1,180 @@
-"""`punie setup jetbrains` and `punie setup zed`: our entry in the IDE's own file, and what to do there next."""
+"""`punie setup jetbrains` and `punie setup zed`: Punie's entry in the IDE's own file; the rest stays as it is."""
 
 from __future__ import annotations
 
 import difflib
 import io
+import itertools
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from enum import StrEnum
 from pathlib import Path
 
-from attrs import define
+from attrs import define, frozen
 
-from punie.adapters.console.pipe import Pipe
-from punie.commands.setup.ide_entry import IdeFileError, agent_args, agents_in, fields_of, with_entry, words_of
-from punie.commands.setup.ide_file import Change, planned, why, write
-from punie.commands.setup.ides import Ide, ide_named
-from punie.commands.setup.installation import Installation, this_installation
+from punie.adapters.console.output import Pipe
+from punie.adapters.local.folder_lock import locked_folder
+from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of
+from punie.bootstrap.settings_writing import replace_file
+from punie.commands.running import EXIT_FAILED, EXIT_USAGE
+from punie.commands.setup.ides import (
+    DEFAULT_NAME,
+    Ide,
+    IdeFileError,
+    Installation,
+    agent_args,
+    agents_in,
+    fields_of,
+    ide_named,
+    runs,
+    this_installation,
+    with_entry,
+    words_of,
+)
 from punie.domain.values.display import display_exact
 
-EXIT_FAILED = 1
-EXIT_USAGE = 2
+LOCK_LIMIT_S = 5.0
+_TRIES = 5
+
+
+class EntryState(StrEnum):
+    """How an IDE's file stands to this installation."""
+
+    OWN = "own"
+    OTHER = "other"
+    MISSING = "missing"
+    BROKEN = "broken"
+
+
+@frozen
+class FoundEntry:
+    """What an IDE's file says of us. `detail` is a sentence without its full stop; of `BROKEN` it is the reason."""
+
+    ide: Ide
+    path: Path
+    state: EntryState
+    detail: str
+    name: str | None = None
+    program: str | None = None
+    args: tuple[str, ...] = ()
+    runs: bool = False
+    """Whether the program is there and may be run."""
+
+
+@frozen
+class Change:
+    """One change of a file: its text before and after, and the real file where a link leads to it."""
+
+    before: str
+    after: str
+    target: Path
+    is_linked: bool
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything has to be written."""
+        return self.before != self.after
+
+
+def find_entry(ide: Ide, environ: Mapping[str, str], installation: Installation) -> FoundEntry:
+    """Our entry in the IDE's file: one that starts this installation, else one of our name. Never raises."""
+    path = ide.file(environ)
+    try:
+        agents = agents_in(read_text(path))
+    except (IdeFileError, OSError) as error:
+        return FoundEntry(ide, path, EntryState.BROKEN, why(error))
+    found = [_found(ide, path, name, entry, installation) for name, entry in agents.items()]
+    ours = [one for one in found if one.state is EntryState.OWN]
+    named = [one for one in found if DEFAULT_NAME in str(one.name).casefold()]
+    missing = FoundEntry(ide, path, EntryState.MISSING, "it names no agent punie" if agents else "it names no agent")
+    return next(iter((*ours, *named)), missing)
+
+
+def _found(ide: Ide, path: Path, name: str, entry: object, installation: Installation) -> FoundEntry:
+    fields = fields_of(entry)
+    said, args = fields.get("command"), words_of(fields.get("args"))
+    program = said if isinstance(said, str) else ""
+    is_there = runs(program)
+    is_own = is_there and installation.starts(program, args)
+    if is_own:
+        detail = f"the agent {name} starts this installation"
+    elif is_there:
+        detail = f"the agent {name} starts another program, {program}"
+    else:
+        detail = f"the agent {name} names no program that can be run: {program or 'it has no command'}"
+    state = EntryState.OWN if is_own else EntryState.OTHER
+    return FoundEntry(ide, path, state, detail, name, program, tuple(args), is_there)
+
+
+def read_text(path: Path) -> str:
+    """The file's text, empty where there is no file. Raises `IdeFileError`, and `OSError`."""
+    try:
+        data = bytes_of(path)
+    except FileNotFoundError:
+        return ""
+    if len(data) > MAX_FILE_BYTES:
+        raise IdeFileError(f"it is larger than {MAX_FILE_BYTES} bytes")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise IdeFileError(f"it is no text in UTF-8 (byte {error.start + 1})") from None
+
+
+def planned(path: Path, changed: Callable[[str], str]) -> Change:
+    """What would be written, with nothing written. Raises `IdeFileError`, and `OSError`."""
+    target = Path(os.path.realpath(path))
+    before = read_text(path)
+    # Folders further above may be links as well, often for a whole home: only these two are worth a word.
+    return Change(before, changed(before), target, path.is_symlink() or path.parent.is_symlink())
+
+
+def write(path: Path, changed: Callable[[str], str]) -> tuple[Change, Path | None]:
+    """Make the change, one process of ours after the other; gives it, and where what was there before is kept.
+
+    The file is replaced at once or not at all. Raises `IdeFileError`, and `OSError`.
+    """
+    change = planned(path, changed)
+    if not change.is_needed:
+        return change, None
+    folder = change.target.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked_folder(str(folder), LOCK_LIMIT_S):
+        for _ in range(_TRIES):
+            change = planned(path, changed)
+            if not change.is_needed:
+                return change, None
+            backup = _backup(change) if change.target.exists() else None
+            if backup is not None and not os.access(change.target, os.W_OK):
+                raise IdeFileError("it is read-only, so somebody else looks after it: add the agent there")
+            if read_text(change.target) == change.before:
+                replace_file(change.target, change.before, change.after, backup)
+                return change, backup
+    raise IdeFileError("it is being changed by another program; try again")
+
+
+def _backup(change: Change) -> Path:
+    """A name beside the file that nothing else is kept under."""
+    for number in itertools.count(1):
+        path = change.target.with_name(f"{change.target.name}.bak{number if number > 1 else ''}")
+        if not os.path.lexists(path) or _says(path, change.before):
+            return path
+    raise AssertionError("numbers do not end")
+
+
+def _says(path: Path, text: str) -> bool:
+    try:
+        return not path.is_symlink() and read_text(path) == text
+    except (IdeFileError, OSError):
+        return False
+
+
+def why(error: Exception) -> str:
+    """The reason of an error about a file, without the file's name."""
+    return (error.strerror or "it cannot be used") if isinstance(error, OSError) else str(error)
+
+
 LONGEST_NAME = 64
 
 
@@ -40,11 +194,11 @@ class IdeSetup:
         """Change the file, or show how it would be changed."""
         path = self.ide.file(self.environ)
         if not self.name.strip() or not self.name.isprintable() or len(self.name) > LONGEST_NAME:
-            return _wrong(f"--name has to be 1 to {LONGEST_NAME} characters that can be seen.", EXIT_USAGE)
+            return _wrong(f"--name has to be 1 to {LONGEST_NAME} characters that can be seen.")
         try:
             change, backup = (planned(path, self._changed), None) if self.dry_run else write(path, self._changed)
         except IdeFileError as error:
-            return _wrong(f"{path}: {error}. Nothing was changed.", EXIT_USAGE)
+            return _wrong(f"{path}: {error}. Nothing was changed.")
         except OSError as error:
             return _wrong(f"{path}: {why(error)}. Nothing was changed.", EXIT_FAILED)
         if self.as_json:
@@ -119,7 +273,7 @@ def _diff(change: Change) -> str:
     return said
 
 
-def _wrong(what: str, code: int) -> int:
+def _wrong(what: str, code: int = EXIT_USAGE) -> int:
     sys.stderr.write(f"punie: {display_exact(what)}\n")
     return code
 

@@ -1,15 +1,153 @@
-"""The IDEs that we can be entered into: where each keeps its agents, what an entry is, what to switch on there."""
+"""The IDEs that Punie can be entered into: the entry in each IDE's file, and this installation's command line."""
 
 from __future__ import annotations
 
+import importlib.metadata
+import json
+import os
+import platform
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 from attrs import field, frozen
 
 from punie.bootstrap.settings.permissions import home_of
-from punie.commands.setup.installation import is_wsl
+from punie.domain.values.json_value import json_type
+from punie.domain.values.jsonc import Twice, parse_jsonc, says_nothing
+from punie.domain.values.jsonc_edit import with_member, with_value
+
+AGENTS = "agent_servers"
+COMMAND = "acp"
+"""Of our command line: what comes before it starts us, what comes behind it are flags."""
+
+
+class IdeFileError(ValueError):
+    """Why the file is left as it is, in words for a person; without the file's name."""
+
+
+def agents_in(text: str) -> Mapping[str, object]:
+    """Every agent that the file names, ours or not; nothing where it names none. Raises `IdeFileError`."""
+    return {} if says_nothing(text) else _agents(_root(text))
+
+
+def fields_of(entry: object) -> Mapping[str, object]:
+    """What one agent's entry says; nothing where it is no object."""
+    return cast("Mapping[str, object]", entry) if isinstance(entry, Mapping) else {}
+
+
+def words_of(args: object) -> list[str]:
+    """The arguments of an entry, those that are texts; none where they are no list."""
+    words = cast("list[object]", args) if isinstance(args, list) else []
+    return [word for word in words if isinstance(word, str)]
+
+
+def with_entry(text: str, name: str, entry: Mapping[str, object]) -> str:
+    """The text in which the agent of that name has all that `entry` says; every other character stays as it is.
+
+    Of an agent that is there the further keys stay, and so do values that are equal; `env` is a new agent's only.
+    A file that says nothing, comments aside, becomes an object. Raises `IdeFileError` where the text cannot be
+    understood, or not be changed without touching the rest.
+    """
+    whole = f"{text}{_break(text)}{{}}{_line_end(text)}" if says_nothing(text) else text
+    root = _root(whole)
+    agents = _agents(root)
+    after = _changed(whole, root, agents, name, entry)
+    merged = {**_known(agents.get(name, {}), name), **_wanted(agents, name, entry)}
+    expected = {**root, AGENTS: {**agents, name: merged}}
+    try:
+        understood = after == whole or json.dumps(parse_jsonc(after)) == json.dumps(expected)
+    except ValueError:
+        understood = False
+    if not understood:
+        raise IdeFileError("it cannot be changed without touching the rest; add the agent by hand")
+    return after
+
+
+def agent_args(base: Sequence[str], there: object, flags: Mapping[str, str]) -> list[str]:
+    """The arguments of our command: those that start us, the flags that a person gave it before, and the new ones.
+
+    `there` is what the file has now, of any shape; a flag that is given again replaces its old value.
+    """
+    kept = words_of(there)
+    kept = kept[kept.index(COMMAND) + 1 :] if COMMAND in kept else []
+    for flag in flags:
+        kept = _without_flag(kept, flag)
+    return [*base, *kept, *(word for pair in flags.items() for word in pair)]
+
+
+def _without_flag(words: Sequence[str], flag: str) -> list[str]:
+    left: list[str] = []
+    skip = False
+    for word in words:
+        if not skip and word != flag and not word.startswith(f"{flag}="):
+            left.append(word)
+        skip = not skip and word == flag
+    return left
+
+
+def _changed(
+    text: str, root: Mapping[str, object], agents: Mapping[str, object], name: str, entry: Mapping[str, object]
+) -> str:
+    if AGENTS not in root:
+        return with_member(text, (), AGENTS, {name: entry})
+    if name not in agents:
+        return with_member(text, (AGENTS,), name, entry)
+    there = _known(agents[name], name)
+    for key, value in _wanted(agents, name, entry).items():
+        if key not in there:
+            text = with_member(text, (AGENTS, name), key, value)
+        elif there[key] != value:
+            text = with_value(text, (AGENTS, name), key, value)
+    return text
+
+
+def _wanted(agents: Mapping[str, object], name: str, entry: Mapping[str, object]) -> Mapping[str, object]:
+    """What the entry has to say; to one that is there, no variables are added."""
+    return {key: value for key, value in entry.items() if key != "env" or name not in agents}
+
+
+def _root(text: str) -> Mapping[str, object]:
+    try:
+        parsed = parse_jsonc(text)
+    except ValueError as error:
+        raise IdeFileError(f"it is not valid JSON ({error})") from error
+    root = _object(parsed, "it")
+    _check_once(root)
+    return root
+
+
+def _agents(root: Mapping[str, object]) -> Mapping[str, object]:
+    agents = _object(root.get(AGENTS, {}), f'"{AGENTS}"')
+    _check_once(agents)
+    return agents
+
+
+def _known(value: object, name: str) -> Mapping[str, object]:
+    entry = _object(value, f"the agent {name!r}")
+    _check_once(entry)
+    return entry
+
+
+def _object(value: object, what: str) -> Mapping[str, object]:
+    if not isinstance(value, Mapping):
+        raise IdeFileError(f"{what} has to be an object, and is {json_type(value)}")
+    return cast("Mapping[str, object]", value)
+
+
+def _check_once(found: Mapping[str, object]) -> None:
+    if isinstance(found, Twice) and found.again:
+        raise IdeFileError(f"{min(found.again)!r} is there twice; keep one of them")
+
+
+def _line_end(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _break(text: str) -> str:
+    return "" if not text.strip("\ufeff") or text.endswith("\n") else _line_end(text)
+
 
 DEFAULT_NAME = "punie"
 
@@ -77,3 +215,82 @@ IDES = (JETBRAINS, ZED)
 def ide_named(key: str) -> Ide:
     """The IDE of that key. Raises `KeyError`."""
     return {ide.key: ide for ide in IDES}[key]
+
+
+_SCRIPTS = {"punie", "punie.exe"}
+_FLEETING = ("/archive-v0/", "/builds-v0/", "/environments-v2/", "/pipx/.cache/", "/.cache/pipx/")
+"""Parts of the paths where `uvx` and `pipx run` keep what they made for one run."""
+
+_BY_PYTHON = ("-P", "-m", "punie")
+"""Without -P Python would look for modules in the directory that it is started in, which is somebody's project."""
+
+
+@frozen
+class Installation:
+    """How this installation is started: an absolute program, and what stands before our own arguments."""
+
+    program: str
+    before: tuple[str, ...] = ()
+
+    @property
+    def args(self) -> tuple[str, ...]:
+        """The arguments that make the program an ACP agent."""
+        return (*self.before, COMMAND)
+
+    @property
+    def is_fleeting(self) -> bool:
+        """Whether it lies in a cache that its maker clears some day."""
+        return any(part in self.program.replace(os.sep, "/") for part in _FLEETING)
+
+    def starts(self, program: str, args: Sequence[str]) -> bool:
+        """Whether that command line starts this installation as an agent, also through a link."""
+        if COMMAND not in args:
+            return False
+        if self._is_python(program):
+            return tuple(args[: args.index(COMMAND)]) in {_BY_PYTHON, _BY_PYTHON[1:]}
+        script = own_script()
+        return script is not None and args[0] == COMMAND and _is_same(program, script)
+
+    def _is_python(self, program: str) -> bool:
+        # Through no link: environments of one Python share its program.
+        return os.path.normcase(os.path.normpath(program)) == os.path.normcase(os.path.normpath(sys.executable))
+
+
+def this_installation() -> Installation:
+    """The console script of this installation; where it has none, its Python with `-m punie`."""
+    script = own_script()
+    return Installation(sys.executable, _BY_PYTHON) if script is None else Installation(script)
+
+
+def own_script() -> str | None:
+    """The console script that was installed with this package, absolute; None where there is none."""
+    try:
+        files = importlib.metadata.distribution("punie").files or ()
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    for file in files:
+        if file.name in _SCRIPTS:
+            path = os.path.normpath(os.path.abspath(str(file.locate())))  # noqa: PTH100 - a link stays what it is
+            if runs(path):
+                return path
+    return None
+
+
+def runs(program: str) -> bool:
+    """Whether there is a program of that absolute path that this user may run."""
+    try:
+        return Path(program).is_absolute() and Path(program).is_file() and os.access(program, os.X_OK)
+    except (OSError, ValueError):
+        return False
+
+
+def is_wsl(environ: Mapping[str, str]) -> bool:
+    """Whether this is Linux inside Windows."""
+    return "WSL_DISTRO_NAME" in environ or "microsoft" in platform.release().casefold()
+
+
+def _is_same(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)  # noqa: PTH121 - one of them may be no path at all
+    except (OSError, ValueError):
+        return False

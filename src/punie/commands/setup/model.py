@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -11,32 +10,37 @@ from functools import partial
 
 from attrs import define, frozen
 
-from punie.adapters.console.pipe import Pipe
+from punie.adapters.console.output import Pipe
 from punie.bootstrap.credentials import Credentials, CredentialsError, address_variable, key_in, key_variable
-from punie.bootstrap.logs import start_logging
-from punie.bootstrap.model_trial import Trial
 from punie.bootstrap.settings.files import read_settings, user_settings_file
 from punie.bootstrap.settings.settings import variable_of
 from punie.bootstrap.settings_writing import set_model
-from punie.bootstrap.signals import EXIT_OF_SIGNAL
-from punie.commands.setup.asking import Interrupted, listed_now, tried_now
-from punie.commands.setup.person import Person, hidden, person_here
-from punie.commands.setup.providers import (
+from punie.commands.running import (
+    EXIT_FAILED,
+    EXIT_MODEL,
+    EXIT_OF_SIGNAL,
+    EXIT_USAGE,
+    command_environ,
+    start_logging,
+    wrong,
+)
+from punie.commands.setup.person import (
     OFFERS,
     AnswerError,
     Offer,
+    Person,
     asks_nobody,
     checked_address,
     checked_key,
+    hidden,
     model_name,
+    person_here,
 )
+from punie.commands.setup.trial import Interrupted, Trial, listed_now, tried_now
 from punie.domain.errors import EngineErrorKind, SettingsError
 from punie.domain.model.place import ModelSettings
 from punie.domain.values.display import display_safe
 
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-EXIT_MODEL = 4
 NOTHING = "Nothing was changed."
 _AT_THE_MODEL = {
     kind.value
@@ -94,9 +98,9 @@ class ModelSetup:
                 return self._refused(trial)
             return self._keep(chosen, trial)
         except AnswerError as error:
-            return wrong(f"{error}. {NOTHING}", EXIT_USAGE)
+            return wrong(f"{error}. {NOTHING}")
         except (CredentialsError, SettingsError) as error:
-            return wrong(f"{error} {NOTHING}", EXIT_USAGE)
+            return wrong(f"{error} {NOTHING}")
         except Interrupted as interrupted:
             return interrupted.code
         except (EOFError, KeyboardInterrupt) as error:
@@ -235,19 +239,13 @@ class ModelSetup:
             wrong("the --model of this command line wins over the settings.", 0)
 
 
-def wrong(what: str, code: int) -> int:
-    """Say on stderr what went wrong; gives the exit code."""
-    sys.stderr.write(f"punie: {display_safe(what)}\n")
-    return code
-
-
 def run_forget(model: str | None) -> int:
     """Run `punie setup model --forget`: of the provider of that name, or of all."""
-    environ = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
+    environ = command_environ()
     start_logging(environ, None)
     variable = None if model is None else key_variable(model)
     if model is not None and variable is None:
-        return wrong(f"Punie keeps no keys for {model}. {NOTHING}", EXIT_USAGE)
+        return wrong(f"Punie keeps no keys for {model}. {NOTHING}")
     try:
         gone = Credentials.of(environ).forget(variable)
     except CredentialsError as error:
@@ -258,7 +256,7 @@ def run_forget(model: str | None) -> int:
 
 def run_model_setup(flags: ModelFlags, *, key_env: str | None = None, key_stdin: bool = False) -> int:
     """Run `punie setup model`; gives the exit code."""
-    environ = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
+    environ = command_environ()
     start_logging(environ, None)
 
     def given_key() -> str | None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import json
-import logging
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,21 +12,33 @@ import anyio
 from attrs import define, field
 
 from punie.adapters.console.broker import ConsoleBroker, HeadlessBroker
-from punie.adapters.console.pipe import Pipe
+from punie.adapters.console.output import Pipe
 from punie.application.offer.registry import ToolRegistry
-from punie.bootstrap.logs import start_logging
 from punie.bootstrap.session_here import SessionHere, open_session_here
 from punie.bootstrap.settings.settings import load_settings
-from punie.bootstrap.signals import unless_interrupted
-from punie.commands.tools.costs import Costs, as_cost_table, as_costs, costs_of
-from punie.commands.tools.listing import (
+from punie.commands.running import (
+    EXIT_DENIED,
+    EXIT_FAILED,
+    EXIT_USAGE,
+    command_environ,
+    directory_of,
+    exit_at_once,
+    start_logging,
+    unless_interrupted,
+    wrong,
+)
+from punie.commands.tools.shown import (
+    Costs,
     Listed,
     as_check,
+    as_cost_table,
+    as_costs,
     as_entry,
     as_estimate,
     as_full_entry,
     as_page,
     as_table,
+    costs_of,
     left_out,
     listed,
 )
@@ -40,9 +49,6 @@ from punie.domain.tools.tool import ToolCall, ToolOutcome, ToolResult
 from punie.domain.values.display import display_safe, one_line
 from punie.domain.values.json_value import JsonObject, NotJsonError, freeze_object
 
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-EXIT_DENIED = 3
 _EXIT_OF_OUTCOME = {ToolOutcome.SUCCEEDED: 0, ToolOutcome.DENIED: EXIT_DENIED}
 
 
@@ -152,7 +158,7 @@ class ToolsMode:
         try:
             return freeze_object(json.loads(written))
         except (NotJsonError, ValueError, RecursionError) as error:
-            self._wrong(f'the arguments must be a JSON object such as \'{{"path": "a.txt"}}\': {error}')
+            wrong(f'the arguments must be a JSON object such as \'{{"path": "a.txt"}}\': {error}')
             return None
 
     def _told(self, name: str, result: ToolResult) -> int:
@@ -163,24 +169,20 @@ class ToolsMode:
         elif result.succeeded:
             self._out.write(f"{display_safe(result.text)}\n")
         else:
-            sys.stderr.write(f"punie: {display_safe(result.text)}\n")
+            wrong(result.text)
         return code
 
     def _unknown(self, registry: ToolRegistry, name: str) -> int:
         reasons = {left.tool.name: left.reason for left in registry.left_out}
         if name in reasons:
-            return self._wrong(f"the tool {name} is left out: {reasons[name]}")
+            return wrong(f"the tool {name} is left out: {reasons[name]}")
         near = difflib.get_close_matches(name, [tool.name for tool in registry.tools], n=3)
         hint = f"Did you mean {', '.join(near)}?" if near else "`punie tools list` names them all."
-        return self._wrong(f"there is no tool named {one_line(name, 80)!r}. {hint}")
+        return wrong(f"there is no tool named {one_line(name, 80)!r}. {hint}")
 
     def _refused(self, error: PunieError) -> int:
-        self._wrong(str(error))
+        wrong(str(error))
         return EXIT_USAGE if isinstance(error, (SettingsError, EngineError)) else EXIT_FAILED
-
-    def _wrong(self, what: str) -> int:
-        sys.stderr.write(f"punie: {display_safe(what)}\n")
-        return EXIT_USAGE
 
     def _print_json(self, value: object) -> None:
         self._out.write(json.dumps(value, indent=2) + "\n")
@@ -190,16 +192,10 @@ def run_tools(
     *, action: str, words: tuple[str, ...], as_json: bool, cwd: str, model: str | None = None, every: bool = False
 ) -> int:
     """Run one `punie tools` command; gives the exit code, or leaves with it."""
-    environ = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
-    directory = Path(cwd).resolve()
-    if not directory.is_dir():
-        sys.stderr.write(f"punie: --cwd {display_safe(cwd)} is not a directory. Name one that exists.\n")
+    environ = command_environ()
+    directory = directory_of(cwd)
+    if directory is None:
         return EXIT_USAGE
     start_logging(environ, None)
     mode = ToolsMode(environ, model, as_json, directory, action, words, every)
-    code = anyio.run(mode.run)
-    with contextlib.suppress(BrokenPipeError):
-        sys.stdout.flush()
-    logging.shutdown()
-    # A thread that still waits for the keyboard, or imports a library, must not hold up the exit.
-    os._exit(code)
+    return exit_at_once(anyio.run(mode.run))

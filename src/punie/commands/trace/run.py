@@ -13,16 +13,13 @@ import anyio
 from punie import __version__
 from punie.adapters.html.trace_page import MARK, TracePage
 from punie.application.sessions.trace import SessionTrace
-from punie.bootstrap.session_store import command_store
-from punie.commands.sessions.finding import LAST, found_session, last_session
+from punie.commands.running import EXIT_FAILED, EXIT_USAGE, wrong
+from punie.commands.sessions.run import LAST, command_store, found_session, last_session
 from punie.domain.errors import PunieError, SettingsError
 from punie.domain.session.log import SessionSummary
 from punie.domain.values.display import display_safe, one_line
 from punie.mechanics.drafts import draft_of
 from punie.ports.sessions import SessionStore
-
-EXIT_FAILED = 1
-EXIT_USAGE = 2
 
 MARK_WITHIN = 200
 """The mark of a page stands in its first bytes."""
@@ -109,15 +106,13 @@ def run_trace(*, given: str, output: str | None = None, force: bool = False, in_
     try:
         store = command_store()
     except SettingsError as error:
-        sys.stderr.write(f"punie: {display_safe(str(error))}\n")
-        return EXIT_USAGE
+        return wrong(str(error))
     try:
         return anyio.run(lambda: _trace(store, given, output, force=force, in_browser=in_browser))
     except PageError as error:
         sys.stderr.write(f"punie: {error}\n")
         return EXIT_USAGE
     except PunieError as error:
-        sys.stderr.write(f"punie: {display_safe(str(error))}\n")
-        return EXIT_FAILED
+        return wrong(str(error), EXIT_FAILED)
     finally:
         store.close()

@@ -13,14 +13,13 @@ from pathlib import Path
 import anyio
 from attrs import define
 
-from punie.adapters.console.pipe import Pipe
+from punie.adapters.console.output import Pipe
 from punie.adapters.storage.sqlite import SqliteUsageLedger
-from punie.bootstrap.logs import start_logging
 from punie.bootstrap.session_here import open_session_here
-from punie.bootstrap.settings.files import user_settings_file
+from punie.bootstrap.settings.files import database_file, user_settings_file
 from punie.bootstrap.settings.settings import load_settings
-from punie.bootstrap.settings.state import database_file
 from punie.bootstrap.settings_writing import disable_tools
+from punie.commands.running import EXIT_FAILED, EXIT_USAGE, command_environ, directory_of, start_logging, wrong
 from punie.commands.usage.report import UsageReport, usage_report
 from punie.commands.usage.shown import Table, unused_text, usage_csv, usage_json, usage_text
 from punie.domain.errors import PunieError, SettingsError
@@ -28,8 +27,6 @@ from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.tool import NAME_PATTERN
 from punie.domain.values.display import display_safe, one_line
 
-EXIT_FAILED = 1
-EXIT_USAGE = 2
 _SPAN = re.compile(r"(\d{1,5})([dh])")
 
 
@@ -56,7 +53,7 @@ class UsageMode:
         try:
             offered = await self._offered()
         except PunieError as error:
-            sys.stderr.write(f"punie: {display_safe(str(error))}\n")
+            wrong(str(error))
             return EXIT_USAGE if isinstance(error, SettingsError) else EXIT_FAILED
         Pipe(sys.stdout).write(self._shown(usage_report(calls, turns, offered, local_day)))
         return 0
@@ -111,13 +108,12 @@ def run_usage(
     *, since: str | None, session: str | None, by: str, form: str | None, cwd: str, disable: Sequence[str]
 ) -> int:
     """Print the report, or disable tools; gives the exit code."""
-    environ = {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
+    environ = command_environ()
     log = start_logging(environ, None)
     if disable:
         return run_disable(environ, disable)
-    directory = Path(cwd).resolve()
-    if not directory.is_dir():
-        sys.stderr.write(f"punie: --cwd {display_safe(cwd)} is not a directory. Name one that exists.\n")
+    directory = directory_of(cwd)
+    if directory is None:
         return EXIT_USAGE
     try:
         begin = 0.0 if since is None else parse_since(since, datetime.now(UTC).timestamp())

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from attrs import frozen
 
-from punie.adapters.console.tables import WIDTH, table
+from punie.adapters.console.output import WIDTH, table
 from punie.commands.usage.report import CallTotals, TurnTotals, UsageReport
 from punie.domain.values.display import one_line
 

@@ -34,7 +34,7 @@ from punie.domain.permission.path_findings import (
     sensitive_change,
 )
 from punie.domain.permission.rules import Rule
-from punie.domain.pipelines.programs import RUN_CODE
+from punie.domain.pipelines.pipeline import RUN_CODE
 from punie.domain.tools.disclosure import SEARCH_TOOLS
 from punie.domain.tools.metadata import Permission
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource

@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 from attrs import field, frozen
 
 from punie.domain.servers.inputs import DescriptionError, Inputs, Wanted, clean, items, text
-from punie.domain.servers.packages import command_of
-from punie.domain.servers.warnings import address_warnings, command_warnings
+from punie.domain.servers.packages import address_warnings, command_of, command_warnings
 from punie.domain.values.json_value import json_type
 
 _NAME = re.compile(r"[A-Za-z0-9.-]+/[A-Za-z0-9._-]+")

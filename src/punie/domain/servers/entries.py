@@ -1,7 +1,4 @@
-"""One server's definition, as the world's files write it, made a `ServerConfig`.
-
-What cannot be used becomes a `problem` of that server, never an error: the others still work (S4-05).
-"""
+"""One server's definition, as files and IDEs write it, as a `ServerConfig`."""
 
 from __future__ import annotations
 
@@ -33,6 +30,7 @@ from punie.domain.servers.server import (
 )
 from punie.domain.values.expansion import ExpansionError, Variables
 from punie.domain.values.json_value import json_type
+from punie.domain.values.paths import is_inside
 
 LONGEST_NAME = 200
 SHORTEST_TIMEOUT_MS = 1_000
@@ -204,3 +202,47 @@ def _with_times(
         place=made.place,
         warnings=tuple(unused_keys(fields)) if made.origin is not ServerOrigin.CLIENT else (),
     )
+
+
+PORT = "IJ_MCP_SERVER_PORT"
+PROJECT = "IJ_MCP_SERVER_PROJECT_PATH"
+TOKEN = "IJ_MCP_AUTH_TOKEN"  # noqa: S105 - the name of a variable, and of the header that carries it
+PROJECT_ARGUMENT = "projectPath"
+
+
+def with_ide_ways(config: ServerConfig, cwd: str) -> ServerConfig:
+    """The server as it is, or, where a client says that it is its own IDE's, with its address and the project's path.
+
+    Only a client's word counts: what a file names is reached as it is written there, and in no other way.
+    """
+    transport = config.transport
+    if config.origin is not ServerOrigin.CLIENT or not isinstance(transport, StdioTransport):
+        return config
+    if PORT not in transport.env:
+        return config
+    project = _project(transport.env.get(PROJECT, ""), cwd)
+    return evolve(
+        config,
+        fallback=_address(transport.env, project),
+        sent_along={PROJECT_ARGUMENT: project},
+        fleeting=frozenset({TOKEN}),
+    )
+
+
+def _project(named: str, cwd: str) -> str:
+    """The project that the IDE names where the session is about it, or about a part of it; else the session's folder.
+
+    So no call goes to another project than the one the session was opened for.
+    """
+    related = named and (is_inside(named, (cwd,)) or is_inside(cwd, (named,)))
+    return named if related else cwd
+
+
+def _address(env: Mapping[str, str], project: str) -> HttpTransport | None:
+    """This machine and nothing else; None where the port is none. The variables go along as headers of their names."""
+    port = env[PORT]
+    if not (port.isascii() and port.isdecimal() and len(port) <= 5 and 1 <= int(port) <= 65_535):
+        return None
+    said = {PROJECT: project, TOKEN: env.get(TOKEN, "")}
+    headers = {name: value for name, value in said.items() if value and value.isascii() and value.isprintable()}
+    return HttpTransport(f"http://127.0.0.1:{int(port)}/sse", headers, sse=True)

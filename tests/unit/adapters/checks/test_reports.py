@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from punie.adapters.checks.junit import MESSAGE_LIMIT_CHARS, read_tests
 from punie.adapters.checks.problems import ReportError, read_problems
-from punie.adapters.checks.programs import plan_check
-from punie.adapters.checks.python_checks import ProjectChecks
+from punie.adapters.checks.python_checks import ProjectChecks, plan_check
 from punie.domain.errors import ToolFailedError
 from punie.domain.tools.checks import FAILED_TESTS_LIMIT, PROBLEM_LIMIT, Check, PlannedCheck, Problem
 from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput

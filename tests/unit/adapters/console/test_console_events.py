@@ -10,7 +10,7 @@ import pytest
 
 from punie.adapters.acp.updates import encode_update
 from punie.adapters.console.events import DenialTally, JsonLinesSink, TextSink
-from punie.adapters.console.pipe import Pipe, piped
+from punie.adapters.console.output import Pipe, piped
 from punie.domain.model.usage import Usage
 from punie.domain.permission.policy import Verdict
 from punie.domain.session.events import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.adapters.console.tables import table
+from punie.adapters.console.output import table
 
 
 def test_words_stand_left_and_numbers_right() -> None:

@@ -20,9 +20,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from punie.adapters.telemetry.attributes import CONTENT_BYTES, model_attributes
 from punie.adapters.telemetry.exporting import Telemetry
-from punie.adapters.telemetry.spans import OPEN_CALLS, SessionSpans
+from punie.adapters.telemetry.spans import CONTENT_BYTES, OPEN_CALLS, SessionSpans, model_attributes
 from punie.bootstrap.telemetry import telemetry_of
 from punie.domain.model.usage import Usage
 from punie.domain.session.events import (

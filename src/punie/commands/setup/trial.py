@@ -1,17 +1,22 @@
-"""Whether the configured model can be used: one small request, its cause where it fails, and what to do."""
+"""One small request to a model: whether it can be used, and otherwise the cause and the next step."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import sys
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import anyio
 import anyio.to_thread
 from attrs import frozen
 
+from punie.adapters.pydantic_ai.engine import PydanticAiEngine
 from punie.bootstrap.engines import HOW_TO_CHOOSE, SCRIPT_PREFIX, make_engine
-from punie.bootstrap.plugins import PlugIns
+from punie.bootstrap.plugins import PlugIns, scan
 from punie.bootstrap.settings.values import EngineChoice
+from punie.commands.running import unless_interrupted
 from punie.domain.errors import EngineError, EngineErrorKind
 from punie.domain.model.choice import DIRECT
 from punie.domain.model.place import ModelSettings
@@ -88,3 +93,54 @@ def _script(name: str) -> Trial:
         kind = EngineErrorKind.CONFIGURATION.value
         return Trial(False, f"the script {name} cannot be used: {error}", "Mend it, or choose another model.", kind)
     return Trial(True, f"the script {name} can be played")
+
+
+LISTING_LIMIT_S = 10.0
+MOST_LISTED = 40
+_log = logging.getLogger("punie")
+
+T = TypeVar("T")
+
+
+class Interrupted(Exception):  # noqa: N818 - a signal is no error
+    """A signal came; `code` is the exit code that says so."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+def tried_now(model: str, settings: ModelSettings) -> Trial:
+    """Whether the model answers, reached so. Raises `Interrupted`."""
+    sys.stderr.write(f"Trying {model} ...\n")
+    return _finished(lambda: try_model(model, lambda _: settings, scan(_log)))
+
+
+def listed_now(model: str, settings: ModelSettings) -> Sequence[str]:
+    """The models that its provider lists, some forty at most; none where it cannot be asked. Raises `Interrupted`."""
+
+    async def ask() -> Sequence[str]:
+        engine = PydanticAiEngine(model, settings)
+        try:
+            with anyio.move_on_after(LISTING_LIMIT_S):
+                return (await engine.siblings())[:MOST_LISTED]
+        except EngineError:
+            pass
+        finally:
+            await engine.aclose()
+        return ()
+
+    return _finished(ask)
+
+
+def _finished(work: Callable[[], Awaitable[T]]) -> T:
+    done: list[T] = []
+
+    async def run() -> int:
+        done.append(await work())
+        return 0
+
+    code = anyio.run(unless_interrupted, run)
+    if not done:
+        raise Interrupted(code)
+    return done[0]

@@ -1,0 +1,196 @@
+"""Checks of what a session talks to: `punie acp` itself over its pipes, the model, MCP servers, and pipelines."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import anyio
+
+from punie.application.servers.registry import ServerRegistry
+from punie.bootstrap.credentials import Credentials
+from punie.bootstrap.engines import SCRIPT_PREFIX, Engines
+from punie.bootstrap.pipeline_files import SHIPPED, shelf_of
+from punie.bootstrap.plugins import PlugIns, scan
+from punie.bootstrap.server_files import configured_servers
+from punie.bootstrap.settings.files import pipelines_folder
+from punie.bootstrap.settings.settings import Settings
+from punie.bootstrap.warm_up import WarmUp
+from punie.commands.doctor.examination import Case, Check
+from punie.commands.servers.run import servers_here
+from punie.commands.setup.trial import LIMIT_S, try_model
+from punie.domain.errors import EngineError
+from punie.domain.model.choice import DIRECT
+from punie.domain.servers.server import HttpTransport, ServerConfig, ServerInfo, ServerStatus
+from punie.mechanics.jsonrpc.errors import RpcError
+from punie.ports.servers import ServerUnavailableError
+from punie_ide.local import punie_command
+from punie_ide.process import AgentGone
+from punie_ide.reference import start_ide
+
+_KEPT_LINES = 3
+
+
+async def acp(case: Case) -> Sequence[Check]:
+    """Handshake, session, prompt, close; in a directory and with settings of its own: the others have their checks."""
+    began = anyio.current_time()
+    with tempfile.TemporaryDirectory(prefix="punie-doctor-", ignore_cleanup_errors=True) as folder:
+        try:
+            said = await _conversation(folder, _environment(case.environ, folder))
+        except AgentGone as error:
+            return [Check("acp", ok=False, detail=error.reason, fix=_last_words(error.stderr))]
+        except RpcError as error:
+            fix = "The agent started and refused: PUNIE_LOG_LEVEL=DEBUG punie acp shows what it says of it."
+            return [Check("acp", ok=False, detail=f"the agent answered with an error: {error}", fix=fix)]
+    if not said.strip():
+        fix = "PUNIE_LOG_LEVEL=DEBUG punie acp shows what it says of it."
+        return [Check("acp", ok=False, detail="the agent answered a prompt with nothing", fix=fix)]
+    took_s = anyio.current_time() - began
+    return [Check("acp", ok=True, detail=f"handshake, session, prompt and close with a real agent in {took_s:.1f} s")]
+
+
+async def _conversation(folder: str, environment: Mapping[str, str]) -> str:
+    async with start_ide(punie_command(DIRECT), cwd=folder, env=environment) as ide:
+        session = await ide.new_session(folder)
+        turn = await session.prompt("/help")
+        await session.close()
+    return turn.text
+
+
+def _environment(environ: Mapping[str, str], folder: str) -> Mapping[str, str]:
+    ours = {name: value for name, value in environ.items() if not name.startswith(("PUNIE_", "OTEL_"))}
+    return {**ours, "PUNIE_HOME": os.path.join(folder, "home")}  # noqa: PTH118 - a text for a variable
+
+
+def _last_words(stderr: Sequence[str]) -> str:
+    lines = [line.strip() for line in stderr if line.strip()][-_KEPT_LINES:]
+    said = f"Its last words on stderr: {' / '.join(lines)}" if lines else "It said nothing on stderr."
+    return f"{said} Try it by hand: punie acp </dev/null"
+
+
+MODEL_LIMIT_S = LIMIT_S + 10
+"""The trial has a bound of its own; loading its library comes before."""
+
+
+_ANOTHER = "Choose another model: punie setup model."
+
+
+async def model(case: Case) -> Sequence[Check]:
+    """The configured model; without one that is how it is, and how to have one."""
+    if case.traced is None:
+        return [Check("model", ok=True, detail="not asked: the settings do not load")]
+    settings = case.traced.settings
+    source = settings.origins.get("model", "")
+    said = f" (named by {source})" if source else ""
+    reach = Credentials.of(case.environ).reach
+    name = settings.model
+    plug_ins = PlugIns()
+    if name is not None and name != DIRECT and not name.startswith(SCRIPT_PREFIX):
+        plug_ins = await _plug_ins(case)
+        if case.offline:
+            trouble = await _set_up(name, settings, Engines(plug_ins, reach))
+            if trouble is None:
+                return [Check("model", ok=True, detail=f"{name} is set up{said}, and was not asked (--offline)")]
+            detail = f"{trouble.cause.rstrip('.')}{said}"
+            return [Check("model", ok=False, detail=detail, fix=trouble.next_step or _ANOTHER)]
+    trial = await try_model(name, reach, plug_ins, choice=settings.engine)
+    if not trial.asked:
+        why = "it is a file of this machine"
+        return [Check("model", ok=True, detail=f"{name} is set up{said}, and was not asked ({why})")]
+    if trial.ok:
+        return [Check("model", ok=True, detail=f"{trial.detail}{said}. {trial.next_step}".removesuffix(". "))]
+    return [Check("model", ok=False, detail=f"{trial.detail.rstrip('.')}{said}", fix=trial.next_step or _ANOTHER)]
+
+
+async def _plug_ins(case: Case) -> PlugIns:
+    found = await WarmUp({"plug-ins": lambda: scan(case.log)}).result("plug-ins")
+    return found if isinstance(found, PlugIns) else PlugIns()
+
+
+async def _set_up(name: str, settings: Settings, engines: Engines) -> EngineError | None:
+    """What can be told of it without asking it: whether it is known, its library is there and a key is set."""
+    try:
+        await WarmUp({"model": partial(engines.load, name, settings.engine)}).result("model")
+    except EngineError as error:
+        return error
+    finally:
+        await engines.aclose()
+    return None
+
+
+SERVER_S = 20.0
+SERVERS_LIMIT_S = SERVER_S + 10
+
+
+async def servers(case: Case) -> Sequence[Check]:
+    """A check for each server that is configured here, and one for each file that cannot be read."""
+    configured = configured_servers(case.environ, case.cwd)
+    found = [_problem(problem) for problem in configured.problems]
+    if not configured.configs:
+        return found or [Check("servers", ok=True, detail="no MCP servers are configured")]
+    async with servers_here(case.environ, case.cwd, configured.configs, case.log) as registry:
+        checks: dict[str, Check] = {}
+
+        async def ask(config: ServerConfig) -> None:
+            checks[config.name] = await _asked(registry, config, case)
+
+        async with anyio.create_task_group() as tasks:
+            for config in configured.configs:
+                tasks.start_soon(ask, config)
+    return [*found, *(checks[config.name] for config in configured.configs)]
+
+
+def _problem(problem: str) -> Check:
+    return Check("servers", ok=False, detail=problem, fix="Correct that file; punie servers list shows what is read.")
+
+
+async def _asked(registry: ServerRegistry, config: ServerConfig, case: Case) -> Check:
+    name = f"server {config.name}"
+    if config.disabled:
+        return Check(name, ok=True, detail=f"skipped: it is disabled in {config.place}")
+    if config.problem is not None:
+        return Check(name, ok=False, detail=config.problem, fix=f"Correct it in {config.place}.")
+    if case.offline and isinstance(config.transport, HttpTransport):
+        return Check(name, ok=True, detail="skipped: it is reached over a network (--offline)")
+    try:
+        with anyio.fail_after(SERVER_S):
+            tools = await registry.list_tools(config.name)
+    except ServerUnavailableError as error:
+        return _unavailable(name, config, await _info(registry, config.name), str(error))
+    except TimeoutError:
+        fix = f"punie servers check {config.name} waits longer; see what holds it up: {config.line}"
+        return Check(name, ok=False, detail=f"it did not answer within {SERVER_S:g} seconds", fix=fix)
+    return Check(name, ok=True, detail=f"{len(tools)} tools")
+
+
+async def _info(registry: ServerRegistry, name: str) -> ServerInfo | None:
+    return next((info for info in await registry.list_servers() if info.name == name), None)
+
+
+def _unavailable(name: str, config: ServerConfig, info: ServerInfo | None, said: str) -> Check:
+    if info is not None and info.status is ServerStatus.NEEDS_APPROVAL:
+        detail = f"skipped: the project brings it ({config.place}), and nobody approved it"
+        return Check(name, ok=True, detail=f"{detail}; punie servers approve {config.name} shows what it would run")
+    detail = said if info is None or not info.message else info.message
+    reached = isinstance(config.transport, HttpTransport)
+    fix = f"See that it runs and can be reached: {config.line}" if reached else f"Run it by hand and see: {config.line}"
+    return Check(name, ok=False, detail=detail, fix=fix)
+
+
+def pipelines(case: Case) -> Sequence[Check]:
+    """The user's, the project's and Punie's own; nothing of them is run."""
+    shelf = shelf_of(str(pipelines_folder(case.environ)), case.cwd)
+    problems = list(shelf.problems())
+    if problems:
+        more = f"; and {len(problems) - 1} more" if len(problems) > 1 else ""
+        fix = "punie pipelines check FILE shows all that is wrong with it."
+        return [Check("pipelines", ok=False, detail=f"{problems[0]}{more}", fix=fix)]
+    written = [pipeline.name for pipeline in shelf.pipelines if pipeline.place != SHIPPED]
+    shipped = len(shelf.pipelines) - len(written)
+    return [
+        Check(
+            "pipelines", ok=True, detail=f"yours and the project's: {', '.join(written) or 'none'}; {shipped} shipped"
+        )
+    ]

@@ -1,0 +1,187 @@
+"""`punie permissions list`, `revoke` and `audit`: stored grants and the decisions of the past."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import cast
+
+import anyio
+from attrs import define, field
+
+from punie.adapters.console.output import Pipe, table
+from punie.adapters.storage.audit import SqliteAuditTrail
+from punie.adapters.storage.grants import SqliteGrantStore
+from punie.adapters.storage.state_file import StateFile
+from punie.bootstrap.settings.files import database_file
+from punie.commands.running import EXIT_FAILED, command_environ, start_logging
+from punie.domain.permission.audit import AuditRow, ChainReport
+from punie.domain.permission.grants import StoredGrant
+from punie.domain.values.display import display_safe, one_line
+
+MOST_ROWS = 1_000_000
+
+
+@define
+class GrantsMode:
+    """One run of one of the three; each method gives the exit code. A file that cannot be read is said in the log."""
+
+    state: StateFile
+    as_json: bool
+    out: Pipe = field(factory=lambda: Pipe(sys.stdout))
+
+    async def list(self) -> int:
+        """Print the grants that hold."""
+        grants = await self._active()
+        if self.state.hindered:
+            return EXIT_FAILED
+        self.out.write(grants_json(grants) + "\n" if self.as_json else grants_text(grants))
+        return 0
+
+    async def revoke(self, prefix: str) -> int:
+        """Forget the one grant whose id is that, or begins so; what has expired goes as well."""
+        store = SqliteGrantStore(self.state)
+        ids = [grant.id for grant in await self._active()]
+        found = [name for name in ids if name == prefix] or [name for name in ids if prefix and name.startswith(prefix)]
+        if self.state.hindered:
+            return EXIT_FAILED
+        if len(found) != 1:
+            shown = one_line(prefix, 40)
+            what = f"{len(found)} grants begin with {shown}" if found else f"there is no grant {shown}"
+            sys.stderr.write(f"punie: {what}. Nothing was revoked; `punie permissions list` shows the ids.\n")
+            return EXIT_FAILED
+        if not await store.revoke(found[0]):
+            sys.stderr.write(f"punie: {found[0]} could not be revoked, or was already. Try again.\n")
+            return EXIT_FAILED
+        await store.purge(_now())
+        said = f"{found[0]} is revoked, also for sessions that are running.\n"
+        self.out.write(json.dumps({"revoked": found[0]}) + "\n" if self.as_json else said)
+        return 0
+
+    async def audit(self, *, verify: bool, limit: int) -> int:
+        """Print the last decisions, or look through all of them."""
+        trail = SqliteAuditTrail(self.state)
+        if verify:
+            report = await trail.verify()
+            if self.state.hindered:
+                return EXIT_FAILED
+            self.out.write(report_json(report) + "\n" if self.as_json else report_text(report))
+            return 0 if report.fault is None else EXIT_FAILED
+        rows = await trail.latest(min(max(0, limit), MOST_ROWS))
+        if self.state.hindered:
+            return EXIT_FAILED
+        self.out.write(audit_json(rows) + "\n" if self.as_json else audit_text(rows))
+        return 0
+
+    async def _active(self) -> tuple[StoredGrant, ...]:
+        return tuple(await SqliteGrantStore(self.state).active(_now()))
+
+
+def _now() -> float:
+    return datetime.now(UTC).timestamp()
+
+
+def run_grants(*, action: str, as_json: bool = False, grant_id: str = "", verify: bool = False, limit: int = 0) -> int:
+    """Run `list`, `revoke` or `audit`; gives the exit code."""
+    environ = command_environ()
+    mode = GrantsMode(StateFile(database_file(environ), start_logging(environ, None)), as_json)
+
+    async def run() -> int:
+        if action == "list":
+            return await mode.list()
+        if action == "revoke":
+            return await mode.revoke(grant_id)
+        return await mode.audit(verify=verify, limit=limit)
+
+    return anyio.run(run)
+
+
+_NAMES = {
+    "session_id": "sessionId", "call_id": "callId", "answered_by": "answeredBy", "arguments_digest": "argumentsDigest",
+}  # fmt: skip
+
+
+def grants_json(grants: Sequence[StoredGrant]) -> str:
+    """The grants as one JSON list, on one line."""
+    rows = [
+        {
+            "id": grant.id,
+            "tool": grant.tool,
+            "scope": grant.scope,
+            "directory": grant.directory,
+            "createdAt": moment(grant.created_at),
+            "expiresAt": moment(grant.expires_at),
+        }
+        for grant in grants
+    ]
+    return json.dumps(rows)
+
+
+def grants_text(grants: Sequence[StoredGrant]) -> str:
+    """A block a grant: a scope is shown whole."""
+    if not grants:
+        return 'Nothing is granted for good. "Always allow" in a permission question stores a grant.\n'
+    blocks = [
+        f"{one_line(grant.id)}  {one_line(grant.tool)}  until {_day(grant.expires_at)}\n"
+        f"    {one_line(grant.scope, 1_000)}\n"
+        for grant in grants
+    ]
+    return "".join(blocks)
+
+
+def audit_json(rows: Sequence[AuditRow]) -> str:
+    """The rows as one JSON list, on one line."""
+    return json.dumps([_named(row) for row in rows])
+
+
+def audit_text(rows: Sequence[AuditRow]) -> str:
+    """A line a decision."""
+    if not rows:
+        return "No decision was written down yet.\n"
+    named = [{"title": row.text, **_named(row)} for row in rows]
+    columns = ("at", "verdict", "answeredBy", "tool", "rule", "title")
+    return table(columns, [[one_line(str(row.get(name, "")), 60) for name in columns] for row in named])
+
+
+def report_json(report: ChainReport) -> str:
+    """What came of looking through the chain as one JSON object, on one line."""
+    return json.dumps({"ok": report.fault is None, "rows": report.rows, "head": report.head, "fault": report.fault})
+
+
+def report_text(report: ChainReport) -> str:
+    """The same in a sentence."""
+    if report.fault is not None:
+        return f"The audit trail was tampered with: {display_safe(report.fault)}. {report.rows} rows before it fit.\n"
+    if not report.rows:
+        return "No decision was written down yet.\n"
+    return (
+        f"{report.rows} rows, none changed, none missing. The hash of the last, to compare with later: {report.head}\n"
+    )
+
+
+def moment(seconds: float) -> str:
+    """The moment in UTC, as 2026-11-22T01:02:03Z; one that no calendar has is shown as it is."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    except (OverflowError, OSError, ValueError):
+        return str(seconds)
+
+
+def _day(seconds: float) -> str:
+    return moment(seconds)[:10]
+
+
+def _named(row: AuditRow) -> Mapping[str, object]:
+    """The row by the names that programs see; a text that somebody spoilt stands alone."""
+    link: dict[str, object] = {"number": row.number, "previous": row.previous, "hash": row.hash}
+    try:
+        record: object = json.loads(row.text)
+    except ValueError:
+        return {**link, "text": row.text}
+    if not isinstance(record, dict):
+        return {**link, "text": row.text}
+    values = {_NAMES.get(name, name): value for name, value in cast("dict[str, object]", record).items()}
+    at = values.get("at")
+    return {**link, **values, "at": moment(at) if isinstance(at, (int, float)) else at}

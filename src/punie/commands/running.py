@@ -1,0 +1,127 @@
+"""Parts of a run that commands share: the log, signals and the exit codes that report them, and `--cwd`."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import NoReturn
+
+import anyio
+
+from punie.domain.values.display import display_safe
+
+EXIT_DONE = 0
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_DENIED = 3
+EXIT_MODEL = 4
+EXIT_OF_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
+
+MAX_LOG_BYTES = 5 * 1_048_576
+KEPT_FILES = 3
+
+
+class _SafeFormatter(logging.Formatter):
+    """Nothing that a peer wrote reaches a terminal as control characters."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return display_safe(super().format(record))
+
+
+def start_logging(environ: Mapping[str, str], log_file: str | None) -> logging.Logger:
+    """Set up the process's logging once and give its logger. `PUNIE_LOG_LEVEL` chooses the level (default INFO).
+
+    Raises `OSError` where the file cannot be written.
+    """
+    handler: logging.Handler
+    if log_file is not None:
+        from logging.handlers import RotatingFileHandler  # sockets and pickles come with it: only where it is needed
+
+        Path(log_file).parent.mkdir(parents=True, exist_ok=True)
+        handler = RotatingFileHandler(
+            log_file, maxBytes=MAX_LOG_BYTES, backupCount=KEPT_FILES, encoding="utf-8", errors="replace"
+        )
+    else:
+        handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_SafeFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    level = logging.getLevelNamesMapping().get(environ.get("PUNIE_LOG_LEVEL", "INFO").upper(), logging.INFO)
+    log = logging.getLogger("punie")
+    for former in log.handlers:
+        former.close()
+    log.handlers[:] = [handler]
+    log.setLevel(level)
+    log.propagate = False
+    return log
+
+
+async def watch_signals(act: Callable[[int], None]) -> None:
+    """Hand the exit code of each signal to `act`, until cancelled. On Windows there is nothing to watch this way."""
+    if sys.platform == "win32":
+        return
+    with anyio.open_signal_receiver(*EXIT_OF_SIGNAL) as signals:
+        async for number in signals:
+            act(EXIT_OF_SIGNAL[number])
+
+
+async def unless_interrupted(work: Callable[[], Awaitable[int]]) -> int:
+    """The exit code of the work; a signal cancels it, and then the code is the signal's."""
+    interrupted: int | None = None
+    code = 1
+    async with anyio.create_task_group() as tasks:
+
+        def stop(exit_code: int) -> None:
+            nonlocal interrupted
+            interrupted = exit_code
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(watch_signals, stop)
+        code = await work()
+        tasks.cancel_scope.cancel()
+    return code if interrupted is None else interrupted
+
+
+def command_environ() -> dict[str, str]:
+    """The environment of a command for people, whose log shows warnings alone unless `PUNIE_LOG_LEVEL` is set."""
+    return {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
+
+
+def wrong(what: str, exit_code: int = EXIT_USAGE) -> int:
+    """Say on stderr what is wrong, safe for a terminal; gives the exit code."""
+    sys.stderr.write(f"punie: {display_safe(what)}\n")
+    return exit_code
+
+
+def ask_person(question: str) -> str:
+    """Put the question on stderr, so that stdout stays for programs; gives the line that is typed, with its end."""
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    return sys.stdin.readline()
+
+
+def directory_of(cwd: str) -> Path | None:
+    """The directory of `--cwd`, absolute and with links followed; None, with a line on stderr, where there is none."""
+    try:
+        directory = Path(cwd).resolve()
+        if directory.is_dir():
+            return directory
+    except (OSError, ValueError):  # the shell's own directory may be gone
+        pass
+    wrong(f"--cwd {cwd} is not a directory. Name one that exists.")
+    return None
+
+
+def exit_at_once(exit_code: int) -> NoReturn:
+    """Leave the process now, with what was written and logged flushed.
+
+    A thread that still waits for the keyboard, or imports a library, must not hold up the exit or be torn down inside.
+    """
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.flush()
+    logging.shutdown()
+    sys.stderr.flush()
+    os._exit(exit_code)
