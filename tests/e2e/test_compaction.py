@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.conftest import Spawn
 from tests.e2e.raw_client import EVERYTHING, RawClient
 from tests.e2e.scripts import text
-from tests.integration.pydantic_ai_bench import dangling
+from tests.integration.engine_bench import dangling
 from tests.stub_openai import Call, Failure, Recorded, Reply, StubOpenAI
 
 pytestmark = pytest.mark.anyio

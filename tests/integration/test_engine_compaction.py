@@ -32,8 +32,8 @@ from punie.domain.tools.tool import ToolCall, ToolKind, ToolOutcome, ToolResult
 from punie.domain.values.content import Prompt
 from punie.ports.engine import EngineSession
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor, catalog_of
-from tests.integration import openai_agents_bench, pydantic_ai_bench
-from tests.integration.pydantic_ai_bench import dangling
+from tests.integration import engine_bench
+from tests.integration.engine_bench import PLACES, dangling
 from tests.stub_openai import Call, Failure, Recorded, Reply
 
 pytestmark = pytest.mark.anyio
@@ -51,10 +51,10 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(params=[pydantic_ai_bench, openai_agents_bench], ids=["pydantic_ai", "openai_agents"])
+@pytest.fixture(params=["pydantic_ai", "openai_agents-chat"])
 def talking(request: pytest.FixtureRequest) -> Talking:
     """The same conversation with either library's engine."""
-    return request.param.talking
+    return partial(engine_bench.talking, PLACES[request.param])
 
 
 def again_with(talk: Any, state: bytes | None, since: Transcript = (), door: FakeToolDoor | None = None) -> Any:

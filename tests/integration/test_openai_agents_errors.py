@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -18,10 +19,13 @@ from punie.domain.session.turn import StopReason, Turn
 from punie.domain.values.content import Prompt
 from punie_openai_agents.engine import OpenAiAgentsEngine
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor
-from tests.integration.openai_agents_bench import CHAT, KEY, RESPONSES, talking
+from tests.integration import engine_bench
+from tests.integration.engine_bench import CHAT, KEY, PLACES, RESPONSES
 from tests.stub_openai import Failure, Reply, StepSource, StubOpenAI
 
 pytestmark = pytest.mark.anyio
+
+talking = partial(engine_bench.talking, PLACES["openai_agents-chat"])
 
 ROOT = Path(__file__).parents[2]
 TURN = Turn("turn", "session", Prompt.of_text("SECRET PROMPT"))
@@ -250,7 +254,7 @@ def test_nothing_is_traced_uploaded_or_printed() -> None:
 
 
 async def test_a_cancel_of_the_loading_leaves_an_engine_that_works() -> None:
-    async with talking([Reply(text=["hello"])]) as talk:
+    async with talking([Reply(text=["hello"])], loaded=False) as talk:
         with anyio.move_on_after(0):
             await talk.say("x")
         assert await talk.say("y") is StopReason.END_TURN

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from functools import partial
 from typing import Any
 
 import anyio
@@ -19,10 +20,13 @@ from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolOutcome, ToolR
 from punie.domain.values.content import EmbeddedResource, Image, Prompt, ResourceLink, Text
 from punie_openai_agents.engine import OpenAiAgentsEngine
 from tests.fakes.engine_side import FakeToolDoor, catalog_of, message_ids
-from tests.integration.openai_agents_bench import BOTH, CHAT, KEY, RESPONSES, Talk, dangling, talking
+from tests.integration import engine_bench
+from tests.integration.engine_bench import BOTH, CHAT, KEY, PLACES, RESPONSES, Talk, dangling
 from tests.stub_openai import Call, Failure, Recorded, Reply, StubOpenAI
 
 pytestmark = pytest.mark.anyio
+
+talking = partial(engine_bench.talking, PLACES["openai_agents-chat"])
 
 ODD_SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -226,7 +230,7 @@ async def test_halves_of_surrogate_pairs_do_not_break_the_request() -> None:
 
 @pytest.mark.parametrize(("model", "thinks"), [(RESPONSES, True), ("openai-chat:o4-mini", True), (CHAT, False)])
 async def test_a_model_that_thinks_can_be_told_how_hard(model: str, thinks: bool) -> None:
-    async with talking([Reply(text=["ok"])], model=model) as talk:
+    async with talking([Reply(text=["ok"])], model=model, loaded=False) as talk:
         assert talk.engine.efforts == ()
         await talk.say("x", effort=Effort.HIGH)
         body = talk.stub.requests[0].body

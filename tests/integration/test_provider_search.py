@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,11 +12,13 @@ from punie.domain.tools.catalog import SearchableOffer, ToolCatalog
 from punie.domain.tools.tool import ToolDescriptor, ToolResult
 from tests.fakes.engine_side import FakeToolDoor
 from tests.fakes.gate import Gate
-from tests.integration.pydantic_ai_bench import Talk, talking
-from tests.integration.test_pydantic_ai_endings import cancel_when
+from tests.integration import engine_bench
+from tests.integration.engine_bench import PLACES, Talk
 from tests.stub_openai import Call, Recorded, Reply
 
 pytestmark = pytest.mark.anyio
+
+talking = partial(engine_bench.talking, PLACES["pydantic_ai"])
 
 SEARCHES = "openai:gpt-5.4"
 NO_SEARCH = ("openai-chat:gpt-5.4", "openai:gpt-5", "openai-chat:stub", "ollama:qwen3")
@@ -182,7 +185,7 @@ async def test_after_a_cancel_amid_a_found_tools_call_the_next_request_is_whole(
     gate = Gate()
     slow = FakeToolDoor(offer(NEAR, FAR), gates={"far": gate})
     async with talking([FINDS, DONE], model=SEARCHES, door=slow) as talk:
-        await cancel_when(talk, "first", gate.arrived)
+        await talk.cancel_when("first", gate.arrived)
         talk.session = talk.engine.open("session", talk.session.snapshot())
         assert await talk.say("second") is StopReason.END_TURN
         last = talk.stub.requests[-1]

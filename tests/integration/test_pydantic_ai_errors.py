@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,10 +23,13 @@ from punie.domain.model.place import ModelSettings
 from punie.domain.session.turn import StopReason, Turn
 from punie.domain.values.content import Prompt
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor, catalog_of
-from tests.integration.pydantic_ai_bench import talking
+from tests.integration import engine_bench
+from tests.integration.engine_bench import PLACES
 from tests.stub_openai import Failure, Reply, StepSource
 
 pytestmark = pytest.mark.anyio
+
+talking = partial(engine_bench.talking, PLACES["pydantic_ai"])
 
 ROOT = Path(__file__).parents[2]
 TURN = Turn("turn", "session", Prompt.of_text("SECRET PROMPT"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from functools import partial
 from typing import Any
 
 import anyio
@@ -20,10 +21,13 @@ from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolOutcome, ToolR
 from punie.domain.values.content import EmbeddedResource, Image, Prompt, ResourceLink, Text
 from punie.domain.values.json_value import thaw
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor, catalog_of, message_ids
-from tests.integration.pydantic_ai_bench import Talk, dangling, talking
+from tests.integration import engine_bench
+from tests.integration.engine_bench import PLACES, Talk, dangling
 from tests.stub_openai import Call, Reply, StubOpenAI
 
 pytestmark = pytest.mark.anyio
+
+talking = partial(engine_bench.talking, PLACES["pydantic_ai"])
 
 ODD_SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -1,19 +1,26 @@
-"""The engine on the Agents SDK at a real HTTP endpoint, with what that saw over either of OpenAI's protocols."""
+"""An engine for providers' models at a real HTTP endpoint, with what that saw; the same for every protocol."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 from typing import Any
 
-from attrs import define, field
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+import pytest
+from attrs import define, field, frozen
 
+from punie.adapters.pydantic_ai.engine import PydanticAiEngine
 from punie.domain.model.choice import Effort
 from punie.domain.model.place import ModelSettings
 from punie.domain.session.turn import StopReason, Turn, TurnLimits
 from punie.domain.values.content import Prompt
-from punie_openai_agents.engine import OpenAiAgentsEngine, OpenAiAgentsSession
+from punie.ports.engine import ModelEngine
+from punie_openai_agents.engine import OpenAiAgentsEngine
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor
 from tests.stub_openai import StepSource, StubOpenAI
 
@@ -24,13 +31,39 @@ BOTH = (CHAT, RESPONSES)
 _numbers = itertools.count(1)
 
 
+@frozen
+class Place:
+    """One engine and the model that it runs."""
+
+    make: Callable[[str, ModelSettings], ModelEngine]
+    model: str
+
+    @property
+    def chat(self) -> bool:
+        """Whether it speaks Chat Completions."""
+        return self.model.startswith("openai-chat:")
+
+
+PLACES: Mapping[str, Place] = MappingProxyType(
+    {
+        "pydantic_ai": Place(PydanticAiEngine, CHAT),
+        "openai_agents-chat": Place(OpenAiAgentsEngine, CHAT),
+        "openai_agents-responses": Place(OpenAiAgentsEngine, RESPONSES),
+    }
+)
+everywhere = pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
+over_chat = pytest.mark.parametrize(
+    "place", [place for place in PLACES.values() if place.chat], ids=[name for name in PLACES if PLACES[name].chat]
+)
+
+
 @define(eq=False)
 class Talk:
     """One session against a scripted endpoint."""
 
     stub: StubOpenAI
-    engine: OpenAiAgentsEngine
-    session: OpenAiAgentsSession
+    engine: Any
+    session: Any
     door: FakeToolDoor = field(factory=FakeToolDoor)
     sink: FakeEventSink = field(factory=FakeEventSink)
 
@@ -52,9 +85,31 @@ class Talk:
         """The messages, or items, of one request, the last by default."""
         return self.stub.requests[request].messages
 
+    def roles(self, request: int = -1) -> list[str]:
+        """The roles of one request's messages, over Chat Completions."""
+        return [message["role"] for message in self.messages(request)]
+
     def told(self, request: int = -1) -> list[tuple[str, str]]:
         """Who said what in that request, the same for both protocols; calls by their names."""
         return [line for message in self.messages(request) for line in _lines(message)]
+
+    async def cancel_when(self, prompt: str, arrived: anyio.Event) -> None:
+        """Run a turn, and cancel it once the event is set."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self.say, prompt)
+            with anyio.fail_after(10):
+                await arrived.wait()
+            tasks.cancel_scope.cancel()
+
+    async def cancel_once_it_said(self, prompt: str, text: str, requests: int = 1) -> None:
+        """Run a turn, and cancel it once that text has come out."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self.say, prompt)
+            with anyio.fail_after(10):
+                while text not in self.sink.text:
+                    await anyio.lowlevel.checkpoint()
+                await anyio.to_thread.run_sync(self.stub.wait_for_requests, requests)
+            tasks.cancel_scope.cancel()
 
 
 def _lines(message: dict[str, Any]) -> list[tuple[str, str]]:
@@ -76,12 +131,19 @@ def _lines(message: dict[str, Any]) -> list[tuple[str, str]]:
 
 @asynccontextmanager
 async def talking(
-    steps: Sequence[StepSource], *, model: str = CHAT, door: FakeToolDoor | None = None
+    place: Place,
+    steps: Sequence[StepSource],
+    *,
+    model: str | None = None,
+    door: FakeToolDoor | None = None,
+    loaded: bool = True,
 ) -> AsyncIterator[Talk]:
-    """A session with a model that answers these steps."""
+    """A session with a model that answers these steps; its engine is loaded before, where nothing else is said."""
     with StubOpenAI(steps) as stub:
-        engine = OpenAiAgentsEngine(model, ModelSettings(stub.base_url, KEY))
+        engine = place.make(model or place.model, ModelSettings(stub.base_url, KEY))
         try:
+            if loaded:
+                await anyio.to_thread.run_sync(engine.load)  # on a busy machine longer than any bound of a test
             yield Talk(stub, engine, engine.open("session"), door or FakeToolDoor())
         finally:
             await engine.aclose()
