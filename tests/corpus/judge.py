@@ -21,7 +21,7 @@ _SHOWN = 100
 
 
 class BrokenError(Exception):
-    """The command did not answer as INTERFACES.md section 5 says, so there is nothing to count."""
+    """The command failed or did not answer with one verdict a line, so there is nothing to count."""
 
 
 @frozen
