@@ -1,4 +1,4 @@
-"""Pipeline files: the user's, the project's, and those that come with Punie (INTERFACES.md section 4)."""
+"""Pipeline files: the user's, the project's, and those that come with Punie."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where servers are configured, and what is there (INTERFACES.md section 4)."""
+"""Where servers are configured, and what is there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reports of linters and type checkers, each in the format that the real program has (M-22)."""
+"""The reports of linters and type checkers, each in the format that the real program has."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class TextSink(EventSink):
 
 @define
 class JsonLinesSink(EventSink):
-    """Each event that a program may want as one line of JSON (INTERFACES.md section 1)."""
+    """Each event that a program may want as one line of JSON."""
 
     out: Pipe = field(converter=piped)
     encode: EncodeUpdate

@@ -1,7 +1,7 @@
 """`punie acp`: one client on stdin and stdout, from the first line to the exit code.
 
-What only sessions need is loaded behind the `initialize` answer, in a thread (DESIGN.md section 7); so this module
-imports little, and the names of the rest stand inside functions.
+The modules that only sessions need are loaded in a thread after the `initialize` answer; so this module imports little,
+and the imports of the rest are inside functions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`punie ask`: one prompt on this machine, without an IDE (INTERFACES.md section 1)."""
+"""`punie ask`: one prompt on this machine, without an IDE."""
 
 from __future__ import annotations
 

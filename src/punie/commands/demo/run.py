@@ -35,7 +35,7 @@ _MODEL_CODES = frozenset(kind.value for kind in EngineErrorKind) - {EngineErrorK
 
 
 async def run_demo(*, project: str | None, model: str | None, interactive: bool, in_place: bool) -> int:
-    """Run `punie demo` (INTERFACES.md section 1); gives the exit code.
+    """Run `punie demo`; gives the exit code.
 
     0: everything happened; 1: something did not, or the agent failed; 2: the project cannot be used or the settings do
     not load; 4: the model could not be reached; 130 and 143: a signal ended it, and everything was cleaned up.

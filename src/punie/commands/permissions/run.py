@@ -1,4 +1,4 @@
-"""`punie permissions check` and `explain`: decisions without a session (INTERFACES.md section 5)."""
+"""`punie permissions check` and `explain`: decisions without a session."""
 
 from __future__ import annotations
 

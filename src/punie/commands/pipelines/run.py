@@ -1,4 +1,4 @@
-"""`punie pipelines`: composed tools listed, checked without running, and run (INTERFACES.md section 1)."""
+"""`punie pipelines`: composed tools listed, checked without running, and run."""
 
 from __future__ import annotations
 

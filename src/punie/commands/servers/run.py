@@ -162,7 +162,7 @@ class ServersMode:
         return EXIT_FAILED if delta.errors else 0
 
     async def _approve(self, configs: tuple[ServerConfig, ...]) -> int:
-        """Print exactly what would be run; that is the approval (INTERFACES.md section 1)."""
+        """Print exactly what would be run; that is the approval."""
         config = next((config for config in configs if config.name == self.name), None)
         if config is None:
             near = difflib.get_close_matches(self.name or "", [config.name for config in configs], n=3)

@@ -1,4 +1,4 @@
-"""Servers, and what a refresh brought, for people and programs (INTERFACES.md section 1)."""
+"""Servers, and what a refresh brought, for people and programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stored sessions for people and programs (INTERFACES.md section 1)."""
+"""Stored sessions for people and programs."""
 
 from __future__ import annotations
 

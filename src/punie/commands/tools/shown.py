@@ -32,7 +32,7 @@ class Listed:
 
     @property
     def summary(self) -> str:
-        """Its description, and what a person should know before relying on it (S2-47)."""
+        """Its description, and what a person should know before relying on it."""
         details = self.tool.details
         marks = {"disabled": not self.enabled, "deprecated": details.deprecated, "experimental": details.experimental}
         said = [f"[{word}]" for word, holds in marks.items() if holds]

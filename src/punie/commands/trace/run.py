@@ -1,4 +1,4 @@
-"""`punie trace SESSION`: a stored session as one page for a browser (INTERFACES.md section 1)."""
+"""`punie trace SESSION`: a stored session as one page for a browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was used, added up: by tool, model, session and day, and what was never used (S0-50, S2-93)."""
+"""What was used, added up: by tool, model, session and day, and what was never used."""
 
 from __future__ import annotations
 

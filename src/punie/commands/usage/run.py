@@ -1,4 +1,4 @@
-"""`punie usage`: what was called, how it went and what it cost (INTERFACES.md section 1)."""
+"""`punie usage`: what was called, how it went and what it cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A usage report for people, spreadsheets and programs (INTERFACES.md section 1)."""
+"""A usage report for people, spreadsheets and programs."""
 
 from __future__ import annotations
 

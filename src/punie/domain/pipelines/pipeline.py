@@ -1,4 +1,4 @@
-"""A pipeline: a tool that is composed of calls of other tools, as a file declares it (INTERFACES.md section 4)."""
+"""A pipeline: a tool that is composed of calls of other tools, as a file declares it."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ class ToolInfo:
     annotations: JsonObject = field(default=EMPTY_OBJECT, converter=freeze_object)
 
     def to_dict(self) -> dict[str, object]:
-        """The tool as plain JSON values, under the names that MCP and our own JSON give them (S4-20)."""
+        """The tool as plain JSON values, under the names that MCP and our own JSON give them."""
         told: dict[str, object] = {
             "name": self.name,
             "server": self.server,
