@@ -1,4 +1,4 @@
-"""How long things live: process > connection > session > turn, each exactly one `async with` (DESIGN.md section 5)."""
+"""Lifetimes: process > connection > session > turn, each exactly one `async with`."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ CLOSE_LIMIT_S = 1.0
 
 @define
 class Process:
-    """The process's own lifetime: flags, environment, engines; the container and the usage ledger once built.
+    """The lifetime of the process: flags, environment, engines, and the container once it is built.
 
-    `plug_ins` stand in for the installed ones where given. With `keeps_model` a session that goes on does so with the
-    model of the flags, whichever it had.
+    `plug_ins` replace the installed ones where given. With `keeps_model` a session that is taken up gets the model of
+    the flags instead of the model that it had.
     """
 
     environ: Mapping[str, str]
@@ -92,7 +92,7 @@ class Process:
         return load_settings(self.environ, self.flags, cwd, self._trusted)
 
     def _trusted(self, path: str, digest: str) -> bool:
-        """Whether the user trusted a project's file; the state is not opened before that is asked."""
+        """Whether the user trusted a project's file; the state is not opened before this call."""
         from punie.bootstrap.settings.trust import stored_trust
 
         return stored_trust(self.environ, self.log)(path, digest)
@@ -110,16 +110,16 @@ class Process:
         return (await self._container()).stored()
 
     def _expect(self, peer: Peer | None) -> None:
-        """A client with tools of its own will have their schemas checked: before anything else is waited for."""
+        """Note that a client has tools of its own: the validator of their schemas is loaded first then."""
         self._catalog_expected = self._catalog_expected or (peer is not None and peer.catalog is not None)
 
     @asynccontextmanager
     async def session_scope(
         self, session_id: str, spec: SessionSpec, peer: Peer, *, taken: TakenUp | None = None
     ) -> AsyncGenerator[LiveSession]:
-        """Build a session, enter what it needs in order, and leave it in reverse, also where an entering fails.
+        """Build a session, enter its resources in order, and leave them in reverse, also where entering one fails.
 
-        `taken` is its place among those that are kept; without one it ends with this process.
+        `taken` is the session's place in the store; without one the session ends with this process.
         """
         from punie.bootstrap.session_setup import Conversation, SessionSetup
 
@@ -148,7 +148,7 @@ class Process:
             yield box.session()
 
     async def _as_it_was(self, shelf: EngineShelf, taken: TakenUp | None) -> Settings:
-        """A session goes on with its model where that can still be used, and in its mode unless that is loose."""
+        """The settings with the model and mode that a session had, as far as they can still be used."""
         settings, choice = shelf.settings, None if taken is None else taken.choice
         if choice is not None and not self.keeps_model:
             configured = settings.model or DIRECT
@@ -157,7 +157,7 @@ class Process:
         return settings if taken is None else _in_its_mode(settings, taken)
 
     async def aclose(self) -> None:
-        """Let go of what sessions shared, in bounded time."""
+        """Close everything that sessions share, in bounded time."""
         for shared in (self.engines, self._usage, self._audit, self._telemetry):
             if shared is not None:
                 with anyio.move_on_after(CLOSE_LIMIT_S, shield=True):
@@ -184,8 +184,8 @@ class Process:
         from punie.bootstrap.telemetry import telemetry_of
         from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 
-        # attrs keeps the source of every method it wrote, 0.7 MB, for debuggers alone. Let go of it here, before the
-        # engine's library is loaded, for that fills the room again.
+        # attrs keeps the source of every generated method, 0.7 MB, for debuggers alone. The cache is cleared here,
+        # before the engine's library is loaded, which uses the memory again.
         linecache.clearcache()
         database = database_file(self.environ)
         self._usage = SqliteUsageLedger(database, self.log)
@@ -203,7 +203,7 @@ class Process:
             ),
             stored=providers.Singleton(self._stored_sessions),
         )
-        with contextlib.suppress(SettingsError):  # whoever asks for them hears of it, until it is mended
+        with contextlib.suppress(SettingsError):  # raised again to every caller that asks for them
             container.stored()
         return container
 
@@ -216,7 +216,7 @@ class Process:
         return StoredSessions(self._store, LocalClock(), self.log, keeps=self._keeps)
 
     def _keeps(self, cwd: str) -> bool:
-        """Whether a new session is kept; what was read to know that is not read again for the session itself."""
+        """Whether a new session is kept; the settings that were read for that are used for the session itself."""
         settings = self._just_read[cwd] = self.settings(cwd)
         return settings.keep_sessions
 
@@ -227,7 +227,7 @@ class Process:
     def _load_validator(self) -> None:
         """Load the validator's library (5 MB) before the engine's, where a session waits to check an IDE's schemas.
 
-        Anybody else's first call loads it, in 20 ms; many a process sits idle and never has one.
+        In any other process the first call loads the library, in 20 ms; many processes have no call.
         """
         if self._catalog_expected:
             from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
@@ -235,7 +235,7 @@ class Process:
             JsonSchemaRsValidator().problems(EMPTY_OBJECT, EMPTY_OBJECT)
 
     def _load_engine(self) -> None:
-        """Load the configured engine's library ahead of the first prompt, which hears of what goes wrong."""
+        """Load the configured engine's library ahead of the first prompt; a failure is raised at that prompt."""
         try:
             settings = self.settings(os.devnull)
             self.engines.load(settings.model, settings.engine)
@@ -244,7 +244,7 @@ class Process:
 
 
 def _in_its_mode(settings: Settings, taken: TakenUp) -> Settings:
-    """A session goes on in the mode it was in, unless that lets more happen than the settings do now."""
+    """The settings with the mode that the session had, unless that mode allows more than the settings do now."""
     was = None if taken.summary is None else taken.summary.mode
     if was is None or was.looseness >= settings.policy.mode.looseness:
         return settings

@@ -1,4 +1,4 @@
-"""What of a session's tools goes to the model: between its tools and the engine's door (issue 5, section 5)."""
+"""The tools of a session as they are offered to the model: whole, by name alone, or found by a search."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ from punie.domain.tools.search import Stem, ToolIndex
 from punie.domain.tools.tool import ToolDescriptor
 
 NAMED_AT_ONCE = 20
-"""As many tools are loaded by their names in one search."""
+"""How many tools one search loads by their exact names."""
 
 LOADED_BY_ONE_SEARCH = 3
-"""A search loads its best hit, and as many others that fit nearly as well: what is loaded costs at each request."""
+"""How many hits one search loads: the best, and others nearly as good. A loaded tool costs tokens at each request."""
 
 NEARLY_AS_GOOD = 0.9
 
 SEARCH_WAIT_S = 5.0
-"""How long a search waits for servers that have not listed their tools yet; who is later is found the next time."""
+"""How long a search waits for servers that have not listed their tools yet; later ones are found the next time."""
 
 _WORDS = re.compile(r"[\w-]+")
 
 
 class Elsewhere(Protocol):
-    """Servers whose tools nobody has listed yet: they are asked when the model searches, and not before."""
+    """The tools of servers. Servers that never listed any are asked when the model searches, and not before."""
 
     @abstractmethod
     def unlisted(self) -> tuple[str, ...]:
-        """Their names; what may be shown of them before they are started."""
+        """The names of the servers that never listed tools, as they may be shown before the servers are started."""
         ...
 
     @abstractmethod
     async def freshen(self, within_s: float | None = SEARCH_WAIT_S) -> None:
-        """Ask them, as long as that or as their own bounds; what they list is among the session's tools afterwards."""
+        """Ask those servers, for at most that time; the tools that they list are added to the session's."""
         ...
 
     async def tools(self) -> tuple[SessionTool, ...]:
@@ -65,7 +65,7 @@ class Elsewhere(Protocol):
 
 
 class Nowhere(Elsewhere):
-    """A session without such servers."""
+    """A session without servers."""
 
     def unlisted(self) -> tuple[str, ...]:
         return ()
@@ -76,10 +76,10 @@ class Nowhere(Elsewhere):
 
 @define
 class OfferedTools:
-    """Lives as long as its session; remembers which tools the model picked.
+    """The tools that each model request offers, with those that the model picked; lives as long as the session.
 
-    Within a turn what was picked is only ever added, at the end, so that a provider's prompt cache holds. A tool that
-    is disabled, is gone or says something else than when it was picked leaves the next request all the same.
+    Within a turn picked tools are only added, at the end, so that a provider's prompt cache holds. A tool that is
+    disabled, removed or changed is left out of the next request all the same.
     """
 
     toolbox: Toolbox
@@ -98,17 +98,17 @@ class OfferedTools:
         self.elsewhere.hear(self.toolbox.mark_more_stale)
 
     def go_by(self, policy: DisclosurePolicy) -> None:
-        """Another model may be told of the tools in another way, from its first request on."""
+        """Use another policy from the next request on, for another model."""
         if policy != self.policy:
             self.policy, self._seen = policy, None
 
     async def current(self) -> ToolCatalog:
-        """What the next model request offers; the same object until something changes."""
+        """The tools that the next model request offers; the same object until something changes."""
         await self.toolbox.current()
         return self.settle()
 
     def settle(self) -> ToolCatalog:
-        """The same of what is registered now, without waiting for changes that were announced."""
+        """As `current`, without waiting for changes that were announced."""
         catalog, unlisted = self.toolbox.registry.catalog(), self.elsewhere.unlisted()
         if catalog is self._seen and unlisted == self._unlisted:
             return self._offered
@@ -128,7 +128,7 @@ class OfferedTools:
         return self._offered
 
     def begin_turn(self) -> None:
-        """A new turn: of what was picked before, the latest stay as far as the share allows, one at least."""
+        """Begin a turn: of the tools picked before, the latest stay as far as the share allows, one at least."""
         left = self.policy.budget_tokens
         kept: dict[str, ToolDescriptor] = {}
         for name, tool in reversed(self._picked.items()):
@@ -141,7 +141,7 @@ class OfferedTools:
             self._seen = None
 
     def pick(self, names: Iterable[str]) -> tuple[ToolDescriptor, ...]:
-        """Offer these from the next request on, those that exist and were only named; gives them."""
+        """Offer these tools from the next request on; returns those that exist and were only named so far."""
         self.settle()
         if self._form is DisclosureForm.FULL:
             return ()
@@ -153,12 +153,12 @@ class OfferedTools:
         return picked
 
     async def freshen(self, within_s: float | None = SEARCH_WAIT_S) -> None:
-        """Have the tools of servers that nobody has listed yet among those that are searched."""
+        """Have servers that never listed their tools list them for the search."""
         await self.elsewhere.freshen(within_s)
         await self.toolbox.current()
 
     def find(self, query: str, limit: int) -> FoundTools:
-        """Search what is only named, and pick: every tool whose very name is in the query, else what fits best."""
+        """Search the tools that are only named, and pick those whose exact name is in the query, else the best hits."""
         self.settle()
         exact = self._said(query)
         if exact:
@@ -171,7 +171,7 @@ class OfferedTools:
         return self._loaded([hit.tool for hit in hits], good)
 
     def _said(self, query: str) -> list[ToolDescriptor]:
-        """The tools whose names are in the query. `search` and `open` are names only where nothing else is said."""
+        """The tools whose names are in the query. `search` and `open` count as names only without other words."""
         named = {tool.name: tool for tool in self._named}
         known = {**{tool.name: tool for tool in self._offered}, **named}
         words = dict.fromkeys(_WORDS.findall(query))
@@ -180,7 +180,7 @@ class OfferedTools:
         return [named[word] for word in words if word in named and not word.isalpha()]
 
     def _loaded(self, found: Sequence[ToolDescriptor], wanted: Sequence[ToolDescriptor]) -> FoundTools:
-        """Have the wanted ones offered, and tell which of those that were found are."""
+        """Offer the wanted tools; returns which of the found ones are offered now."""
         self.pick(tool.name for tool in wanted)
         offered = frozenset(tool.name for tool in self.settle())
         loaded = tuple(tool for tool in found if tool.name in offered)
@@ -210,7 +210,7 @@ class OfferedTools:
         return ToolCatalog((*kept, *picked), _joined(listing(others, form), elsewhere), searchable)
 
     def _may_search(self) -> bool:
-        """Whether a tool of ours may bear the name: nobody disabled it, and nobody else has it."""
+        """Whether a built-in tool may have the name, which is neither disabled nor taken."""
         registry = self.toolbox.registry
         return registry.is_enabled(SEARCH_TOOLS) and (SEARCH_TOOLS not in self._names() or self._is_ours())
 
@@ -221,7 +221,7 @@ class OfferedTools:
         return frozenset(tool.name for tool in self.toolbox.registry.tools)
 
     def _stand(self, *, wanted: bool) -> ToolCatalog:
-        """Have the tool exactly while it is wanted; gives what is registered then."""
+        """Register the tool exactly while it is wanted; returns the registered tools."""
         registry = self.toolbox.registry
         stands = self._is_ours()
         if wanted and not stands:

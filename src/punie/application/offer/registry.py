@@ -1,6 +1,6 @@
-"""Every tool of one session: registered, switched on and off, found, asked about (S2-11 to S2-23).
+"""The registry of a session's tools: registered, switched on and off, found and listed.
 
-What the model may call is what stands here and is enabled; the desk finds tools nowhere else.
+The model can call the registered tools that are enabled; the desk finds tools nowhere else.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Service = TypeVar("Service")
 
 
 class Services(Protocol):
-    """What a tool's factory may take from its session: ports by their type. Lives as long as the session."""
+    """The ports that a tool's factory may take from its session, by type; lives as long as the session."""
 
     @abstractmethod
     def get(self, kind: type[Service]) -> Service:
@@ -34,7 +34,7 @@ class Services(Protocol):
 
 
 class NoServices(Services):
-    """A session without services: for tools that need none."""
+    """No services, for tools that need none."""
 
     def get(self, kind: type[Service]) -> Service:
         raise LookupError(f"this session has no {kind.__name__}")
@@ -44,9 +44,9 @@ ToolFactory: TypeAlias = Callable[[Services], SessionTool]
 
 
 class TypedTool(SessionTool):
-    """A tool that is registered by its type: a subclass says what it is in `DESCRIPTOR`, and gives `prepare`.
+    """A tool that is registered by its class: a subclass has a `DESCRIPTOR` and a `prepare`.
 
-    It is made once a session, when it is first called for, with the session's services and its own configuration.
+    One object is made for each session, when the tool is first used, from the session's services and a configuration.
     """
 
     DESCRIPTOR: ClassVar[ToolDescriptor]
@@ -73,19 +73,19 @@ class TypedTool(SessionTool):
 
 
 class ToolNameTakenError(ValueError):
-    """A tool of that name is registered already; unregister it first."""
+    """A tool of that name is registered already and has to be unregistered first."""
 
 
 @frozen
 class ToolRegistered:
-    """A tool came."""
+    """A tool was registered."""
 
     tool: ToolDescriptor
 
 
 @frozen
 class ToolUnregistered:
-    """A tool went."""
+    """A tool was unregistered."""
 
     tool: ToolDescriptor
 
@@ -95,7 +95,7 @@ RegistryEvent: TypeAlias = ToolRegistered | ToolUnregistered
 
 @define
 class _Entry:
-    """A registered tool, made when it is first called for. `offered`: it came with the session's catalogue."""
+    """A registered tool, made when it is first used. `offered` says that it came with the session's catalogue."""
 
     descriptor: ToolDescriptor
     factory: ToolFactory
@@ -105,7 +105,7 @@ class _Entry:
 
 @define
 class ToolRegistry:
-    """The registry of one session; lives as long as it. Tools that cannot work in its surroundings are left out."""
+    """The registry of one session; lives as long as the session. Tools that cannot work here are left out."""
 
     services: Services = field(factory=NoServices)
     surroundings: Surroundings = field(factory=Surroundings)
@@ -128,7 +128,7 @@ class ToolRegistry:
 
     @property
     def statistics(self) -> RegistryStatistics:
-        """The figures as they are now."""
+        """The present figures of the registry."""
         tools = self.tools
         enabled = sum(self.is_enabled(tool.name) for tool in tools)
         return RegistryStatistics(
@@ -142,11 +142,11 @@ class ToolRegistry:
 
     @property
     def listing(self) -> ToolListing:
-        """Everything that can be told of it to somebody outside, as it is now."""
+        """The present registry as clients and people are shown it."""
         return ToolListing(tuple(self._listed(tool) for tool in self.tools), self.left_out, self.statistics)
 
     def listed(self, name: str) -> ListedTool | None:
-        """That tool as it stands now; None where there is none."""
+        """The tool of that name as it is now; None where there is none."""
         entry = self._entries.get(name)
         return None if entry is None else self._listed(entry.descriptor)
 
@@ -154,13 +154,13 @@ class ToolRegistry:
         return ListedTool(tool, self.is_enabled(tool.name), tool.name in self._locked)
 
     def catalog(self) -> ToolCatalog:
-        """What the model is offered: the enabled tools; the same object until something changes."""
+        """The enabled tools, which the model is offered; the same object until something changes."""
         if self._catalog is None:
             self._catalog = ToolCatalog(tool for tool in self.tools if self.is_enabled(tool.name))
         return self._catalog
 
     def subscribe(self, hear: Callable[[RegistryEvent], None]) -> Callable[[], None]:
-        """Hear of every registration and removal from now on, once each; calling what comes back ends it."""
+        """Call `hear` for every registration and removal from now on; the returned function ends that."""
         self._subscribers.append(hear)
 
         def leave() -> None:
@@ -170,9 +170,9 @@ class ToolRegistry:
         return leave
 
     def register(self, descriptor: ToolDescriptor, factory: ToolFactory) -> bool:
-        """Take in a tool that `factory` makes from the session's services, once, when it is first called for.
+        """Register a tool that `factory` makes from the session's services, once, when it is first used.
 
-        False where it cannot work here: then it stands in `left_out`. Raises `ToolNameTakenError`.
+        Returns False where the tool cannot work here and is added to `left_out`. Raises `ToolNameTakenError`.
         """
         if descriptor.name in self._entries:
             raise ToolNameTakenError(f"a tool named {descriptor.name!r} is registered already")
@@ -183,11 +183,11 @@ class ToolRegistry:
         return True
 
     def register_type(self, kind: type[TypedTool], /, **configuration: object) -> bool:
-        """As `register`, for a class: it is made from the services and this configuration."""
+        """As `register`, for a class, which is called with the services and this configuration."""
         return self.register(kind.DESCRIPTOR, lambda services: kind(services, **configuration))
 
     def unregister(self, name: str) -> bool:
-        """Remove a tool; False for one that is not there."""
+        """Remove a tool; returns False where there is none of that name."""
         entry = self._entries.pop(name, None)
         if entry is None:
             return False
@@ -195,10 +195,10 @@ class ToolRegistry:
         return True
 
     def offer(self, tools: Iterable[SessionTool]) -> None:
-        """Put the session's catalogue in place of the last one that was offered, in this order.
+        """Replace the session's catalogue, in this order.
 
-        What is not in it any more is removed, what is new or says something else is registered; a name that was
-        registered by itself, or comes twice, keeps its first tool.
+        Tools that are not in the new catalogue are removed, new and changed ones are registered. A name that was
+        registered separately, or comes twice, keeps its first tool.
         """
         own = {name: entry for name, entry in self._entries.items() if not entry.offered}
         before = {name: entry.descriptor for name, entry in self._entries.items() if entry.offered}
@@ -218,7 +218,7 @@ class ToolRegistry:
                 self._tell(ToolRegistered(entry.descriptor))
 
     def get(self, name: str) -> SessionTool | None:
-        """The tool of that name, enabled or not, made now where it was not yet; None where there is none."""
+        """The tool of that name, enabled or not, made now if need be; None where there is none."""
         entry = self._entries.get(name)
         if entry is None:
             return None
@@ -233,7 +233,7 @@ class ToolRegistry:
     def set_enabled(self, name: str, *, enabled: bool) -> bool:
         """Switch a tool on or off, from the next model request on.
 
-        False for one that is not there, and for one to be switched on that the settings disable.
+        Returns False where there is no such tool, or the settings disable a tool that is to be switched on.
         """
         if name not in self._entries or (enabled and name in self._locked):
             return False
@@ -245,7 +245,7 @@ class ToolRegistry:
         return True
 
     def disable_always(self, names: Iterable[str]) -> None:
-        """Switch these names off for good, whoever comes to bear them: what the settings say."""
+        """Switch these names off for the whole session, also for tools that come later: the settings say so."""
         self._locked.update(names)
         self._catalog = None
 
@@ -259,10 +259,10 @@ class ToolRegistry:
         enabled: bool | None = None,
         text: str = "",
     ) -> tuple[ToolDescriptor, ...]:
-        """The tools for which all of this holds, in offered order.
+        """The tools that meet all of these conditions, in offered order.
 
-        They need all of `capabilities`, bear all of `tags`, and every word of `text` occurs, whatever its case, in
-        their name, title, description, categories or tags.
+        A tool needs all of `capabilities`, has all of `tags`, and every word of `text` is in its name, title,
+        description, categories or tags, in any case.
         """
         wanted, words = frozenset(tags), text.casefold().split()
         return tuple(
@@ -291,7 +291,7 @@ class ToolRegistry:
 
 
 def _ready(tool: SessionTool) -> ToolFactory:
-    """A factory for a tool that is made already."""
+    """A factory for a tool that exists already."""
     return lambda _services: tool
 
 

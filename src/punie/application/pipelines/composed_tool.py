@@ -20,7 +20,7 @@ from punie.ports.tools import CallProgress, Expressions
 
 @frozen
 class ComposedTool(SessionTool):
-    """Has no effect by itself: each step is a call of its own, which asks for itself."""
+    """A pipeline as a tool, without an effect of its own: each step is a call with its own permission."""
 
     pipeline: Pipeline
     expressions: Expressions
@@ -56,9 +56,9 @@ LoadPipelines: TypeAlias = Callable[[], Awaitable[tuple[Pipeline, ...]]]
 
 @define
 class PipelineTools:
-    """Offers the pipelines that can run here; lives as long as the session, and so does what it loaded once.
+    """Offers the pipelines that can run here; lives as long as the session, and loads the pipelines once.
 
-    They come last: any other tool of a name has it. One whose tools are not all there is not offered.
+    Pipelines come last: of tools with one name any other counts. A pipeline that lacks a tool is not offered.
     """
 
     load: LoadPipelines
@@ -69,7 +69,7 @@ class PipelineTools:
     _made: dict[str, ComposedTool] = field(factory=dict[str, ComposedTool], init=False)
 
     async def __call__(self, others: Iterable[SessionTool]) -> tuple[SessionTool, ...]:
-        """Those that go with these other tools."""
+        """The pipelines that can run with these other tools."""
         if self.pipelines is None:
             self.pipelines = await self.load()
         taken = {tool.descriptor.name for tool in others}
@@ -81,12 +81,12 @@ class PipelineTools:
         return tuple(self._tool(pipeline) for pipeline in can)
 
     def missing(self, pipeline: Pipeline, names: Iterable[str]) -> tuple[str, ...]:
-        """The tools that it calls and that are not there."""
+        """The tools that the pipeline calls and that do not exist."""
         there = set(names)
         return tuple(tool for tool in pipeline.tools if tool not in there)
 
     def _runnable(self, pipelines: list[Pipeline], taken: set[str]) -> list[Pipeline]:
-        """Those whose tools are all there; one that needs a pipeline that cannot run cannot either."""
+        """The pipelines whose tools all exist; a pipeline that needs one that cannot run cannot run either."""
         can = list(pipelines)
         while True:
             names = taken | {pipeline.name for pipeline in can}

@@ -1,4 +1,4 @@
-"""One configured server as the registry knows it: how it stands, what it listed last, and the asking that runs."""
+"""One configured server as the registry knows it: its status, its last list of tools, and the asking that runs."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from punie.ports.tools import CallProgress
 SHORTEST_TTL_S = 30.0
 LONGEST_TTL_S = 86_400.0
 BEYOND_BOUNDS_S = 5.0
-"""How much longer than its own bounds a server's adapter may take before the registry gives up on it."""
+"""How much longer than its own bounds a server's adapter may take before the registry gives up."""
 
 Tools = tuple[ToolInfo, ...]
 
 
 @frozen
 class Surroundings:
-    """What all servers of one registry share; lives as long as it. `directory` is absolute."""
+    """Values that all servers of one registry share; lives as long as the registry. `directory` is absolute."""
 
     directory: str
     servers: ToolServers
@@ -52,9 +52,9 @@ class Asking:
 
 @define(eq=False)
 class KnownServer:
-    """Lives as long as the registry. Nothing connects before the first asking, or call.
+    """A configured server; lives as long as the registry. It is connected at the first asking or call.
 
-    `late` is kept by the registry: whether somebody waited for it in vain when it was asked last.
+    `late` is set by the registry: whether the server did not answer in time when it was asked last.
     """
 
     config: ServerConfig
@@ -79,27 +79,27 @@ class KnownServer:
 
     @property
     def name(self) -> str:
-        """Its name in the configuration."""
+        """The server's name in the configuration."""
         return self.config.name
 
     @property
     def tools(self) -> Tools | None:
-        """What it listed last in this process, whether that still holds or not; None where it never did."""
+        """The last list of tools in this process, up to date or not; None where there was none."""
         return self._tools
 
     @property
     def fresh(self) -> bool:
-        """Whether what it listed last still holds."""
+        """Whether the last list is up to date."""
         return self.around.cache.get(self.name) is not None
 
     @property
     def outdated(self) -> bool:
-        """Whether it listed tools in this process that hold no longer, and can be asked again without a start."""
+        """Whether the last list is out of date and the server can be asked again without a start."""
         listed = self._tools is not None and not self.fresh
         return listed and self._server is not None and self._server.connected
 
     async def call(self, tool: str, arguments: JsonObject, progress: CallProgress) -> ToolResult:
-        """Call its tool of that name of its own. Raises `ServerUnavailableError` where it was not sent."""
+        """Call a tool by the server's own name for it. Raises `ServerUnavailableError` where the call was not sent."""
         server = await self._opened()
         try:
             return await server.call(tool, arguments, progress)
@@ -108,12 +108,12 @@ class KnownServer:
             raise
 
     async def _opened(self) -> ToolServer:
-        """The server itself, which connects when it is used."""
+        """The server, which connects when it is used."""
         if self._server is None:
             kept = await self._kept()
             legacy = kept is not None and kept.legacy and kept.fingerprint == self.config.fingerprint
             server = self.around.servers.open(self.config, legacy=legacy)
-            if self._server is None:  # nobody was faster while the state was read
+            if self._server is None:  # no other task made it while the state was read
                 self._server = server
                 self._server.on_change(self.forget)
         return self._server
@@ -122,26 +122,26 @@ class KnownServer:
         return (await self.around.listings.last(self.around.directory)).get(self.name)
 
     async def _doubt(self) -> None:
-        """It cannot be reached: perhaps for how it is remembered, so that the next process asks it anew."""
+        """The server cannot be reached. The kept list may be the reason, so the next process asks again."""
         kept = await self._kept()
         if kept is not None and kept.legacy:
             await self.around.listings.keep(evolve(kept, legacy=False))
 
     def forget(self) -> None:
-        """What it listed holds no longer: it said so, reconnected, or did not know a tool of its own list."""
+        """The list is out of date: the server said so, reconnected, or did not know a tool of its own list."""
         self._changes += 1
         self.around.cache.invalidate(self.name)
         self.heard(self.name)
 
     def ask(self, tasks: TaskGroup, *, anew: bool = False) -> Asking:
-        """Begin to ask it for its tools in a task of its own; the asking that runs already, if any, unless `anew`."""
+        """Ask for the tools in a task of its own; an asking that runs already is used, unless `anew`."""
         if self._running is None or anew:
             self._running = Asking()
             tasks.start_soon(self._run, self._running)
         return self._running
 
     def info(self, kept: KeptListing | None) -> ServerInfo:
-        """How it stands; `kept` is what the state has of it."""
+        """The server's status; `kept` is the list in the state."""
         tools, age_s = None, None
         if self._tools is not None:
             tools, age_s = len(self._tools), self.around.clock.monotonic_s() - self._listed_s
@@ -170,7 +170,7 @@ class KnownServer:
             return self._failed(str(error))
         except TimeoutError:
             return self._failed(f"The server {self.name} did not list its tools within {limit_s:g} s.")
-        except Exception as error:  # a stranger's server: it must not take the others along
+        except Exception as error:  # one server that fails must not end the others
             self.around.log.warning("server %s: listing its tools broke", self.name, exc_info=error)
             return self._failed(
                 f"Listing the tools of the server {self.name} broke ({type(error).__name__}); the log has the details."
@@ -178,7 +178,7 @@ class KnownServer:
         return await self._take(listing, still=lambda: self._changes == changes)
 
     async def _take(self, listing: ServerListing, still: Callable[[], bool]) -> RefreshDelta:
-        """Remember what it listed; not as fresh where a change came in while it was listing."""
+        """Keep the list; it counts as out of date where a change was announced while the server was listing."""
         tools = self._usable(listing)
         before = self._tools
         first = before is None
@@ -194,7 +194,7 @@ class KnownServer:
         if not await self.around.listings.keep(kept):
             self.around.log.info("server %s: what it listed could not be kept for other processes", self.name)
         delta = compared(before, tools)
-        if first or delta != RefreshDelta():  # the first time, whoever else listed them: this session knows of none yet
+        if first or delta != RefreshDelta():  # the first list is news to this session in any case
             self.heard(self.name)
         return delta
 
@@ -205,7 +205,7 @@ class KnownServer:
         return min(max(wished, SHORTEST_TTL_S), LONGEST_TTL_S)
 
     def _usable(self, listing: ServerListing) -> Tools:
-        """Its tools under names of ours, sorted by its own; of two with one name the first stands."""
+        """The server's tools under qualified names, sorted by its own names; of two with one name the first counts."""
         dropped = [f"{name}: {why}" for name, why in listing.dropped]
         found: dict[str, ToolInfo] = {}
         for tool in listing.tools:
@@ -225,7 +225,7 @@ class KnownServer:
         return asked_for and not any(fnmatchcase(tool, glob) for glob in self.config.exclude)
 
     def _failed(self, why: str) -> RefreshDelta:
-        """It is down; what it listed before is served until it is back."""
+        """The server is down; its last list counts until it is back."""
         self.status, self.message = ServerStatus.ERROR, one_line(why, 2_000)
         self.around.log.info("server %s: %s", self.name, self.message)
         self.around.warn(f"The MCP server {self.name} does not work", self.message)

@@ -1,4 +1,4 @@
-"""The registry of a session's MCP servers and their tools (ruling R-11)."""
+"""The registry of a session's MCP servers and their tools."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ from punie.ports.servers import ServerApprovals, ServerUnavailableError
 from punie.ports.tools import CallProgress
 
 LATE_S = 0.3
-"""How long whoever does not want to wait waits for a server that kept somebody waiting in vain before."""
+"""How long a bounded request waits for a server that was late the last time."""
 
 RENEW_S = 1.0
-"""How long a model request waits for the new list of a server that said it changed; later it is in the next one."""
+"""How long a model request waits for the new list of a server that announced a change."""
 
 _STRENGTH = {ServerOrigin.CLIENT: 0, ServerOrigin.PROJECT: 1, ServerOrigin.USER: 2}
 
 
 @frozen
 class KnownTools:
-    """What can be told without asking anybody: tools that were listed, and servers that never listed any."""
+    """What is known without asking: tools that were listed, and the servers that never listed any."""
 
     tools: Tools
     unlisted: tuple[str, ...]
 
 
 def _ignore(_server: str) -> None:
-    """Nobody listens."""
+    """Tell no one."""
 
 
 @define(eq=False)
 class ServerRegistry(OwnTaskGroup):
-    """Which servers there are, and what they offer; an async context manager that lives as long as its session.
+    """The configured servers and their tools; an async context manager that lives as long as the session.
 
-    Nothing is started before its tools are asked for, and nothing of a project's before a person approved exactly
-    that. Each server is asked in a task of its own, once however many wait for it, and one that hangs or breaks holds
-    up nobody but who waits for it. Of servers with one name the client's counts, then the project's, then the user's.
-    `hear` is told the name of a server whose tools changed.
+    A server is started when its tools are first asked for, a project's server only after a person approved exactly that
+    entry. Each server is asked in a task of its own, once for all callers that wait, so that one that hangs or fails
+    holds up only the callers that wait for it. Of servers with one name the client's counts, then the project's, then
+    the user's. `hear` is told the name of a server whose tools changed.
     """
 
     configs: Iterable[ServerConfig]
@@ -71,7 +71,7 @@ class ServerRegistry(OwnTaskGroup):
         tasks.cancel_scope.cancel()
 
     async def list_servers(self) -> tuple[ServerInfo, ...]:
-        """Every configured server and how it stands; starts nothing (S4-04)."""
+        """Every configured server and its status; starts nothing."""
         kept = await self.around.listings.last(self.around.directory)
         waiting = await self._unapproved(self._known.values())
         rows: list[ServerInfo] = []
@@ -86,12 +86,11 @@ class ServerRegistry(OwnTaskGroup):
         return tuple(rows)
 
     async def list_tools(self, server: str | None = None, *, within_s: float | None = None) -> Tools:
-        """The tools of that server, or of all that can be used, asking those whose list does not hold any more.
+        """The tools of that server, or of all usable ones; servers whose list is out of date are asked.
 
-        With `within_s`, whoever has not answered by then is left out, or served as it was; it goes on being asked, and
-        is there the next time. Whoever was waited for in vain is given `LATE_S` from then on, until it has listed its
-        tools. One that fails is served as it was. Raises `UnknownServerError`, and for a named server that never
-        listed anything `ServerUnavailableError`.
+        A server that has not answered within `within_s` seconds, or fails, counts with its last list; the asking goes
+        on. Such a server is waited for only `LATE_S` from then on, until it has listed its tools. Raises
+        `UnknownServerError`, and `ServerUnavailableError` for a named server that never listed anything.
         """
         wanted = await self._usable(server)
         asked = [(known, known.ask(self.tasks)) for known in wanted if not known.fresh]
@@ -106,10 +105,10 @@ class ServerRegistry(OwnTaskGroup):
         return tuple(tool for known in wanted for tool in known.tools or ())
 
     async def known(self) -> KnownTools:
-        """What the usable servers listed last, in this process or an earlier one; starts nothing.
+        """The last lists of the usable servers, from this process or an earlier one; starts nothing.
 
-        What an earlier one heard counts only where the server is still reached in the same way. A connected server
-        whose list holds no longer is asked again, and waited for as long as `RENEW_S`.
+        A list from an earlier process counts only where the server is still reached in the same way. A connected server
+        whose list is out of date is asked again, and waited for at most `RENEW_S`.
         """
         usable = await self._usable(None)
         with anyio.move_on_after(RENEW_S):
@@ -128,7 +127,7 @@ class ServerRegistry(OwnTaskGroup):
         return KnownTools(tuple(found), tuple(unlisted))
 
     async def get_tool(self, name: str) -> ToolInfo:
-        """The tool of that qualified name, asking its server alone; or of that bare name, where one server has it.
+        """The tool of that qualified name, asking its server alone, or of that bare name where one server has it.
 
         Raises `UnknownToolError` with near names, `AmbiguousToolError` with the candidates, and where the server of
         that name is down `ServerUnavailableError`.
@@ -144,10 +143,11 @@ class ServerRegistry(OwnTaskGroup):
         return found[0]
 
     async def refresh(self, server: str | None = None, *, force: bool = False) -> RefreshDelta:
-        """Ask that server, or all that can be used, whether the last list still holds or not; gives what is different.
+        """Ask that server, or all usable ones, for their tools, also where the last list is up to date.
 
-        An asking that runs already will do, unless `force`. The delta is to what was known before, if need be by an
-        earlier process. Raises `UnknownServerError`, and `ServerUnavailableError` for a named one that may not run.
+        An asking that runs already is used, unless `force`. Returns the difference to the lists known before, if need
+        be by an earlier process. Raises `UnknownServerError`, and `ServerUnavailableError` for a named server that may
+        not run.
         """
         askings = [known.ask(self.tasks, anew=force) for known in await self._usable(server)]
         await _all_done(askings)
@@ -158,16 +158,16 @@ class ServerRegistry(OwnTaskGroup):
         return merged([*(asking.delta for asking in askings), RefreshDelta(errors=broken)])
 
     async def call(self, tool: ToolInfo, arguments: JsonObject, progress: CallProgress) -> ToolResult:
-        """Call it, at most once. Raises `ServerUnavailableError` where it was not sent, `UnknownServerError`."""
+        """Call a tool, at most once. Raises `UnknownServerError`, and `ServerUnavailableError` if it was not sent."""
         known = (await self._usable(tool.server))[0]
         return await known.call(tool.name, arguments, progress)
 
     def sent_along(self, server: str) -> JsonObject:
-        """What each call of that server carries whose tool takes it, and that the model does not give itself."""
+        """Arguments that are sent along with each call of that server, where the tool declares them."""
         return self._known[server].config.sent_along
 
     async def _usable(self, server: str | None) -> list[KnownServer]:
-        """The named one, or all, that may be used now. Raises for a named one that may not."""
+        """The named server, or all, that may be used now. Raises for a named server that may not."""
         if server is not None and server not in self._known:
             near = difflib.get_close_matches(server, self._known, n=3, cutoff=0.5)
             raise UnknownServerError(server, tuple(near))
@@ -179,7 +179,7 @@ class ServerRegistry(OwnTaskGroup):
         return [known for known in wanted if known.name not in reasons]
 
     async def _unapproved(self, wanted: Iterable[KnownServer]) -> dict[str, str]:
-        """Those of a project that nobody approved as they are now, and what to do about it."""
+        """The project's servers that are not approved as they are now, each with what to do about it."""
         theirs = [known for known in wanted if known.config.origin is ServerOrigin.PROJECT and not _why_not(known)]
         if not theirs:
             return {}
@@ -204,7 +204,7 @@ async def _all_done(askings: Iterable[Asking]) -> None:
 
 
 def _near(name: str, tools: Iterable[ToolInfo]) -> tuple[str, ...]:
-    """Qualified names of tools whose own names are nearly so; the server's part counts only beyond that."""
+    """Qualified names of tools with similar names; the server's part counts only where the tool's own is equal."""
     names: dict[str, list[str]] = {}
     for tool in tools:
         names.setdefault(tool.name, []).append(tool.qualified)

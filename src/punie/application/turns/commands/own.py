@@ -20,7 +20,7 @@ from punie.domain.values.display import one_line
 from punie.ports.engine import EngineSession, HistoryKeeper
 
 LINES_LIMIT = 300
-"""Tools that one answer lists."""
+"""How many tools one answer lists."""
 
 LINE_CHARS = 160
 
@@ -75,7 +75,7 @@ class ToolsCommand(SlashCommand):
 
 
 class UsageCommand(SlashCommand):
-    """`/usage`: what the session has used."""
+    """`/usage`: shows tokens, cost and calls of the session."""
 
     @property
     def info(self) -> CommandInfo:
@@ -221,7 +221,7 @@ class ModelCommand(SlashCommand):
 
 
 def _meant(wanted: str, menu: ModelMenu) -> str:
-    """The name in full; one may leave out the provider where that is clear."""
+    """The full name of the model; the provider may be left out where that is unambiguous."""
     if wanted in menu.models:
         return wanted
     fit = [name for name in menu.models if name.partition(":")[2] == wanted]
@@ -249,4 +249,4 @@ OWN_COMMANDS: tuple[SlashCommand, ...] = (
     UsageCommand(),
     InitCommand(),
 )
-"""In the order in which a client lists them."""
+"""All commands, in the order in which a client lists them."""
