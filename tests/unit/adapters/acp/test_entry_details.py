@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 
 from punie.adapters.acp.extension.entries import decode_entry
-from punie.commands.tools.listing import Listed, as_full_entry
+from punie.commands.tools.shown import Listed, as_full_entry
 from punie.domain.permission.policy import Facts, PermissionRequest, Policy, Verdict, decide
 from punie.domain.tools.availability import Surroundings, why_unavailable
 from punie.domain.tools.metadata import Capability, Permission, ToolExample, ToolMetadata
