@@ -8,34 +8,45 @@ from pathlib import Path
 import anyio
 from attrs import frozen
 
-from punie import api
+from punie.api import (
+    Engine,
+    EngineSession,
+    EventSink,
+    PlugIns,
+    StopReason,
+    Text,
+    TextDelta,
+    ToolCall,
+    ToolDoor,
+    Transcript,
+    Turn,
+    open_session_here,
+)
 
 
 @frozen
-class RhymingEngine(api.Engine):
+class RhymingEngine(Engine):
     """Made from what follows the colon in the model's name."""
 
     file: str
 
-    def open(self, session_id: str, snapshot: bytes | None = None, since: api.Transcript = ()) -> api.EngineSession:
+    def open(self, session_id: str, snapshot: bytes | None = None, since: Transcript = ()) -> EngineSession:
         return RhymingSession(self.file)
 
 
 @frozen
-class RhymingSession(api.EngineSession):
+class RhymingSession(EngineSession):
     """One conversation; it remembers nothing."""
 
     file: str
 
-    async def run(self, turn: api.Turn, *, tools: api.ToolDoor, events: api.EventSink) -> api.StopReason:
-        said = " ".join(block.text for block in turn.prompt.blocks if isinstance(block, api.Text))
+    async def run(self, turn: Turn, *, tools: ToolDoor, events: EventSink) -> StopReason:
+        said = " ".join(block.text for block in turn.prompt.blocks if isinstance(block, Text))
         word = said.strip(" .,!?").rpartition(" ")[2].lower()
-        result = await tools.call(api.ToolCall(f"{turn.id}-1", "read_file", {"path": self.file}))
+        result = await tools.call(ToolCall(f"{turn.id}-1", "read_file", {"path": self.file}))
         rhymes = [other for other in result.text.split() if other != word and other[-2:] == word[-2:]]
-        await events.emit(
-            api.TextDelta(f"{word}: {result.error_message or ', '.join(rhymes) or 'no rhyme'}\n", turn.id)
-        )
-        return api.StopReason.END_TURN
+        await events.emit(TextDelta(f"{word}: {result.error_message or ', '.join(rhymes) or 'no rhyme'}\n", turn.id))
+        return StopReason.END_TURN
 
     def snapshot(self) -> bytes:
         return b""
@@ -47,8 +58,8 @@ async def main() -> None:
     """Three prompts to a session whose model is `rhyme:words.txt`."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "words.txt").write_text("cat house hat mouse night", encoding="utf-8")
-        rhyme = api.PlugIns(engines={"rhyme": lambda: RhymingEngine})
-        async with api.open_session_here(folder, model="rhyme:words.txt", plug_ins=rhyme) as session:
+        rhyme = PlugIns(engines={"rhyme": lambda: RhymingEngine})
+        async with open_session_here(folder, model="rhyme:words.txt", plug_ins=rhyme) as session:
             for word in ("hat", "house", "orange"):
                 await session.prompt(f"What rhymes with {word}?")
 
