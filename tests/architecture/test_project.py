@@ -73,9 +73,10 @@ def test_ci_also_runs_the_tests_with_the_newest_releases_within_the_ranges() -> 
     assert os.access(script, os.X_OK)
     assert "\nmake newest\n" in script.read_text(encoding="utf-8")
     commands = recipe("newest").splitlines()
-    (install,) = [line for line in commands if "pip install" in line and "build/newest" in line]
-    assert "--upgrade" in install
-    assert "--upgrade-strategy eager" in install
+    (install,) = [
+        line for line in commands if line.startswith("build/newest/bin/python -m pip install") and " -e " in line
+    ]
+    assert "--upgrade --upgrade-strategy eager" in install
     assert not {"--require-hashes", "--constraint", "-r", "--no-deps"} & set(install.split()), "nothing is locked"
     assert re.search(r" -e '?\.\[", install)
     (run,) = [line for line in commands if "-m pytest" in line]
