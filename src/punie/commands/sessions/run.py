@@ -9,7 +9,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import anyio
 from attrs import define, field
@@ -22,13 +22,16 @@ from punie.adapters.storage.sessions.exported_file import (
     imported,
     looked_through,
 )
-from punie.bootstrap.session_store import KeptStore, session_store, user_settings
+from punie.bootstrap.session_store import session_store, user_settings
 from punie.commands.running import EXIT_FAILED, EXIT_USAGE, command_environ, start_logging, wrong
 from punie.commands.sessions.shown import ConversationText, heading_text, sessions_text, summary_object
 from punie.domain.errors import PunieError, SettingsError
 from punie.domain.session.log import LogEntry, SessionSummary
 from punie.domain.values.display import display_safe, one_line
 from punie.ports.sessions import SessionStore
+
+if TYPE_CHECKING:
+    from punie.bootstrap.session_store import KeptStore
 
 SHOWN = 50
 """How many sessions a person is shown without `--all`."""
