@@ -21,15 +21,15 @@ from tests.architecture.source_tree import SRC, imports_of, inside, room, source
 
 
 @cache
-def load(package: Any) -> None:
-    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+def load(name: str) -> None:
+    for module in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
 
 
 def protocols() -> list[type]:
     """Every Protocol that a module of `punie.ports` defines."""
-    load(punie.ports)
+    load("punie.ports")
     found: list[type] = []
     for module in pkgutil.iter_modules(punie.ports.__path__, "punie.ports."):
         for _, kind in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
@@ -60,7 +60,7 @@ def test_a_port_is_a_checkable_protocol_of_documented_abstract_methods(port: Any
 
 def keeps(package: str) -> set[str]:
     """The ports that whole classes of `punie.adapters.<package>` keep."""
-    load(punie)
+    load("punie")
     below = f"punie.adapters.{package}"
     return {
         port.__name__
@@ -106,7 +106,7 @@ def test_nothing_inside_names_an_adapter_in_code_or_words(inner: str) -> None:
 @pytest.mark.requirement("DC-04")
 @pytest.mark.parametrize("port", PORTS, ids=lambda port: port.__name__)
 def test_a_port_is_kept_by_a_whole_class_that_names_it_as_its_base(port: Any) -> None:
-    load(punie)
+    load("punie")
     ours = [kind for kind in keepers(port) if kind.__module__.startswith(("punie.adapters.", "punie.application."))]
     assert ours
     assert [kind.__name__ for kind in ours if inspect.isabstract(kind)] == []
