@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -100,6 +101,9 @@ class LocalModelEngine(ModelEngine):
     def efforts(self) -> tuple[Effort, ...]:
         """None: a thought would be outside of the grammar."""
         return ()
+
+    def reach_by(self, reach: Callable[[], ModelSettings]) -> None:
+        """Do nothing: the server of a file on this machine needs no key."""
 
     def context_tokens(self) -> int | None:
         """What the file's head says and the free memory allows; None where the file cannot be read."""

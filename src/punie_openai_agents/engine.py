@@ -92,6 +92,15 @@ class OpenAiAgentsEngine(ModelEngine):
         """How hard the model can be told to think; empty where it cannot, and before it is loaded."""
         return tuple(Effort) if self._kit is not None and self._kit.thinks else ()
 
+    def context_tokens(self) -> int | None:
+        """None: the settings or the model's name tell."""
+        return None
+
+    @property
+    def lists_models(self) -> bool:
+        """True: every provider is asked for its models."""
+        return True
+
     async def siblings(self) -> tuple[str, ...]:
         """The models that its provider offers beside it, by their whole names.
 

@@ -135,12 +135,13 @@ class ModelEngine(Engine, Protocol):
         """
         ...
 
+    @abstractmethod
     def reach_by(self, reach: Callable[[], ModelSettings]) -> None:
         """Take what gives the key and address that are stored for the model; called once, before `load`.
 
-        `reach` reads them anew at each call, and may block. By default nothing is done with it.
+        `reach` reads them anew at each call, and may block. An engine without a key does nothing with it.
         """
-        return
+        ...
 
     @property
     @abstractmethod
@@ -148,17 +149,19 @@ class ModelEngine(Engine, Protocol):
         """The thinking levels that the model can be given; empty where it has none, and before `load`."""
         ...
 
+    @abstractmethod
     def context_tokens(self) -> int | None:
-        """The length of the model's context, where the engine knows it before the model runs; by default None.
+        """The length of the model's context in tokens, if the engine knows it before the model runs; else None.
 
         Asked once a session, and used where neither the settings nor the model's name tell. May read a file.
         """
-        return None
+        ...
 
     @property
+    @abstractmethod
     def lists_models(self) -> bool:
         """Whether `siblings` asks a provider; a session may choose any model that such a provider has."""
-        return True
+        ...
 
     @abstractmethod
     async def siblings(self) -> tuple[str, ...]:

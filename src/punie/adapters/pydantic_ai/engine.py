@@ -111,6 +111,15 @@ class PydanticAiEngine(ModelEngine):
 
         return await ask_once(kit)
 
+    def context_tokens(self) -> int | None:
+        """None: the settings or the model's name tell."""
+        return None
+
+    @property
+    def lists_models(self) -> bool:
+        """True: every provider is asked for its models."""
+        return True
+
     async def siblings(self) -> tuple[str, ...]:
         """The models that its provider offers beside it, by their whole names; none where it cannot be asked.
 
