@@ -17,7 +17,13 @@ POSIX_NAMES = {
     "os.O_NOFOLLOW", "os.O_DIRECTORY", "os.O_CLOEXEC", "os.O_NONBLOCK",
     "signal.SIGKILL", "signal.SIGHUP", "signal.SIGPIPE", "signal.SIGCHLD",
 }  # fmt: skip
-POSIX_PLACES = ("adapters/local/", "mechanics/jsonrpc/stdio.py", "mechanics/process_group.py", "punie_gguf/child.py")
+POSIX_PLACES = (
+    "adapters/local/",
+    "adapters/mcp/child.py",
+    "mechanics/jsonrpc/stdio.py",
+    "mechanics/process_group.py",
+    "punie_gguf/child.py",
+)
 
 # Loads what `punie acp` needs on a machine without the POSIX modules; the local workspace says so when it is asked for.
 WITHOUT_POSIX = f"""
