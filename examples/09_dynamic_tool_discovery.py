@@ -12,7 +12,7 @@ from pathlib import Path
 
 import anyio
 
-from punie.api import CatalogAnswer, ClientCapabilities, ToolCatalog, ToolDescriptor, plan_tools
+from punie.api import PLANNABLE, CatalogAnswer, ClientCapabilities, ToolCatalog, ToolDescriptor, plan_tools
 from punie_ide.local import open_local_ide, punie_command
 from punie_ide.project.toolset import PROJECT_TOOLS
 
@@ -59,7 +59,7 @@ def show_tiers(catalog: ToolCatalog) -> None:
         (with_files, None),
         (ClientCapabilities(), None),
     ):
-        plan = plan_tools(capabilities, answer)
+        plan = plan_tools(capabilities, answer, own=PLANNABLE)
         names = (*plan.catalog.names, *(tool.name for tool in plan.built_ins))
         print(f"  {plan.tier.value}: {', '.join(names)}")
 

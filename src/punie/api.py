@@ -28,13 +28,14 @@ if TYPE_CHECKING:
     from punie.adapters.scripted.broker import RecordedBroker as RecordedBroker
     from punie.application.offer.plug_ins import PlugIn as PlugIn
     from punie.application.offer.registry import TypedTool as TypedTool
+    from punie.application.tools.own_tools import PLANNABLE as PLANNABLE
     from punie.application.tools.session_tool import CallContext as CallContext
     from punie.application.tools.session_tool import PreparedCall as PreparedCall
-    from punie.application.tools.session_tool import text_argument as text_argument
     from punie.bootstrap.plugins import PlugIns as PlugIns
     from punie.bootstrap.session_here import SessionHere as SessionHere
     from punie.bootstrap.session_here import open_session_here as open_session_here
     from punie.domain.public import *  # noqa: F403 - the list of these names is in that module
+    from punie.domain.tools.arguments import text_argument as text_argument
     from punie.ports.public import *  # noqa: F403 - as above
 
 PROGRAMS: Final = {
@@ -42,6 +43,7 @@ PROGRAMS: Final = {
     "LocalPathGuard": "punie.adapters.local.files.path_guard",
     "LocalTerminals": "punie.adapters.local.programs.terminals",
     "LocalWorkspace": "punie.adapters.local.files.workspace",
+    "PLANNABLE": "punie.application.tools.own_tools",
     "PlugIn": "punie.application.offer.plug_ins",
     "PlugIns": "punie.bootstrap.plugins",
     "PreparedCall": "punie.application.tools.session_tool",
@@ -50,7 +52,7 @@ PROGRAMS: Final = {
     "SessionHere": "punie.bootstrap.session_here",
     "TypedTool": "punie.application.offer.registry",
     "open_session_here": "punie.bootstrap.session_here",
-    "text_argument": "punie.application.tools.session_tool",
+    "text_argument": "punie.domain.tools.arguments",
 }
 """The names that are neither values nor ports, with their modules; a test compares them with the imports above."""
 

@@ -12,7 +12,7 @@ import anyio
 from punie.adapters.local.clock import LocalClock
 from punie.adapters.mcp.servers import McpServers
 from punie.application.servers.session_servers import described
-from punie.application.tools.search_tools import SearchTools
+from punie.application.tools.session.search_tools import SearchTools
 from punie.bootstrap.word_stems import stem
 from punie.domain.tools.definition import encode_definition
 from punie.domain.tools.disclosure import DisclosureForm, listing

@@ -18,7 +18,7 @@ ROOMS = [
     "application/turns/run_turn run",
     "adapters/scripted/engine run",
     "application/desk/turn_desk call",
-    "application/tools/files prepare",
+    "application/tools/files/read_file prepare",
     "adapters/acp/client read_text",
 ]
 """Rooms 1 to 7, and the function through which a prompt with one `read_file` enters them; room 8 is the editor."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from punie.adapters.storage.sqlite import SqliteUsageLedger
     from punie.adapters.telemetry.exporting import Telemetry
     from punie.application.sessions.stored import StoredSessions, TakenUp
-    from punie.application.tools.shell_info import ShellInfo
+    from punie.application.tools.terminals.get_shell_info import ShellInfo
     from punie.bootstrap.container import ProcessContainer
     from punie.bootstrap.credentials import StoredKeys
     from punie.bootstrap.session_store import KeptStore
@@ -252,7 +252,7 @@ def _in_its_mode(settings: Settings, taken: TakenUp) -> Settings:
 
 
 def _shell_info(environ: Mapping[str, str]) -> ShellInfo:
-    from punie.application.tools.shell_info import ShellInfo
+    from punie.application.tools.terminals.get_shell_info import ShellInfo
 
     return ShellInfo(
         system=platform.system(),

@@ -18,10 +18,10 @@ from punie.adapters.expressions.python_expressions import PythonExpressions
 from punie.adapters.local.files.folders import names_in, open_file, opened_folder, read_at_most
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.pipelines.reading import PipelineReader, ReadPipeline, recursions
+from punie.application.tools.own_tools import OWN_TOOLS
 from punie.bootstrap.settings.files import IN_PROJECT, bytes_of
 from punie.domain.pipelines.expressions import Problem
 from punie.domain.pipelines.pipeline import FILE_LIMIT_BYTES, Pipeline
-from punie.domain.tools.discovery import BUILT_IN_TOOLS
 from punie.domain.values.display import one_line
 
 ENDING = ".toml"
@@ -183,7 +183,7 @@ def _shipped(reader: PipelineReader) -> Iterator[PipelineFile]:
 
 
 def _unknown(pipeline: Pipeline, others: Iterable[Pipeline]) -> Iterator[Problem]:
-    known = {*BUILT_IN_TOOLS, *(one.name for one in others)}
+    known = {*OWN_TOOLS, *(one.name for one in others)}
     for place, step in enumerate(pipeline.steps):
         if step.tool not in known and step.tool != pipeline.name:
             yield Problem(

@@ -17,7 +17,7 @@ from punie.domain.session.session import SessionSpec
 
 if TYPE_CHECKING:
     from punie.application.pipelines.composed_tool import PipelineTools
-    from punie.application.pipelines.run_code import RunCode
+    from punie.application.tools.session.run_code import RunCode
     from punie.domain.pipelines.pipeline import Pipeline
 
 NO_MONTY = (
@@ -80,6 +80,6 @@ def _program_tool(log: logging.Logger) -> RunCode | None:
         log.warning(NO_MONTY)
         return None
     from punie.adapters.monty.sandbox import MontySandbox
-    from punie.application.pipelines.run_code import RunCode, ToolsInReach
+    from punie.application.tools.session.run_code import RunCode, ToolsInReach
 
     return RunCode(MontySandbox(), ToolsInReach())

@@ -11,7 +11,7 @@ from punie.application.sessions.engine_memory import EngineMemory
 from punie.application.sessions.kept_record import KeptRecord, KeptSession
 from punie.application.sessions.recorder import MemoryRecord, SessionRecord
 from punie.application.sessions.stored import StoredSessions, TakenUp
-from punie.application.tools.shell_info import ShellInfo
+from punie.application.tools.terminals.get_shell_info import ShellInfo
 from punie.application.turns.context_gauge import ContextGauge
 from punie.application.turns.model_shelf import ModelShelf
 from punie.bootstrap.plugins import PlugIns

@@ -19,11 +19,12 @@ from punie.application.desk.turn_desk import TurnDesk
 from punie.application.offer.discover import DiscoverTools
 from punie.application.offer.offered import OfferedTools
 from punie.application.offer.toolbox import Toolbox
-from punie.application.tools.session_tool import CallContext, PreparedCall, SessionTool, text_argument
+from punie.application.tools.session_tool import CallContext, PreparedCall, SessionTool
 from punie.bootstrap.word_stems import stem
 from punie.domain.permission.decisions import Policy
 from punie.domain.permission.flow import PermissionOutcome, PermissionQuestion
 from punie.domain.session.events import SessionEvent, ToolCallAnnounced, ToolCallUpdated
+from punie.domain.tools.arguments import text_argument
 from punie.domain.tools.disclosure import DisclosurePolicy
 from punie.domain.tools.discovery import ClientCapabilities, LocalTools
 from punie.domain.tools.execution import CallStatus

@@ -9,9 +9,10 @@ import anyio
 import pytest
 
 from punie.application.offer.assemble import AssembleTools, LocalServices
+from punie.application.tools.own_tools import PLANNABLE
 from punie.application.tools.session_tool import SessionTool
-from punie.application.tools.shell_info import ShellInfo
 from punie.application.tools.terminal_ledger import TerminalLedger
+from punie.application.tools.terminals.get_shell_info import ShellInfo
 from punie.domain.session.events import ToolCallAnnounced
 from punie.domain.tools.discovery import CatalogAnswer, ClientCapabilities, LocalTools, ToolPlan, plan_tools
 from punie.domain.tools.tool import ToolOutcome
@@ -43,7 +44,7 @@ class Place:
         self.catalog = catalog
 
     def tools(self, local: LocalTools = LocalTools.AUTO) -> tuple[SessionTool, ...]:
-        plan: ToolPlan = plan_tools(self.capabilities, self.catalog, local)
+        plan: ToolPlan = plan_tools(self.capabilities, self.catalog, local, PLANNABLE)
         shell = ShellInfo("a", "b", "c", "d", "e")
         services = LocalServices(self.machine, self.local_ledger, self.tree, MadeUpRepository(), shell, MadeUpChecks())
         peer = self.client.peer(self.capabilities)

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from punie.application.desk.command_review import paths_to_follow, read_command, with_places
+from punie.application.tools.own_tools import OWN_TOOLS
 from punie.domain.permission.decisions import Facts
 from punie.domain.permission.flow import grant_scope
 from punie.domain.permission.grants import GrantScope
-from punie.domain.tools.tool import ToolDescriptor, ToolKind
 from punie.domain.values.paths import Location, is_inside
 from punie.domain.values.terminal import Command
 from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
@@ -23,7 +23,7 @@ from shellsight.secret_names import is_secret
 pytestmark = pytest.mark.requirement("R-02")
 
 HERE = "/project"
-RUN = ToolDescriptor("run_command", ToolKind.EXECUTE)
+RUN = OWN_TOOLS["run_command"]
 PARSER = TreeSitterBashParser()
 
 

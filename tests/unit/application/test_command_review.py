@@ -12,10 +12,8 @@ from punie.application.desk.command_review import CommandReview
 from punie.application.tools.bridged import BridgedTool
 from punie.application.tools.own_tools import OWN_TOOLS
 from punie.application.tools.session_tool import CallContext
-from punie.application.tools.wording import command_of
-from punie.domain.tools.discovery import BUILT_IN_TOOLS
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
-from punie.domain.values.json_value import freeze_object
+from punie.domain.values.json_value import JsonObject, freeze_object
 from punie.domain.values.paths import Location
 from punie.domain.values.terminal import Command
 from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
@@ -68,6 +66,11 @@ async def test_what_cannot_be_told_leads_nowhere(project: Path) -> None:
     assert report.standing >= Standing.UNKNOWN or any(use.where is None for use in report.paths)
 
 
+def command_of(arguments: JsonObject, given: CallContext) -> Command | None:
+    roles = OWN_TOOLS["run_command"].roles
+    return roles.command(arguments, tuple(where.path for where in given.locations), given.cwd)
+
+
 def context(*locations: Location) -> CallContext:
     return CallContext("c", "t", "/project", 1.0, locations)
 
@@ -92,10 +95,6 @@ def test_a_command_that_the_ide_runs_is_told_only_where_all_of_its_words_are_kno
     odd = freeze_object({"command": "ls", "env": {"LD_PRELOAD": "x"}})
     assert bridged("run_command").command(odd, context()) is None
     assert bridged("run").command(freeze_object({"command": "ls"}), context()) is None
-
-
-def test_our_own_tools_are_all_listed_without_making_one() -> None:
-    assert sorted(OWN_TOOLS) == sorted(BUILT_IN_TOOLS)
 
 
 @pytest.mark.parametrize("fault", [ValueError("x"), RecursionError(), KeyError("x")])

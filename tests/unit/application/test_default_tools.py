@@ -13,11 +13,12 @@ from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.offer.assemble import AssembleTools, LocalServices
 from punie.application.offer.discover import DiscoverTools
 from punie.application.offer.toolbox import Toolbox
-from punie.application.tools.shell_info import ShellInfo
+from punie.application.tools.own_tools import OWN_TOOLS
 from punie.application.tools.terminal_ledger import TerminalLedger
+from punie.application.tools.terminals.get_shell_info import ShellInfo
 from punie.application.turns.instructions import Instructions
 from punie.domain.tools.catalog import ToolCatalog
-from punie.domain.tools.discovery import BUILT_IN_TOOLS, EXTENDED_TOOLS, STATIC_TOOLS, ClientCapabilities, LocalTools
+from punie.domain.tools.discovery import ClientCapabilities, LocalTools
 from punie.domain.values.json_value import freeze_object, thaw_object
 from punie.ports.people import Peer
 from tests.fakes.client import FakeClient
@@ -89,7 +90,7 @@ def as_json(catalog: ToolCatalog) -> str:
 
 @pytest.mark.requirement("R-01", "S0-05", "S0-21", "S1-42")
 async def test_the_seven_come_first_and_then_the_extended_set_each_in_its_fixed_order() -> None:
-    assert (*STATIC_TOOLS, *EXTENDED_TOOLS) == BUILT_IN_TOOLS == tuple(PARAMETERS)
+    assert tuple(OWN_TOOLS) == tuple(PARAMETERS)
     assert (await default_catalog()).names == tuple(PARAMETERS)
 
 

@@ -21,11 +21,11 @@ from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.application.desk import limits as desk_limits
 from punie.application.desk import session_desk
 from punie.application.desk.limits import LoopGuard
-from punie.application.tools.commands import RunCommand
-from punie.application.tools.files import ReadFile, WriteFile
-from punie.application.tools.kept_outputs import ReadFileOrOutput
+from punie.application.tools.files.read_file import ReadFile, ReadFileOrOutput
+from punie.application.tools.files.write_file import WriteFile
 from punie.application.tools.session_tool import Lifecycle
 from punie.application.tools.terminal_ledger import TerminalLedger
+from punie.application.tools.terminals.run_command import RunCommand
 from punie.domain.errors import ToolFailedError
 from punie.domain.tools import limits as tool_limits
 from punie.domain.tools.limits import CallLimits, Limits

@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.application.tools.editing import EditFile
-from punie.application.tools.files import ReadFile
+from punie.application.tools.files.edit_file import EditFile
+from punie.application.tools.files.read_file import ReadFile
 from punie.domain.tools.tool import ToolResult
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import call, desk_of

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from punie.application.desk.statistics import ENOUGH, CallStatistics
-from punie.application.tools.editing import EditFile
-from punie.application.tools.file_memory import FileMemory
-from punie.application.tools.files import ReadFile, WriteFile
-from punie.application.tools.kept_outputs import ReadFileOrOutput
+from punie.application.tools.files.edit_file import EditFile
+from punie.application.tools.files.file_memory import FileMemory
+from punie.application.tools.files.read_file import ReadFile, ReadFileOrOutput
+from punie.application.tools.files.write_file import WriteFile
 from punie.domain.session.records import CallRecord
 from punie.domain.tools.execution import ResourceEstimate
 from punie.domain.tools.limits import CallLimits, Limits

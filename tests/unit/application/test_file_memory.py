@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.application.tools import file_memory
-from punie.application.tools.file_memory import FileMemory, require_unchanged
+from punie.application.tools.files import file_memory
+from punie.application.tools.files.file_memory import FileMemory, require_unchanged
 from punie.domain.errors import FileChangedError
 
 pytestmark = pytest.mark.requirement("INTERFACES-4")

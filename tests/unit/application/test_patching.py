@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.application.tools.patching import apply_patch
+from punie.application.tools.files.patching import apply_patch
 from punie.domain.errors import ToolFailedError
 
 LINES = ["a\n", "b\n", "\n", "-- x\n", "++ y\n", "@@ z\n", "\\ w\n", " indented\n", "c\r\n"]

@@ -7,7 +7,9 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.application.tools.checks import PythonLint, PythonTests, PythonTypes
+from punie.application.tools.python.python_lint import PythonLint
+from punie.application.tools.python.python_tests import PythonTests
+from punie.application.tools.python.python_types import PythonTypes
 from punie.application.tools.terminal_ledger import TerminalLedger
 from punie.domain.tools.checks import Check, FailedTest, Problem, ProblemReport, TestReport
 from punie.domain.tools.limits import Limits

@@ -7,9 +7,13 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.application.tools.git import GitAddCommit, GitDiff, GitLog, GitStatus
-from punie.application.tools.searching import FIND_LIMIT, LIST_LIMIT, ListFiles, SearchText
-from punie.application.tools.shell_info import GetShellInfo, ShellInfo
+from punie.application.tools.files.list_files import LIST_LIMIT, ListFiles
+from punie.application.tools.files.search_text import FIND_LIMIT, SearchText
+from punie.application.tools.git.git_add_commit import GitAddCommit
+from punie.application.tools.git.git_diff import GitDiff
+from punie.application.tools.git.git_log import GitLog
+from punie.application.tools.git.git_status import GitStatus
+from punie.application.tools.terminals.get_shell_info import GetShellInfo, ShellInfo
 from punie.domain.tools.tool import ToolOutcome, ToolResult
 from punie.domain.values.json_value import thaw
 from punie.ports.workspace import Commit, FoundLine, RepositoryStatus

@@ -7,9 +7,10 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.application.tools.editing import EditFile
-from punie.application.tools.file_memory import FileMemory
-from punie.application.tools.files import ReadFile, WriteFile
+from punie.application.tools.files.edit_file import EditFile
+from punie.application.tools.files.file_memory import FileMemory
+from punie.application.tools.files.read_file import ReadFile
+from punie.application.tools.files.write_file import WriteFile
 from punie.domain.tools.tool import ToolOutcome, ToolResult
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import DeskBench, call, desk_of

@@ -5,8 +5,11 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from punie.application.tools.commands import GetTerminalOutput, KillTerminal, ReleaseTerminal, WaitForTerminalExit
 from punie.application.tools.terminal_ledger import TerminalLedger
+from punie.application.tools.terminals.get_terminal_output import GetTerminalOutput
+from punie.application.tools.terminals.kill_terminal import KillTerminal
+from punie.application.tools.terminals.release_terminal import ReleaseTerminal
+from punie.application.tools.terminals.wait_for_terminal_exit import WaitForTerminalExit
 from punie.domain.errors import ToolFailedError
 from punie.domain.tools.limits import Limits
 from punie.domain.tools.tool import ToolOutcome, ToolResult

@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from attrs import evolve
 
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.application.offer import assemble as assemble_tools
-from punie.application.tools.built_in import BuiltInTool
-from punie.application.tools.details import DETAILS
-from punie.domain.permission.policy import UNASKED_BUILT_INS
+from punie.application.tools.own_tools import OWN_TOOLS
+from punie.application.tools.own_tools import TOOLS as CLASSES
 from punie.domain.tools.definition import encode_definition
-from punie.domain.tools.discovery import BUILT_IN_TOOLS
 from punie.domain.tools.metadata import Capability, Permission, ToolMetadata
-from punie.domain.tools.tool import ToolDescriptor
+from punie.domain.tools.roles import Column
 
-
-def descriptors(kind: type = BuiltInTool) -> Iterator[ToolDescriptor]:
-    """Those of every class of ours."""
-    assert assemble_tools.AssembleTools, "which imports them all"
-    for child in kind.__subclasses__():
-        found = child.__dict__.get("DESCRIPTOR")
-        if child.__module__.startswith("punie.") and isinstance(found, ToolDescriptor):
-            yield found
-        yield from descriptors(child)
-
-
-TOOLS = {tool.name: tool for tool in descriptors()}
+TOOLS = {tool.DESCRIPTOR.name: tool.DESCRIPTOR for tool in CLASSES}
+DETAILED = sorted(name for name, tool in TOOLS.items() if tool.details != ToolMetadata())
 
 
 @pytest.mark.requirement("S2-01", "S2-38")
 def test_every_built_in_tool_has_a_description_and_says_what_it_needs_and_does() -> None:
-    assert set(BUILT_IN_TOOLS) <= TOOLS.keys()
-    assert DETAILS.keys() <= TOOLS.keys()
-    for name in BUILT_IN_TOOLS:
+    assert OWN_TOOLS.keys() == set(DETAILED)
+    for name in OWN_TOOLS:
         assert TOOLS[name].description
         assert TOOLS[name].details.required_permissions is not Permission.NONE, name
 
 
 @pytest.mark.requirement("S2-45")
-@pytest.mark.parametrize("name", sorted(DETAILS))
+@pytest.mark.parametrize("name", DETAILED)
 def test_its_examples_fit_its_schema(name: str) -> None:
     for example in TOOLS[name].details.examples:
         assert JsonSchemaRsValidator().problems(TOOLS[name].parameters, example.arguments) == ()
@@ -50,7 +34,9 @@ def test_its_examples_fit_its_schema(name: str) -> None:
 
 @pytest.mark.requirement("S2-43")
 def test_what_runs_unasked_says_that_it_changes_no_file() -> None:
-    for name in UNASKED_BUILT_INS & DETAILS.keys():
+    unasked = [name for name, tool in TOOLS.items() if tool.column is Column.READ]
+    assert len(unasked) > len(TOOLS) // 2
+    for name in unasked:
         assert Permission.WRITE not in TOOLS[name].details.required_permissions, name
     for name in ("write_file", "edit_file", "git_add_commit"):
         assert Permission.WRITE in TOOLS[name].details.required_permissions
@@ -66,3 +52,10 @@ def test_none_of_it_reaches_a_model() -> None:
     for tool in TOOLS.values():
         assert encode_definition(tool) == encode_definition(evolve(tool, details=ToolMetadata()))
         assert encode_definition(tool).keys() == {"name", "description", "inputSchema"}
+
+
+def test_every_class_of_ours_is_registered_once_and_says_what_its_parameters_mean() -> None:
+    assert len(TOOLS) == len(CLASSES)
+    for name, tool in TOOLS.items():
+        assert set(tool.roles.by_name) == {parameter.name for parameter in tool.parameter_list}, name
+        assert tool.column is not None, name

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from attrs import evolve
+
+from punie.application.tools.own_tools import OWN_TOOLS
 from punie.domain.permission.modes import Mode, Verdict
 from punie.domain.permission.policy import Decision, Facts, PermissionRequest, Policy, decide
 from punie.domain.permission.rules import Rule
@@ -13,9 +16,18 @@ from shellsight.report import CommandPart, CommandReport, PathEffect, PathUse, S
 from shellsight.secret_names import is_secret
 
 ROOT = "/project"
-RUN = ToolDescriptor("run_command", ToolKind.EXECUTE)
-WRITE = ToolDescriptor("write_file", ToolKind.EDIT)
-READ = ToolDescriptor("read_file", ToolKind.READ)
+BUILT_IN_TOOLS = tuple(OWN_TOOLS)
+
+
+def known(tool: ToolDescriptor) -> ToolDescriptor:
+    """The tool with what is known of ours by that name."""
+    own = OWN_TOOLS.get(tool.name)
+    return tool if own is None else evolve(tool, roles=own.roles, column=own.column)
+
+
+RUN = known(ToolDescriptor("run_command", ToolKind.EXECUTE))
+WRITE = known(ToolDescriptor("write_file", ToolKind.EDIT))
+READ = known(ToolDescriptor("read_file", ToolKind.READ))
 
 
 def place(path: str) -> Location:

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from punie.application.tools.search_tools import SearchTools
+from punie.application.tools.own_tools import as_ours
+from punie.application.tools.session.search_tools import SearchTools
 from punie.domain.tools.definition import encode_definition, estimated_tokens
 from punie.domain.tools.disclosure import (
     LINE_LIMIT,
@@ -24,7 +25,7 @@ from tests.fakes.sixty_tools import sixty_tools
 
 
 def ide(name: str, description: str = "") -> ToolDescriptor:
-    return ToolDescriptor(name, description=description, source=ToolSource.IDE)
+    return as_ours(ToolDescriptor(name, description=description, source=ToolSource.IDE))
 
 
 def mcp(name: str) -> ToolDescriptor:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from punie.application.tools.own_tools import PLANNABLE
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.discovery import (
     CatalogAnswer,
@@ -41,6 +42,13 @@ def can(**flags: bool) -> ClientCapabilities:
     return ClientCapabilities(**flags)
 
 
+def planned(
+    capabilities: ClientCapabilities, answer: CatalogAnswer | None, local: LocalTools = LocalTools.AUTO
+) -> ToolPlan:
+    """The plan over all tools of ours."""
+    return plan_tools(capabilities, answer, local, PLANNABLE)
+
+
 def names(plan: ToolPlan) -> list[str]:
     return [*plan.catalog.names, *(tool.name for tool in plan.built_ins)]
 
@@ -48,7 +56,7 @@ def names(plan: ToolPlan) -> list[str]:
 @pytest.mark.requirement("S0-21", "S0-05", "R-01", "R-03")
 @pytest.mark.parametrize("local", [LocalTools.AUTO, LocalTools.ALWAYS])
 def test_tier_default_is_all_of_both_sets_in_order_served_here(local: LocalTools) -> None:
-    plan = plan_tools(can(), None, local)
+    plan = planned(can(), None, local)
     assert plan.tier is Tier.DEFAULT
     assert names(plan) == SEVEN + EXTENDED
     assert {tool.server for tool in plan.built_ins} == {Server.LOCAL}
@@ -57,7 +65,7 @@ def test_tier_default_is_all_of_both_sets_in_order_served_here(local: LocalTools
 
 @pytest.mark.requirement("R-03")
 def test_tier_default_is_empty_where_this_machine_may_serve_nothing() -> None:
-    plan = plan_tools(can(), None, LocalTools.NEVER)
+    plan = planned(can(), None, LocalTools.NEVER)
     assert (plan.tier, names(plan), plan.tools_of_tier) == (Tier.DEFAULT, [], 0)
 
 
@@ -74,24 +82,24 @@ def test_tier_default_is_empty_where_this_machine_may_serve_nothing() -> None:
     ],
 )
 def test_tier_capabilities_gives_what_the_client_lends(capability: ClientCapabilities, expected: list[str]) -> None:
-    plan = plan_tools(capability, None, LocalTools.NEVER)
+    plan = planned(capability, None, LocalTools.NEVER)
     assert (plan.tier, names(plan)) == (Tier.CAPABILITIES, expected)
     assert {tool.server for tool in plan.built_ins} == {Server.CLIENT}
 
 
 @pytest.mark.requirement("R-03", "S0-08")
 def test_beside_a_client_that_reads_files_listing_and_searching_use_this_disk() -> None:
-    plan = plan_tools(can(read_text_file=True), None, LocalTools.AUTO)
+    plan = planned(can(read_text_file=True), None, LocalTools.AUTO)
     assert [(tool.name, tool.server) for tool in plan.built_ins] == [
         ("read_file", Server.CLIENT), ("list_files", Server.LOCAL), ("search_text", Server.LOCAL),
     ]  # fmt: skip
-    assert names(plan_tools(can(write_text_file=True), None, LocalTools.AUTO)) == ["write_file"]
-    assert names(plan_tools(can(terminal=True), None, LocalTools.AUTO)) == TERMINAL
+    assert names(planned(can(write_text_file=True), None, LocalTools.AUTO)) == ["write_file"]
+    assert names(planned(can(terminal=True), None, LocalTools.AUTO)) == TERMINAL
 
 
 @pytest.mark.requirement("R-03")
 def test_with_always_the_extended_set_stands_beside_what_the_client_lends() -> None:
-    plan = plan_tools(can(read_text_file=True, write_text_file=True), None, LocalTools.ALWAYS)
+    plan = planned(can(read_text_file=True, write_text_file=True), None, LocalTools.ALWAYS)
     servers = {tool.name: tool.server for tool in plan.built_ins}
     assert names(plan) == ["read_file", "write_file", *EXTENDED]
     assert servers["edit_file"] is Server.CLIENT
@@ -101,17 +109,17 @@ def test_with_always_the_extended_set_stands_beside_what_the_client_lends() -> N
 @pytest.mark.requirement("S0-19", "R-03")
 def test_a_catalogue_stands_alone_in_its_own_order() -> None:
     answer = CatalogAnswer(ToolCatalog(map(ToolDescriptor, ["zeta", "read_file", "alpha"])))
-    plan = plan_tools(can(read_text_file=True, terminal=True, discover_tools=True), answer, LocalTools.ALWAYS)
+    plan = planned(can(read_text_file=True, terminal=True, discover_tools=True), answer, LocalTools.ALWAYS)
     assert (plan.tier, names(plan), plan.tools_of_tier) == (Tier.CATALOG, ["zeta", "read_file", "alpha"], 3)
 
 
 @pytest.mark.requirement("R-03")
 def test_a_catalogue_that_extends_is_followed_by_the_lower_tiers_tools_it_does_not_name() -> None:
     answer = CatalogAnswer(ToolCatalog(map(ToolDescriptor, ["custom", "write_file"])), extends=True)
-    plan = plan_tools(can(read_text_file=True, write_text_file=True), answer, LocalTools.NEVER)
+    plan = planned(can(read_text_file=True, write_text_file=True), answer, LocalTools.NEVER)
     assert names(plan) == ["custom", "write_file", "read_file", "edit_file"]
     assert (plan.tier, plan.tools_of_tier) == (Tier.CATALOG, 2)
-    without_capabilities = plan_tools(can(), answer, LocalTools.AUTO)
+    without_capabilities = planned(can(), answer, LocalTools.AUTO)
     assert names(without_capabilities) == ["custom", "write_file", *(n for n in SEVEN + EXTENDED if n != "write_file")]
 
 
@@ -119,8 +127,8 @@ def test_a_catalogue_that_extends_is_followed_by_the_lower_tiers_tools_it_does_n
 @pytest.mark.parametrize("extends", [False, True])
 def test_no_answer_and_an_empty_answer_fall_to_the_next_tier(extends: bool) -> None:
     for answer in (None, CatalogAnswer(dropped=(DroppedEntry("bad", "no"),), extends=extends)):
-        assert plan_tools(can(terminal=True, discover_tools=True), answer).tier is Tier.CAPABILITIES
-        assert plan_tools(can(discover_tools=True), answer).tier is Tier.DEFAULT
+        assert planned(can(terminal=True, discover_tools=True), answer).tier is Tier.CAPABILITIES
+        assert planned(can(discover_tools=True), answer).tier is Tier.DEFAULT
 
 
 @pytest.mark.requirement("A-02", "S0-68")
@@ -128,7 +136,7 @@ def test_no_answer_and_an_empty_answer_fall_to_the_next_tier(extends: bool) -> N
 def test_no_plan_uses_what_was_not_advertised(
     capability: ClientCapabilities, answer: CatalogAnswer | None, local: LocalTools
 ) -> None:
-    plan = plan_tools(capability, answer, local)
+    plan = planned(capability, answer, local)
     by_client = {tool.name for tool in plan.built_ins if tool.server is Server.CLIENT}
     if not capability.read_text_file:
         assert not by_client & {"read_file", "edit_file"}
@@ -145,7 +153,7 @@ def test_no_plan_uses_what_was_not_advertised(
 def test_every_plan_names_each_tool_once_and_built_in_tools_in_their_fixed_order(
     capability: ClientCapabilities, answer: CatalogAnswer | None, local: LocalTools
 ) -> None:
-    plan = plan_tools(capability, answer, local)
+    plan = planned(capability, answer, local)
     assert len(set(names(plan))) == len(names(plan))
     order = [(SEVEN + EXTENDED).index(tool.name) for tool in plan.built_ins]
     assert order == sorted(order)

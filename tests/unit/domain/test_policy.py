@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from punie.domain.permission.policy import Decision, Facts, PermissionRequest, Policy, Verdict, decide
-from punie.domain.tools.discovery import BUILT_IN_TOOLS
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
 from punie.domain.values.paths import Location
+from tests.unit.domain.policy_doubles import BUILT_IN_TOOLS, known
 
 pytestmark = pytest.mark.requirement("R-16")
 
@@ -29,7 +29,7 @@ tools = st.builds(
     requires_permission=st.booleans(),
     annotations=st.sampled_from([{}, {"destructiveHint": True}, {"destructiveHint": False}, {"readOnlyHint": True}]),
     source=st.sampled_from(ToolSource),
-)
+).map(known)
 facts = st.builds(
     Facts, st.lists(st.builds(Location, st.just("/p/x"), st.booleans(), st.booleans()), max_size=3).map(tuple)
 )
@@ -42,7 +42,7 @@ def verdict(tool: ToolDescriptor, given: Facts = INSIDE) -> Verdict:
 @pytest.mark.requirement("S0-10", "S1-02")
 @pytest.mark.parametrize("name", BUILT_IN_TOOLS)
 def test_built_in_tools_that_only_look_run_unasked_and_the_others_ask(name: str) -> None:
-    assert verdict(ToolDescriptor(name)) is (Verdict.ALLOW if name in UNASKED else Verdict.ASK)
+    assert verdict(known(ToolDescriptor(name))) is (Verdict.ALLOW if name in UNASKED else Verdict.ASK)
 
 
 @pytest.mark.requirement("S0-49")
@@ -66,7 +66,7 @@ def test_every_mcp_tool_asks(kind: ToolKind) -> None:
 
 
 def test_a_catalogue_entry_named_like_a_tool_of_ours_gets_no_leave_from_its_name() -> None:
-    assert verdict(ToolDescriptor("git_status", "other", source=ToolSource.IDE)) is Verdict.ASK
+    assert verdict(known(ToolDescriptor("git_status", "other", source=ToolSource.IDE))) is Verdict.ASK
 
 
 @given(tools, facts)
@@ -91,5 +91,5 @@ def test_every_decision_names_its_rule_and_reason_and_is_the_same_again(tool: To
 
 
 def test_the_reason_names_the_path_that_decided() -> None:
-    assert "/etc/passwd" in decide(PermissionRequest(ToolDescriptor("read_file")), Policy(), OUTSIDE).reason
-    assert "/project/.env" in decide(PermissionRequest(ToolDescriptor("read_file")), Policy(), SECRET).reason
+    assert "/etc/passwd" in decide(PermissionRequest(known(ToolDescriptor("read_file"))), Policy(), OUTSIDE).reason
+    assert "/project/.env" in decide(PermissionRequest(known(ToolDescriptor("read_file"))), Policy(), SECRET).reason

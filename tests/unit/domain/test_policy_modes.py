@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from punie.domain.permission.modes import Column, Mode, Verdict, default_verdict
+from punie.domain.permission.decisions import Column, default_verdict
+from punie.domain.permission.modes import Mode, Verdict
 from punie.domain.permission.policy import Facts, PermissionRequest, Policy, decide
 from punie.domain.tools.metadata import ToolMetadata
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
 from shellsight.report import Effect, PathEffect, PathUse, Standing
-from tests.unit.domain.policy_doubles import READ, RUN, WRITE, on_line, on_paths, part, place, rule, use
+from tests.unit.domain.policy_doubles import READ, RUN, WRITE, known, on_line, on_paths, part, place, rule, use
 
 pytestmark = pytest.mark.requirement("INTERFACES-5")
 
@@ -33,7 +34,7 @@ def test_the_table_is_that_of_the_interfaces() -> None:
 
 @pytest.mark.parametrize("mode", Mode)
 def test_a_built_in_tool_stands_in_its_column(mode: Mode) -> None:
-    commit = ToolDescriptor("git_add_commit", ToolKind.EXECUTE)
+    commit = known(ToolDescriptor("git_add_commit", ToolKind.EXECUTE))
     verdicts = [
         on_paths(READ, INSIDE, mode=mode),
         on_paths(WRITE, INSIDE, mode=mode),
@@ -178,7 +179,7 @@ def test_what_git_an_editor_or_a_shell_runs_is_asked_about_in_every_mode_that_ed
 @pytest.mark.parametrize("path", ["/project/.punie/config.toml", "/project/.mcp.json", "/project/state/punie.db"])
 @pytest.mark.parametrize("mode", Mode)
 def test_no_tool_writes_what_is_punies_own(path: str, mode: Mode) -> None:
-    for tool in (WRITE, evolve(WRITE, source=ToolSource.IDE), ToolDescriptor("edit_file", "edit")):
+    for tool in (WRITE, evolve(WRITE, source=ToolSource.IDE), known(ToolDescriptor("edit_file", "edit"))):
         decision = on_paths(tool, path, mode=mode)
         assert (decision.verdict, decision.rule) == (Verdict.DENY, "built-in:own-files")
     assert on_paths(READ, path, mode=mode).verdict is Verdict.ALLOW

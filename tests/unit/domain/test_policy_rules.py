@@ -10,7 +10,7 @@ from punie.domain.permission.policy import Decision
 from punie.domain.permission.rules import Rule, too_wide
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from shellsight.report import CommandPart, PathEffect, Standing
-from tests.unit.domain.policy_doubles import READ, WRITE, on_line, on_paths, part, rule, use
+from tests.unit.domain.policy_doubles import READ, WRITE, known, on_line, on_paths, part, rule, use
 
 pytestmark = pytest.mark.requirement("INTERFACES-5")
 
@@ -112,7 +112,7 @@ def test_a_deny_or_ask_rule_with_a_path_speaks_of_a_call_if_any_path_of_it_match
 
 @pytest.mark.parametrize("name", ["search_text", "git_diff"])
 def test_a_tool_that_goes_through_folders_asks_where_a_rule_speaks_of_something_below(name: str) -> None:
-    tool, rules = ToolDescriptor(name, "search"), (rule("deny", path="private/**"),)
+    tool, rules = known(ToolDescriptor(name, "search")), (rule("deny", path="private/**"),)
     assert on_paths(tool, "/project/src", rules=rules).verdict is ALLOW
     assert on_paths(tool, "/project", rules=rules).verdict is ASK
     assert on_paths(tool, rules=rules).verdict is ASK

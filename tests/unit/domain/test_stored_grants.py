@@ -31,12 +31,11 @@ from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
 from punie.domain.values.json_value import freeze_object
 from punie.domain.values.paths import Location
 from shellsight.report import CommandPart, CommandReport, Effect, PathEffect, PathUse, Standing
+from tests.unit.domain.policy_doubles import RUN, WRITE, known
 
 pytestmark = pytest.mark.requirement("R-02")
 
 HERE = "/project"
-RUN = ToolDescriptor("run_command", ToolKind.EXECUTE)
-WRITE = ToolDescriptor("write_file", ToolKind.EDIT)
 RENAME = ToolDescriptor("rename", ToolKind.EDIT, source=ToolSource.IDE)
 MODE_ASKS = Decision(Verdict.ASK, "mode:ask", "it has an effect")
 
@@ -163,7 +162,7 @@ def test_the_same_name_from_somebody_else_is_not_covered() -> None:
 
 @pytest.mark.parametrize("name", ["git_add_commit", "python_lint", "python_types", "python_tests"])
 def test_what_no_scope_can_be_named_for_is_asked_for_each_time(name: str) -> None:
-    assert grant_scope(ToolDescriptor(name, ToolKind.EXECUTE), {}, Facts(cwd=HERE, roots=(HERE,)), HERE) is None
+    assert grant_scope(known(ToolDescriptor(name, ToolKind.EXECUTE)), {}, Facts(cwd=HERE, roots=(HERE,)), HERE) is None
 
 
 def test_a_tool_that_wants_each_call_confirmed_is_asked_for_each_time() -> None:

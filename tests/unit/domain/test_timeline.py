@@ -9,8 +9,8 @@ from attrs import evolve
 
 from punie.domain.model.usage import Usage
 from punie.domain.permission.modes import AnsweredBy, Mode, Verdict
-from punie.domain.permission.policy import ASK_USER
 from punie.domain.session import open_turn
+from punie.domain.session.elicitation import ASK_USER
 from punie.domain.session.events import (
     CallFinished,
     HistoryForgotten,

@@ -68,8 +68,8 @@ class OutputLimits:
         short = cut(text, limit)
         if short is text:
             return result if text == result.text else evolve(result, for_model=text)
-        # The text that read_file returns is in a file already.
-        path = None if request.call.name == "read_file" else await self.store.keep(request.context.call_id, text)
+        # The text of a file is in that file already.
+        path = None if request.tool.descriptor.gives_file else await self.store.keep(request.context.call_id, text)
         return evolve(result, for_model=short if path is None else short + _told(KeptOutput(path, 0)))
 
     async def _joined(self, kept: KeptOutput, text: str, limit: int) -> str | None:

@@ -189,7 +189,7 @@ class SessionDesk:
         if where.inside or not self.outputs.holds(where.path):
             return where
         descriptor = tool.descriptor
-        reads = descriptor.name == "read_file" and descriptor.source is ToolSource.BUILT_IN
+        reads = descriptor.gives_file and descriptor.source is ToolSource.BUILT_IN
         return evolve(where, inside=True) if reads else where
 
     def count(self, under_way: CallUnderWay, result: ToolResult) -> None:

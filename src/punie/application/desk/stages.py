@@ -13,7 +13,6 @@ from punie.application.desk.permission import Judged, Ruling
 from punie.application.desk.session_desk import SessionDesk
 from punie.application.tools.composition import CallWithin, Composition
 from punie.application.tools.session_tool import PreparedCall
-from punie.application.tools.wording import line_of
 from punie.domain.errors import OutsideWorkspaceError, ToldToModel, ToolDisabledError
 from punie.domain.permission.flow import Asking, Denied
 from punie.domain.permission.modes import AnsweredBy, Verdict
@@ -103,7 +102,7 @@ class CallStages:
             kind=tool.descriptor.kind,
             locations=tuple(where.path for where in request.context.locations),
             raw_input=call.arguments,
-            line=line_of(call.name, request.arguments),
+            line=request.tool.descriptor.roles.line(request.arguments),
         )
         return request
 

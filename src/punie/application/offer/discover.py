@@ -7,6 +7,7 @@ import logging
 import anyio
 from attrs import define, evolve, field, frozen
 
+from punie.application.tools.own_tools import PLANNABLE
 from punie.domain.session.session import DiscoveryReport
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.discovery import (
@@ -53,7 +54,7 @@ class DiscoverTools:
         answer = await self._ask()
         if answer is None and self._last is not None:
             return self._last
-        plan = plan_tools(self.capabilities, answer, self.local)
+        plan = plan_tools(self.capabilities, answer, self.local, PLANNABLE)
         elapsed_ms = round((self.clock.monotonic_s() - started) * 1000)
         dropped = () if answer is None else answer.dropped
         self._last = Discovery(plan, DiscoveryReport(plan.tier, plan.tools_of_tier, dropped, elapsed_ms))

@@ -11,7 +11,7 @@ import anyio.lowlevel
 from attrs import define, field
 
 from punie.application.offer.toolbox import Toolbox
-from punie.application.tools.search_tools import FoundTools, SearchTools
+from punie.application.tools.session.search_tools import FoundTools, SearchTools
 from punie.application.tools.session_tool import SessionTool
 from punie.domain.tools.catalog import SearchableOffer, ToolCatalog
 from punie.domain.tools.definition import estimated_tokens

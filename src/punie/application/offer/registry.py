@@ -9,10 +9,11 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable
 from types import MappingProxyType
-from typing import ClassVar, Protocol, TypeAlias, TypeVar
+from typing import ClassVar, TypeAlias
 
 from attrs import define, field, frozen
 
+from punie.application.tools.services import NoServices, Services
 from punie.application.tools.session_tool import CallContext, PreparedCall, SessionTool
 from punie.domain.tools.availability import LeftOut, Surroundings, why_unavailable
 from punie.domain.tools.catalog import ToolCatalog
@@ -20,25 +21,6 @@ from punie.domain.tools.listing import ListedTool, RegistryStatistics, ToolListi
 from punie.domain.tools.metadata import Capability
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from punie.domain.values.json_value import JsonObject
-
-Service = TypeVar("Service")
-
-
-class Services(Protocol):
-    """The ports that a tool's factory may take from its session, by type; lives as long as the session."""
-
-    @abstractmethod
-    def get(self, kind: type[Service]) -> Service:
-        """The session's implementation of that port. Raises `LookupError` where it has none."""
-        ...
-
-
-class NoServices(Services):
-    """No services, for tools that need none."""
-
-    def get(self, kind: type[Service]) -> Service:
-        raise LookupError(f"this session has no {kind.__name__}")
-
 
 ToolFactory: TypeAlias = Callable[[Services], SessionTool]
 
@@ -61,12 +43,6 @@ class TypedTool(SessionTool):
 
     def title(self, arguments: JsonObject) -> str:
         return self.DESCRIPTOR.title or self.DESCRIPTOR.name
-
-    def denial(self, arguments: JsonObject) -> str:
-        return f"Permission denied to use {self.DESCRIPTOR.name}"
-
-    def paths(self, arguments: JsonObject) -> tuple[str, ...]:
-        return ()
 
     @abstractmethod
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall: ...

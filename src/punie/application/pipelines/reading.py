@@ -10,13 +10,12 @@ from typing import cast
 from attrs import define, evolve, field, frozen
 
 from punie.application.pipelines.reading_steps import StepReader
-from punie.domain.permission.policy import ASK_USER, LOAD_SKILL, PLAN_TOOL, UPDATE_PLAN
+from punie.application.tools.own_tools import OWN_NAMES
 from punie.domain.pipelines.expressions import INPUTS, LOOP_NAMES, STEPS, Expression, Problem, Reference
 from punie.domain.pipelines.pipeline import (
     DESCRIPTION_LIMIT,
     EXPRESSIONS_LIMIT,
     INPUTS_LIMIT,
-    RUN_CODE,
     STEPS_LIMIT,
     Pipeline,
     Step,
@@ -24,8 +23,6 @@ from punie.domain.pipelines.pipeline import (
     stages,
 )
 from punie.domain.pipelines.templates import Misread, Template, TemplateReader, expressions_in
-from punie.domain.tools.disclosure import SEARCH_TOOLS
-from punie.domain.tools.discovery import BUILT_IN_TOOLS
 from punie.domain.tools.tool import NAME_PATTERN
 from punie.domain.values.json_value import JsonObject, NotJsonError, freeze_object
 from punie.ports.tools import ArgumentValidator, Expressions
@@ -96,9 +93,6 @@ def _near(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, list(known), n=1)
     return f"; did you mean {close[0]}?" if close else ""
 
-
-OWN_NAMES = frozenset({*BUILT_IN_TOOLS, SEARCH_TOOLS, UPDATE_PLAN, LOAD_SKILL, ASK_USER, PLAN_TOOL, RUN_CODE})
-"""Names that tools of ours have, whether or not a session offers them: no pipeline may pass for one."""
 
 FILE_DEPTH_LIMIT = 50
 KEYS = ("name", "description", "inputs", "steps", "output")

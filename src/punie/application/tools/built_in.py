@@ -1,22 +1,26 @@
-"""What every built-in tool shares: its wording by name, and a schema of a few properties."""
+"""What every tool of ours says of itself, in its own class: `TOOLS` in `own_tools` lists the classes."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from typing import ClassVar
 
-from attrs import evolve
-
-from punie.application.tools.details import DETAILS
+from punie.application.tools.services import Services
 from punie.application.tools.session_tool import CallContext, PreparedCall, SessionTool
-from punie.application.tools.wording import denial_of, paths_of, title_of
-from punie.domain.tools.metadata import ToolMetadata
+from punie.domain.tools.discovery import Serving
+from punie.domain.tools.metadata import Capability, Permission, ToolExample, ToolMetadata
+from punie.domain.tools.roles import Role
 from punie.domain.tools.tool import ToolDescriptor
+from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonObject
 
-NOTHING_SAID = ToolMetadata()
 STRING: Mapping[str, object] = {"type": "string"}
 BOOLEAN: Mapping[str, object] = {"type": "boolean"}
+
+TITLE_CHARS = 160
+COMMAND_TITLE_CHARS = 400
+"""Of a title that shows a command."""
 
 
 def schema(required: Mapping[str, object], optional: Mapping[str, object] | None = None) -> dict[str, object]:
@@ -35,29 +39,70 @@ def optional(kind: str, description: str | None = None, **more: object) -> dict[
     return built
 
 
+def details(requires: Capability, does: Permission, *examples: tuple[Mapping[str, object], str]) -> ToolMetadata:
+    """What a tool of ours requires of its surroundings and does, and calls of it, each with what it is for."""
+    return ToolMetadata(
+        author="Punie",
+        examples=(ToolExample(dict(arguments), what) for arguments, what in examples),
+        required_capabilities=requires,
+        required_permissions=does,
+    )
+
+
+class _TitleParts(dict[str, str]):
+    """The parts of a title; a call that does not give one is titled by what stands in for it."""
+
+    def __missing__(self, name: str) -> str:
+        return _STAND_INS.get(name, "")
+
+
+_STAND_INS = {"path": ".", "terminal_id": "a terminal"}
+
+
 class BuiltInTool(SessionTool):
-    """A tool of ours: subclasses give `descriptor` and `prepare`."""
+    """A tool of ours: a subclass is all of it, and one line in `own_tools` registers it.
+
+    A subclass gives `DESCRIPTOR`, with the roles of its parameters and its column of the table of modes, and
+    `prepare`. `SERVING` says who may carry the tool out; `NEEDS` are the types of its attributes, in their order, which
+    it gets from the session's services. `TALKS` says that it only tells or asks the person something. `TITLE` is the
+    title of a call and `DENIAL` the words after "Permission denied to", both with `Roles.parts` in braces.
+    """
 
     DESCRIPTOR: ToolDescriptor
+    SERVING: ClassVar[Serving] = Serving.NOT_PLANNED
+    NEEDS: ClassVar[tuple[type, ...]] = ()
+    TALKS: ClassVar[bool] = False
+    TITLE: ClassVar[str] = ""
+    DENIAL: ClassVar[str] = ""
 
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        said = cls.__dict__.get("DESCRIPTOR")
-        if isinstance(said, ToolDescriptor) and said.details == NOTHING_SAID:
-            cls.DESCRIPTOR = evolve(said, details=DETAILS.get(said.name, NOTHING_SAID))
+    @classmethod
+    def from_services(cls, services: Services) -> SessionTool:
+        """The tool of one session. Raises `LookupError` where the session lacks a service that it needs."""
+        needed: list[object] = [services.get(kind) for kind in cls.NEEDS]
+        return cls(*needed)
+
+    @classmethod
+    def titled(cls, arguments: JsonObject) -> str:
+        """The title of a call, whoever serves it; empty where the class has none. Total."""
+        roles = cls.DESCRIPTOR.roles
+        limit = COMMAND_TITLE_CHARS if Role.COMMAND in roles else TITLE_CHARS
+        return one_line(cls.TITLE.format_map(_TitleParts(roles.parts(arguments))), limit)
+
+    @classmethod
+    def denied(cls, arguments: JsonObject) -> str:
+        """The first words of a denial as the model reads it, whoever serves the call. Total."""
+        does = cls.DENIAL.format_map({"path": "", **cls.DESCRIPTOR.roles.parts(arguments)})
+        return f"Permission denied to {does or f'use {cls.DESCRIPTOR.name}'}"
 
     @property
     def descriptor(self) -> ToolDescriptor:
         return self.DESCRIPTOR
 
     def title(self, arguments: JsonObject) -> str:
-        return title_of(self.DESCRIPTOR.name, arguments) or self.DESCRIPTOR.name
+        return self.titled(arguments) or self.DESCRIPTOR.name
 
     def denial(self, arguments: JsonObject) -> str:
-        return denial_of(self.DESCRIPTOR.name, arguments)
-
-    def paths(self, arguments: JsonObject) -> tuple[str, ...]:
-        return paths_of(self.DESCRIPTOR.name, arguments)
+        return self.denied(arguments)
 
     @abstractmethod
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall: ...

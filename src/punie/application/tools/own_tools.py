@@ -1,30 +1,99 @@
-"""What all tools of ours say of themselves, without making one."""
+"""The tools of ours: a line in `TOOLS` registers one, and plans, policy, titles and listings follow from its class."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from attrs import evolve
+
 from punie.application.tools.built_in import BuiltInTool
-from punie.application.tools.checks import PythonLint, PythonTests, PythonTypes
-from punie.application.tools.commands import (
-    GetTerminalOutput,
-    KillTerminal,
-    ReleaseTerminal,
+from punie.application.tools.files.edit_file import EditFile
+from punie.application.tools.files.list_files import ListFiles
+from punie.application.tools.files.read_file import ReadFile
+from punie.application.tools.files.search_text import SearchText
+from punie.application.tools.files.write_file import WriteFile
+from punie.application.tools.git.git_add_commit import GitAddCommit
+from punie.application.tools.git.git_diff import GitDiff
+from punie.application.tools.git.git_log import GitLog
+from punie.application.tools.git.git_status import GitStatus
+from punie.application.tools.python.python_lint import PythonLint
+from punie.application.tools.python.python_tests import PythonTests
+from punie.application.tools.python.python_types import PythonTypes
+from punie.application.tools.session.ask_user import AskUser
+from punie.application.tools.session.load_skill import LoadSkill
+from punie.application.tools.session.run_code import RunCode
+from punie.application.tools.session.search_tools import SearchTools
+from punie.application.tools.session.switch_mode import SwitchMode
+from punie.application.tools.session.update_plan import UpdatePlan
+from punie.application.tools.terminals.get_shell_info import GetShellInfo
+from punie.application.tools.terminals.get_terminal_output import GetTerminalOutput
+from punie.application.tools.terminals.kill_terminal import KillTerminal
+from punie.application.tools.terminals.release_terminal import ReleaseTerminal
+from punie.application.tools.terminals.run_command import RunCommand
+from punie.application.tools.terminals.wait_for_terminal_exit import WaitForTerminalExit
+from punie.domain.tools.discovery import OwnTool, Serving
+from punie.domain.tools.roles import Column, Roles
+from punie.domain.tools.tool import ToolDescriptor, ToolSource
+
+TOOLS: tuple[type[BuiltInTool], ...] = (
+    ReadFile,
+    WriteFile,
     RunCommand,
+    GetTerminalOutput,
+    ReleaseTerminal,
     WaitForTerminalExit,
-)
-from punie.application.tools.editing import EditFile
-from punie.application.tools.files import ReadFile, WriteFile
-from punie.application.tools.git import GitAddCommit, GitDiff, GitLog, GitStatus
-from punie.application.tools.searching import ListFiles, SearchText
-from punie.application.tools.shell_info import GetShellInfo
-from punie.domain.tools.tool import ToolDescriptor
-
-_TOOLS: tuple[type[BuiltInTool], ...] = (
-    ReadFile, WriteFile, EditFile, ListFiles, SearchText, RunCommand, GetTerminalOutput, ReleaseTerminal,
-    WaitForTerminalExit, KillTerminal, GetShellInfo, GitStatus, GitDiff, GitLog, GitAddCommit, PythonLint, PythonTypes,
+    KillTerminal,
+    EditFile,
+    ListFiles,
+    SearchText,
+    GetShellInfo,
+    GitStatus,
+    GitDiff,
+    GitLog,
+    GitAddCommit,
+    PythonLint,
+    PythonTypes,
     PythonTests,
-)  # fmt: skip
+    UpdatePlan,
+    AskUser,
+    LoadSkill,
+    SearchTools,
+    SwitchMode,
+    RunCode,
+)
+"""Every tool of ours, in the order in which they are offered."""
 
-OWN_TOOLS: Mapping[str, ToolDescriptor] = {tool.DESCRIPTOR.name: tool.DESCRIPTOR for tool in _TOOLS}
-"""By name; the same names as `domain.discovery.BUILT_IN_TOOLS`."""
+OWN_NAMES = frozenset(tool.DESCRIPTOR.name for tool in TOOLS)
+"""Names that tools of ours have, whether or not a session offers them."""
+
+TALKING = frozenset(tool.DESCRIPTOR.name for tool in TOOLS if tool.TALKS)
+"""Tools that only tell or ask the person something."""
+
+PLANNED: Mapping[str, type[BuiltInTool]] = {
+    tool.DESCRIPTOR.name: tool for tool in TOOLS if tool.SERVING is not Serving.NOT_PLANNED
+}
+"""The tools that a plan may name, by name in offered order; whoever has what the others work on makes those."""
+
+OWN_TOOLS: Mapping[str, ToolDescriptor] = {name: tool.DESCRIPTOR for name, tool in PLANNED.items()}
+"""Their descriptors."""
+
+PLANNABLE: tuple[OwnTool, ...] = tuple(
+    OwnTool(name, tool.SERVING, tool.DESCRIPTOR.details.required_capabilities) for name, tool in PLANNED.items()
+)
+"""The same as plans are made of them."""
+
+
+def as_ours(tool: ToolDescriptor) -> ToolDescriptor:
+    """What somebody else serves by the name of one of ours, with the roles and the column of ours; any other as it is.
+
+    An editing tool may take what any of our editing tools takes.
+    """
+    own = OWN_TOOLS.get(tool.name)
+    if own is None or tool.source is ToolSource.BUILT_IN:
+        return tool
+    return evolve(tool, roles=_EDITING if own.column is Column.EDIT else own.roles, column=own.column)
+
+
+_EDITING = Roles(
+    {name: role for own in OWN_TOOLS.values() if own.column is Column.EDIT for name, role in own.roles.by_name.items()}
+)

@@ -10,9 +10,10 @@ from attrs import frozen
 
 from punie.application.tools.composition import Composition
 from punie.domain.errors import ToolFailedError
+from punie.domain.tools.roles import Role
 from punie.domain.tools.tool import ToolDescriptor, ToolResult
 from punie.domain.values.content import Diff
-from punie.domain.values.json_value import JsonObject, JsonValue
+from punie.domain.values.json_value import JsonObject
 from punie.domain.values.paths import Location
 from punie.domain.values.terminal import Command
 from punie.ports.tools import CallProgress
@@ -77,23 +78,24 @@ class SessionTool(Protocol):
         """What a person reads on the card; total: arguments are not validated yet."""
         ...
 
-    @abstractmethod
     def denial(self, arguments: JsonObject) -> str:
-        """The sentence for the model where leave was not given."""
-        ...
+        """The first words of a denial as the model reads it; total."""
+        del arguments
+        return f"Permission denied to use {self.descriptor.name}"
 
-    @abstractmethod
     def paths(self, arguments: JsonObject) -> tuple[str, ...]:
-        """The paths that the call names; total: arguments are not validated yet."""
-        ...
+        """The paths that the call names, by the roles of the descriptor unless a tool knows better; total."""
+        return self.descriptor.roles.paths(arguments)
 
     def command(self, arguments: JsonObject, context: CallContext) -> Command | None:
-        """The program or shell line that the call would run as it stands there; None where that cannot be told.
+        """The program or shell line that the call would run; None where it runs none, or that cannot be told.
 
-        Total: arguments are not validated yet. The policy takes a tool named run_command for not understood then.
+        Total: arguments are not validated yet. A tool that takes a command counts as not understood where it is None.
         """
-        del arguments, context
-        return None
+        roles = self.descriptor.roles
+        if Role.COMMAND not in roles:
+            return None
+        return roles.command(arguments, tuple(where.path for where in context.locations), context.cwd)
 
     def sent(self, arguments: JsonObject) -> JsonObject:
         """The arguments as they would be sent, which is what a person is shown; total."""
@@ -126,32 +128,3 @@ class KnowsFiles(ABC):
     def file_bytes(self, arguments: JsonObject, context: CallContext) -> int | None:
         """Bytes, by what the session knows already, without looking; None where it does not know. Total."""
         ...
-
-
-def text_argument(arguments: JsonObject, key: str, default: str = "") -> str:
-    """The argument where it is a string, else the default: for code that runs before validation, and after it."""
-    value = arguments.get(key)
-    return value if isinstance(value, str) else default
-
-
-def whole_argument(arguments: JsonObject, key: str) -> int | None:
-    """The argument where it is a whole number, else None."""
-    value = arguments.get(key)
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value if isinstance(value, int) else None
-
-
-def words_argument(arguments: JsonObject, key: str) -> tuple[str, ...] | None:
-    """The argument where it is an array of strings, else None."""
-    value: JsonValue = arguments.get(key)
-    if not isinstance(value, tuple):
-        return None
-    return tuple(item for item in value if isinstance(item, str))
-
-
-def flag_argument(arguments: JsonObject, key: str) -> bool:
-    """Whether the argument is true."""
-    return arguments.get(key) is True

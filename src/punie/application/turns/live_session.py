@@ -17,7 +17,7 @@ from punie.application.offer.registry import ToolRegistry
 from punie.application.offer.toolbox import ToolNews
 from punie.application.own_task_group import OwnTaskGroup
 from punie.application.sessions.recorder import SessionRecorder
-from punie.application.tools.switch_mode import SWITCH_MODE, SwitchMode
+from punie.application.tools.session.switch_mode import SWITCH_MODE, SwitchMode
 from punie.application.tools.terminal_ledger import TerminalLedger
 from punie.application.turns.command_outcome import ForTheModel, Outcome
 from punie.application.turns.context_gauge import ContextGauge

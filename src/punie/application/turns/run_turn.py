@@ -10,6 +10,7 @@ import anyio.lowlevel
 from attrs import define, field
 
 from punie.application.desk.turn_desk import RequestWatch, TurnDesk
+from punie.application.tools.own_tools import TALKING
 from punie.application.turns.command_outcome import Answered
 from punie.application.turns.context_gauge import ContextGauge
 from punie.application.turns.live_session import LiveSession
@@ -17,7 +18,6 @@ from punie.application.turns.model_switch import with_engine
 from punie.domain.errors import PunieError
 from punie.domain.model.compaction import CompactionStatus
 from punie.domain.model.usage import Usage
-from punie.domain.permission.policy import ASK_USER, LOAD_SKILL, PLAN_TOOL, UPDATE_PLAN
 from punie.domain.session.events import (
     CompactionChanged,
     ContextUsed,
@@ -47,12 +47,10 @@ BROKE = "Something broke inside Punie; its log says more."
 FAILURE_CHARS = 1_000
 PIECES = (TextDelta, ThoughtDelta)
 
-_TALK = frozenset({UPDATE_PLAN, ASK_USER, PLAN_TOOL, LOAD_SKILL})
-
 
 def only_talks(tools: ToolCatalog) -> bool:
     """Whether all tools only tell or ask the person something."""
-    return all(tool.source is ToolSource.BUILT_IN and tool.name in _TALK for tool in tools)
+    return all(tool.source is ToolSource.BUILT_IN and tool.name in TALKING for tool in tools)
 
 
 @define

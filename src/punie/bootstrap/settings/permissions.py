@@ -19,7 +19,6 @@ from punie.domain.errors import SettingsError
 from punie.domain.permission.command_policy import allows_part, matches
 from punie.domain.permission.decisions import Facts
 from punie.domain.permission.modes import Mode, Verdict
-from punie.domain.permission.policy import COMMAND_TOOL
 from punie.domain.permission.rules import Rule, too_wide
 from punie.domain.values.paths import Location, is_inside
 from shellsight.analysis import analyse
@@ -32,6 +31,9 @@ ParserOf: TypeAlias = Callable[[], ShellParser]
 
 MAX_RULES = 1_000
 """Rules that one file may hold: every call is held against each of them."""
+
+RUNS_COMMANDS = "run_command"
+"""The tool whose calls a rule about commands speaks of, as settings name it."""
 
 _KEYS = frozenset({"decision", "tool", "command", "path", "server", "mode", "reason", "match", "not_match"})
 
@@ -163,9 +165,9 @@ def _check(rule: Rule) -> None:
         raise ValueError(f"command: {wide}")
     if rule.command is not None and rule.server is not None:
         raise ValueError("server: a rule about commands is not about an MCP server")
-    if rule.command is not None and not fnmatchcase(COMMAND_TOOL, rule.tool):
-        raise ValueError(f"command: only {COMMAND_TOOL} runs commands, and {rule.tool!r} does not match that")
-    if rule.allows and rule.tool == COMMAND_TOOL and rule.command is None and rule.path is not None:
+    if rule.command is not None and not fnmatchcase(RUNS_COMMANDS, rule.tool):
+        raise ValueError(f"command: only {RUNS_COMMANDS} runs commands, and {rule.tool!r} does not match that")
+    if rule.allows and rule.tool == RUNS_COMMANDS and rule.command is None and rule.path is not None:
         raise ValueError("path: to allow commands by their paths, say in command which ones")
 
 

@@ -14,14 +14,13 @@ from attrs import define, evolve, field, frozen
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.application.desk.command_review import paths_to_follow, read_command, with_places
 from punie.application.tools.own_tools import OWN_TOOLS
-from punie.application.tools.session_tool import CallContext
-from punie.application.tools.wording import command_of, paths_of
 from punie.bootstrap.settings.permissions import home_of, parse_mode
 from punie.bootstrap.settings.settings import Settings
 from punie.domain.permission.decisions import PartDecision
 from punie.domain.permission.modes import Mode
-from punie.domain.permission.policy import COMMAND_TOOL, Decision, Facts, PermissionRequest, Policy, decide
+from punie.domain.permission.policy import Decision, Facts, PermissionRequest, Policy, decide
 from punie.domain.permission.rules import Rule
+from punie.domain.tools.roles import Role, Roles
 from punie.domain.tools.tool import NAME_PATTERN, ToolDescriptor, ToolSource
 from punie.domain.values.display import display_safe, one_line
 from punie.domain.values.json_value import JsonObject, NotJsonError, freeze_object, json_text
@@ -95,8 +94,9 @@ class PermissionJudge:
         """The decision and what it was made of. Raises `SettingsError`."""
         place = self._place(request.cwd)
         policy = place.policy if request.mode is None else evolve(place.policy, mode=request.mode)
-        facts = self._facts(request, place.guard)
-        return decide(PermissionRequest(descriptor_of(request.tool), request.arguments), policy, facts), facts, policy
+        tool = descriptor_of(request.tool)
+        facts = self._facts(request, tool.roles, place.guard)
+        return decide(PermissionRequest(tool, request.arguments), policy, facts), facts, policy
 
     def _place(self, cwd: str) -> _Place:
         known = self._places.get(cwd)
@@ -106,12 +106,12 @@ class PermissionJudge:
             known = self._places[cwd] = _Place(self.settings(cwd).policy, LocalPathGuard((cwd,), cwd))
         return known
 
-    def _facts(self, request: CheckRequest, guard: LocalPathGuard) -> Facts:
-        named = paths_of(request.tool, request.arguments)
-        facts = Facts(tuple(guard.locate_now(path) for path in named), cwd=request.cwd, roots=guard.roots)
-        if request.tool != COMMAND_TOOL:
+    def _facts(self, request: CheckRequest, roles: Roles, guard: LocalPathGuard) -> Facts:
+        located = tuple(guard.locate_now(path) for path in roles.paths(request.arguments))
+        facts = Facts(located, cwd=request.cwd, roots=guard.roots)
+        if Role.COMMAND not in roles:
             return facts
-        command = command_of(request.arguments, CallContext("", "", request.cwd, 0.0, facts.locations))
+        command = roles.command(request.arguments, tuple(where.path for where in located), request.cwd)
         if command is None:
             return facts
         report = read_command(command, self.parser, home_of(self.environ))

@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 from attrs import define
 
+from punie.application.tools.terminals.run_command import RunCommand
 from punie.bootstrap.settings.settings import Settings, load_settings
 from punie.bootstrap.settings.trust import stored_trust
 from punie.commands.permissions.judge import (
@@ -23,7 +24,7 @@ from punie.commands.permissions.judge import (
 from punie.commands.running import command_environ, start_logging, wrong
 from punie.domain.errors import SettingsError
 from punie.domain.permission.modes import Verdict
-from punie.domain.permission.policy import COMMAND_TOOL, Decision
+from punie.domain.permission.policy import Decision
 from punie.domain.values.display import display_safe
 from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 
@@ -132,7 +133,9 @@ def _explain(words: tuple[str, ...], cwd: str, flags: Mapping[str, str | None]) 
     if not words:
         mode.write(in_force(mode.judge.settings(mode.here).policy))
         return 0
-    tool, arguments = (COMMAND_TOOL, {"command": words[0]}) if len(words) == 1 else (words[0], _object(words[1]))
+    tool, arguments = (
+        (RunCommand.DESCRIPTOR.name, {"command": words[0]}) if len(words) == 1 else (words[0], _object(words[1]))
+    )
     return mode.explain(CheckRequest.of({"tool": tool, "arguments": arguments}, mode.here))
 
 

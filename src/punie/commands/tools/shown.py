@@ -10,7 +10,7 @@ from attrs import frozen
 
 from punie.adapters.console.output import table
 from punie.application.offer.registry import ToolRegistry
-from punie.application.tools.search_tools import SearchTools
+from punie.application.tools.session.search_tools import SearchTools
 from punie.domain.tools.availability import LeftOut
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.definition import estimated_tokens, tokens_of

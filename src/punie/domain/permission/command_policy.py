@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from attrs import frozen
 
-from punie.domain.permission.decisions import Facts, Finding, PartDecision, Policy, strictest
-from punie.domain.permission.modes import Column, Mode, Verdict, default_verdict
+from punie.domain.permission.decisions import Facts, Finding, PartDecision, Policy, default_verdict, strictest
+from punie.domain.permission.modes import Mode, Verdict
 from punie.domain.permission.own_commands import own_command_finding
 from punie.domain.permission.path_findings import (
     around_own_files,
@@ -18,6 +18,7 @@ from punie.domain.permission.path_findings import (
     use_finding,
 )
 from punie.domain.permission.rules import Rule
+from punie.domain.tools.roles import Column
 from punie.domain.values.path_patterns import covers, may_touch_below, touches
 from shellsight.report import CommandPart, CommandReport, Effect, PathEffect, PathUse, Standing
 

@@ -1,13 +1,14 @@
-"""The values that go into a decision, and the decision itself; `policy.decide` makes the one of the others."""
+"""The values that go into a decision, the table of modes, and the decision itself, which `policy.decide` makes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from attrs import field, frozen
 
 from punie.domain.permission.modes import Mode, Verdict
 from punie.domain.permission.rules import Rule
+from punie.domain.tools.roles import Column
 from punie.domain.tools.tool import ToolDescriptor
 from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, freeze_object
 from punie.domain.values.paths import Location
@@ -96,3 +97,37 @@ class Finding:
 def strictest(first: Finding, *more: Finding) -> Finding:
     """The strictest finding; of equally strict ones the first."""
     return max((first, *more), key=lambda finding: finding.verdict.strictness)
+
+
+_TABLE: Mapping[Mode, Mapping[Column, Verdict]] = {
+    Mode.READ_ONLY: {Column.READ: Verdict.ALLOW, Column.SAFE_COMMAND: Verdict.ALLOW},
+    Mode.ASK: {
+        Column.READ: Verdict.ALLOW,
+        Column.EDIT: Verdict.ASK,
+        Column.SAFE_COMMAND: Verdict.ALLOW,
+        Column.OTHER_COMMAND: Verdict.ASK,
+        Column.DOUBTFUL_COMMAND: Verdict.ASK,
+        Column.OTHER_TOOL: Verdict.ASK,
+    },
+    Mode.ACCEPT_EDITS: {
+        Column.READ: Verdict.ALLOW,
+        Column.EDIT: Verdict.ALLOW,
+        Column.SAFE_COMMAND: Verdict.ALLOW,
+        Column.OTHER_COMMAND: Verdict.ASK,
+        Column.DOUBTFUL_COMMAND: Verdict.ASK,
+        Column.OTHER_TOOL: Verdict.ASK,
+    },
+    Mode.AUTO: {
+        Column.READ: Verdict.ALLOW,
+        Column.EDIT: Verdict.ALLOW,
+        Column.SAFE_COMMAND: Verdict.ALLOW,
+        Column.OTHER_COMMAND: Verdict.ALLOW,
+        Column.DOUBTFUL_COMMAND: Verdict.ASK,
+        Column.OTHER_TOOL: Verdict.ALLOW,
+    },
+}
+
+
+def default_verdict(mode: Mode, column: Column) -> Verdict:
+    """What the mode says where no rule speaks; whatever its row leaves out is denied."""
+    return _TABLE[mode].get(column, Verdict.DENY)

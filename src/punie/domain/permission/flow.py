@@ -12,11 +12,18 @@ from typing import TypeAlias
 from attrs import evolve, frozen
 
 from punie.domain.permission.decisions import Decision, Facts
-from punie.domain.permission.grants import GRANT_DAYS, GrantScope, arguments_digest, definition_hash, digest
+from punie.domain.permission.grants import (
+    GRANT_DAYS,
+    GrantScope,
+    arguments_digest,
+    definition_hash,
+    digest,
+    takes_command,
+)
 from punie.domain.permission.modes import Verdict
-from punie.domain.permission.policy import COMMAND_TOOL, EDITING_TOOLS, QUARANTINE_RULE
+from punie.domain.permission.policy import QUARANTINE_RULE
 from punie.domain.permission.safe_patterns import safe_pattern
-from punie.domain.tools.arguments import takes_command
+from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
 from punie.domain.values.content import Diff
 from punie.domain.values.json_value import JsonObject, json_text, thaw
@@ -175,7 +182,7 @@ def _narrowed(scope: GrantScope | None, voices: set[str]) -> GrantScope | None:
     if scope is None or any(voice.startswith(_RULES) for voice in voices):
         return None
     if any(voice.startswith(_BUILT_IN) for voice in voices - {QUARANTINE_RULE}):
-        return evolve(scope, stored=None) if scope.tool == COMMAND_TOOL else None
+        return evolve(scope, stored=None) if scope.runs else None
     return scope
 
 
@@ -211,17 +218,18 @@ def grant_scope(tool: ToolDescriptor, arguments: JsonObject, facts: Facts, cwd: 
     if tool.source is not ToolSource.BUILT_IN:
         words = f"in {cwd}: {tool.name} of the {tool.source.value}, as it is defined now, with any arguments"
         return _scope(tool, about, [cwd], words, cwd)
-    if tool.name in EDITING_TOOLS:
+    if tool.column is Column.EDIT:
         words = f"in {' and '.join(roots)}: {tool.name} on any path"
         return _scope(tool, about, sorted(roots), words, cwd)
-    if tool.name == COMMAND_TOOL:
+    if Role.COMMAND in tool.roles:
         return _command_scope(tool, about, arguments, facts, cwd)
     return None
 
 
 def _scope(tool: ToolDescriptor, about: list[str], where: list[str], words: str, directory: str) -> GrantScope:
     """A scope that covers the tool there, whatever is not said in `where`."""
-    session = GrantScope(tool.name, digest(["session", about, where]), words, directory)
+    runs = Role.COMMAND in tool.roles
+    session = GrantScope(tool.name, digest(["session", about, where]), words, directory, runs=runs)
     return _with_stored(session, digest(["always", about, where]), words)
 
 
@@ -230,7 +238,8 @@ def _command_scope(tool: ToolDescriptor, about: list[str], arguments: JsonObject
     directory = facts.locations[0].path if facts.locations else cwd
     command = [thaw(arguments.get("command")), thaw(arguments.get("args")), directory]
     line = "" if facts.command is None else facts.command.line
-    session = GrantScope(tool.name, digest(["session", about, command]), f"in {directory}, exactly: {line}", directory)
+    words = f"in {directory}, exactly: {line}"
+    session = GrantScope(tool.name, digest(["session", about, command]), words, directory, runs=True)
     part = _storable(facts.command)
     if part is None:
         return session

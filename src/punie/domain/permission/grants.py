@@ -12,7 +12,8 @@ from typing import Self
 
 from attrs import field, frozen
 
-from punie.domain.tools.tool import ToolDescriptor
+from punie.domain.tools.arguments import declares
+from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from punie.domain.values.json_value import JsonObject, thaw
 
 GRANT_DAYS = 90
@@ -26,7 +27,8 @@ ID_CHARS = 12
 class GrantScope:
     """What "for this session" would cover; `stored` is what "always" would, None where that is not to be had.
 
-    `words` say what is covered, whole and as it is stored; `directory` is where it holds.
+    `words` say what is covered, whole and as it is stored; `directory` is where it holds; `runs` that the tool runs
+    commands.
     """
 
     tool: str
@@ -34,6 +36,7 @@ class GrantScope:
     words: str = field(default="", eq=False)
     directory: str = field(default="", eq=False)
     stored: GrantScope | None = field(default=None, eq=False)
+    runs: bool = field(default=False, eq=False)
 
 
 @frozen
@@ -78,8 +81,16 @@ class ToolPin:
     pinned_at: float
 
 
+def takes_command(tool: ToolDescriptor) -> bool:
+    """Whether a server's tool takes a command: a yes for one command is no yes for another."""
+    return tool.source is ToolSource.MCP and declares(tool.parameters, "command")
+
+
 def definition_hash(tool: ToolDescriptor) -> str:
-    """A digest of everything a tool says of itself: a changed definition is another tool to the grants."""
+    """A digest of everything a tool says of itself: a changed definition is another tool to the grants.
+
+    What Punie knows of it besides, its roles and its column, is no part of that.
+    """
     said = [
         tool.name, tool.kind.value, tool.title, tool.description, thaw(tool.parameters), tool.requires_permission,
         thaw(tool.annotations), None if tool.output_schema is None else thaw(tool.output_schema),

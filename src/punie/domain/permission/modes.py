@@ -1,9 +1,9 @@
-"""The modes of a session, the verdicts, and what a mode says where no rule speaks (INTERFACES.md section 5)."""
+"""The modes of a session, and the verdicts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum, StrEnum
+from enum import StrEnum
 
 
 class Verdict(StrEnum):
@@ -43,48 +43,3 @@ class Mode(StrEnum):
     def looseness(self) -> int:
         """0 for the strictest."""
         return tuple(Mode).index(self)
-
-
-class Column(Enum):
-    """What a call comes to as far as a mode is concerned: the columns of the table, the last command one cut in two."""
-
-    READ = "read in roots"
-    EDIT = "edit in roots"
-    SAFE_COMMAND = "command on the safe list"
-    OTHER_COMMAND = "other command"
-    DOUBTFUL_COMMAND = "dangerous command, or one that is not understood"
-    OTHER_TOOL = "other tool"
-
-
-_TABLE: Mapping[Mode, Mapping[Column, Verdict]] = {
-    Mode.READ_ONLY: {Column.READ: Verdict.ALLOW, Column.SAFE_COMMAND: Verdict.ALLOW},
-    Mode.ASK: {
-        Column.READ: Verdict.ALLOW,
-        Column.EDIT: Verdict.ASK,
-        Column.SAFE_COMMAND: Verdict.ALLOW,
-        Column.OTHER_COMMAND: Verdict.ASK,
-        Column.DOUBTFUL_COMMAND: Verdict.ASK,
-        Column.OTHER_TOOL: Verdict.ASK,
-    },
-    Mode.ACCEPT_EDITS: {
-        Column.READ: Verdict.ALLOW,
-        Column.EDIT: Verdict.ALLOW,
-        Column.SAFE_COMMAND: Verdict.ALLOW,
-        Column.OTHER_COMMAND: Verdict.ASK,
-        Column.DOUBTFUL_COMMAND: Verdict.ASK,
-        Column.OTHER_TOOL: Verdict.ASK,
-    },
-    Mode.AUTO: {
-        Column.READ: Verdict.ALLOW,
-        Column.EDIT: Verdict.ALLOW,
-        Column.SAFE_COMMAND: Verdict.ALLOW,
-        Column.OTHER_COMMAND: Verdict.ALLOW,
-        Column.DOUBTFUL_COMMAND: Verdict.ASK,
-        Column.OTHER_TOOL: Verdict.ALLOW,
-    },
-}
-
-
-def default_verdict(mode: Mode, column: Column) -> Verdict:
-    """What the mode says where no rule speaks; whatever its row leaves out is denied."""
-    return _TABLE[mode].get(column, Verdict.DENY)

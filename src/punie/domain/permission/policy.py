@@ -21,10 +21,11 @@ from punie.domain.permission.decisions import (
     PartDecision,
     PermissionRequest,
     Policy,
+    default_verdict,
     strictest,
 )
 from punie.domain.permission.grants import approval_key
-from punie.domain.permission.modes import Column, Mode, Verdict, default_verdict
+from punie.domain.permission.modes import Mode, Verdict
 from punie.domain.permission.path_findings import (
     OWN_FILES_RULE,
     ROOTS_RULE,
@@ -34,51 +35,13 @@ from punie.domain.permission.path_findings import (
     sensitive_change,
 )
 from punie.domain.permission.rules import Rule
-from punie.domain.pipelines.pipeline import RUN_CODE
-from punie.domain.tools.disclosure import SEARCH_TOOLS
 from punie.domain.tools.metadata import Permission
+from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
 from punie.domain.values.path_patterns import covers, may_touch_below, touches
 from punie.domain.values.paths import Location
 
-UPDATE_PLAN = "update_plan"
-LOAD_SKILL = "load_skill"
-ASK_USER = "ask_user"
-
-UNASKED_BUILT_INS = frozenset(
-    {
-        "read_file",
-        "list_files",
-        "search_text",
-        "get_shell_info",
-        "git_status",
-        "git_diff",
-        "git_log",
-        "get_terminal_output",
-        "release_terminal",
-        "wait_for_terminal_exit",
-        "kill_terminal",
-        SEARCH_TOOLS,
-        UPDATE_PLAN,
-        LOAD_SKILL,
-        ASK_USER,
-        RUN_CODE,
-    }
-)
-"""Built-in tools that run without a question: they read inside the roots, act on the session's own terminals, or only
-tell or ask the person something, or make calls that are decided one by one."""
-
-COMMAND_TOOL = "run_command"
 QUARANTINE_RULE = "built-in:quarantine"
-EDITING_TOOLS = frozenset({"write_file", "edit_file"})
-EDIT_ARGUMENTS = frozenset({"path", "content", "old_text", "new_text", "replace_all"})
-"""What our own editing tools take: of a stranger's tool by their name no other word is known to name no other file."""
-
-PLAN_TOOL = "switch_mode"
-"""Punie's own way out of read-only: a person says yes to it or nobody does, in every mode."""
-
-DEEP_READERS = frozenset({"search_text", "git_diff"})
-"""Tools that show what lies below the path they are given, or below the session's directory."""
 
 HARMLESS_KINDS = frozenset({ToolKind.READ, ToolKind.SEARCH, ToolKind.THINK})
 
@@ -91,8 +54,8 @@ _ANSWERABLE = frozenset({ToolSource.IDE, ToolSource.PLUG_IN})
 def decide(request: PermissionRequest, policy: Policy, facts: Facts) -> Decision:
     """The decision on one call."""
     rules = tuple(rule for rule in policy.rules if rule.concerns(request.tool, policy.mode))
-    call = _Call(request.tool, policy, rules, facts, frozenset(request.arguments), _asked_for(request, facts))
-    is_command = facts.command is not None or request.tool.name == COMMAND_TOOL
+    call = _Call(request.tool, policy, rules, facts, _names_all(request), _asked_for(request, facts))
+    is_command = facts.command is not None or Role.COMMAND in request.tool.roles
     line = LinePolicy(policy, rules, facts)
     parts = line.decide(facts.command) if is_command else ()
     found = call.denied() or (call.of_line(line, parts) if is_command else call.of_tool())
@@ -101,11 +64,17 @@ def decide(request: PermissionRequest, policy: Policy, facts: Facts) -> Decision
 
 
 def _asked_for(request: PermissionRequest, facts: Facts) -> tuple[str, ...]:
-    path = request.arguments.get("path")
-    if not isinstance(path, str) or not path:
-        return ()
+    # A parameter of that name is taken for a path even of a tool without roles: such a path only ever tightens.
+    word = request.arguments.get("path")
+    named = {*request.tool.roles.paths(request.arguments), *((word,) if isinstance(word, str) and word else ())}
     bases = (facts.cwd,) if facts.cwd else facts.bases
-    return tuple(posixpath.normpath(posixpath.join(base, path)) for base in bases)
+    return tuple(posixpath.normpath(posixpath.join(base, path)) for base in bases for path in sorted(named))
+
+
+def _names_all(request: PermissionRequest) -> bool:
+    """A patch names files of its own, and a word without a role may name any."""
+    given = {request.tool.roles.by_name.get(name) for name in request.arguments}
+    return None not in given and Role.PATCH not in given
 
 
 @frozen
@@ -116,10 +85,10 @@ class _Call:
     policy: Policy
     rules: tuple[Rule, ...]
     facts: Facts
-    given: frozenset[str]
-    """The names of its arguments."""
+    names_all: bool
+    """Whether no argument of it can name a path but those whose role says so."""
     asked: tuple[str, ...] = ()
-    """The path as it was named, before links were followed: a rule that tightens may speak of that."""
+    """The paths as they were named, before links were followed: a rule that tightens may speak of those."""
 
     def denied(self) -> Finding | None:
         """The built-in denials: a path outside, a change of Punie's own files."""
@@ -189,7 +158,7 @@ class _Call:
         return rule.path is None or any(touches(rule.path, path, self.facts.bases) for path in places)
 
     def _may_speak(self, rule: Rule) -> bool:
-        if rule.command is not None or rule.path is None or self.tool.name not in DEEP_READERS:
+        if rule.command is not None or rule.path is None or Role.PATH_BELOW not in self.tool.roles:
             return False
         pattern = rule.path
         return any(may_touch_below(pattern, path, self.facts.bases) for path in self._places())
@@ -211,34 +180,35 @@ class _Call:
     def _places(self) -> tuple[str, ...]:
         """The paths that the call is about; a tool that goes through a folder takes the session's by itself."""
         located = tuple(where.path for where in self.facts.locations)
-        return located or (self.facts.bases if self.tool.name in DEEP_READERS else ())
+        return located or (self.facts.bases if Role.PATH_BELOW in self.tool.roles else ())
 
     def _places_known(self) -> bool:
         """Whether the call can be about no path but those that were located."""
-        if self.tool.source is ToolSource.BUILT_IN or self.tool.name not in EDITING_TOOLS:
+        if self.tool.source is ToolSource.BUILT_IN or self.tool.column is not Column.EDIT:
             return True
-        return bool(self.facts.locations) and self.given <= EDIT_ARGUMENTS
+        return bool(self.facts.locations) and self.names_all
 
     def _changes_files(self) -> bool:
-        return self.tool.name in EDITING_TOOLS or self.tool.kind in _CHANGING_KINDS
+        return self.tool.roles.changes_files or self.tool.kind in _CHANGING_KINDS
 
 
 def _column(tool: ToolDescriptor) -> Column:
     if tool.source is ToolSource.PIPELINE:
         return Column.READ  # it does nothing but make calls, which are decided one by one
     built_in = tool.source is ToolSource.BUILT_IN
-    if tool.name in EDITING_TOOLS and (built_in or (tool.source in _ANSWERABLE and tool.kind is ToolKind.EDIT)):
+    edits = tool.column is Column.EDIT
+    if edits and (built_in or (tool.source in _ANSWERABLE and tool.kind is ToolKind.EDIT)):
         return Column.EDIT
     if tool.requires_permission:
         return Column.OTHER_TOOL
     if built_in:
-        looks = tool.name in UNASKED_BUILT_INS or _switches_mode(tool)
-        return Column.READ if looks else Column.OTHER_COMMAND
+        return tool.column or Column.OTHER_COMMAND
     return Column.READ if tool.source in _ANSWERABLE and _harmless(tool) else Column.OTHER_TOOL
 
 
 def _switches_mode(tool: ToolDescriptor) -> bool:
-    return tool.source is ToolSource.BUILT_IN and tool.name == PLAN_TOOL
+    """Whether it is Punie's own way out of read-only, which a person has to agree to in every mode."""
+    return tool.source is ToolSource.BUILT_IN and tool.kind is ToolKind.SWITCH_MODE
 
 
 def _harmless(tool: ToolDescriptor) -> bool:

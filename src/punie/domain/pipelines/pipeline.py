@@ -126,7 +126,6 @@ def stages(steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], ...]:
     return tuple(map(tuple, found))
 
 
-RUN_CODE = "run_code"
 PROGRAM_LIMIT_CHARS = 100_000
 
 

@@ -8,6 +8,9 @@ from attrs import frozen
 
 from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject
 
+ASK_USER = "ask_user"
+"""The tool that asks for the agent itself: the time of its calls is a person's."""
+
 
 class ElicitationAction(StrEnum):
     """What the person did: sent the form, said no, or went away without a choice."""

@@ -9,7 +9,7 @@ from itertools import islice
 
 from attrs import define, evolve, field
 
-from punie.domain.permission.policy import ASK_USER
+from punie.domain.session.elicitation import ASK_USER
 from punie.domain.session.events import (
     CallFinished,
     CompactionChanged,

@@ -1,13 +1,10 @@
-"""What a tool's schema says of single arguments, for those that Punie fills in or looks at itself."""
+"""Single arguments of a call, read as far as they have their form, and single properties of a tool's schema."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from punie.domain.values.json_value import JsonObject, JsonValue, freeze_object, json_text
-
-COMMAND = "command"
 
 
 def declares(schema: JsonObject, name: str) -> bool:
@@ -30,6 +27,30 @@ def without(schema: JsonObject, names: frozenset[str]) -> JsonObject:
     return schema if any(json_text(name) in text for name in names) else freeze_object(kept)
 
 
-def takes_command(tool: ToolDescriptor) -> bool:
-    """Whether a server's tool takes a command: a yes for one command is no yes for another."""
-    return tool.source is ToolSource.MCP and declares(tool.parameters, COMMAND)
+def text_argument(arguments: JsonObject, key: str, default: str = "") -> str:
+    """The argument where it is a string, else the default: for code that runs before validation, and after it."""
+    value = arguments.get(key)
+    return value if isinstance(value, str) else default
+
+
+def whole_argument(arguments: JsonObject, key: str) -> int | None:
+    """The argument where it is a whole number, else None."""
+    value = arguments.get(key)
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) else None
+
+
+def words_argument(arguments: JsonObject, key: str) -> tuple[str, ...] | None:
+    """The argument where it is an array of strings, else None."""
+    value: JsonValue = arguments.get(key)
+    if not isinstance(value, tuple):
+        return None
+    return tuple(item for item in value if isinstance(item, str))
+
+
+def flag_argument(arguments: JsonObject, key: str) -> bool:
+    """Whether the argument is true."""
+    return arguments.get(key) is True

@@ -1,4 +1,4 @@
-"""Whether a tool can work where it is, and if not, why, in words for a person (S2-42, S2-52, S2-53)."""
+"""Whether a tool can work where it is, and if not, why, in words for a person."""
 
 from __future__ import annotations
 
@@ -64,17 +64,10 @@ def why_unavailable(tool: ToolDescriptor, around: Surroundings) -> str | None:
 
 
 def capabilities_of(client: ClientCapabilities, local: LocalTools) -> Capability:
-    """What a session offers to tools: what its client lends, and what this machine may serve (R-03)."""
+    """What a session offers to tools: what its client lends, and what this machine may serve."""
     if local is LocalTools.ALWAYS or (local is LocalTools.AUTO and not client.any_tool):
         return EVERY_CAPABILITY
-    offered = Capability.NETWORK
-    if client.read_text_file:
-        offered |= Capability.READ_FILES
-    if client.write_text_file:
-        offered |= Capability.WRITE_FILES
-    if client.terminal:
-        offered |= Capability.TERMINAL
-    return offered
+    return Capability.NETWORK | client.lends
 
 
 def _dependency(name: str) -> str:

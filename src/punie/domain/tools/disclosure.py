@@ -1,4 +1,4 @@
-"""How much of the tools a model is told before it asks for more (issue 5, section 5; ruling R-12).
+"""How much of the tools a model is told before it asks for more.
 
 Every schema at every request is dear, and most are never used. Beyond a share of the model's context the tools of
 others are only named, and `search_tools` loads those that the model picks. Punie's own tools are always loaded.
@@ -13,7 +13,6 @@ from fnmatch import fnmatchcase
 from attrs import frozen
 
 from punie.domain.tools.definition import estimated_tokens
-from punie.domain.tools.discovery import BUILT_IN_TOOLS
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from punie.domain.values.display import one_line
 
@@ -64,7 +63,7 @@ class DisclosurePolicy:
 
     def keeps(self, tool: ToolDescriptor) -> bool:
         """Whether that tool is always loaded: ours, whoever serves it, and what a person pinned."""
-        ours = tool.source is ToolSource.BUILT_IN or tool.name in BUILT_IN_TOOLS
+        ours = tool.source is ToolSource.BUILT_IN or tool.column is not None
         return ours or any(fnmatchcase(tool.name, pattern) for pattern in self.always)
 
     def form_for(self, others: Iterable[ToolDescriptor]) -> DisclosureForm:

@@ -1,47 +1,14 @@
-"""The three tiers: from what a client said to which tools a session gets (rulings R-01, R-03, R-06).
-
-A pure function of values: whoever asked the client hands the answer in, whoever builds the tools takes the plan out.
-"""
+"""The three tiers: from the answers of a client to the tools that its session gets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from enum import StrEnum
+from collections.abc import Iterator, Sequence
+from enum import Flag, StrEnum, auto
 
 from attrs import frozen
 
 from punie.domain.tools.catalog import ToolCatalog
-
-STATIC_TOOLS = (
-    "read_file",
-    "write_file",
-    "run_command",
-    "get_terminal_output",
-    "release_terminal",
-    "wait_for_terminal_exit",
-    "kill_terminal",
-)
-"""The seven (R-01), in offered order."""
-
-EXTENDED_TOOLS = (
-    "edit_file",
-    "list_files",
-    "search_text",
-    "get_shell_info",
-    "git_status",
-    "git_diff",
-    "git_log",
-    "git_add_commit",
-    "python_lint",
-    "python_types",
-    "python_tests",
-)
-"""The extended set (R-01, the Python checks last), in offered order after the seven."""
-
-TERMINAL_TOOLS = STATIC_TOOLS[2:]
-BUILT_IN_TOOLS = STATIC_TOOLS + EXTENDED_TOOLS
-DISK_TOOLS = ("list_files", "search_text")
-"""ACP has no method for these two: beside a client that reads files they read this machine's disk."""
+from punie.domain.tools.metadata import Capability
 
 
 class Tier(StrEnum):
@@ -58,6 +25,19 @@ class LocalTools(StrEnum):
     AUTO = "auto"
     NEVER = "never"
     ALWAYS = "always"
+
+
+class Serving(Flag):
+    """Who may carry out a tool of ours; each of them serves a client that has no methods for tools."""
+
+    NOT_PLANNED = 0
+    """Neither: whoever has what the tool works on offers it."""
+    BY_CLIENT = auto()
+    """The client, where it has the methods that the tool requires."""
+    BESIDE_CLIENT = auto()
+    """This machine, beside a client that reads files: ACP has no method for the tool."""
+    BY_MACHINE = auto()
+    """This machine, where the settings let it serve always."""
 
 
 class Server(StrEnum):
@@ -83,7 +63,15 @@ class ClientCapabilities:
     @property
     def any_tool(self) -> bool:
         """Whether tier *capabilities* has anything to stand on."""
-        return self.read_text_file or self.write_text_file or self.terminal
+        return self.lends is not Capability.NONE
+
+    @property
+    def lends(self) -> Capability:
+        """What tools may do by the client's own methods."""
+        lent = Capability.READ_FILES if self.read_text_file else Capability.NONE
+        if self.write_text_file:
+            lent |= Capability.WRITE_FILES
+        return lent | Capability.TERMINAL if self.terminal else lent
 
 
 @frozen
@@ -101,6 +89,30 @@ class CatalogAnswer:
     catalog: ToolCatalog = ToolCatalog()
     dropped: tuple[DroppedEntry, ...] = ()
     extends: bool = False
+
+
+@frozen
+class OwnTool:
+    """One tool of ours as far as planning goes: who may carry it out, and what it requires of them."""
+
+    name: str
+    serving: Serving
+    requires: Capability = Capability.NONE
+
+    def server(self, capabilities: ClientCapabilities, local: LocalTools) -> Server | None:
+        """Who carries the tool out for that client under that setting; None where nothing does."""
+        if Serving.BY_CLIENT in self.serving and not self.requires & ~capabilities.lends:
+            return Server.CLIENT
+        return Server.LOCAL if self._here(capabilities, local) else None
+
+    def _here(self, capabilities: ClientCapabilities, local: LocalTools) -> bool:
+        if local is LocalTools.NEVER:
+            return False
+        if not capabilities.any_tool:
+            return True
+        if local is LocalTools.ALWAYS:
+            return Serving.BY_MACHINE in self.serving
+        return Serving.BESIDE_CLIENT in self.serving and capabilities.read_text_file
 
 
 @frozen
@@ -126,42 +138,25 @@ class ToolPlan:
 
 
 def plan_tools(
-    capabilities: ClientCapabilities, answer: CatalogAnswer | None, local: LocalTools = LocalTools.AUTO
+    capabilities: ClientCapabilities,
+    answer: CatalogAnswer | None,
+    local: LocalTools = LocalTools.AUTO,
+    own: Sequence[OwnTool] = (),
 ) -> ToolPlan:
-    """Apply the fallback policy. `answer` is None where the client was not asked or did not answer in time."""
+    """Apply the fallback policy.
+
+    `answer` is None where the client was not asked or did not answer in time; `own` are the tools of ours that may be
+    offered, in order. Of an answer with an entry of the same name the entry wins.
+    """
+    lower = tuple(_lower_tiers(capabilities, local, own))
     if answer is None or not answer.catalog:
-        tier = Tier.CAPABILITIES if capabilities.any_tool else Tier.DEFAULT
-        return ToolPlan(tier, ToolCatalog(), tuple(_lower_tiers(capabilities, local)))
-    lower = _lower_tiers(capabilities, local) if answer.extends else ()
-    return ToolPlan(Tier.CATALOG, answer.catalog, tuple(tool for tool in lower if tool.name not in answer.catalog))
+        return ToolPlan(Tier.CAPABILITIES if capabilities.any_tool else Tier.DEFAULT, ToolCatalog(), lower)
+    beside = lower if answer.extends else ()
+    return ToolPlan(Tier.CATALOG, answer.catalog, tuple(tool for tool in beside if tool.name not in answer.catalog))
 
 
-def _lower_tiers(capabilities: ClientCapabilities, local: LocalTools) -> Iterator[BuiltIn]:
-    by_client = frozenset(_by_client(capabilities))
-    by_machine = frozenset(_by_machine(capabilities, local))
-    for name in BUILT_IN_TOOLS:
-        if name in by_client:
-            yield BuiltIn(name, Server.CLIENT)
-        elif name in by_machine:
-            yield BuiltIn(name, Server.LOCAL)
-
-
-def _by_client(capabilities: ClientCapabilities) -> Iterator[str]:
-    if capabilities.read_text_file:
-        yield "read_file"
-    if capabilities.write_text_file:
-        yield "write_file"
-    if capabilities.read_text_file and capabilities.write_text_file:
-        yield "edit_file"
-    if capabilities.terminal:
-        yield from TERMINAL_TOOLS
-
-
-def _by_machine(capabilities: ClientCapabilities, local: LocalTools) -> tuple[str, ...]:
-    if local is LocalTools.NEVER:
-        return ()
-    if not capabilities.any_tool:
-        return BUILT_IN_TOOLS
-    if local is LocalTools.ALWAYS:
-        return EXTENDED_TOOLS
-    return DISK_TOOLS if capabilities.read_text_file else ()
+def _lower_tiers(capabilities: ClientCapabilities, local: LocalTools, own: Sequence[OwnTool]) -> Iterator[BuiltIn]:
+    for tool in own:
+        server = tool.server(capabilities, local)
+        if server is not None:
+            yield BuiltIn(tool.name, server)

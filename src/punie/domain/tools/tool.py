@@ -10,6 +10,7 @@ from typing import cast
 from attrs import field, frozen
 
 from punie.domain.tools.metadata import ToolMetadata
+from punie.domain.tools.roles import Column, Role, Roles
 from punie.domain.tools.schema import ToolParameter, to_parameters, to_schema
 from punie.domain.values.content import ResultContent, Text
 from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, JsonValue, freeze, freeze_object
@@ -77,8 +78,10 @@ class ToolDescriptor:
 
     `parameters` is the input's JSON Schema, kept as the same JSON value with its key order; it may be given as a list
     of `ToolParameter` instead. `metadata` keeps the
-    keys of a catalogue entry that we do not know; `details` is everything optional that we do. Raises `ValueError`
-    for a name no provider would accept.
+    keys of a catalogue entry that we do not know; `details` is everything optional that we do. `roles` say what the
+    parameters mean, as a mapping of names; `column` is the column of the table of modes for a tool of ours, or one
+    that somebody else serves by the same name, None for any other. Neither travels. Raises `ValueError` for a name no
+    provider would accept.
     """
 
     name: str = field(validator=_check_name)
@@ -94,11 +97,18 @@ class ToolDescriptor:
     metadata: JsonObject = field(default=EMPTY_OBJECT, converter=freeze_object)
     source: ToolSource = ToolSource.BUILT_IN
     details: ToolMetadata = field(factory=ToolMetadata)
+    roles: Roles = field(factory=Roles, converter=Roles.of)
+    column: Column | None = None
 
     @property
     def destructive(self) -> bool:
         """Whether its annotations say so (MCP's `destructiveHint`)."""
         return self.annotations.get("destructiveHint") is True
+
+    @property
+    def gives_file(self) -> bool:
+        """Whether the result is the text of the file that the call names: as long as the file, and to be had again."""
+        return self.column is Column.READ and Role.PATH_READ in self.roles
 
     @property
     def parameter_list(self) -> tuple[ToolParameter, ...]:

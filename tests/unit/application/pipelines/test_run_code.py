@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("pydantic_monty", reason="the extra `code` is not installed")
 
 from punie.adapters.monty.sandbox import MontySandbox
-from punie.application.pipelines.run_code import RunCode, ToolsInReach
+from punie.application.tools.session.run_code import RunCode, ToolsInReach
 from punie.bootstrap.session_pipelines import NO_MONTY, ComposedTools
 from punie.bootstrap.settings.settings import Settings
 from punie.domain.permission.decisions import Policy

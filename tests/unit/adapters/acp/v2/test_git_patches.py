@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from punie.adapters.acp.v2 import updates
 from punie.adapters.acp.v2.updates import encode_diff, git_patch
-from punie.application.tools.patching import apply_patch
+from punie.application.tools.files.patching import apply_patch
 from punie.domain.values.content import Diff
 
 texts = st.lists(

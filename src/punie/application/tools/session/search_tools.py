@@ -1,4 +1,4 @@
-"""search_tools: finds tools that are not loaded, and loads what fits (issue 5, section 5; S4-40)."""
+"""search_tools: finds tools that are not loaded, and loads what fits."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import TypeAlias
 from attrs import frozen
 
 from punie.application.tools.built_in import BuiltInTool
-from punie.application.tools.session_tool import CallContext, PreparedCall, text_argument, whole_argument
+from punie.application.tools.session_tool import CallContext, PreparedCall
+from punie.domain.tools.arguments import text_argument, whole_argument
 from punie.domain.tools.disclosure import SEARCH_TOOLS, line_of, server_of
+from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonObject
@@ -57,6 +59,8 @@ class SearchTools(BuiltInTool):
             "required": ["query"],
         },  # every word of it goes with every request: bounds are kept below instead
         categories=("session",),
+        roles={"query": Role.QUERY, "limit": Role.PLAIN},
+        column=Column.READ,
     )
 
     def title(self, arguments: JsonObject) -> str:

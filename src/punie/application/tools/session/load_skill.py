@@ -1,14 +1,15 @@
-"""load_skill: what a skill says, once the model needs it (issue 6, deliver 6)."""
+"""load_skill: the text of a skill, once the model needs it."""
 
 from __future__ import annotations
 
 from attrs import frozen
 
 from punie.application.tools.built_in import STRING, BuiltInTool, schema
-from punie.application.tools.session_tool import CallContext, PreparedCall, text_argument
+from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.domain.errors import ToolFailedError
-from punie.domain.permission.policy import LOAD_SKILL
 from punie.domain.session.skills import SkillText
+from punie.domain.tools.arguments import text_argument
+from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonObject
@@ -18,15 +19,18 @@ from punie.ports.workspace import SkillShelf
 
 @frozen
 class LoadSkill(BuiltInTool):
-    """Tells a skill's text and the files beside it; it changes nothing and asks nobody."""
+    """Tells a skill's text and the files beside it; changes nothing, and needs no permission."""
 
     shelf: SkillShelf
+    TALKS = True
     DESCRIPTOR = ToolDescriptor(
-        LOAD_SKILL,
+        "load_skill",
         ToolKind.READ,
         "Read one of the skills that your instructions list, before you do what it is for.",
         schema({"name": STRING}),
         categories=("session",),
+        roles={"name": Role.PLAIN},
+        column=Column.READ,
     )
 
     def title(self, arguments: JsonObject) -> str:

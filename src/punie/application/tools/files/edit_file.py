@@ -1,15 +1,20 @@
-"""edit_file: one exact replacement, or a patch, that leaves everything else of the file as it is (R-01)."""
+"""edit_file: one exact replacement, or a patch, that leaves everything else of the file as it is."""
 
 from __future__ import annotations
 
 from attrs import field, frozen
 
-from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, optional, schema
-from punie.application.tools.file_memory import FileMemory, require_unchanged
-from punie.application.tools.files import path_of, text_or_none
-from punie.application.tools.patching import apply_patch
-from punie.application.tools.session_tool import CallContext, KnowsFiles, PreparedCall, flag_argument, text_argument
+from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, details, optional, schema
+from punie.application.tools.files.file_memory import FileMemory, require_unchanged
+from punie.application.tools.files.patching import apply_patch
+from punie.application.tools.files.served import ServedFiles, path_of, text_or_none
+from punie.application.tools.services import Services
+from punie.application.tools.session_tool import CallContext, KnowsFiles, PreparedCall, SessionTool
 from punie.domain.errors import ArgumentsRefusedError, ToolFailedError
+from punie.domain.tools.arguments import flag_argument, text_argument
+from punie.domain.tools.discovery import Serving
+from punie.domain.tools.metadata import Capability, Permission
+from punie.domain.tools.roles import Change, Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.content import Diff
 from punie.domain.values.file_kind import looks_binary
@@ -29,6 +34,9 @@ class EditFile(BuiltInTool, KnowsFiles):
     workspace: Workspace
     memory: FileMemory = field(factory=FileMemory)
     decoded_elsewhere: bool = False
+    SERVING = Serving.BY_CLIENT | Serving.BY_MACHINE
+    TITLE = "Editing {path}"
+    DENIAL = "edit {path}"
     DESCRIPTOR = ToolDescriptor(
         "edit_file",
         ToolKind.EDIT,
@@ -44,18 +52,37 @@ class EditFile(BuiltInTool, KnowsFiles):
             },
         ),
         categories=("file",),
+        roles={
+            "path": Role.PATH_WRITE,
+            "old_text": Role.OLD_TEXT,
+            "new_text": Role.NEW_TEXT,
+            "replace_all": Role.PLAIN,
+            "patch": Role.PATCH,
+        },
+        column=Column.EDIT,
+        details=details(
+            Capability.READ_FILES | Capability.WRITE_FILES,
+            Permission.READ | Permission.WRITE,
+            ({"path": "src/app.py", "old_text": "x = 1", "new_text": "x = 2"}, "one exact piece"),
+        ),
     )
+
+    @classmethod
+    def from_services(cls, services: Services) -> SessionTool:
+        served = services.get(ServedFiles)
+        return cls(served.workspace, served.memory, served.decoded_elsewhere)
 
     def file_bytes(self, arguments: JsonObject, context: CallContext) -> int | None:
         return self.memory.size_bytes(path_of(context)) if context.locations else None
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
         path = path_of(context)
-        _require_one_form(arguments)
+        change = self.DESCRIPTOR.roles.change(arguments)
+        _require_one_form(change)
         before = await self.workspace.read_text(path)
         self.memory.check(path, before)
         self._require_whole(path, before)
-        after, said = _patched(before, arguments) if _patch(arguments) else _replaced(before, arguments)
+        after, said = _patched(before, change.patch) if change.patch else _replaced(before, change, arguments)
         diff = Diff(path, before, after)
 
         async def effect(_progress: CallProgress) -> ToolResult:
@@ -79,23 +106,18 @@ class EditFile(BuiltInTool, KnowsFiles):
             )
 
 
-def _patch(arguments: JsonObject) -> str:
-    return text_argument(arguments, "patch")
-
-
-def _require_one_form(arguments: JsonObject) -> None:
-    texts = [key for key in ("old_text", "new_text") if isinstance(arguments.get(key), str)]
-    if _patch(arguments):
-        if any(text_argument(arguments, key) for key in texts):
+def _require_one_form(change: Change) -> None:
+    texts = {"old_text": change.old_text, "new_text": change.new_text}
+    if change.patch:
+        if any(texts.values()):
             raise ArgumentsRefusedError("edit_file", ("patch: expected either patch, or old_text and new_text",))
         return
-    missing = [key for key in ("old_text", "new_text") if key not in texts]
+    missing = [name for name, text in texts.items() if text is None]
     if missing:
-        raise ArgumentsRefusedError("edit_file", tuple(f"{key}: required unless patch is given" for key in missing))
+        raise ArgumentsRefusedError("edit_file", tuple(f"{name}: required unless patch is given" for name in missing))
 
 
-def _patched(before: str, arguments: JsonObject) -> tuple[str, tuple[str, int]]:
-    patch = _patch(arguments)
+def _patched(before: str, patch: str) -> tuple[str, tuple[str, int]]:
     if _uniform_windows(before):
         after, hunks = apply_patch(before.replace("\r\n", "\n"), patch.replace("\r\n", "\n"))
         after = after.replace("\n", "\r\n")
@@ -106,9 +128,9 @@ def _patched(before: str, arguments: JsonObject) -> tuple[str, tuple[str, int]]:
     return after, ("hunks", hunks)
 
 
-def _replaced(before: str, arguments: JsonObject) -> tuple[str, tuple[str, int]]:
+def _replaced(before: str, change: Change, arguments: JsonObject) -> tuple[str, tuple[str, int]]:
     path = text_argument(arguments, "path")
-    old, new = (text_argument(arguments, key) for key in ("old_text", "new_text"))
+    old, new = change.old_text or "", change.new_text or ""
     if not old:
         raise ToolFailedError("old_text is empty. Give the text to replace, or use write_file for the whole content.")
     if _uniform_windows(before):

@@ -1,4 +1,4 @@
-"""update_plan: the agent shows what it is going to do and how far it is (issue 6, deliver 4)."""
+"""update_plan: the agent shows what it is going to do and how far it is."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TypeVar
 from attrs import frozen
 
 from punie.application.tools.built_in import STRING, BuiltInTool, schema
-from punie.application.tools.session_tool import CallContext, PreparedCall, text_argument
-from punie.domain.permission.policy import UPDATE_PLAN
+from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.domain.session.events import PlanChanged
 from punie.domain.session.plan import Plan, PlanStep, StepPriority, StepStatus
+from punie.domain.tools.arguments import text_argument
+from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonObject
@@ -32,15 +33,18 @@ _STEP = schema(
 
 @frozen
 class UpdatePlan(BuiltInTool):
-    """Puts a plan in place of the last one; it has no effect but to be seen, and asks nobody."""
+    """Puts a plan in place of the last one; has no effect but to be seen, and needs no permission."""
 
     events: EventSink
+    TALKS = True
     DESCRIPTOR = ToolDescriptor(
-        UPDATE_PLAN,
+        "update_plan",
         ToolKind.THINK,
         "Show the user your plan for a task of several steps: always all steps, again when one begins or ends.",
         schema({"entries": {"type": "array", "maxItems": STEPS_LIMIT, "items": _STEP}}),
         categories=("session",),
+        roles={"entries": Role.PLAIN},
+        column=Column.READ,
     )
 
     def title(self, arguments: JsonObject) -> str:

@@ -1,4 +1,4 @@
-"""switch_mode: the agent's own request to leave read-only once its plan stands (issue 4, section 7)."""
+"""switch_mode: the agent's own request to leave read-only once its plan is ready."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import TypeAlias
 from attrs import frozen
 
 from punie.application.tools.built_in import STRING, BuiltInTool, schema
-from punie.application.tools.session_tool import CallContext, PreparedCall, text_argument
+from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.domain.permission.modes import Mode
+from punie.domain.tools.arguments import text_argument
+from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.json_value import JsonObject
 from punie.ports.tools import CallProgress
@@ -27,12 +29,15 @@ class SwitchMode(BuiltInTool):
     """Plan, then act: offered while a session only reads, and asks a person every time."""
 
     switch: Switch
+    TALKS = True
     DESCRIPTOR = ToolDescriptor(
         SWITCH_MODE,
         ToolKind.SWITCH_MODE,
         "Ask the user to leave read-only mode and carry out your plan.",
         schema({"plan": STRING, "mode": {"type": "string", "enum": [mode.value for mode in OFFERED]}}),
         categories=("session",),
+        roles={"plan": Role.PLAIN, "mode": Role.PLAIN},
+        column=Column.READ,
     )
 
     def title(self, arguments: JsonObject) -> str:

@@ -1,17 +1,19 @@
-"""run_command and the four terminal tools, over whichever terminals the plan names (S1, R-01)."""
+"""run_command: a program or a shell line, over whichever terminals the plan names."""
 
 from __future__ import annotations
-
-from abc import abstractmethod
 
 import anyio
 from attrs import evolve, frozen
 
-from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, optional, schema
-from punie.application.tools.session_tool import CallContext, PreparedCall, flag_argument, text_argument
+from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, details, optional, schema
+from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.application.tools.terminal_ledger import TerminalLedger
-from punie.application.tools.wording import command_of
+from punie.application.tools.terminals.terminal_tool import printed
 from punie.domain.errors import ToolFailedError
+from punie.domain.tools.arguments import flag_argument
+from punie.domain.tools.discovery import Serving
+from punie.domain.tools.metadata import Capability, Permission
+from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolOutcome, ToolResult
 from punie.domain.values.content import TerminalView, Text
 from punie.domain.values.json_value import JsonObject
@@ -31,6 +33,10 @@ class RunCommand(BuiltInTool):
     """Runs a program to its end, or starts it in the background."""
 
     ledger: TerminalLedger
+    SERVING = Serving.BY_CLIENT
+    NEEDS = (TerminalLedger,)
+    TITLE = "Running {command}"
+    DENIAL = "run {command}"
     DESCRIPTOR = ToolDescriptor(
         "run_command",
         ToolKind.EXECUTE,
@@ -44,10 +50,18 @@ class RunCommand(BuiltInTool):
             },
         ),
         categories=("terminal",),
+        roles={"command": Role.COMMAND, "args": Role.ARGV, "cwd": Role.CWD, "background": Role.PLAIN},
+        column=Column.OTHER_COMMAND,
+        details=details(
+            Capability.TERMINAL,
+            Permission.EXECUTE,
+            ({"command": "ls -l | head"}, "a shell line"),
+            ({"command": "python", "args": ["-m", "pytest"]}, "a program with its arguments"),
+        ),
     )
 
     def command(self, arguments: JsonObject, context: CallContext) -> Command | None:
-        command = command_of(arguments, context)
+        command = super().command(arguments, context)
         return None if command is None else evolve(command, memory_mb=context.memory_mb, keeps_all=True)
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
@@ -122,110 +136,10 @@ class _Run:
 
     def _result(self, ended: ExitStatus | None, output: TerminalOutput, view: tuple[TerminalView, ...]) -> ToolResult:
         if ended is not None:
-            return _printed(output, ended, view)
+            return printed(output, ended, view)
         stopped = (
             f"\n[stopped: still running after {self.context.time_limit_s:g} s. Use background=true for programs that "
             "do not end, or raise limits.tools.run_command.time_s in the settings.]"
         )
-        result = _printed(output, output.exit, (), stopped)
+        result = printed(output, output.exit, (), stopped)
         return evolve(result, outcome=ToolOutcome.FAILED, code="timed_out")
-
-
-@frozen
-class _TerminalTool(BuiltInTool):
-    """A tool that acts on one terminal of this session."""
-
-    ledger: TerminalLedger
-
-    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
-        terminal_id = self.ledger.check(text_argument(arguments, "terminal_id"))
-
-        async def effect(_progress: CallProgress) -> ToolResult:
-            return await self.act(terminal_id, context)
-
-        return PreparedCall(effect, watches_time=True)
-
-    @abstractmethod
-    async def act(self, terminal_id: str, context: CallContext) -> ToolResult:
-        """Do it to a terminal that is known to be ours."""
-        ...
-
-
-def _terminal_tool(name: str, description: str) -> ToolDescriptor:
-    return ToolDescriptor(
-        name, ToolKind.EXECUTE, description, schema({"terminal_id": STRING}), categories=("terminal",)
-    )
-
-
-class GetTerminalOutput(_TerminalTool):
-    """What a terminal printed so far."""
-
-    DESCRIPTOR = _terminal_tool("get_terminal_output", "Get what a background command printed so far.")
-
-    async def act(self, terminal_id: str, context: CallContext) -> ToolResult:
-        output = await self.ledger.terminals.output(terminal_id)
-        return _printed(output, output.exit)
-
-
-class ReleaseTerminal(_TerminalTool):
-    """Kill and forget a terminal."""
-
-    DESCRIPTOR = _terminal_tool("release_terminal", "Stop a background command and forget its terminal.")
-
-    async def act(self, terminal_id: str, context: CallContext) -> ToolResult:
-        await self.ledger.release(terminal_id)
-        return ToolResult.success(f"Released terminal {terminal_id}.")
-
-
-class WaitForTerminalExit(_TerminalTool):
-    """Wait for a terminal's program to end, within the time limit."""
-
-    DESCRIPTOR = _terminal_tool("wait_for_terminal_exit", "Wait until a background command ends.")
-
-    async def act(self, terminal_id: str, context: CallContext) -> ToolResult:
-        with anyio.move_on_after(context.time_limit_s):
-            ended = await self.ledger.terminals.wait(terminal_id)
-            return ToolResult.success(
-                f"Terminal {terminal_id}: {ended}.", structured={"exitCode": ended.exit_code, "signal": ended.signal}
-            )
-        return ToolResult.failure(
-            f"Terminal {terminal_id} still runs after {context.time_limit_s:g} s. Wait again, or stop it with "
-            "kill_terminal.",
-            code="timed_out",
-        )
-
-
-class KillTerminal(_TerminalTool):
-    """End a terminal's program; its output stays."""
-
-    DESCRIPTOR = _terminal_tool("kill_terminal", "Stop a background command; its output stays readable.")
-
-    async def act(self, terminal_id: str, context: CallContext) -> ToolResult:
-        await self.ledger.terminals.kill(terminal_id)
-        return ToolResult.success(f"Stopped terminal {terminal_id}; it is not released yet.")
-
-
-def _printed(
-    output: TerminalOutput, ended: ExitStatus | None, view: tuple[TerminalView, ...] = (), more: str = ""
-) -> ToolResult:
-    """The output as the model reads it: its text, whether it was cut, and how the program ended.
-
-    Where a file has what was cut, the desk puts it before the text for the model; a person is told of the file.
-    """
-    body = output.text if not output.text or output.text.endswith("\n") else f"{output.text}\n"
-    text, structured = f"{body}[{ended or 'still running'}]{more}", _structured(output, ended)
-    if output.kept is None:
-        cut = "[the beginning of the output was dropped]\n" if output.truncated else ""
-        return ToolResult.success(cut + text, content=view or None, structured=structured)
-    where = f"[what was printed before this is in {output.kept.path} until the session ends]\n"
-    result = ToolResult.success(text, content=view or (Text(where + text),), structured=structured)
-    return evolve(result, kept=output.kept)
-
-
-def _structured(output: TerminalOutput, ended: ExitStatus | None) -> dict[str, object]:
-    return {
-        "output": output.text,
-        "truncated": output.truncated,
-        "exitCode": ended.exit_code if ended else None,
-        "signal": ended.signal if ended else None,
-    }

@@ -10,9 +10,11 @@ from attrs import define, field, frozen
 
 from punie.application.tools.built_in import STRING, BuiltInTool, schema
 from punie.application.tools.composition import Composition
-from punie.application.tools.session_tool import CallContext, PreparedCall, only_in_a_turn, text_argument
+from punie.application.tools.session_tool import CallContext, PreparedCall, only_in_a_turn
 from punie.domain.errors import LimitExceededError
-from punie.domain.pipelines.pipeline import PROGRAM_LIMIT_CHARS, RUN_CODE, CallRaisedError, ProgramEnd, ProgramLimits
+from punie.domain.pipelines.pipeline import PROGRAM_LIMIT_CHARS, CallRaisedError, ProgramEnd, ProgramLimits
+from punie.domain.tools.arguments import text_argument
+from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonObject, JsonValue, freeze_object, json_text, thaw
@@ -39,7 +41,7 @@ class RunCode(BuiltInTool):
     reach: ToolsInReach
     limits: ProgramLimits = DEFAULT_LIMITS
     DESCRIPTOR = ToolDescriptor(
-        RUN_CODE,
+        "run_code",
         ToolKind.OTHER,
         "Run a short Python program that calls this session's tools as functions, such as "
         "list_files(path='src')['files'] or tool('any-name', key=1); no await. A call gives the tool's structured "
@@ -47,6 +49,8 @@ class RunCode(BuiltInTool):
         "re and math; no files, network or other imports. You get what it prints and its last expression's value.",
         schema({"code": {**STRING, "maxLength": PROGRAM_LIMIT_CHARS}}),
         categories=("session",),
+        roles={"code": Role.PLAIN},
+        column=Column.READ,
     )
 
     def title(self, arguments: JsonObject) -> str:

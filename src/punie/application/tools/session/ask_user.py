@@ -1,15 +1,16 @@
-"""ask_user: the agent's own question to the person, where the client can show one (issue 6, deliver 4)."""
+"""ask_user: the agent's own question to the person, where the client can show one."""
 
 from __future__ import annotations
 
 from attrs import frozen
 
 from punie.application.tools.built_in import STRING, BuiltInTool, optional, schema
-from punie.application.tools.session_tool import CallContext, PreparedCall, text_argument, words_argument
+from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.domain.errors import ToolFailedError
-from punie.domain.permission.policy import ASK_USER
-from punie.domain.session.elicitation import Elicitation, ElicitationAction, ElicitationAnswer
+from punie.domain.session.elicitation import ASK_USER, Elicitation, ElicitationAction, ElicitationAnswer
 from punie.domain.session.elicitation_form import UnusableFormError, form_of, shown_text
+from punie.domain.tools.arguments import text_argument, words_argument
+from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonObject
@@ -27,15 +28,18 @@ _NO_ANSWER = {
 
 @frozen
 class AskUser(BuiltInTool):
-    """Asks one thing and waits as long as the person thinks; to be asked is no effect, so leave is not needed."""
+    """Asks one thing and waits as long as the person thinks; being asked is no effect and needs no permission."""
 
     elicitor: Elicitor
+    TALKS = True
     DESCRIPTOR = ToolDescriptor(
         ASK_USER,
         ToolKind.OTHER,
         "Ask the user one thing that you cannot find out yourself; never for a secret.",
         schema({"question": STRING}, {"choices": optional("array", items=STRING, maxItems=CHOICES_LIMIT)}),
         categories=("session",),
+        roles={"question": Role.PLAIN, "choices": Role.PLAIN},
+        column=Column.READ,
     )
 
     def title(self, arguments: JsonObject) -> str:

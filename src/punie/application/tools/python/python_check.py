@@ -1,18 +1,24 @@
-"""python_lint, python_types and python_tests: the project's own tools, with their results as data (M-02, M-22).
+"""What python_lint, python_types and python_tests share: the project's own tools, with their results as data.
 
 They run what is in the project, so every one of them asks, with the exact command in the title.
 """
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import anyio
 from attrs import asdict, frozen
 
-from punie.application.tools.built_in import BuiltInTool, optional, schema
-from punie.application.tools.session_tool import CallContext, PreparedCall, text_argument
+from punie.application.tools.built_in import BuiltInTool, details, optional, schema
+from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.application.tools.terminal_ledger import TerminalLedger
 from punie.domain.errors import ToldToModel
+from punie.domain.tools.arguments import text_argument
 from punie.domain.tools.checks import Check, PlannedCheck, ProblemReport, TestReport
+from punie.domain.tools.discovery import Serving
+from punie.domain.tools.metadata import Capability, Permission
+from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonObject
@@ -27,7 +33,9 @@ class PythonCheck(BuiltInTool):
 
     checks: PythonChecks
     ledger: TerminalLedger
-    CHECK = Check.LINT
+    CHECK: ClassVar[Check]
+    SERVING = Serving.BY_MACHINE
+    NEEDS = (PythonChecks, TerminalLedger)
 
     def title(self, arguments: JsonObject) -> str:
         try:
@@ -71,30 +79,18 @@ class PythonCheck(BuiltInTool):
         return None
 
 
-def _descriptor(name: str, description: str) -> ToolDescriptor:
+def check_tool(name: str, description: str) -> ToolDescriptor:
+    """A tool that runs one kind of check on a path, or on the project."""
     return ToolDescriptor(
-        name, ToolKind.EXECUTE, description, schema({}, {"path": optional("string")}), categories=("check",)
+        name,
+        ToolKind.EXECUTE,
+        description,
+        schema({}, {"path": optional("string")}),
+        categories=("check",),
+        roles={"path": Role.PATH_READ},
+        column=Column.OTHER_COMMAND,
+        details=details(Capability.READ_FILES, Permission.READ | Permission.EXECUTE),
     )
-
-
-class PythonLint(PythonCheck):
-    """ruff."""
-
-    DESCRIPTOR = _descriptor("python_lint", "Lint Python code with ruff.")
-
-
-class PythonTypes(PythonCheck):
-    """ty, basedpyright, pyright or mypy: the first that the project has."""
-
-    DESCRIPTOR = _descriptor("python_types", "Type-check Python code.")
-    CHECK = Check.TYPES
-
-
-class PythonTests(PythonCheck):
-    """pytest."""
-
-    DESCRIPTOR = _descriptor("python_tests", "Run tests with pytest.")
-    CHECK = Check.TESTS
 
 
 def _timed_out(planned: PlannedCheck, output: TerminalOutput, limit_s: float) -> ToolResult:

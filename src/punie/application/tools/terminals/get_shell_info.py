@@ -1,11 +1,14 @@
-"""get_shell_info: what machine and shell commands meet, told without running anything (S0-09)."""
+"""get_shell_info: the machine and the shell that commands meet, told without running anything."""
 
 from __future__ import annotations
 
 from attrs import asdict, frozen
 
-from punie.application.tools.built_in import BuiltInTool, schema
+from punie.application.tools.built_in import BuiltInTool, details, schema
 from punie.application.tools.session_tool import CallContext, PreparedCall
+from punie.domain.tools.discovery import Serving
+from punie.domain.tools.metadata import Capability, Permission
+from punie.domain.tools.roles import Column
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.json_value import JsonObject
 from punie.ports.tools import CallProgress
@@ -27,12 +30,17 @@ class GetShellInfo(BuiltInTool):
     """Tells the facts, and the session's directory."""
 
     info: ShellInfo
+    SERVING = Serving.BY_MACHINE
+    NEEDS = (ShellInfo,)
+    TITLE = "Looking at the shell"
     DESCRIPTOR = ToolDescriptor(
         "get_shell_info",
         ToolKind.READ,
         "Tell the operating system, shell and working directory.",
         schema({}),
         categories=("terminal",),
+        column=Column.READ,
+        details=details(Capability.NONE, Permission.READ, ({}, "the machine and the shell")),
     )
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:

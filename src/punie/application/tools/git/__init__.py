@@ -1,0 +1,1 @@
+"""Tools on the project's repository."""

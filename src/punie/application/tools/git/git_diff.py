@@ -1,0 +1,45 @@
+"""git_diff, through a library that runs nothing."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from punie.application.tools.built_in import BOOLEAN, BuiltInTool, details, optional, schema
+from punie.application.tools.session_tool import CallContext, PreparedCall
+from punie.domain.tools.arguments import flag_argument
+from punie.domain.tools.discovery import Serving
+from punie.domain.tools.metadata import Capability, Permission
+from punie.domain.tools.roles import Column, Role
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
+from punie.domain.values.json_value import JsonObject
+from punie.ports.tools import CallProgress
+from punie.ports.workspace import Repository
+
+
+@frozen
+class GitDiff(BuiltInTool):
+    """Changes as a unified diff."""
+
+    repository: Repository
+    SERVING = Serving.BY_MACHINE
+    NEEDS = (Repository,)
+    TITLE = "Looking at the git diff"
+    DESCRIPTOR = ToolDescriptor(
+        "git_diff",
+        ToolKind.READ,
+        "Show uncommitted changes as a unified diff.",
+        schema({}, {"path": optional("string"), "staged": BOOLEAN}),
+        categories=("git",),
+        roles={"path": Role.PATH_BELOW, "staged": Role.PLAIN},
+        column=Column.READ,
+        details=details(Capability.GIT, Permission.READ, ({"path": "src"}, "what changed below a folder")),
+    )
+
+    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
+        path = context.locations[0].path if context.locations else None
+
+        async def effect(_progress: CallProgress) -> ToolResult:
+            text = await self.repository.diff(path, staged=flag_argument(arguments, "staged"))
+            return ToolResult.success(text or "There are no such changes.", structured={"diff": text})
+
+        return PreparedCall(effect)

@@ -1,0 +1,1 @@
+"""Tools that check the project's Python code."""

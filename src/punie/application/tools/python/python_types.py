@@ -1,0 +1,13 @@
+"""python_types: a check by the project's own tool."""
+
+from __future__ import annotations
+
+from punie.application.tools.python.python_check import PythonCheck, check_tool
+from punie.domain.tools.checks import Check
+
+
+class PythonTypes(PythonCheck):
+    """ty, basedpyright, pyright or mypy: the first that the project has."""
+
+    DESCRIPTOR = check_tool("python_types", "Type-check Python code.")
+    CHECK = Check.TYPES

@@ -1,0 +1,1 @@
+"""Tools that speak with the person, or change what the session offers."""

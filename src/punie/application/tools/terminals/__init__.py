@@ -1,0 +1,1 @@
+"""Tools that run programs and look at what they do."""

@@ -1,0 +1,29 @@
+"""wait_for_terminal_exit, over whichever terminals the plan names."""
+
+from __future__ import annotations
+
+import anyio
+
+from punie.application.tools.session_tool import CallContext
+from punie.application.tools.terminals.terminal_tool import TerminalTool, terminal_tool
+from punie.domain.tools.metadata import Permission
+from punie.domain.tools.tool import ToolResult
+
+
+class WaitForTerminalExit(TerminalTool):
+    """Wait for a terminal's program to end, within the time limit."""
+
+    TITLE = "Waiting for {terminal_id}"
+    DESCRIPTOR = terminal_tool("wait_for_terminal_exit", "Wait until a background command ends.", Permission.READ)
+
+    async def act(self, terminal_id: str, context: CallContext) -> ToolResult:
+        with anyio.move_on_after(context.time_limit_s):
+            ended = await self.ledger.terminals.wait(terminal_id)
+            return ToolResult.success(
+                f"Terminal {terminal_id}: {ended}.", structured={"exitCode": ended.exit_code, "signal": ended.signal}
+            )
+        return ToolResult.failure(
+            f"Terminal {terminal_id} still runs after {context.time_limit_s:g} s. Wait again, or stop it with "
+            "kill_terminal.",
+            code="timed_out",
+        )
