@@ -17,6 +17,7 @@ from punie.domain.permission.flow import Selected
 from punie.domain.permission.modes import Mode, Verdict
 from punie.domain.session.events import PermissionSettled, SecurityViolation
 from punie.domain.tools.limits import Limits
+from punie.domain.tools.roles import Column
 from punie.domain.tools.tool import ToolDescriptor, ToolOutcome, ToolResult, ToolSource
 from punie.ports.permission import PinName
 from tests.fakes.permission import memory_approvals
@@ -138,7 +139,7 @@ class LostPins(MemoryToolPins):
 
 async def test_where_nobody_can_tell_what_was_approved_a_strangers_tool_asks_and_our_own_do_not() -> None:
     approvals = evolve(memory_approvals(), pins=LostPins())
-    ours = RecordingTool(ToolDescriptor("read_file", "read", source=ToolSource.BUILT_IN))
+    ours = RecordingTool(ToolDescriptor("read_file", "read", source=ToolSource.BUILT_IN, column=Column.READ))
     bench = await desk_of([theirs := tool("look"), ours], approvals=approvals)
     bench.client.queue_permission(Selected("reject"))
     assert (await bench.turn().call(call("look"))).outcome is ToolOutcome.DENIED
