@@ -1,62 +1,54 @@
-"""The command line: arguments in, exit code out. Nothing heavy is imported before a command was chosen."""
+"""The command line: arguments in, exit code out. Only the module of the chosen command is imported."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from punie import __version__
-from punie.commands.acp import command as acp
-from punie.commands.ask import command as ask
-from punie.commands.completion import command as completion
-from punie.commands.config import command as config
-from punie.commands.demo import command as demo
-from punie.commands.doctor import command as doctor
-from punie.commands.permissions import command as permissions
-from punie.commands.pipelines import command as pipelines
-from punie.commands.serve import command as serve
-from punie.commands.servers import command as servers
-from punie.commands.sessions import command as sessions
-from punie.commands.setup import command as setup
-from punie.commands.tools import command as tools
-from punie.commands.trace import command as trace
-from punie.commands.usage import command as usage
 
 COMMANDS = (
-    setup,
-    doctor,
-    acp,
-    serve,
-    ask,
-    demo,
-    usage,
-    tools,
-    pipelines,
-    servers,
-    permissions,
-    sessions,
-    trace,
-    config,
-    completion,
+    "setup",
+    "doctor",
+    "acp",
+    "serve",
+    "ask",
+    "demo",
+    "usage",
+    "tools",
+    "pipelines",
+    "servers",
+    "permissions",
+    "sessions",
+    "trace",
+    "config",
+    "completion",
 )
-"""In the order in which `punie --help` tells them."""
+"""The commands in the order of `punie --help`; each is the module `punie.commands.NAME.command`."""
+
+WITH_ALL = "completion"
+"""The command that describes all others."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; gives its exit code. Wrong usage leaves with exit code 2, as argparse does."""
-    arguments = parser().parse_args(argv)
+    """Run one command and return its exit code. Wrong usage exits with code 2, as argparse does."""
+    words = sys.argv[1:] if argv is None else argv
+    chosen = words[0] if words and words[0] in COMMANDS and words[0] != WITH_ALL else None
+    arguments = parser(chosen).parse_args(words)
     exit_code: int = arguments.run(arguments)
     return exit_code
 
 
-def parser() -> argparse.ArgumentParser:
-    """All commands with their flags."""
+def parser(only: str | None = None) -> argparse.ArgumentParser:
+    """All commands with their flags, or the one command `only`, since an IDE waits while modules load."""
     whole = argparse.ArgumentParser(
         prog="punie", allow_abbrev=False, description="A coding agent whose tool runtime is your IDE."
     )
     whole.add_argument("--version", action="version", version=f"punie {__version__}")
     commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        command.add(commands)
+    for name in COMMANDS if only is None else (only,):
+        import_module(f"punie.commands.{name}.command").add(commands)
     whole.set_defaults(parser=whole)  # for the command that describes them all
     return whole

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.source_tree import source_files, tree_of
+from punie.cli import COMMANDS, parser
+from tests.architecture.source_tree import inside, source_files, tree_of
 from tests.e2e.plug_in_site import install, python_path
 
 HEAVY = {
@@ -143,3 +144,23 @@ def test_a_package_loads_none_of_its_own_modules(path: Path) -> None:
     """Two threads load modules while Punie starts: a package that waits for its own modules can lock both out."""
     loaded = [node for node in tree_of(path).body if isinstance(node, (ast.Import, ast.ImportFrom))]
     assert [ast.unparse(node) for node in loaded if "punie" in ast.unparse(node)] == []
+
+
+LOADED_FOR_ACP = """
+import sys
+from punie.cli import parser
+parser("acp")
+print(*(name for name in sys.modules if name.startswith("punie.commands.") and name.endswith(".command")))
+"""
+
+
+def test_a_command_loads_its_own_flags_and_no_other_command_s() -> None:
+    done = subprocess.run([sys.executable, "-c", LOADED_FOR_ACP], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["punie.commands.acp.command"]
+
+
+def test_every_folder_of_a_command_is_in_the_table_of_the_command_line() -> None:
+    commands = [path for path in source_files() if inside(path).startswith("commands/")]
+    assert {path.parent.name for path in commands if path.name == "command.py"} == set(COMMANDS)
+    shown = [action.choices for action in parser()._actions if isinstance(action.choices, Mapping)]
+    assert [list(names) for names in shown] == [list(COMMANDS)]

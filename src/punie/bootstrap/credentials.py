@@ -20,8 +20,8 @@ from punie.adapters.local.folder_lock import locked_folder
 from punie.adapters.os_keyring.vault import WRITE_LIMIT_S, OsKeyring
 from punie.adapters.pydantic_ai.variables import ADDRESSES, ALSO, KEYS
 from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of, state_dir
-from punie.bootstrap.settings_writing import write_at_once
 from punie.domain.model.place import ModelSettings
+from punie.mechanics.drafts import write_at_once
 from punie.ports.machine import KeyVault
 
 FILE_NAME = "credentials.json"

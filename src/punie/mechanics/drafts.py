@@ -31,3 +31,9 @@ def draft_of(target: Path, *, mode: int | None = None, lasting: bool = False) ->
     except BaseException:
         scratch.unlink(missing_ok=True)
         raise
+
+
+def write_at_once(target: Path, text: str, mode: int) -> None:
+    """Put the text in the file's place at once or not at all, with that mode. Raises `OSError`."""
+    with draft_of(target, mode=mode, lasting=True) as file:
+        file.write(text.encode("utf-8"))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.bootstrap.settings_writing import disable_tools
+from punie.commands.settings_writing import disable_tools
 from punie.domain.errors import SettingsError
 
 pytestmark = pytest.mark.requirement("S0-50")

@@ -21,8 +21,8 @@ from punie.adapters.storage.servers import SqliteServerApprovals
 from punie.adapters.storage.state_file import StateFile
 from punie.bootstrap.server_files import NO_SERVERS, ROOT_KEYS, ServersFileError, configured_servers, user_servers_file
 from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of, database_file
-from punie.bootstrap.settings_writing import replace_file
 from punie.commands.running import EXIT_FAILED, EXIT_USAGE, command_environ, directory_of, start_logging, wrong
+from punie.commands.settings_writing import replace_file
 from punie.domain.errors import UnknownServerError
 from punie.domain.servers.server import ServerConfig, ServerOrigin
 from punie.domain.values.display import display_safe

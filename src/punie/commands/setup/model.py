@@ -14,7 +14,6 @@ from punie.adapters.console.output import Pipe
 from punie.bootstrap.credentials import Credentials, CredentialsError, address_variable, key_in, key_variable
 from punie.bootstrap.settings.files import read_settings, user_settings_file
 from punie.bootstrap.settings.settings import variable_of
-from punie.bootstrap.settings_writing import set_model
 from punie.commands.running import (
     EXIT_FAILED,
     EXIT_MODEL,
@@ -24,6 +23,7 @@ from punie.commands.running import (
     start_logging,
     wrong,
 )
+from punie.commands.settings_writing import set_model
 from punie.commands.setup.person import (
     OFFERS,
     AnswerError,

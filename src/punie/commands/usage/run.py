@@ -18,8 +18,8 @@ from punie.adapters.storage.sqlite import SqliteUsageLedger
 from punie.bootstrap.session_here import open_session_here
 from punie.bootstrap.settings.files import database_file, user_settings_file
 from punie.bootstrap.settings.settings import load_settings
-from punie.bootstrap.settings_writing import disable_tools
 from punie.commands.running import EXIT_FAILED, EXIT_USAGE, command_environ, directory_of, start_logging, wrong
+from punie.commands.settings_writing import disable_tools
 from punie.commands.usage.report import UsageReport, usage_report
 from punie.commands.usage.shown import Table, unused_text, usage_csv, usage_json, usage_text
 from punie.domain.errors import PunieError, SettingsError

@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, cast
 
 from punie.bootstrap.settings.files import read_settings
 from punie.domain.errors import SettingsError
-from punie.mechanics.drafts import draft_of
+from punie.mechanics.drafts import write_at_once
 
 NEW_FILE_MODE = 0o600
 
 
 def disable_tools(path: Path, names: Iterable[str]) -> bool:
-    """Add tools to `disabled` in `[tools]`; gives whether anything had to change.
+    """Add tools to `disabled` in `[tools]`; returns whether anything had to change.
 
-    The file is replaced at once or not at all, and what was there before stands beside it as `config.toml.bak`.
-    Raises `SettingsError` for a file that cannot be understood or written: it stays as it is.
+    The file is replaced at once or not at all, and its former content is kept beside it as `config.toml.bak`.
+    Raises `SettingsError` for a file that cannot be understood or written: it is left as it is.
     """
-    read_settings(path)
-    try:
-        before = path.read_bytes().decode("utf-8") if path.exists() else ""
-        after = _with_disabled(before, list(names), str(path))
-        if after == before:
-            return False
-        replace_file(path, before, after)
-    except OSError as error:
-        raise SettingsError(str(path), error.strerror or "it cannot be written") from error
-    return True
+    return _changed(path, lambda before: _with_disabled(before, list(names), str(path)))
 
 
 def set_model(path: Path, model: str) -> bool:
-    """Make the model the one of the user's settings; gives whether anything had to change. Else as `disable_tools`."""
+    """Make the model the one of the user's settings; returns and raises as `disable_tools` does."""
+    return _changed(path, lambda before: _with_model(before, model, str(path)))
+
+
+def _changed(path: Path, change: Callable[[str], str]) -> bool:
     read_settings(path)
     try:
         before = path.read_bytes().decode("utf-8") if path.exists() else ""
-        after = _with_model(before, model, str(path))
+        after = change(before)
         if after == before:
             return False
         replace_file(path, before, after)
@@ -101,9 +96,9 @@ def _check(after: str, expected: Mapping[str, Any], source: str) -> None:
 
 
 def replace_file(path: Path, before: str, after: str, backup: Path | None = None) -> None:
-    """Put the text in the file's place at once or not at all, with what was there before in `backup`, else as `.bak`.
+    """Put the text in the file's place at once or not at all; the former content goes to `backup`, else to `.bak`.
 
-    A new file is the user's alone; one that is there keeps its mode. Raises `OSError`.
+    A new file can be read by the user only; an existing one keeps its mode. Raises `OSError`.
     """
     target = path.resolve()  # a link to a file that is kept elsewhere stays a link
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -112,9 +107,3 @@ def replace_file(path: Path, before: str, after: str, backup: Path | None = None
         mode = target.stat().st_mode & 0o7777
         write_at_once(backup or target.with_name(f"{target.name}.bak"), before, mode)
     write_at_once(target, after, mode)
-
-
-def write_at_once(target: Path, text: str, mode: int) -> None:
-    """Put the text in the file's place at once or not at all, with that mode. Raises `OSError`."""
-    with draft_of(target, mode=mode, lasting=True) as file:
-        file.write(text.encode("utf-8"))
