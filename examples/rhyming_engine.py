@@ -8,20 +8,10 @@ from pathlib import Path
 import anyio
 from attrs import frozen
 
-from punie.api import (
-    Engine,
-    EngineSession,
-    EventSink,
-    PlugIns,
-    StopReason,
-    Text,
-    TextDelta,
-    ToolCall,
-    ToolDoor,
-    Transcript,
-    Turn,
+from punie.api import (  # isort: skip
+    Engine, EngineSession, EventSink, PlugIns, StopReason, Text, TextDelta, ToolCall, ToolDoor, Transcript, Turn,
     open_session_here,
-)
+)  # fmt: skip
 
 
 @frozen

@@ -195,6 +195,7 @@ def main() -> None:
     parser.add_argument("--kind", required=True)
     parser.add_argument("--notes")
     parser.set_defaults(era="legacy", listing="good", also=[], without_tools=False, pages=1, ttl_ms=0, ignore=[])
+    parser.set_defaults(notes_methods=False)
     options = parser.parse_args()
     options.ignore_end = options.kind == "stubborn"
     if options.notes:
