@@ -188,7 +188,7 @@ async def test_the_model_reads_text_of_each_tool_whether_it_worked_was_denied_or
             assert worked == [True] * 8 + [False] * 9
         for (name, *_, words), content in zip(asked, told_of_each_call(stub), strict=True):
             assert isinstance(content, str), name
-            # OpenAI's chat protocol has no flag for a call that failed: Pydantic AI puts the text under the key `error`.
+            # OpenAI's chat protocol has no flag for a failed call: Pydantic AI puts the text under the key `error`.
             told = json.loads(content)["error"] if content.startswith('{"error":') else content
             assert isinstance(told, str), name
             assert told.strip(), name
