@@ -83,13 +83,23 @@ def imported_before_the_answer(model: str, **more: str) -> set[str]:
     return modules
 
 
-def imported_for_a_session(first: Mapping[str, object], until: str, cwd: Path) -> set[str]:
-    """Start the agent under -X importtime, open a session, and list what was imported when `until` was said."""
+def imported_for_a_session(first: Mapping[str, object], until: str, cwd: Path, *, after: str = "") -> set[str]:
+    """Start the agent under -X importtime, open a session, and list what was imported when `until` was said.
+
+    The session is asked for together with `initialize`, or else once the module `after` was imported.
+    """
     command = [sys.executable, "-X", "importtime", "-m", "punie", "acp", "--model", "direct"]
     new = {"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {"cwd": str(cwd), "mcpServers": []}}
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, env=unmeasured()) as agent:
-        return imported_until(agent, [first, new], until)[0]
+        if not after:
+            return imported_until(agent, [first, new], until)[0]
+        assert agent.stdin is not None
+        assert agent.stdout is not None
+        agent.stdin.write(json.dumps(first).encode() + b"\n")
+        agent.stdin.flush()
+        assert any(line.decode().rstrip().endswith(f" {after}") for line in agent.stdout)
+        return imported_until(agent, [new], until)[0]
 
 
 def test_a_session_without_calls_loads_nothing_that_only_calls_need(tmp_path: Path) -> None:
@@ -102,6 +112,13 @@ def test_a_session_without_calls_loads_nothing_that_only_calls_need(tmp_path: Pa
 def test_the_validator_is_loaded_before_an_ide_is_asked_for_its_tools(tmp_path: Path) -> None:
     """Its thread loads it: the event loop, where the schemas are checked, does not stand still for it."""
     modules = imported_for_a_session(DISCOVERING, '"_punie.dev/discover_tools"', tmp_path)
+    assert FOR_CALLS & modules == {"jsonschema_rs"}
+
+
+def test_nor_is_an_ide_asked_before_that_opens_its_session_late(tmp_path: Path) -> None:
+    """The thread that warms up has passed the validator by then, without knowing of any catalogue."""
+    last = "punie.adapters.direct.engine"
+    modules = imported_for_a_session(DISCOVERING, '"_punie.dev/discover_tools"', tmp_path, after=last)
     assert FOR_CALLS & modules == {"jsonschema_rs"}
 
 

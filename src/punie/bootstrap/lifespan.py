@@ -134,8 +134,8 @@ class Process:
         settings = await self._as_it_was(shelf, taken)
         engine = self.engines.get(settings.model, settings.engine)
         settings = sized_by(engine, settings)
-        if peer.catalog is not None:
-            await self.warm_up.result("validator")
+        if peer.catalog is not None and not await self.warm_up.result("validator"):
+            await anyio.to_thread.run_sync(self._load_validator)  # the warm-up had passed it before this client came
         conversation = await Conversation.of(container.stored(), engine, shelf, taken)
         setup = SessionSetup(session_id, spec, settings, conversation, servers, plug_ins, self.log)
         box = container.session(setup=setup, peer=peer)
@@ -224,8 +224,8 @@ class Process:
         self.engines.plug_ins = scan(self.log) if self.plug_ins is None else self.plug_ins
         return self.engines.plug_ins
 
-    def _load_validator(self) -> None:
-        """Load the validator's library (5 MB) before the engine's, where a session waits to check an IDE's schemas.
+    def _load_validator(self) -> bool:
+        """Load the validator's library (5 MB) if a session waits to check an IDE's schemas; returns whether it did.
 
         In any other process the first call loads the library, in 20 ms; many processes have no call.
         """
@@ -233,6 +233,7 @@ class Process:
             from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 
             JsonSchemaRsValidator().problems(EMPTY_OBJECT, EMPTY_OBJECT)
+        return self._catalog_expected
 
     def _load_engine(self) -> None:
         """Load the configured engine's library ahead of the first prompt; a failure is raised at that prompt."""
