@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from tests.crashes import requests
 from tests.crashes.run import CrashRun
 from tests.crashes.story import SeenTurn, lost, malformed
+from tests.e2e.raw_client import clean_environment
 from tests.postgres_server import postgres_server
 
 KILLS = 12
@@ -18,24 +18,24 @@ KILLS_OF_SHARED = 4
 
 @pytest.mark.requirement("M-09")
 @pytest.mark.timeout(240)
-def test_after_a_dozen_kills_nothing_that_was_confirmed_is_missing(tmp_path: Path) -> None:
-    found = CrashRun(tmp_path.resolve(), 17, dict(os.environ)).kill(KILLS)
-    assert found.faults == []
-    assert found.kills == KILLS
-    assert found.turns > 0
-
-
-@pytest.mark.requirement("M-09")
-@pytest.mark.timeout(240)
-def test_nor_where_the_sessions_are_on_a_server_that_machines_share(tmp_path: Path) -> None:
+def test_after_kills_nothing_that_was_confirmed_is_missing_on_a_server_that_machines_share(tmp_path: Path) -> None:
     url = postgres_server().new_database()
-    environment = {**os.environ, "PUNIE_SESSIONS_STORE": url}
+    environment = clean_environment(tmp_path / "clean", PUNIE_SESSIONS_STORE=url)
     found = CrashRun(tmp_path.resolve(), 23, environment).kill(KILLS_OF_SHARED)
     assert found.faults == []
     assert found.kills == KILLS_OF_SHARED
     database = url.partition("?")[0].rpartition("/")[2]
     ((events,),) = postgres_server().execute("SELECT count(*) FROM punie.session_events", database)
     assert events > KILLS_OF_SHARED
+
+
+@pytest.mark.requirement("M-09")
+@pytest.mark.timeout(240)
+def test_after_a_dozen_kills_nothing_that_was_confirmed_is_missing(tmp_path: Path) -> None:
+    found = CrashRun(tmp_path.resolve(), 17, clean_environment(tmp_path / "clean")).kill(KILLS)
+    assert found.faults == []
+    assert found.kills == KILLS
+    assert found.turns > 0
 
 
 def seen(prompt: str, *updates: tuple[str, str, str], answered: bool = True) -> SeenTurn:
