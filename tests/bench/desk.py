@@ -29,7 +29,7 @@ from punie.domain.permission.flow import Dismissed, PermissionOutcome, Permissio
 from punie.domain.session.events import SessionEvent
 from punie.domain.tools.disclosure import DisclosurePolicy
 from punie.domain.tools.discovery import ClientCapabilities, LocalTools
-from punie.domain.tools.limits import Limits
+from punie.domain.tools.execution import Limits
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolResult, ToolSource
 from punie.domain.values.json_value import JsonObject
 from punie.ports.engine import EventSink

@@ -17,8 +17,7 @@ from punie.adapters.storage.sessions.event_codec import encoded
 from punie.adapters.storage.sessions.memory_sessions import MemorySessions, MemorySessionStore
 from punie.adapters.storage.sessions.postgres_sessions import PostgresSessionStore
 from punie.adapters.storage.sessions.user_file import SqliteSessionStore
-from punie.domain.session.lease import ProcessIdentity
-from punie.domain.session.log import LogEntry
+from punie.domain.session.log import LogEntry, ProcessIdentity
 from punie.ports.machine import ProcessTable
 from punie.ports.sessions import SessionStore
 from tests.contract.tables import Maker

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from punie.adapters.storage.sqlite import SqliteUsageLedger
-from punie.domain.session.records import CallRecord, TurnRecord
+from punie.domain.session.turn import CallRecord, TurnRecord
 from tests.e2e.conftest import Spawn
 from tests.e2e.entries import MINIMAL
 from tests.e2e.raw_client import RawClient, clean_environment, run_cli

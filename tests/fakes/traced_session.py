@@ -28,8 +28,7 @@ from punie.domain.session.events import (
     UsageChanged,
 )
 from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, SessionBegun
-from punie.domain.session.plan import PlanStep, StepStatus
-from punie.domain.session.turn import StopReason
+from punie.domain.session.turn import PlanStep, StepStatus, StopReason
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind, ToolOutcome
 from punie.domain.values.content import Diff, Prompt, ResultContent, Text

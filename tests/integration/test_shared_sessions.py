@@ -24,8 +24,7 @@ from punie.adapters.storage.sessions.event_codec import BODY_LIMIT
 from punie.adapters.storage.sessions.postgres_sessions import PostgresSessionStore
 from punie.domain.errors import LeaseLostError, SessionHeldError, SessionStoreError
 from punie.domain.session.events import CallFinished, TextDelta
-from punie.domain.session.lease import ProcessIdentity
-from punie.domain.session.log import EngineSnapshot, LogEntry, SessionBegun
+from punie.domain.session.log import EngineSnapshot, LogEntry, ProcessIdentity, SessionBegun
 from punie.domain.tools.tool import ToolOutcome
 from tests.contract.session_benches import Table
 from tests.fakes.sessions import BEGIN, a_conversation, entries

@@ -25,8 +25,8 @@ from punie.domain.model.choice import Effort
 from punie.domain.permission.modes import Mode
 from punie.domain.session.log import SessionPage
 from punie.domain.session.session import OpenedSession, SessionOptions, SessionSpec
+from punie.domain.tools.availability import ListedTool, ToolListing
 from punie.domain.tools.execution import RunningCall, ToolStatistics
-from punie.domain.tools.listing import ListedTool, ToolListing
 from punie.domain.values.content import Prompt
 from punie.ports.agent import Agent
 from punie.ports.people import Peer

@@ -13,10 +13,9 @@ from punie.domain.entry_fields import EntryError
 from punie.domain.servers.entries import EntrySource, broken, server_of
 from punie.domain.servers.server import ServerConfig, ServerOrigin
 from punie.domain.values.display import one_line
-from punie.domain.values.dotenv import DotenvError, parse_dotenv
-from punie.domain.values.expansion import Input, Variables
 from punie.domain.values.json_value import json_type
 from punie.domain.values.jsonc import Twice, parse_jsonc
+from punie.domain.values.variables import DotenvError, Input, Variables, parse_dotenv
 
 FILE_NAME = "mcp.json"
 PROJECT_FILES = (".punie/mcp.json", ".mcp.json")

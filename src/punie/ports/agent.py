@@ -11,8 +11,8 @@ from punie.domain.permission.modes import Mode
 from punie.domain.session.log import LogEntry, SessionPage
 from punie.domain.session.session import OpenedSession, SessionOptions, SessionSpec
 from punie.domain.session.turn import TurnReport
+from punie.domain.tools.availability import ListedTool, ToolListing
 from punie.domain.tools.execution import RunningCall, ToolStatistics
-from punie.domain.tools.listing import ListedTool, ToolListing
 from punie.domain.values.content import Prompt
 from punie.ports.people import Peer
 

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Hashable
 from typing import Protocol, TypeVar, runtime_checkable
 
-from punie.domain.session.lease import ProcessIdentity
+from punie.domain.session.log import ProcessIdentity
 
 
 @runtime_checkable

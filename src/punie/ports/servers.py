@@ -8,8 +8,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from attrs import define
 
-from punie.domain.servers.records import KeptListing, ServerApproval
-from punie.domain.servers.server import ServerConfig, ServerListing
+from punie.domain.servers.server import KeptListing, ServerApproval, ServerConfig, ServerListing
 from punie.domain.tools.tool import ToolResult
 from punie.domain.values.json_value import JsonObject
 from punie.ports.tools import CallProgress

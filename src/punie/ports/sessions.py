@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 from attrs import frozen
 
 from punie.domain.session.log import EngineSnapshot, LogEntry, SessionPage, SessionSummary
-from punie.domain.session.records import CallRecord, TurnRecord
+from punie.domain.session.turn import CallRecord, TurnRecord
 
 
 @frozen

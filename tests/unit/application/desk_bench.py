@@ -27,8 +27,7 @@ from punie.domain.session.events import SessionEvent, ToolCallAnnounced, ToolCal
 from punie.domain.tools.arguments import text_argument
 from punie.domain.tools.disclosure import DisclosurePolicy
 from punie.domain.tools.discovery import ClientCapabilities, LocalTools
-from punie.domain.tools.execution import CallStatus
-from punie.domain.tools.limits import Limits
+from punie.domain.tools.execution import CallStatus, Limits
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolResult, ToolSource
 from punie.domain.values.content import Diff
 from punie.domain.values.json_value import JsonObject

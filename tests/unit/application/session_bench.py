@@ -32,7 +32,7 @@ from punie.domain.session.session import OpenedSession, SessionSpec
 from punie.domain.session.turn import StopReason, Turn, TurnLimits
 from punie.domain.tools.disclosure import DisclosurePolicy
 from punie.domain.tools.discovery import ClientCapabilities, LocalTools
-from punie.domain.tools.limits import Limits
+from punie.domain.tools.execution import Limits
 from punie.ports.engine import EngineSession, EventSink, ToolDoor
 from punie.ports.people import Peer
 from tests.fakes.client import FakeClient

@@ -15,8 +15,15 @@ from punie.application.turns.live_session import LiveSession, NoCommands
 from punie.domain.errors import SessionBusyError, SessionHeldError, SettingsError, UnknownSessionError
 from punie.domain.model.compaction import CompactionStatus
 from punie.domain.session.events import CompactionChanged, TextDelta, TurnEnded
-from punie.domain.session.lease import ProcessIdentity
-from punie.domain.session.log import EngineSnapshot, LogEntry, LoggedEvent, PromptAccepted, PromptFilled, SessionBegun
+from punie.domain.session.log import (
+    EngineSnapshot,
+    LogEntry,
+    LoggedEvent,
+    ProcessIdentity,
+    PromptAccepted,
+    PromptFilled,
+    SessionBegun,
+)
 from punie.domain.session.session import SessionSpec
 from punie.domain.session.transcript import AgentSaid, PersonSaid, transcript_of
 from punie.domain.session.turn import StopReason, Turn

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from punie.application.desk.statistics import WINDOW, CallStatistics
 from punie.domain.session.events import SecurityViolation
-from punie.domain.session.records import CallRecord
-from punie.domain.tools.execution import CallCounts, ResourceEstimate, Severity
-from punie.domain.tools.limits import CallLimits, Limits
+from punie.domain.session.turn import CallRecord
+from punie.domain.tools.execution import CallCounts, CallLimits, Limits, ResourceEstimate, Severity
 from punie.domain.tools.metadata import ToolMetadata
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolOutcome, ToolResult, ToolSource
 from punie.ports.tools import CallProgress

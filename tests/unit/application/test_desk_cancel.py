@@ -11,7 +11,7 @@ from attrs import evolve
 from punie.application.desk import turn_desk as tool_desk
 from punie.application.desk.turn_desk import TurnDesk
 from punie.domain.session.events import ToolCallUpdated
-from punie.domain.tools.limits import Limits
+from punie.domain.tools.execution import Limits
 from punie.domain.tools.tool import ToolOutcome, ToolResult
 from punie.ports.tools import CallProgress
 from tests.fakes.client import FakeClient

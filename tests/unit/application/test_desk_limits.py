@@ -27,8 +27,8 @@ from punie.application.tools.session_tool import Lifecycle
 from punie.application.tools.terminal_ledger import TerminalLedger
 from punie.application.tools.terminals.run_command import RunCommand
 from punie.domain.errors import ToolFailedError
-from punie.domain.tools import limits as tool_limits
-from punie.domain.tools.limits import CallLimits, Limits
+from punie.domain.tools import execution as tool_limits
+from punie.domain.tools.execution import CallLimits, Limits
 from punie.domain.tools.metadata import ToolMetadata
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolOutcome, ToolResult, ToolSource
 from punie.domain.values.terminal import KeptOutput

@@ -11,7 +11,7 @@ import pytest
 from punie.application.desk import stages
 from punie.domain.errors import ToolFailedError
 from punie.domain.session.events import PermissionSettled, ToolCallAnnounced, ToolCallUpdated
-from punie.domain.tools.limits import CallLimits, Limits
+from punie.domain.tools.execution import CallLimits, Limits
 from punie.domain.tools.tool import ToolCall, ToolKind, ToolOutcome, ToolResult
 from punie.domain.values.content import Text
 from punie.ports.tools import CallProgress

@@ -11,9 +11,8 @@ from punie.application.tools.files.edit_file import EditFile
 from punie.application.tools.files.file_memory import FileMemory
 from punie.application.tools.files.read_file import ReadFile, ReadFileOrOutput
 from punie.application.tools.files.write_file import WriteFile
-from punie.domain.session.records import CallRecord
-from punie.domain.tools.execution import ResourceEstimate
-from punie.domain.tools.limits import CallLimits, Limits
+from punie.domain.session.turn import CallRecord
+from punie.domain.tools.execution import CallLimits, Limits, ResourceEstimate
 from punie.domain.tools.metadata import Permission, ToolMetadata
 from punie.domain.tools.tool import ToolDescriptor, ToolOutcome, ToolSource
 from punie.domain.values.json_value import json_text

@@ -13,7 +13,7 @@ from punie.application.tools.files.read_file import ReadFile
 from punie.application.tools.files.write_file import WriteFile
 from punie.domain.errors import ToolFailedError
 from punie.domain.session.events import ToolCallAnnounced, ToolCallUpdated
-from punie.domain.tools.limits import Limits
+from punie.domain.tools.execution import Limits
 from punie.domain.tools.tool import ToolKind, ToolOutcome, ToolResult
 from punie.domain.values.content import Diff
 from tests.fakes.client import FakeClient

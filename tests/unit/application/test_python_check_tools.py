@@ -12,7 +12,7 @@ from punie.application.tools.python.python_tests import PythonTests
 from punie.application.tools.python.python_types import PythonTypes
 from punie.application.tools.terminal_ledger import TerminalLedger
 from punie.domain.tools.checks import Check, FailedTest, Problem, ProblemReport, TestReport
-from punie.domain.tools.limits import Limits
+from punie.domain.tools.execution import Limits
 from punie.domain.tools.tool import ToolOutcome, ToolResult
 from punie.domain.values.json_value import thaw
 from tests.fakes.client import FakeClient

@@ -16,7 +16,7 @@ from punie.application.tools.terminals import run_command as commands
 from punie.application.tools.terminals.run_command import RunCommand
 from punie.domain.errors import ToolFailedError
 from punie.domain.session.events import ToolCallAnnounced, ToolCallUpdated
-from punie.domain.tools.limits import Limits
+from punie.domain.tools.execution import Limits
 from punie.domain.tools.tool import ToolOutcome, ToolResult
 from punie.domain.values.content import TerminalView, Text
 from punie.domain.values.json_value import thaw

@@ -16,7 +16,7 @@ from punie.domain.permission.decisions import Policy
 from punie.domain.permission.flow import Selected
 from punie.domain.permission.modes import Mode, Verdict
 from punie.domain.session.events import PermissionSettled, SecurityViolation
-from punie.domain.tools.limits import Limits
+from punie.domain.tools.execution import Limits
 from punie.domain.tools.roles import Column
 from punie.domain.tools.tool import ToolDescriptor, ToolOutcome, ToolResult, ToolSource
 from punie.ports.permission import PinName

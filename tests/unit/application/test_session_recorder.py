@@ -35,8 +35,14 @@ from punie.domain.session.events import (
     TurnEnded,
     UsageChanged,
 )
-from punie.domain.session.lease import ProcessIdentity
-from punie.domain.session.log import EngineSnapshot, LogEntry, LoggedEvent, PromptAccepted, SessionBegun
+from punie.domain.session.log import (
+    EngineSnapshot,
+    LogEntry,
+    LoggedEvent,
+    ProcessIdentity,
+    PromptAccepted,
+    SessionBegun,
+)
 from punie.domain.session.turn import StopReason
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind, ToolOutcome

@@ -25,8 +25,14 @@ from punie.domain.session.events import (
     ToolCallUpdated,
     TurnEnded,
 )
-from punie.domain.session.lease import ProcessIdentity
-from punie.domain.session.log import EngineSnapshot, LogEntry, LoggedEvent, PromptAccepted, SessionBegun
+from punie.domain.session.log import (
+    EngineSnapshot,
+    LogEntry,
+    LoggedEvent,
+    ProcessIdentity,
+    PromptAccepted,
+    SessionBegun,
+)
 from punie.domain.session.recovery import NEVER_BEGAN
 from punie.domain.session.session import SessionSpec
 from punie.domain.session.transcript import (

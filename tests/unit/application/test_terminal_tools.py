@@ -11,7 +11,7 @@ from punie.application.tools.terminals.kill_terminal import KillTerminal
 from punie.application.tools.terminals.release_terminal import ReleaseTerminal
 from punie.application.tools.terminals.wait_for_terminal_exit import WaitForTerminalExit
 from punie.domain.errors import ToolFailedError
-from punie.domain.tools.limits import Limits
+from punie.domain.tools.execution import Limits
 from punie.domain.tools.tool import ToolOutcome, ToolResult
 from punie.domain.values.json_value import thaw
 from punie.domain.values.terminal import Command

@@ -8,9 +8,9 @@ from attrs import evolve
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.tools.own_tools import OWN_TOOLS
 from punie.application.tools.own_tools import TOOLS as CLASSES
-from punie.domain.tools.definition import encode_definition
 from punie.domain.tools.metadata import Capability, Permission, ToolMetadata
 from punie.domain.tools.roles import Column
+from punie.domain.tools.tool import encode_definition
 
 TOOLS = {tool.DESCRIPTOR.name: tool.DESCRIPTOR for tool in CLASSES}
 DETAILED = sorted(name for name, tool in TOOLS.items() if tool.details != ToolMetadata())

@@ -26,7 +26,7 @@ from punie.application.tools.terminals.get_shell_info import ShellInfo
 from punie.domain.errors import ToolDisabledError, UnknownToolError
 from punie.domain.session.events import ToolCallUpdated
 from punie.domain.tools.availability import Surroundings
-from punie.domain.tools.limits import CallLimits, Limits
+from punie.domain.tools.execution import CallLimits, Limits
 from punie.domain.tools.metadata import Capability, ToolMetadata
 from punie.domain.tools.tool import ToolDescriptor, ToolResult, ToolSource
 from punie.domain.values.json_value import JsonObject

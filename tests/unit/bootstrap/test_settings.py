@@ -14,7 +14,7 @@ from punie.domain.errors import SettingsError
 from punie.domain.model.choice import Effort
 from punie.domain.tools.disclosure import DisclosureForm, DisclosurePolicy
 from punie.domain.tools.discovery import LocalTools
-from punie.domain.tools.limits import CallLimits, Limits
+from punie.domain.tools.execution import CallLimits, Limits
 
 pytestmark = pytest.mark.requirement("M-21")
 

@@ -8,7 +8,6 @@ import pytest
 
 from punie.application.tools.own_tools import as_ours
 from punie.application.tools.session.search_tools import SearchTools
-from punie.domain.tools.definition import encode_definition, estimated_tokens
 from punie.domain.tools.disclosure import (
     LINE_LIMIT,
     LISTING_LIMIT,
@@ -19,7 +18,7 @@ from punie.domain.tools.disclosure import (
     listing,
     server_of,
 )
-from punie.domain.tools.tool import ToolDescriptor, ToolSource
+from punie.domain.tools.tool import ToolDescriptor, ToolSource, encode_definition, estimated_tokens
 from tests.fakes import tokens
 from tests.fakes.sixty_tools import sixty_tools
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.values.dotenv import DotenvError, parse_dotenv
+from punie.domain.values.variables import DotenvError, parse_dotenv
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.session.elicitation_form import (
+from punie.domain.session.elicitation import (
     CHOICE_LIMIT,
     FIELD_LIMIT,
     TEXT_LIMIT,

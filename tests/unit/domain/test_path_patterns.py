@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.values.path_patterns import covers, may_touch_below, names_secret, touches
+from punie.domain.values.paths import covers, may_touch_below, names_secret, touches
 
 pytestmark = pytest.mark.requirement("INTERFACES-5")
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from punie.application.tools.own_tools import OWN_TOOLS
-from punie.domain.permission.command_policy import allows_part, matches
+from punie.domain.permission.command_policy import allows_part, matches, own_command_finding
 from punie.domain.permission.decisions import Facts
 from punie.domain.permission.modes import Verdict
-from punie.domain.permission.own_commands import own_command_finding
 from punie.domain.permission.policy import PermissionRequest, Policy, decide
 from punie.domain.permission.rules import Rule
 from punie.domain.values.paths import Location

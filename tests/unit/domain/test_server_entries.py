@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from punie.domain.servers.entries import EntrySource, server_of
 from punie.domain.servers.server import HttpTransport, ServerConfig, ServerOrigin, StdioTransport
-from punie.domain.values.expansion import ExpansionError, Input, Variables
+from punie.domain.values.variables import ExpansionError, Input, Variables
 
 VARIABLES = Variables({"TOKEN": "s3cret", "EMPTY": "", "REF": "${TOKEN}"}, "/project", "/home/me")
 SOURCE = EntrySource(ServerOrigin.PROJECT, "/project/.mcp.json", VARIABLES)

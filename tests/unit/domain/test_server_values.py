@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from punie.domain.servers.records import compared, merged
-from punie.domain.servers.server import RefreshDelta, ToolInfo
+from punie.domain.servers.server import RefreshDelta, ToolInfo, compared, merged
 from punie.domain.values.json_value import freeze_object, thaw_object
 from tests.fakes.servers import a_tool
 

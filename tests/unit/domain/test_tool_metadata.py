@@ -11,10 +11,16 @@ from punie.domain.permission.flow import grant_scope
 from punie.domain.permission.policy import Facts, PermissionRequest, Policy, Verdict, decide
 from punie.domain.tools.availability import Surroundings, capabilities_of, why_unavailable
 from punie.domain.tools.catalog import ToolCatalog
-from punie.domain.tools.definition import encode_definition, encode_result, estimated_tokens
 from punie.domain.tools.discovery import ClientCapabilities, LocalTools
 from punie.domain.tools.metadata import Capability, Permission, ToolExample, ToolMetadata
-from punie.domain.tools.tool import ToolDescriptor, ToolResult, ToolSource
+from punie.domain.tools.tool import (
+    ToolDescriptor,
+    ToolResult,
+    ToolSource,
+    encode_definition,
+    encode_result,
+    estimated_tokens,
+)
 from punie.domain.values.content import Diff
 
 BARE = Surroundings(Capability.NONE, "linux", lambda _: False)

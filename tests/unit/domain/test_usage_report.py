@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from punie.commands.usage.report import CallTotals, TurnTotals, usage_report
 from punie.domain.model.usage import Usage
-from punie.domain.session.records import CallRecord
-from punie.domain.tools.definition import estimated_tokens
-from punie.domain.tools.tool import ToolDescriptor, ToolOutcome, ToolSource
+from punie.domain.session.turn import CallRecord
+from punie.domain.tools.tool import ToolDescriptor, ToolOutcome, ToolSource, estimated_tokens
 from tests.fakes.records import NOW, a_call, a_turn
 
 pytestmark = pytest.mark.requirement("S0-50", "S2-93")

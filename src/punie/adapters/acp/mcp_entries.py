@@ -12,7 +12,7 @@ from msgspec import Raw
 from punie.domain.entry_fields import EntryError
 from punie.domain.servers.entries import EntrySource, broken, check_name, server_of, with_ide_ways
 from punie.domain.servers.server import ClientTransport, ServerConfig, ServerOrigin
-from punie.domain.values.expansion import Variables
+from punie.domain.values.variables import Variables
 
 PLACE = "the client's mcpServers"
 _LONGEST_ID = 1_000

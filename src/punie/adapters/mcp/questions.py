@@ -18,8 +18,16 @@ from attrs import define, field
 from mcp.client.session import ClientRequestContext
 
 from punie.adapters.mcp.attempt import CallWatch
-from punie.domain.session.elicitation import CANCELLED, Elicitation, ElicitationAction, ElicitationAnswer
-from punie.domain.session.elicitation_form import UnusableFormError, filled, form_of, shown_text
+from punie.domain.session.elicitation import (
+    CANCELLED,
+    Elicitation,
+    ElicitationAction,
+    ElicitationAnswer,
+    UnusableFormError,
+    filled,
+    form_of,
+    shown_text,
+)
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonObject, NotJsonError, thaw_object
 from punie.ports.people import Elicitor

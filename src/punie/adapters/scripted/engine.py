@@ -32,8 +32,7 @@ from punie.domain.session.events import ContextUsed, TextDelta, ThoughtDelta, Us
 from punie.domain.session.transcript import Transcript, prompts_in
 from punie.domain.session.turn import StopReason, Turn
 from punie.domain.tools.catalog import ToolCatalog
-from punie.domain.tools.definition import encode_definition
-from punie.domain.tools.tool import ToolCall, ToolResult
+from punie.domain.tools.tool import ToolCall, ToolResult, encode_definition
 from punie.domain.values.json_value import JsonValue, freeze, thaw
 from punie.ports.engine import Engine, EngineSession, EventSink, ToolDoor
 

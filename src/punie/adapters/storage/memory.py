@@ -9,8 +9,8 @@ from attrs import define, field
 
 from punie.domain.permission.audit import AuditRow, ChainReport, ChainStart, DecisionRecord, check_chain
 from punie.domain.permission.grants import StoredGrant, ToolPin
-from punie.domain.servers.records import KeptListing, ServerApproval
-from punie.domain.session.records import CallRecord, TurnRecord
+from punie.domain.servers.server import KeptListing, ServerApproval
+from punie.domain.session.turn import CallRecord, TurnRecord
 from punie.ports.permission import AuditTrail, GrantStore, PinName, ToolPins
 from punie.ports.servers import ServerApprovals, ServerListings
 from punie.ports.sessions import UsageLedger

@@ -11,8 +11,7 @@ from attrs import frozen
 
 from punie.adapters.storage.database import Database
 from punie.adapters.storage.state_file import StateFile, for_good
-from punie.domain.servers.records import KeptListing, ServerApproval
-from punie.domain.servers.server import ToolInfo
+from punie.domain.servers.server import KeptListing, ServerApproval, ToolInfo
 from punie.ports.servers import ServerApprovals, ServerListings
 
 LISTING_LIMIT = 16 * 1024 * 1024

@@ -13,7 +13,7 @@ from punie.application.desk.card import CallCard
 from punie.application.tools.composition import Composition
 from punie.application.tools.session_tool import CallContext, PreparedCall, SessionTool
 from punie.domain.errors import ArgumentsRefusedError, LimitExceededError, TimedOutError, ToldToModel
-from punie.domain.tools.limits import CallLimits, Limits
+from punie.domain.tools.execution import CallLimits, Limits
 from punie.domain.tools.tool import ToolCall, ToolResult
 from punie.domain.values.json_value import JsonObject, json_type, utf8_size
 from punie.ports.engine import EventSink

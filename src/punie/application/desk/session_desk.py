@@ -18,7 +18,7 @@ from punie.application.offer.toolbox import Toolbox
 from punie.application.tools.session_tool import CallContext, Lifecycle, SessionTool
 from punie.domain.errors import ArgumentsRefusedError, ToldToModel
 from punie.domain.permission.flow import Allowed
-from punie.domain.session.records import CallRecord
+from punie.domain.session.turn import CallRecord
 from punie.domain.tools.execution import ResourceEstimate, RunningCall
 from punie.domain.tools.tool import ToolCall, ToolResult, ToolSource
 from punie.domain.values.display import one_line

@@ -10,7 +10,7 @@ from attrs import define, field, frozen
 
 from punie.application.desk.call import CallRequest
 from punie.application.tools.session_tool import KnowsFiles
-from punie.domain.session.records import CallRecord
+from punie.domain.session.turn import CallRecord
 from punie.domain.tools.execution import CallCounts, ResourceEstimate, ToolStatistics, by_outcome
 from punie.domain.tools.metadata import Permission
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolOutcome, ToolSource

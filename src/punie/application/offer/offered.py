@@ -14,7 +14,6 @@ from punie.application.offer.toolbox import Toolbox
 from punie.application.tools.session.search_tools import FoundTools, SearchTools
 from punie.application.tools.session_tool import SessionTool
 from punie.domain.tools.catalog import SearchableOffer, ToolCatalog
-from punie.domain.tools.definition import estimated_tokens
 from punie.domain.tools.disclosure import (
     SEARCH_TOOLS,
     DisclosureForm,
@@ -25,7 +24,7 @@ from punie.domain.tools.disclosure import (
     unlisted_servers,
 )
 from punie.domain.tools.search import Stem, ToolIndex
-from punie.domain.tools.tool import ToolDescriptor
+from punie.domain.tools.tool import ToolDescriptor, estimated_tokens
 
 NAMED_AT_ONCE = 20
 """How many tools one search loads by their exact names."""

@@ -15,9 +15,15 @@ from attrs import define, field, frozen
 
 from punie.application.tools.services import NoServices, Services
 from punie.application.tools.session_tool import CallContext, PreparedCall, SessionTool
-from punie.domain.tools.availability import LeftOut, Surroundings, why_unavailable
+from punie.domain.tools.availability import (
+    LeftOut,
+    ListedTool,
+    RegistryStatistics,
+    Surroundings,
+    ToolListing,
+    why_unavailable,
+)
 from punie.domain.tools.catalog import ToolCatalog
-from punie.domain.tools.listing import ListedTool, RegistryStatistics, ToolListing
 from punie.domain.tools.metadata import Capability
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from punie.domain.values.json_value import JsonObject

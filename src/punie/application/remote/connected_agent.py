@@ -20,8 +20,8 @@ from punie.domain.session.events import NoticeGiven, NoticeSeverity
 from punie.domain.session.log import SessionPage
 from punie.domain.session.session import OpenedSession, SessionOptions, SessionSpec
 from punie.domain.session.turn import TurnReport
+from punie.domain.tools.availability import ListedTool, ToolListing
 from punie.domain.tools.execution import RunningCall, ToolStatistics
-from punie.domain.tools.listing import ListedTool, ToolListing
 from punie.domain.values.content import Prompt
 from punie.domain.values.display import one_line
 from punie.ports.agent import Agent, RunningTurn

@@ -12,8 +12,16 @@ from attrs import define, evolve, field, frozen
 
 from punie.application.sessions.notices import Warn, unheard
 from punie.domain.servers.names import qualified_name
-from punie.domain.servers.records import KeptListing, compared
-from punie.domain.servers.server import RefreshDelta, ServerConfig, ServerInfo, ServerListing, ServerStatus, ToolInfo
+from punie.domain.servers.server import (
+    KeptListing,
+    RefreshDelta,
+    ServerConfig,
+    ServerInfo,
+    ServerListing,
+    ServerStatus,
+    ToolInfo,
+    compared,
+)
 from punie.domain.tools.tool import ToolResult
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonObject

@@ -13,8 +13,15 @@ from punie.application.own_task_group import OwnTaskGroup
 from punie.application.servers.known_server import Asking, KnownServer, Surroundings, Tools
 from punie.domain.errors import AmbiguousToolError, UnknownServerError, UnknownToolError
 from punie.domain.servers.names import SEPARATOR, may_be_of
-from punie.domain.servers.records import merged
-from punie.domain.servers.server import RefreshDelta, ServerConfig, ServerInfo, ServerOrigin, ServerStatus, ToolInfo
+from punie.domain.servers.server import (
+    RefreshDelta,
+    ServerConfig,
+    ServerInfo,
+    ServerOrigin,
+    ServerStatus,
+    ToolInfo,
+    merged,
+)
 from punie.domain.tools.tool import ToolResult
 from punie.domain.values.json_value import JsonObject
 from punie.ports.servers import ServerApprovals, ServerUnavailableError

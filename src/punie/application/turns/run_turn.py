@@ -28,8 +28,7 @@ from punie.domain.session.events import (
     TurnEnded,
     UsageChanged,
 )
-from punie.domain.session.records import TurnRecord
-from punie.domain.session.turn import StopReason, Turn, TurnReport
+from punie.domain.session.turn import StopReason, Turn, TurnRecord, TurnReport
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.discovery import Tier
 from punie.domain.tools.tool import ToolSource

@@ -36,7 +36,7 @@ from punie.domain.permission.modes import Mode
 from punie.domain.session.turn import TurnLimits
 from punie.domain.tools.disclosure import DEFAULT_SHARE, DisclosureForm
 from punie.domain.tools.discovery import LocalTools
-from punie.domain.tools.limits import CallLimits, Limits
+from punie.domain.tools.execution import CallLimits, Limits
 
 HIDDEN = "***"
 """What stands in the place of a secret."""

@@ -65,7 +65,7 @@ from punie.domain.permission.rules import Rule
 from punie.domain.session.turn import TurnLimits
 from punie.domain.tools.disclosure import DisclosurePolicy
 from punie.domain.tools.discovery import LocalTools
-from punie.domain.tools.limits import CallLimits, Limits
+from punie.domain.tools.execution import CallLimits, Limits
 
 if TYPE_CHECKING:
     from shellsight.surroundings import ShellParser

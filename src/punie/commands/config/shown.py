@@ -17,7 +17,7 @@ from punie.bootstrap.settings.files import database_file, project_settings_file,
 from punie.bootstrap.settings.keys import ADDS, KEYS, PER_TOOL, RULES, Key, key_of, tool_and_bound
 from punie.bootstrap.settings.settings import Said, Speaker, Traced, variable_of
 from punie.commands.permissions.judge import rule_words
-from punie.domain.tools.limits import READ_OUTPUT_BYTES
+from punie.domain.tools.execution import READ_OUTPUT_BYTES
 from punie.domain.values.display import display_exact
 
 DEFAULT = "default"

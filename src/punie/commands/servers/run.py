@@ -45,8 +45,14 @@ from punie.commands.servers.shown import (
     servers_text,
 )
 from punie.domain.errors import UnknownServerError
-from punie.domain.servers.records import ServerApproval
-from punie.domain.servers.server import RefreshDelta, ServerConfig, ServerInfo, ServerOrigin, ServerStatus
+from punie.domain.servers.server import (
+    RefreshDelta,
+    ServerApproval,
+    ServerConfig,
+    ServerInfo,
+    ServerOrigin,
+    ServerStatus,
+)
 from punie.domain.values.display import one_line
 from punie.ports.servers import ServerUnavailableError
 

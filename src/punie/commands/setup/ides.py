@@ -15,8 +15,7 @@ from attrs import field, frozen
 
 from punie.bootstrap.settings.permissions import home_of
 from punie.domain.values.json_value import json_type
-from punie.domain.values.jsonc import Twice, parse_jsonc, says_nothing
-from punie.domain.values.jsonc_edit import with_member, with_value
+from punie.domain.values.jsonc import Twice, parse_jsonc, says_nothing, with_member, with_value
 
 AGENTS = "agent_servers"
 COMMAND = "acp"

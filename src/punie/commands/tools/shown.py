@@ -13,11 +13,10 @@ from punie.application.offer.registry import ToolRegistry
 from punie.application.tools.session.search_tools import SearchTools
 from punie.domain.tools.availability import LeftOut
 from punie.domain.tools.catalog import ToolCatalog
-from punie.domain.tools.definition import estimated_tokens, tokens_of
 from punie.domain.tools.disclosure import SEARCH_TOOLS, DisclosureForm, DisclosurePolicy, by_server, listing
 from punie.domain.tools.execution import ResourceEstimate
 from punie.domain.tools.metadata import Capability, Permission
-from punie.domain.tools.tool import ToolDescriptor
+from punie.domain.tools.tool import ToolDescriptor, estimated_tokens, tokens_of
 from punie.domain.values.display import display_safe
 from punie.domain.values.json_value import thaw_object
 

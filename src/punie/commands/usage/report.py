@@ -7,10 +7,9 @@ from typing import TypeAlias, TypeVar
 
 from attrs import frozen
 
-from punie.domain.session.records import CallRecord, TurnRecord
-from punie.domain.tools.definition import estimated_tokens
+from punie.domain.session.turn import CallRecord, TurnRecord
 from punie.domain.tools.execution import OutcomeCounts, by_outcome
-from punie.domain.tools.tool import ToolDescriptor
+from punie.domain.tools.tool import ToolDescriptor, estimated_tokens
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Record = TypeVar("_Record", CallRecord, TurnRecord)

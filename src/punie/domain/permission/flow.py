@@ -18,11 +18,11 @@ from punie.domain.permission.grants import (
     arguments_digest,
     definition_hash,
     digest,
+    safe_pattern,
     takes_command,
 )
 from punie.domain.permission.modes import Verdict
 from punie.domain.permission.policy import QUARANTINE_RULE
-from punie.domain.permission.safe_patterns import safe_pattern
 from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
 from punie.domain.values.content import Diff

@@ -38,8 +38,7 @@ from punie.domain.permission.rules import Rule
 from punie.domain.tools.metadata import Permission
 from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
-from punie.domain.values.path_patterns import covers, may_touch_below, touches
-from punie.domain.values.paths import Location
+from punie.domain.values.paths import Location, covers, may_touch_below, touches
 
 QUARANTINE_RULE = "built-in:quarantine"
 

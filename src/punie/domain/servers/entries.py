@@ -28,9 +28,9 @@ from punie.domain.servers.server import (
     StdioTransport,
     Transport,
 )
-from punie.domain.values.expansion import ExpansionError, Variables
 from punie.domain.values.json_value import json_type
 from punie.domain.values.paths import is_inside
+from punie.domain.values.variables import ExpansionError, Variables
 
 LONGEST_NAME = 200
 SHORTEST_TIMEOUT_MS = 1_000

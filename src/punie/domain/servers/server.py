@@ -1,6 +1,6 @@
-"""MCP servers as values: how one is reached, how it stands, what it offers, what a refresh brought (R-09, R-11).
+"""MCP servers as values: how one is reached, its status, its tools, and the records kept of it across processes.
 
-Nothing here connects. A server is known by its name in the configuration, never by what it says of itself.
+Nothing here connects. A server is identified by its name in the configuration, never by what it says of itself.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeAlias, cast
 
 from attrs import field, frozen
 
-from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, freeze_object, thaw_object
+from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, freeze_object, json_text, thaw_object
 
 NAME_LIMIT = 64
 DEFAULT_TTL_S = 300.0
@@ -232,3 +232,60 @@ class RefreshDelta:
     removed: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     errors: Mapping[str, str] = field(factory=dict[str, str], converter=_pairs)
+
+
+@frozen
+class ServerApproval:
+    """A person let a project's server run: exactly what `fingerprint` stands for, in that absolute directory.
+
+    `at` is seconds since the epoch.
+    """
+
+    directory: str
+    name: str
+    fingerprint: str
+    at: float
+
+
+@frozen
+class KeptListing:
+    """The tools a server listed last, for sessions in that absolute directory; `listed_at` is seconds since the epoch.
+
+    `fingerprint` is that of the definition it was reached by: of another one it says nothing about what is there now.
+    `legacy` is as in `ServerListing`.
+    """
+
+    directory: str
+    server: str
+    fingerprint: str
+    listed_at: float
+    tools: tuple[ToolInfo, ...]
+    legacy: bool = False
+
+
+def compared(before: Iterable[ToolInfo], after: Iterable[ToolInfo]) -> RefreshDelta:
+    """What came, went and changed, each by qualified name and sorted; the order of keys in a schema is no change."""
+    old = {tool.qualified: tool for tool in before}
+    new = {tool.qualified: tool for tool in after}
+    return RefreshDelta(
+        added=tuple(sorted(new.keys() - old.keys())),
+        removed=tuple(sorted(old.keys() - new.keys())),
+        changed=tuple(sorted(name for name in old.keys() & new.keys() if _said(old[name]) != _said(new[name]))),
+    )
+
+
+def merged(deltas: Iterable[RefreshDelta]) -> RefreshDelta:
+    """Several servers' deltas as one."""
+    every = tuple(deltas)
+    return RefreshDelta(
+        added=tuple(sorted(name for delta in every for name in delta.added)),
+        removed=tuple(sorted(name for delta in every for name in delta.removed)),
+        changed=tuple(sorted(name for delta in every for name in delta.changed)),
+        errors={server: why for delta in every for server, why in delta.errors.items()},
+    )
+
+
+def _said(tool: ToolInfo) -> str:
+    return json_text((
+        tool.name, tool.title, tool.description, tool.input_schema, tool.output_schema, tool.annotations,
+    ))  # fmt: skip

@@ -12,8 +12,7 @@ from punie.domain.model.compaction import CompactionStatus
 from punie.domain.model.usage import Usage
 from punie.domain.permission.modes import AnsweredBy, Mode, Verdict
 from punie.domain.session.commands import CommandInfo
-from punie.domain.session.plan import Plan
-from punie.domain.session.turn import StopReason
+from punie.domain.session.turn import Plan, StopReason
 from punie.domain.tools.execution import CallStatus, Severity
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolOutcome
 from punie.domain.values.content import ResultContent

@@ -13,8 +13,7 @@ from punie.domain.model.usage import Usage
 from punie.domain.permission.modes import AnsweredBy, Verdict
 from punie.domain.session.events import RequestEnding
 from punie.domain.session.log import SessionSummary
-from punie.domain.session.plan import Plan
-from punie.domain.session.turn import StopReason
+from punie.domain.session.turn import Plan, StopReason
 from punie.domain.tools.tool import ToolKind, ToolOutcome
 from punie.domain.values.line_changes import LineChanges
 

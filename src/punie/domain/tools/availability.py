@@ -1,8 +1,8 @@
-"""Whether a tool can work where it is, and if not, why, in words for a person."""
+"""Availability: whether a tool can work where the session runs, and the listing of all tools with those that cannot."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from attrs import frozen
 
@@ -73,3 +73,33 @@ def capabilities_of(client: ClientCapabilities, local: LocalTools) -> Capability
 def _dependency(name: str) -> str:
     module = name.removeprefix("python:")
     return f"the program {name}" if module == name else f"the Python module {module}"
+
+
+@frozen
+class RegistryStatistics:
+    """How many tools there are; `by_source` and `by_category` count the registered ones."""
+
+    registered: int
+    enabled: int
+    disabled: int
+    left_out: int
+    by_source: Mapping[str, int]
+    by_category: Mapping[str, int]
+
+
+@frozen
+class ListedTool:
+    """One registered tool. `locked` where the settings disable it (`tools.disabled`): nobody can switch that on."""
+
+    tool: ToolDescriptor
+    enabled: bool
+    locked: bool = False
+
+
+@frozen
+class ToolListing:
+    """Every tool of a session in offered order, those that cannot work here with reasons, and the figures."""
+
+    tools: tuple[ListedTool, ...]
+    left_out: tuple[LeftOut, ...]
+    statistics: RegistryStatistics

@@ -12,8 +12,7 @@ from fnmatch import fnmatchcase
 
 from attrs import frozen
 
-from punie.domain.tools.definition import estimated_tokens
-from punie.domain.tools.tool import ToolDescriptor, ToolSource
+from punie.domain.tools.tool import ToolDescriptor, ToolSource, estimated_tokens
 from punie.domain.values.display import one_line
 
 SEARCH_TOOLS = "search_tools"

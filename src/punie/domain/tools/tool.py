@@ -1,7 +1,8 @@
-"""A tool: what it is (`ToolDescriptor`), one use of it (`ToolCall`), what came of it (`ToolResult`)."""
+"""A tool: its description (`ToolDescriptor`), one use of it (`ToolCall`) and the outcome of that (`ToolResult`)."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -13,7 +14,7 @@ from punie.domain.tools.metadata import ToolMetadata
 from punie.domain.tools.roles import Column, Role, Roles
 from punie.domain.tools.schema import ToolParameter, to_parameters, to_schema
 from punie.domain.values.content import ResultContent, Text
-from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, JsonValue, freeze, freeze_object
+from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, JsonValue, freeze, freeze_object, thaw, thaw_object
 from punie.domain.values.terminal import KeptOutput
 
 NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -223,3 +224,30 @@ class ToolResult:
     def error_message(self) -> str | None:
         """Why it did not succeed; None where it did."""
         return None if self.succeeded else self.text or f"The call {self.outcome.value}."
+
+
+CHARS_PER_TOKEN = 4
+"""A rule of thumb over the providers' tokenizers for English and JSON."""
+
+
+def encode_definition(tool: ToolDescriptor) -> dict[str, object]:
+    """A tool as a model or a program is told of it: its name is its id, and nothing else of it travels."""
+    return {"name": tool.name, "description": tool.description, "inputSchema": thaw_object(tool.parameters)}
+
+
+def encode_result(result: ToolResult) -> dict[str, object]:
+    """A result as a program is told of it; `error` is there exactly where `isError` is true."""
+    told: dict[str, object] = {"result": thaw(result.data), "isError": not result.succeeded}
+    if result.error_message is not None:
+        told["error"] = result.error_message
+    return told
+
+
+def estimated_tokens(tool: ToolDescriptor) -> int:
+    """About how many tokens the tool's description costs at each model request; an estimate for any model."""
+    return tokens_of(json.dumps(encode_definition(tool), ensure_ascii=False, separators=(",", ":")))
+
+
+def tokens_of(text: str) -> int:
+    """About how many tokens a text is; an estimate for any model."""
+    return -(-len(text) // CHARS_PER_TOKEN)

@@ -1,15 +1,22 @@
-"""Where a path lies: inside the session's roots or not, and whether it names a secret.
+"""Paths as text: whether one lies inside the session's roots, and whether a permission rule's pattern matches it.
 
-Pure comparisons of path components. Following links is I/O and happens in the adapter that hands paths in.
+Every function compares path components and nothing else. Following links is I/O: the adapter that hands paths in does
+it. In a pattern (`src/**`, `*.pem`, `/etc/**`), `*`, `?` and `[...]` match inside one component, `**` any number of
+components, and a relative pattern is taken from each of the session's directories. An allow rule reads a pattern
+narrowly: the whole path must match. Deny and ask rules read it widely: case does not matter, everything below a match
+counts too, and a pattern of one component matches at any depth.
 """
 
 from __future__ import annotations
 
+import fnmatch
+import re
+from functools import lru_cache
 from pathlib import PurePath
 
 from attrs import frozen
 
-from shellsight.secret_names import PLAIN, parts_of
+from shellsight.secret_names import PLAIN, SECRET_FOLDERS, is_secret, parts_of
 
 
 @frozen
@@ -34,3 +41,106 @@ def shown_path(path: str, cwd: str) -> str:
     """The path as a person in that directory would write it: relative below it, absolute elsewhere."""
     pure = PurePath(path)
     return str(pure.relative_to(cwd)) if pure.is_relative_to(cwd) else path
+
+
+_WILD = frozenset("*?[")
+NAMED_CHARACTERS = 2
+"""Letters and digits that a pattern's last component must have to count as naming what it matches."""
+
+
+def covers(pattern: str, path: str, roots: tuple[str, ...]) -> bool:
+    """Whether an allow rule's pattern covers the absolute path: the whole of it."""
+    wanted = _segments(pattern)
+    if ".." in parts_of(path) or ".." in wanted:
+        return False
+    return any(_matches(wanted, parts) for parts in _candidates(pattern, path, roots))
+
+
+def touches(pattern: str, path: str, roots: tuple[str, ...]) -> bool:
+    """Whether a deny or ask rule's pattern is about the absolute path, or about a folder on its way."""
+    wanted = tuple(part.lower() for part in _wide(pattern))
+    if _at_any_depth(pattern):
+        return _matches_start(wanted, _segments(path.lower()))
+    return any(
+        _matches_start(wanted, tuple(part.lower() for part in parts)) for parts in _candidates(pattern, path, roots)
+    )
+
+
+def may_touch_below(pattern: str, folder: str, roots: tuple[str, ...]) -> bool:
+    """Whether something below the absolute folder may be what a deny or ask rule's pattern is about."""
+    if _at_any_depth(pattern):
+        return True
+    inside = tuple(part.lower() for part in _segments(folder))
+    bases = ((),) if pattern.startswith("/") else tuple(_segments(root) for root in roots)
+    for base in bases:
+        fixed = tuple(part.lower() for part in (*base, *_fixed(pattern)))
+        shared = min(len(fixed), len(inside))
+        if fixed[:shared] == inside[:shared]:
+            return True
+    return False
+
+
+def names_secret(pattern: str) -> bool:
+    """Whether the pattern names what it matches, and does not merely sweep it in: `.env` does, `src/**` does not."""
+    parts = _segments(pattern)
+    if any(part.lower() in SECRET_FOLDERS or is_secret(part) for part in parts):
+        return True
+    return bool(parts) and sum(letter.isalnum() for letter in parts[-1]) >= NAMED_CHARACTERS
+
+
+def _segments(pattern: str) -> tuple[str, ...]:
+    return tuple(part for part in pattern.split("/") if part not in {"", "."})
+
+
+def _at_any_depth(pattern: str) -> bool:
+    return not pattern.startswith("/") and len(_segments(pattern)) == 1
+
+
+def _wide(pattern: str) -> tuple[str, ...]:
+    parts = _segments(pattern)
+    return ("**", *parts) if _at_any_depth(pattern) else parts
+
+
+def _fixed(pattern: str) -> tuple[str, ...]:
+    """The components before the first that has a wild card."""
+    parts = _segments(pattern)
+    wild = next((place for place, part in enumerate(parts) if _WILD & set(part)), len(parts))
+    return parts[:wild]
+
+
+def _candidates(pattern: str, path: str, roots: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """The path's components as the pattern sees them: all of them, or those below each root that holds it."""
+    parts = _segments(path)
+    if pattern.startswith("/"):
+        return (parts,)
+    bases = (_segments(root) for root in roots)
+    return tuple(parts[len(base) :] for base in bases if parts[: len(base)] == base)
+
+
+def _matches(wanted: tuple[str, ...], parts: tuple[str, ...]) -> bool:
+    return len(parts) in _ends(wanted, parts)
+
+
+def _matches_start(wanted: tuple[str, ...], parts: tuple[str, ...]) -> bool:
+    """As `_matches`, for the path or any folder on its way."""
+    ends = _ends(wanted, parts)
+    return bool(ends - {0}) or (bool(ends) and not parts)
+
+
+def _ends(wanted: tuple[str, ...], parts: tuple[str, ...]) -> set[int]:
+    """How many components from the start the whole pattern may take: no backtracking, whatever the pattern."""
+    places: set[int] = {0}
+    for piece in wanted:
+        if not places:
+            break
+        if piece == "**":
+            places = set(range(min(places), len(parts) + 1))
+        else:
+            compiled = _compiled(piece)
+            places = {place + 1 for place in places if place < len(parts) and compiled.match(parts[place])}
+    return places
+
+
+@lru_cache(maxsize=1024)
+def _compiled(piece: str) -> re.Pattern[str]:
+    return re.compile(fnmatch.translate(piece))

@@ -13,7 +13,7 @@ import pytest
 from punie.commands.usage.report import UsageReport, usage_report
 from punie.commands.usage.shown import Table, unused_text, usage_csv, usage_json, usage_text
 from punie.domain.model.usage import Usage
-from punie.domain.session.records import CallRecord, TurnRecord
+from punie.domain.session.turn import CallRecord, TurnRecord
 from punie.domain.tools.tool import ToolDescriptor, ToolOutcome
 from tests.fakes.records import a_call, a_turn
 

@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve
 
 from punie.adapters.local.programs.process_table import LocalProcessTable
-from punie.domain.session.lease import Holder, ProcessIdentity, held_by
+from punie.domain.session.log import Holder, ProcessIdentity, held_by
 
 LINUX = sys.platform == "linux"
 TABLES = [LocalProcessTable(), LocalProcessTable(Path("/nonexistent"))]

@@ -20,8 +20,7 @@ from punie.adapters.storage.sessions.exported_file import (
 from punie.adapters.storage.sessions.memory_sessions import MemorySessionStore
 from punie.domain.errors import SessionHeldError
 from punie.domain.session.events import TextDelta
-from punie.domain.session.lease import ProcessIdentity
-from punie.domain.session.log import LogEntry, LoggedEvent, SessionSummary
+from punie.domain.session.log import LogEntry, LoggedEvent, ProcessIdentity, SessionSummary
 from tests.contract.session_benches import Table
 from tests.fakes.clock import FakeClock
 from tests.fakes.sessions import a_conversation, entries

@@ -15,8 +15,7 @@ from punie.domain.permission.decisions import Policy
 from punie.domain.permission.modes import Mode
 from punie.domain.pipelines.expressions import WorkLeft
 from punie.domain.session.events import ToolCallAnnounced, ToolCallUpdated
-from punie.domain.tools.execution import CallStatus
-from punie.domain.tools.limits import CallLimits, Limits
+from punie.domain.tools.execution import CallLimits, CallStatus, Limits
 from punie.domain.tools.tool import ToolCall, ToolOutcome, ToolResult
 from punie.domain.values.content import Text
 from punie.domain.values.json_value import thaw

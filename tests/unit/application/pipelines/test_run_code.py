@@ -16,7 +16,7 @@ from punie.domain.permission.decisions import Policy
 from punie.domain.permission.modes import Mode
 from punie.domain.session.events import ToolCallAnnounced
 from punie.domain.session.session import SessionSpec
-from punie.domain.tools.limits import Limits
+from punie.domain.tools.execution import Limits
 from punie.domain.tools.tool import ToolResult
 from punie.domain.values.json_value import thaw
 from tests.fakes.client import FakeClient

@@ -19,9 +19,9 @@ from punie.application.servers import registry as registry_module
 from punie.application.servers.known_server import Surroundings
 from punie.application.servers.registry import ServerRegistry
 from punie.domain.errors import AmbiguousToolError, UnknownServerError, UnknownToolError
-from punie.domain.servers.records import ServerApproval
 from punie.domain.servers.server import (
     RefreshDelta,
+    ServerApproval,
     ServerConfig,
     ServerInfo,
     ServerListing,

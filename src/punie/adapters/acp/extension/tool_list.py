@@ -11,8 +11,7 @@ from msgspec import Raw
 
 from punie.adapters.acp.handshake import Params, decode_params
 from punie.domain.session.events import ToolsChanged
-from punie.domain.tools.availability import LeftOut
-from punie.domain.tools.listing import ListedTool, RegistryStatistics
+from punie.domain.tools.availability import LeftOut, ListedTool, RegistryStatistics
 from punie.domain.tools.tool import ToolDescriptor
 from punie.domain.values.display import one_line
 from punie.mechanics.jsonrpc.errors import INVALID_PARAMS, RpcError

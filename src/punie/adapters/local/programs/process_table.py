@@ -10,7 +10,7 @@ from pathlib import Path
 
 from attrs import define, field
 
-from punie.domain.session.lease import ProcessIdentity
+from punie.domain.session.log import ProcessIdentity
 from punie.ports.machine import ProcessTable
 
 STATE, START_TIME = 0, 19

@@ -10,8 +10,17 @@ from attrs import define, evolve, field, frozen
 
 from punie.adapters.storage.sessions.session_index import Place, place_of
 from punie.domain.errors import LeaseLostError, SessionHeldError, SessionStoreError
-from punie.domain.session.lease import HAS_BEGUN, Holder, held_by
-from punie.domain.session.log import EngineSnapshot, LogEntry, PromptAccepted, SessionPage, SessionSummary, summarised
+from punie.domain.session.log import (
+    HAS_BEGUN,
+    EngineSnapshot,
+    Holder,
+    LogEntry,
+    PromptAccepted,
+    SessionPage,
+    SessionSummary,
+    held_by,
+    summarised,
+)
 from punie.ports.machine import Clock, ProcessTable
 from punie.ports.sessions import SessionLease, SessionStore
 

@@ -12,7 +12,7 @@ from punie.adapters.storage.sessions.session_index import escaped
 from punie.adapters.storage.sessions.sql_sessions import SqlSessions
 from punie.adapters.storage.sql import Sql
 from punie.domain.errors import SessionStoreError
-from punie.domain.session.lease import ProcessIdentity
+from punie.domain.session.log import ProcessIdentity
 from punie.ports.machine import ProcessTable
 from punie.ports.sessions import SessionLease, SessionStore
 

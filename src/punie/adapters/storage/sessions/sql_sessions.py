@@ -24,8 +24,17 @@ from punie.adapters.storage.sessions.session_index import (
 )
 from punie.adapters.storage.sql import Lane, Row, Sql
 from punie.domain.errors import LeaseLostError, SessionHeldError, SessionStoreError
-from punie.domain.session.lease import HAS_BEGUN, Holder, ProcessIdentity, held_by
-from punie.domain.session.log import EngineSnapshot, LogEntry, SessionPage, SessionSummary, summarised
+from punie.domain.session.log import (
+    HAS_BEGUN,
+    EngineSnapshot,
+    Holder,
+    LogEntry,
+    ProcessIdentity,
+    SessionPage,
+    SessionSummary,
+    held_by,
+    summarised,
+)
 from punie.ports.machine import ProcessTable
 from punie.ports.sessions import SessionLease
 

@@ -7,8 +7,15 @@ from attrs import frozen
 from punie.application.tools.built_in import STRING, BuiltInTool, optional, schema
 from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.domain.errors import ToolFailedError
-from punie.domain.session.elicitation import ASK_USER, Elicitation, ElicitationAction, ElicitationAnswer
-from punie.domain.session.elicitation_form import UnusableFormError, form_of, shown_text
+from punie.domain.session.elicitation import (
+    ASK_USER,
+    Elicitation,
+    ElicitationAction,
+    ElicitationAnswer,
+    UnusableFormError,
+    form_of,
+    shown_text,
+)
 from punie.domain.tools.arguments import text_argument, words_argument
 from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult

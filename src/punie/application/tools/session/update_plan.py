@@ -11,7 +11,7 @@ from attrs import frozen
 from punie.application.tools.built_in import STRING, BuiltInTool, schema
 from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.domain.session.events import PlanChanged
-from punie.domain.session.plan import Plan, PlanStep, StepPriority, StepStatus
+from punie.domain.session.turn import Plan, PlanStep, StepPriority, StepStatus
 from punie.domain.tools.arguments import text_argument
 from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult

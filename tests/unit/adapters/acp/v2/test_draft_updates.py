@@ -22,9 +22,8 @@ from punie.domain.session.events import (
     TurnEnded,
 )
 from punie.domain.session.log import LoggedEvent, PromptAccepted, SessionBegun
-from punie.domain.session.plan import PlanStep, StepPriority, StepStatus
 from punie.domain.session.session import SessionOptions
-from punie.domain.session.turn import StopReason
+from punie.domain.session.turn import PlanStep, StepPriority, StepStatus, StopReason
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind, ToolOutcome
 from punie.domain.values.content import Prompt, TerminalView

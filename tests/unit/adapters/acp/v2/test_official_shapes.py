@@ -29,8 +29,8 @@ from punie.domain.session.events import (
     ToolCallUpdated,
 )
 from punie.domain.session.log import LoggedEvent, PromptAccepted
-from punie.domain.session.plan import PlanStep
 from punie.domain.session.session import SessionOptions
+from punie.domain.session.turn import PlanStep
 from punie.domain.tools.execution import CallStatus, Severity
 from punie.domain.tools.tool import ToolKind
 from punie.domain.values.content import Diff, EmbeddedResource, Image, Prompt, ResourceLink, TerminalView, Text
