@@ -9,6 +9,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from punie.bootstrap.settings.keys import CALL_BOUNDS, KEYS, RULES, Key
 
@@ -36,12 +37,12 @@ def page(root: Path = ROOT) -> str:
     return _BETWEEN.sub(lambda _: table(), text)
 
 
-def _row(key: Key) -> str:
-    cells = (f"`{key.name}`", key.type, _default(key), f"{key.meaning}{_more(key)}", key.project.words)
+def _row(key: Key[Any]) -> str:
+    cells = (f"`{key.name}`", key.kind.words, _default(key), f"{key.meaning}{_more(key)}", key.project.words)
     return f"| {' | '.join(cells)} |"
 
 
-def _default(key: Key) -> str:
+def _default(key: Key[Any]) -> str:
     if key.by_default is not None:
         return key.by_default
     value = key.shown(key.default)
@@ -52,7 +53,7 @@ def _default(key: Key) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _more(key: Key) -> str:
+def _more(key: Key[Any]) -> str:
     if key.page is None:
         return ""
     file, _, part = key.page.partition("#")

@@ -18,6 +18,7 @@ from punie.application.agent import PunieAgent
 from punie.application.turns.live_session import LiveSession
 from punie.bootstrap.lifespan import Process
 from punie.bootstrap.plugins import PlugIns
+from punie.bootstrap.settings.keys import MODEL
 from punie.bootstrap.warm_up import WarmUp
 from punie.domain.session.session import SessionSpec
 from punie.domain.session.turn import StopReason
@@ -217,7 +218,7 @@ async def test_this_machines_files_and_terminals_are_entered_before_the_session_
     container: Any = await process._container()
     settings = process.settings(str(tmp_path))
     shelf = EngineShelf(process.engines, ProviderLists(), settings, (), process.log)
-    conversation = Conversation(process.engines.get(settings.model), shelf)
+    conversation = Conversation(process.engines.get(settings[MODEL]), shelf)
     setup = SessionSetup("s", SessionSpec(str(tmp_path)), settings, conversation, (), PlugIns(), process.log)
     box: SessionContainer = container.session(setup=setup, peer=peer())
     recorder, outputs, terminals, *servers, session = box.lifecycle()

@@ -20,6 +20,7 @@ from punie.bootstrap.engines import Engines
 from punie.bootstrap.model_choices import EngineShelf, ProviderLists, sized_by, with_model
 from punie.bootstrap.plugins import PlugIns, scan
 from punie.bootstrap.server_files import configured_servers
+from punie.bootstrap.settings.keys import EFFORT, ENGINE, KEEP_SESSIONS, MODEL
 from punie.bootstrap.settings.settings import Settings, load_settings
 from punie.bootstrap.warm_up import WarmUp
 from punie.domain.errors import PunieError, SettingsError
@@ -132,7 +133,7 @@ class Process:
         read = just_read if is_new and just_read is not None else self.settings(spec.cwd)
         shelf = EngineShelf(self.engines, self._lists, read, servers, self.log)
         settings = await self._as_it_was(shelf, taken)
-        engine = self.engines.get(settings.model, settings.engine)
+        engine = self.engines.get(settings[MODEL], settings[ENGINE])
         settings = sized_by(engine, settings)
         if peer.catalog is not None and not await self.warm_up.result("validator"):
             await anyio.to_thread.run_sync(self._load_validator)  # the warm-up had passed it before this client came
@@ -151,9 +152,9 @@ class Process:
         """The settings with the model and mode that a session had, as far as they can still be used."""
         settings, choice = shelf.settings, None if taken is None else taken.choice
         if choice is not None and not self.keeps_model:
-            configured = settings.model or DIRECT
+            configured = settings[MODEL] or DIRECT
             if choice.model == configured or await shelf.still(choice):
-                settings = evolve(with_model(settings, choice.model), effort=choice.effort)
+                settings = with_model(settings, choice.model).having(EFFORT, choice.effort)
         return settings if taken is None else _in_its_mode(settings, taken)
 
     async def aclose(self) -> None:
@@ -218,7 +219,7 @@ class Process:
     def _keeps(self, cwd: str) -> bool:
         """Whether a new session is kept; the settings that were read for that are used for the session itself."""
         settings = self._just_read[cwd] = self.settings(cwd)
-        return settings.keep_sessions
+        return settings[KEEP_SESSIONS]
 
     def _scan_plug_ins(self) -> PlugIns:
         self.engines.plug_ins = scan(self.log) if self.plug_ins is None else self.plug_ins
@@ -239,7 +240,7 @@ class Process:
         """Load the configured engine's library ahead of the first prompt; a failure is raised at that prompt."""
         try:
             settings = self.settings(os.devnull)
-            self.engines.load(settings.model, settings.engine)
+            self.engines.load(settings[MODEL], settings[ENGINE])
         except PunieError as error:
             self.log.info("the engine is not ready: %s", error)
 

@@ -10,8 +10,8 @@ from attrs import define, evolve, field, frozen
 
 from punie.application.turns.model_shelf import ModelShelf, ReadyModel
 from punie.bootstrap.engines import Engines
+from punie.bootstrap.settings.keys import CONTEXT_TOKENS, ENGINE, MODEL, MODELS
 from punie.bootstrap.settings.settings import Settings
-from punie.bootstrap.settings.values import context_tokens, known_context_tokens
 from punie.domain.errors import EngineError, PunieError
 from punie.domain.model.choice import DIRECT, Effort, ModelChoice
 from punie.domain.servers.names import qualified_name
@@ -28,7 +28,7 @@ def disclosure_of(settings: Settings, servers: tuple[ServerConfig, ...]) -> Disc
     """Where there is no model nobody pays for schemas, and a person wants to see every tool."""
     pinned = tuple(qualified_name(server.name, tool) for server in servers for tool in server.always)
     policy = evolve(settings.disclosure, always=(*settings.disclosure.always, *pinned))
-    unread = settings.model in {None, DIRECT} and policy.form is DisclosureForm.AUTO
+    unread = settings[MODEL] in {None, DIRECT} and policy.form is DisclosureForm.AUTO
     return evolve(policy, form=DisclosureForm.FULL) if unread else policy
 
 
@@ -59,19 +59,16 @@ class ProviderLists:
 
 
 def with_model(settings: Settings, model: str) -> Settings:
-    """The settings with another model in place of theirs; `context_tokens` in a file speaks of the one beside it."""
-    if model == (settings.model or DIRECT):
+    """The settings with another model; a `context_tokens` that was set is about the model beside it, and is dropped."""
+    if model == (settings[MODEL] or DIRECT):
         return settings
-    disclosure = evolve(settings.disclosure, context_tokens=context_tokens(model))
-    return evolve(settings, model=model, disclosure=disclosure, context_tokens=known_context_tokens(model))
+    return settings.having(MODEL, model).having(CONTEXT_TOKENS, None)
 
 
 def sized_by(engine: Engine, settings: Settings) -> Settings:
     """The settings with the context's length as the engine knows it, where they do not have it."""
     tokens = engine.context_tokens() if settings.context_tokens is None and isinstance(engine, ModelEngine) else None
-    if tokens is None:
-        return settings
-    return evolve(settings, disclosure=evolve(settings.disclosure, context_tokens=tokens), context_tokens=tokens)
+    return settings if tokens is None else settings.having(CONTEXT_TOKENS, tokens)
 
 
 def _provider(model: str) -> str:
@@ -89,16 +86,16 @@ class EngineShelf(ModelShelf):
     log: logging.Logger
 
     def names(self) -> tuple[str, ...]:
-        said = (self.settings.model or DIRECT, *self.settings.models, DIRECT)
+        said = (self.settings[MODEL] or DIRECT, *self.settings[MODELS], DIRECT)
         listed = (name for provider in dict.fromkeys(map(_provider, said)) for name in self.lists.of(provider))
         return tuple(dict.fromkeys((*said, *listed)))
 
     def efforts(self, model: str) -> tuple[Effort, ...]:
-        engine = self.engines.made(model, self.settings.engine)
+        engine = self.engines.made(model, self.settings[ENGINE])
         return engine.efforts if isinstance(engine, ModelEngine) else ()
 
     async def take(self, model: str) -> ReadyModel:
-        choice = self.settings.engine
+        choice = self.settings[ENGINE]
         engine = self.engines.get(model, choice)
         await anyio.to_thread.run_sync(self.engines.load, model, choice, abandon_on_cancel=True)
         settings = sized_by(engine, with_model(self.settings, model))
@@ -106,7 +103,7 @@ class EngineShelf(ModelShelf):
 
     async def explore(self, model: str) -> None:
         try:
-            engine = self.engines.get(model, self.settings.engine)
+            engine = self.engines.get(model, self.settings[ENGINE])
             if isinstance(engine, ModelEngine) and engine.lists_models:
                 await anyio.to_thread.run_sync(engine.load, abandon_on_cancel=True)
                 await self.lists.ask(model, engine)
@@ -127,7 +124,7 @@ class EngineShelf(ModelShelf):
 
     def _asked(self) -> tuple[str, ...]:
         """The models whose provider may be asked what else it offers."""
-        said = (self.settings.model or DIRECT, *self.settings.models)
-        choice = self.settings.engine
+        said = (self.settings[MODEL] or DIRECT, *self.settings[MODELS])
+        choice = self.settings[ENGINE]
         engines = ((name, self.engines.get(name, choice)) for name in said)
         return tuple(name for name, engine in engines if isinstance(engine, ModelEngine) and engine.lists_models)

@@ -50,6 +50,15 @@ from punie.application.turns.live_session import LiveSession
 from punie.bootstrap.model_choices import disclosure_of
 from punie.bootstrap.session_pipelines import ComposedTools
 from punie.bootstrap.session_setup import SessionSetup, Shared
+from punie.bootstrap.settings.keys import (
+    DISABLED_TOOLS,
+    EFFORT,
+    KEEP_SESSIONS,
+    LOCAL_TOOLS,
+    MODEL,
+    SANDBOX,
+    SANDBOX_NETWORK,
+)
 from punie.bootstrap.settings.values import Sandbox
 from punie.bootstrap.word_stems import stem
 from punie.domain.model.choice import DIRECT
@@ -78,11 +87,11 @@ def outputs() -> LocalOutputStore:
 def terminals(setup: SessionSetup, outputs: LocalOutputStore) -> LocalTerminals:
     """The terminals of this machine, in a sandbox where the settings ask for one."""
     settings, roots = setup.settings, setup.spec.roots
-    if settings.sandbox is Sandbox.NONE:
+    if settings[SANDBOX] is Sandbox.NONE:
         return LocalTerminals(outputs)
     # Punie's state is hidden from programs. Where the state is inside a project, hiding it would hide the project too.
     hidden = tuple(path for path in settings.policy.protected if not any(is_inside(root, (path,)) for root in roots))
-    box = Bubblewrap(roots, str(Path.home()), hidden, network=settings.sandbox_network)
+    box = Bubblewrap(roots, str(Path.home()), hidden, network=settings[SANDBOX_NETWORK])
     return LocalTerminals(outputs, box)
 
 
@@ -109,7 +118,7 @@ def client_ledger(setup: SessionSetup, peer: Peer) -> TerminalLedger | None:
 def recorder(setup: SessionSetup, peer: Peer, clock: LocalClock) -> SessionRecorder:
     """Records the session's events and passes them to the client, which is warned where the log cannot be written."""
     made = SessionRecorder(peer.events, clock, setup.conversation.record(clock, setup.log))
-    if setup.settings.keep_sessions and not made.record.is_kept:
+    if setup.settings[KEEP_SESSIONS] and not made.record.is_kept:
         made.notices.warn("This session will not be kept", "Its log cannot be written; Punie's own log says why.")
     return made
 
@@ -168,7 +177,7 @@ def servers(setup: SessionSetup, registry: ServerRegistry | None, validator: Jso
 
 def discover(setup: SessionSetup, peer: Peer, validator: JsonSchemaRsValidator, clock: LocalClock) -> DiscoverTools:
     """Asks the client for its tools."""
-    local_tools = setup.settings.local_tools
+    local_tools = setup.settings[LOCAL_TOOLS]
     return DiscoverTools(setup.id, peer.capabilities, peer.catalog, validator, clock, local_tools, setup.log)
 
 
@@ -181,15 +190,15 @@ def assemble(
 ) -> AssembleTools:
     """Binds the tools of a plan to this machine and the client."""
     kept = KeptOutputs(outputs, LocalWorkspace(LocalPathGuard((outputs.folder,), outputs.folder)))
-    reads_disk = setup.settings.local_tools is not LocalTools.NEVER
+    reads_disk = setup.settings[LOCAL_TOOLS] is not LocalTools.NEVER
     return AssembleTools(setup.id, peer, local, client_ledger, setup.log, kept=kept, reads_disk=reads_disk)
 
 
 def registry(setup: SessionSetup, peer: Peer, local: LocalServices) -> ToolRegistry:
     """The registry of the session's tools, without those that the settings disable."""
-    capabilities = capabilities_of(peer.capabilities, setup.settings.local_tools)
+    capabilities = capabilities_of(peer.capabilities, setup.settings[LOCAL_TOOLS])
     made = ToolRegistry(local, Surroundings(capabilities, sys.platform, is_installed))
-    made.disable_always(setup.settings.disabled_tools)
+    made.disable_always(setup.settings[DISABLED_TOOLS])
     return made
 
 
@@ -298,10 +307,10 @@ def session(
         ledgers=tuple(ledger for ledger in ledgers if ledger is not None),
         turn_limits=settings.turn_limits,
         log=setup.log,
-        model=settings.model or DIRECT,
+        model=settings[MODEL] or DIRECT,
         engine_name=conversation.engine.name,
         shelf=conversation.shelf,
-        effort=settings.effort,
+        effort=settings[EFFORT],
         commands=SessionCommands(OWN_COMMANDS, LocalPromptFiles(setup.spec.cwd)),
         gauge=conversation.gauge(settings.context_tokens),
     )

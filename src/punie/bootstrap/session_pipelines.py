@@ -12,6 +12,7 @@ from attrs import define, field
 
 from punie.application.tools.session_tool import SessionTool
 from punie.bootstrap.settings.files import IN_PROJECT
+from punie.bootstrap.settings.keys import CODE_MODE, SHIPPED_PIPELINES
 from punie.bootstrap.settings.settings import Settings
 from punie.domain.session.session import SessionSpec
 
@@ -46,7 +47,7 @@ class ComposedTools:
             self._looked = True
             if await anyio.to_thread.run_sync(_may_have_some, self.spec.cwd, self.settings):
                 self._pipelines = _pipelines_of(self.spec.cwd, self.settings, self.log)
-            if self.settings.code_mode:
+            if self.settings[CODE_MODE]:
                 self._run_code = _program_tool(self.log)
         pipelines = () if self._pipelines is None else await self._pipelines(others)
         if self._run_code is None:
@@ -57,7 +58,7 @@ class ComposedTools:
 
 def _may_have_some(cwd: str, settings: Settings) -> bool:
     folders = (settings.pipelines_folder, str(Path(cwd).joinpath(*IN_PROJECT)))
-    return bool(settings.shipped_pipelines) or any(folder is not None and Path(folder).is_dir() for folder in folders)
+    return bool(settings[SHIPPED_PIPELINES]) or any(folder is not None and Path(folder).is_dir() for folder in folders)
 
 
 def _pipelines_of(cwd: str, settings: Settings, log: logging.Logger) -> PipelineTools:
@@ -66,7 +67,7 @@ def _pipelines_of(cwd: str, settings: Settings, log: logging.Logger) -> Pipeline
     from punie.bootstrap.pipeline_files import log_problems, offered_shelf
 
     def read() -> tuple[Pipeline, ...]:
-        return log_problems(offered_shelf(settings.pipelines_folder, cwd, settings.shipped_pipelines), log)
+        return log_problems(offered_shelf(settings.pipelines_folder, cwd, settings[SHIPPED_PIPELINES]), log)
 
     async def load() -> tuple[Pipeline, ...]:
         return await anyio.to_thread.run_sync(read)

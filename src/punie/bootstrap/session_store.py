@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from punie.bootstrap.settings.files import database_file
+from punie.bootstrap.settings.keys import SESSION_STORE
 from punie.bootstrap.settings.settings import Settings, load_settings
 from punie.domain.errors import SettingsError
 
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from punie.adapters.storage.sessions.user_file import SqliteSessionStore
 
     KeptStore: TypeAlias = SqliteSessionStore | PostgresSessionStore
-
-KEY = "sessions.store"
 
 
 def user_settings(environ: Mapping[str, str], flags: Mapping[str, str | None]) -> Settings:
@@ -34,13 +33,14 @@ def session_store(environ: Mapping[str, str], settings: Settings, log: logging.L
     from punie.adapters.local.clock import LocalClock
     from punie.adapters.local.programs.process_table import LocalProcessTable
 
-    if settings.session_store is None:
+    url = settings[SESSION_STORE]
+    if url is None:
         from punie.adapters.storage.sessions.user_file import SqliteSessionStore
 
         return SqliteSessionStore(database_file(environ), log, LocalProcessTable(), LocalClock())
     if importlib.util.find_spec("psycopg") is None:
-        why = f"{KEY} names a PostgreSQL server, and the library for it is not installed: install punie[postgres]"
-        raise SettingsError(settings.origins.get(KEY, KEY), why)
+        why = f"{SESSION_STORE.name} names a PostgreSQL server, and the library for it is not installed: install punie[postgres]"
+        raise SettingsError(settings.origins.get(SESSION_STORE.name, SESSION_STORE.name), why)
     from punie.adapters.storage.sessions.postgres_sessions import PostgresSessionStore
 
-    return PostgresSessionStore(settings.session_store, log, LocalProcessTable())
+    return PostgresSessionStore(url, log, LocalProcessTable())

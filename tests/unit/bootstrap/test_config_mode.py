@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from punie.bootstrap.settings.keys import HIDDEN, KEYS, RULES, key_of, without_password
+from punie.bootstrap.settings.keys import HIDDEN, KEYS, REGISTRY, RULES, key_of, without_password
 from punie.bootstrap.settings.settings import load_settings, trace_settings
 from punie.cli import main
 from punie.commands.config.run import run_config
@@ -282,11 +282,11 @@ def test_looking_makes_no_files(machine: Machine):
 def test_a_registry_of_a_project_does_not_count_trusted_or_not(machine: Machine, caplog: pytest.LogCaptureFixture):
     machine.write("", '[servers]\nregistry = "https://registry.example"\n')
     traced = trace_settings({"PUNIE_HOME": str(machine.home)}, {}, str(machine.project), lambda *_: True)
-    assert traced.settings.registry is None
+    assert traced.settings[REGISTRY] is None
     assert [one.heard for one in traced.said] == [False]
     assert not traced.left_out.values, "trusting the file would gain nothing"
     assert caplog.text == "", "tracing tells nobody; loading does"
-    assert load_settings({"PUNIE_HOME": str(machine.home)}, {}, str(machine.project)).registry is None
+    assert load_settings({"PUNIE_HOME": str(machine.home)}, {}, str(machine.project))[REGISTRY] is None
     assert "servers.registry is left out: it is for your own settings alone" in caplog.text
 
 

@@ -46,5 +46,5 @@ def test_how_much_it_reads_is_in_the_file_and_not_in_its_name(tmp_path: Path, mo
         (f"gguf:{path}", 6000, 6000),
         (f"gguf:{tmp_path}/qwen-of-yesterday.gguf", None, DEFAULT_CONTEXT_TOKENS),
     ):
-        sized = sized_by(Engines().get(name), Settings(model=name))
+        sized = sized_by(Engines().get(name), Settings({"model": name}))
         assert (sized.context_tokens, sized.disclosure.context_tokens) == (known, used)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from punie.bootstrap.settings.values import context_tokens
+from punie.bootstrap.settings.settings import Settings
 from punie.domain.tools.disclosure import DEFAULT_CONTEXT_TOKENS
 
 
@@ -16,9 +16,9 @@ from punie.domain.tools.disclosure import DEFAULT_CONTEXT_TOKENS
     ("groq:openai/gpt-oss-120b", 128_000),
 ])  # fmt: skip
 def test_a_known_model_has_its_makers_figure(model: str, tokens: int) -> None:
-    assert context_tokens(model) == tokens
+    assert Settings({"model": model}).disclosure.context_tokens == tokens
 
 
 @pytest.mark.parametrize("model", [None, "", "direct", "script:/home/x/o1.json5", "openai-chat:stub"])
 def test_any_other_has_the_cautious_one(model: str | None) -> None:
-    assert context_tokens(model) == DEFAULT_CONTEXT_TOKENS
+    assert Settings({"model": model}).disclosure.context_tokens == DEFAULT_CONTEXT_TOKENS

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from punie.bootstrap.settings.files import own_files
+from punie.bootstrap.settings.keys import MODEL
 from punie.bootstrap.settings.settings import Settings, load_settings, project_gains
 from punie.domain.errors import SettingsError
 from punie.domain.permission.modes import Mode, Verdict
@@ -257,7 +258,7 @@ def test_a_project_that_nobody_trusts_only_tightens_and_says_what_it_left_out(
     with caplog.at_level(logging.WARNING, "punie.settings"):
         settings = place.load(project=LOOSENS)
     assert settings.policy.mode is Mode.ASK
-    assert settings.model is None
+    assert settings[MODEL] is None
     assert [rule.decision for rule in settings.policy.rules] == [Verdict.DENY, Verdict.ASK]
     for what in ("model", "permissions.mode", "the allow rule project-1"):
         assert f"{what} is left out" in caplog.text
@@ -279,7 +280,7 @@ def test_a_project_is_trusted_for_exactly_its_content(place: Place) -> None:
 
     settings = place.load(project=LOOSENS, trusted=trusted)
     assert asked == [(str(place.project_file.resolve()), digest)]
-    assert (settings.policy.mode, settings.model) == (Mode.AUTO, "direct")
+    assert (settings.policy.mode, settings[MODEL]) == (Mode.AUTO, "direct")
     assert len(settings.policy.rules) == 3
     assert place.load(project=LOOSENS + "\n", trusted=trusted).policy.mode is Mode.ASK
 

@@ -15,6 +15,7 @@ from punie.adapters.storage.sessions.user_file import SqliteSessionStore
 from punie.bootstrap.lifespan import Process
 from punie.bootstrap.session_store import session_store, user_settings
 from punie.bootstrap.settings.files import project_settings_file
+from punie.bootstrap.settings.keys import SESSION_STORE
 from punie.bootstrap.settings.settings import load_settings, project_gains
 from punie.domain.errors import SettingsError
 
@@ -36,7 +37,7 @@ def write(file: Path, value: object) -> None:
 
 
 def chosen(environ: dict[str, str]) -> str | None:
-    return user_settings(environ, {}).session_store
+    return user_settings(environ, {})[SESSION_STORE]
 
 
 def test_without_a_word_it_is_the_users_own_file(environ: dict[str, str]):
@@ -77,13 +78,13 @@ def test_a_project_has_no_say_in_it_trusted_or_not(
     write(project_settings_file(str(tmp_path)), URL)
     for trusted in (True, False):
         settings = load_settings(environ, {}, str(tmp_path), lambda _path, _digest, trusted=trusted: trusted)
-        assert settings.session_store is None
+        assert settings[SESSION_STORE] is None
     assert dict(project_gains(environ, str(tmp_path)).values) == {}
     assert "sessions.store is left out" in caplog.text
     assert "hush" not in caplog.text
     write(tmp_path / "home/config.toml", URL)
     write(project_settings_file(str(tmp_path)), "sqlite")
-    assert load_settings(environ, {}, str(tmp_path), lambda *_: True).session_store == URL
+    assert load_settings(environ, {}, str(tmp_path), lambda *_: True)[SESSION_STORE] == URL
 
 
 def test_no_picture_of_the_settings_shows_the_password(environ: dict[str, str]):
@@ -120,4 +121,4 @@ async def test_a_process_whose_settings_are_mended_uses_the_store_that_they_name
 def test_the_settings_without_a_project_are_those_of_no_directory(environ: dict[str, str], monkeypatch: Any):
     monkeypatch.chdir(environ["PUNIE_HOME"])
     write(project_settings_file("."), URL)
-    assert user_settings(environ, {}).session_store is None
+    assert user_settings(environ, {})[SESSION_STORE] is None

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from punie.bootstrap.settings.files import MAX_FILE_BYTES, project_settings_file, read_settings, user_settings_file
+from punie.bootstrap.settings.keys import DISABLED_TOOLS, EFFORT, LOCAL_TOOLS, MODEL, MODELS
 from punie.bootstrap.settings.settings import Settings, load_settings, variable_of
 from punie.domain.errors import SettingsError
 from punie.domain.model.choice import Effort
@@ -45,7 +46,7 @@ def place(tmp_path: Path) -> Place:
 
 def test_nothing_configured_is_the_defaults(place: Place) -> None:
     settings = place.load()
-    assert (settings.model, settings.local_tools, settings.disabled_tools) == (None, LocalTools.AUTO, frozenset())
+    assert (settings[MODEL], settings[LOCAL_TOOLS], set(settings[DISABLED_TOOLS])) == (None, LocalTools.AUTO, set())
     assert settings.limits.of("x") == CallLimits()
     assert dict(settings.origins) == {}
 
@@ -71,25 +72,29 @@ def test_a_project_changes_nothing_of_it_until_it_is_trusted(place: Place) -> No
 def test_flags_beat_variables_beat_the_users_file_and_each_value_knows_where_it_came_from(place: Place) -> None:
     user = 'model = "of:the-file"\n[tools]\nlocal = "always"\n[limits]\ntime_s = 5\n'
     settings = place.load(user=user, PUNIE_MODEL="of:variable", PUNIE_TOOLS_LOCAL="never", flags={"model": "of:flag"})
-    assert (settings.model, settings.local_tools, settings.limits.of("x").time_s) == ("of:flag", LocalTools.NEVER, 5.0)
+    assert (settings[MODEL], settings[LOCAL_TOOLS], settings.limits.of("x").time_s) == (
+        "of:flag",
+        LocalTools.NEVER,
+        5.0,
+    )
     assert dict(settings.origins) == {
         "model": "the command line", "tools.local": "PUNIE_TOOLS_LOCAL", "limits.time_s": str(place.user_file),
     }  # fmt: skip
-    assert place.load(PUNIE_MODEL="of:variable", flags={"model": None}).model == "of:variable"
-    assert place.load(PUNIE_MODEL="").model == "of:the-file"
+    assert place.load(PUNIE_MODEL="of:variable", flags={"model": None})[MODEL] == "of:variable"
+    assert place.load(PUNIE_MODEL="")[MODEL] == "of:the-file"
 
 
 def test_lists_may_be_written_as_toml_or_with_commas(place: Place) -> None:
-    assert place.load(user='[tools]\ndisabled = ["a", " b "]').disabled_tools == {"a", "b"}
-    assert place.load(PUNIE_TOOLS_DISABLED="c, d,,").disabled_tools == {"c", "d"}
+    assert set(place.load(user='[tools]\ndisabled = ["a", " b "]')[DISABLED_TOOLS]) == {"a", "b"}
+    assert set(place.load(PUNIE_TOOLS_DISABLED="c, d,,")[DISABLED_TOOLS]) == {"c", "d"}
 
 
 def test_models_to_choose_from_and_how_hard_they_think(place: Place) -> None:
-    assert (place.load().models, place.load().effort) == ((), None)
+    assert (place.load()[MODELS], place.load()[EFFORT]) == ((), None)
     told = place.load(user='models = ["a:b", " c:d ", "a:b"]\neffort = "low"')
-    assert (told.models, told.effort) == (("a:b", "c:d"), Effort.LOW)
+    assert (told[MODELS], told[EFFORT]) == (("a:b", "c:d"), Effort.LOW)
     told = place.load(user='effort = "low"', PUNIE_MODELS="x:y, z", PUNIE_EFFORT="default")
-    assert (told.models, told.effort) == (("x:y", "z"), None)
+    assert (told[MODELS], told[EFFORT]) == (("x:y", "z"), None)
 
 
 def test_a_tools_own_limits_stand_beside_the_general_ones(place: Place) -> None:
@@ -195,8 +200,8 @@ def test_a_project_may_make_the_session_stricter(place: Place) -> None:
         project="[tools]\ndisabled = ['b']\nlocal = 'never'\n[limits]\ntime_s = 30\n[limits.tools.x]\ntime_s = 5\n"
         "[turn]\nmax_requests = 2\n",
     )
-    assert settings.disabled_tools == {"a", "b"}
-    assert settings.local_tools is LocalTools.NEVER
+    assert set(settings[DISABLED_TOOLS]) == {"a", "b"}
+    assert settings[LOCAL_TOOLS] is LocalTools.NEVER
     assert (settings.limits.of("y").time_s, settings.limits.of("x").time_s) == (30.0, 5.0)
     assert settings.turn_limits.max_requests == 2
     assert settings.origins["tools.disabled"] == settings.origins["limits.time_s"] == str(place.project_file)
@@ -215,11 +220,15 @@ def test_a_project_cannot_loosen_anything(place: Place, project: str) -> None:
     user = "model = 'mine:model'\n[tools]\ndisabled = ['a']\n[limits]\ntime_s = 60\n[limits.tools.strict]\ntime_s = 1"
     before = place.load(user=user)
     settings = place.load(project=project)
-    assert (settings.model, settings.local_tools, settings.disabled_tools) == ("mine:model", LocalTools.AUTO, {"a"})
+    assert (settings[MODEL], settings[LOCAL_TOOLS], set(settings[DISABLED_TOOLS])) == (
+        "mine:model",
+        LocalTools.AUTO,
+        {"a"},
+    )
     for tool in ("x", "strict", "other"):
         assert settings.limits.of(tool) == before.limits.of(tool)
     assert settings.turn_limits == before.turn_limits
-    assert (settings.models, settings.effort) == ((), None)
+    assert (settings[MODELS], settings[EFFORT]) == ((), None)
 
 
 def test_what_is_left_out_of_a_projects_file_is_said(place: Place, caplog: pytest.LogCaptureFixture) -> None:
@@ -230,8 +239,8 @@ def test_what_is_left_out_of_a_projects_file_is_said(place: Place, caplog: pytes
 
 def test_always_may_be_tightened_to_auto(place: Place) -> None:
     user, project = "[tools]\nlocal = 'always'", "[tools]\nlocal = 'auto'"
-    assert place.load(user=user, project=project).local_tools is LocalTools.AUTO
-    assert place.load(user="[tools]\nlocal = 'never'").local_tools is LocalTools.NEVER
+    assert place.load(user=user, project=project)[LOCAL_TOOLS] is LocalTools.AUTO
+    assert place.load(user="[tools]\nlocal = 'never'")[LOCAL_TOOLS] is LocalTools.NEVER
 
 
 @pytest.mark.parametrize("order", [0, 1])
@@ -248,7 +257,7 @@ def test_a_project_may_cut_what_is_read_of_a_file(place: Place) -> None:
 
 def test_the_users_variables_and_flags_beat_the_project(place: Place) -> None:
     settings = place.load(project="[tools]\nlocal = 'never'", PUNIE_TOOLS_LOCAL="always")
-    assert settings.local_tools is LocalTools.ALWAYS
+    assert settings[LOCAL_TOOLS] is LocalTools.ALWAYS
 
 
 # --- where the files are ---------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from attrs import evolve, field, frozen
 
@@ -27,44 +27,33 @@ from punie.bootstrap.settings.files import (
 )
 from punie.bootstrap.settings.keys import (
     ADDS,
+    ALWAYS_LOADED,
     CALL_BOUNDS,
-    DEFAULTS,
+    COMPACT_SHARE,
+    CONCURRENT_CALLS,
+    CONTEXT_TOKENS,
+    DISCLOSURE,
+    DISCLOSURE_SHARE,
     KEYS,
+    MAX_REQUESTS,
+    MODE,
+    MODEL,
     NEVER,
+    OUTPUT_BYTES,
     RULES,
     Key,
     key_of,
     tool_and_bound,
     variable_of,
 )
-from punie.bootstrap.settings.permissions import ParserOf, RuleSource, home_of, parse_flag, parse_mode, parse_rules
-from punie.bootstrap.settings.values import (
-    EngineChoice,
-    Sandbox,
-    context_tokens,
-    known_context_tokens,
-    parse_disclosure,
-    parse_effort,
-    parse_engine,
-    parse_local,
-    parse_models,
-    parse_names,
-    parse_positive,
-    parse_registry,
-    parse_sandbox,
-    parse_share,
-    parse_store,
-    parse_whole,
-    parse_yes,
-)
+from punie.bootstrap.settings.permissions import ParserOf, RuleSource, home_of, parse_flag, parse_rules
+from punie.bootstrap.settings.values import known_context_tokens, parse_positive
 from punie.domain.errors import SettingsError
-from punie.domain.model.choice import Effort
 from punie.domain.permission.decisions import Policy
 from punie.domain.permission.modes import Verdict
 from punie.domain.permission.rules import Rule
 from punie.domain.session.turn import TurnLimits
-from punie.domain.tools.disclosure import DisclosurePolicy
-from punie.domain.tools.discovery import LocalTools
+from punie.domain.tools.disclosure import DEFAULT_CONTEXT_TOKENS, DisclosurePolicy
 from punie.domain.tools.execution import CallLimits, Limits
 
 if TYPE_CHECKING:
@@ -73,42 +62,60 @@ if TYPE_CHECKING:
 _log = logging.getLogger("punie.settings")
 
 
+T = TypeVar("T")
+
+
 @frozen
 class Settings:
-    """What is in force, and where each value came from (`origins`, by dotted key); lives as long as a session."""
+    """The settings in force: `settings[KEY]` is the value of one; lives as long as a session.
 
-    model: str | None = None
-    models: tuple[str, ...] = ()
-    effort: Effort | None = None
-    engine: EngineChoice = EngineChoice.PYDANTIC_AI
-    local_tools: LocalTools = LocalTools.AUTO
-    disabled_tools: frozenset[str] = frozenset()
-    limits: Limits = field(factory=Limits)
-    turn_limits: TurnLimits = field(factory=TurnLimits)
+    `values` are those that a source has set, parsed, by dotted key, and `origins` the names of these sources.
+    """
+
+    values: Mapping[str, object] = field(factory=lambda: MappingProxyType({}), repr=False)  # one may hold a password
     origins: Mapping[str, str] = field(factory=lambda: MappingProxyType({}))
     policy: Policy = field(factory=Policy)
-    sandbox: Sandbox = Sandbox.NONE
-    sandbox_network: bool = False
-    disclosure: DisclosurePolicy = field(factory=DisclosurePolicy)
-    registry: str | None = None
-    keep_sessions: bool = True
-    session_store: str | None = field(default=None, repr=False)
-    """The URL of the PostgreSQL database that sessions are kept in, with its password; None for the user's own file."""
-
     skills_folder: str | None = None
-    """Where the user's own skills are."""
+    """The folder of the user's own skills."""
 
     pipelines_folder: str | None = None
-    """Where the user's own pipelines are."""
+    """The folder of the user's own pipelines."""
 
-    shipped_pipelines: tuple[str, ...] = ()
-    """Which of Punie's own the model is offered; names, also with `*`."""
+    def __getitem__(self, key: Key[T]) -> T:
+        return cast("T", self.values.get(key.name, key.default))
 
-    code_mode: bool = False
-    """Whether a model is offered to run programs over the tools."""
+    def having(self, key: Key[T], value: T) -> Settings:
+        """The same settings with another value for one of them."""
+        return evolve(self, values=MappingProxyType({**self.values, key.name: value}))
 
-    context_tokens: int | None = None
-    """How much the model's context holds: as the settings say, else by its name; None where neither tells."""
+    @property
+    def context_tokens(self) -> int | None:
+        """The length of the model's context: as it was set, else by the model's name; None where neither tells."""
+        return self[CONTEXT_TOKENS] or known_context_tokens(self[MODEL])
+
+    @property
+    def disclosure(self) -> DisclosurePolicy:
+        """How the model is told of tools that are not Punie's own."""
+        size = self.context_tokens or DEFAULT_CONTEXT_TOKENS
+        return DisclosurePolicy(self[DISCLOSURE], self[DISCLOSURE_SHARE], self[ALWAYS_LOADED], size)
+
+    @property
+    def turn_limits(self) -> TurnLimits:
+        """The bounds of one turn."""
+        return TurnLimits(self[MAX_REQUESTS], self[COMPACT_SHARE])
+
+    @property
+    def limits(self) -> Limits:
+        """The bounds of calls, those of single tools included."""
+        bounds = {bound: self[KEYS[f"limits.{bound}"]] for bound in CALL_BOUNDS}
+        by_tool: dict[str, dict[str, float]] = {}
+        if OUTPUT_BYTES.name in self.values:
+            by_tool["read_file"] = {"output_bytes": self[OUTPUT_BYTES]}  # once it is set, it holds for files too
+        for name, value in self.values.items():
+            tool, bound = tool_and_bound(name)
+            if tool:
+                by_tool.setdefault(tool, {})[bound] = parse_positive(value)
+        return Limits(CallLimits(**bounds), MappingProxyType(by_tool), self[CONCURRENT_CALLS])
 
 
 Trusted: TypeAlias = Callable[[str, str], bool]
@@ -122,10 +129,6 @@ class LeftOut:
     file: SettingsFile
     values: Mapping[str, object] = field(factory=dict[str, object])
     rules: tuple[Rule, ...] = ()
-
-
-def _nobody(_path: str, _digest: str) -> bool:
-    return False
 
 
 COMMAND_LINE = "the command line"
@@ -156,11 +159,10 @@ class Said:
 
 @frozen
 class Traced:
-    """The settings, and how they came about: all that was said, the weakest first; what is in force, by key."""
+    """The settings, and how they came about: `said` is all that the sources said, the weakest first."""
 
     settings: Settings
     said: tuple[Said, ...]
-    in_force: Mapping[str, object]
     left_out: LeftOut
     trusted: bool
 
@@ -169,7 +171,7 @@ def load_settings(
     environ: Mapping[str, str],
     flags: Mapping[str, str | None],
     cwd: str,
-    trusted: Trusted = _nobody,
+    trusted: Trusted = lambda _path, _digest: False,
     parser: ParserOf | None = None,
 ) -> Settings:
     """The settings for a session in `cwd`. `flags` are the command line's, by dotted key, None where not given.
@@ -185,7 +187,7 @@ def trace_settings(
     environ: Mapping[str, str],
     flags: Mapping[str, str | None],
     cwd: str,
-    trusted: Trusted = _nobody,
+    trusted: Trusted = lambda _path, _digest: False,
     parser: ParserOf | None = None,
 ) -> Traced:
     """As `load_settings`, with where everything came from, and without a word in the log about what is left out."""
@@ -204,8 +206,7 @@ def trace_settings(
         skills_folder=str(skills_folder(environ)),
         pipelines_folder=str(pipelines_folder(environ)),
     )
-    in_force = MappingProxyType({**DEFAULTS, **{key: value for key, (value, _) in layers.found.items()}})
-    return Traced(settings, tuple(layers.said), in_force, left_out, trusts)
+    return Traced(settings, tuple(layers.said), left_out, trusts)
 
 
 def project_gains(environ: Mapping[str, str], cwd: str, parser: ParserOf | None = None) -> LeftOut:
@@ -272,7 +273,7 @@ class _Layers:
 
     def settings(self, protected: tuple[str, ...]) -> Settings:
         settings = _settings(self.found)
-        return evolve(settings, policy=Policy(settings.policy.mode, tuple(self.rules), protected))
+        return evolve(settings, policy=Policy(settings[MODE], tuple(self.rules), protected))
 
     def _rules(self, file: SettingsFile, label: str) -> tuple[Rule, ...]:
         if RULES.name not in file.values:
@@ -304,7 +305,7 @@ def _bash_parser() -> ShellParser:
     return TreeSitterBashParser()
 
 
-def key_named(name: str, source: str) -> Key:
+def key_named(name: str, source: str) -> Key[Any]:
     """The setting of that name. Raises `SettingsError` where there is none."""
     key = key_of(name)
     if key is None:
@@ -316,61 +317,23 @@ def _parsed(values: Mapping[str, object], source: str) -> dict[str, object]:
     parsed: dict[str, object] = {}
     for name, value in values.items():
         try:
-            parsed[name] = key_named(name, source).parse(value)
+            parsed[name] = key_named(name, source).kind.parse(value)
         except ValueError as error:
             raise SettingsError(source, f"{name}: {error}") from error
     return parsed
 
 
-def _tightened(key: Key, value: object, before: Mapping[str, tuple[object, str]]) -> tuple[object, bool]:
-    """What a project's value makes of a setting, and whether it may, untrusted."""
+def _tightened(key: Key[Any], value: object, before: Mapping[str, tuple[object, str]]) -> tuple[object, bool]:
+    """The setting's value with what a project says of it, and whether that counts without trust."""
+    settings = _settings(before)
     tool, bound = tool_and_bound(key.name)
-    if tool:  # what is in force for one tool need not be said anywhere
-        now: object = getattr(_settings(before).limits.of(tool), bound)
-    else:
-        now = before[key.name][0] if key.name in before else key.default
+    now = getattr(settings.limits.of(tool), bound) if tool else settings[key]  # a tool's bound may be said nowhere
     if key.project is ADDS:
-        return (*parse_names(now), *parse_names(value)), True
+        return (*now, *cast("tuple[object, ...]", value)), True
     return value, key.project.stricter is not None and key.project.stricter(value, now)
 
 
 def _settings(found: Mapping[str, tuple[object, str]]) -> Settings:
-    values = {**DEFAULTS, **{key: value for key, (value, _) in found.items()}}
-    bounds = {name: values[f"limits.{name}"] for name in CALL_BOUNDS}
-    general = CallLimits(**cast("dict[str, Any]", bounds))  # each was parsed as its key says
-    by_tool: dict[str, dict[str, float]] = {}
-    if "limits.output_bytes" in found:
-        by_tool["read_file"] = {"output_bytes": general.output_bytes}  # said in so many words, it holds for files too
-    for key, value in values.items():
-        tool, bound = tool_and_bound(key)
-        if tool:
-            by_tool.setdefault(tool, {})[bound] = parse_positive(value)
-    given = values["model"]
-    model = given if isinstance(given, str) else None
-    said = None if values["context_tokens"] is None else parse_whole(values["context_tokens"])
-    return Settings(
-        model=model,
-        models=parse_models(values["models"]),
-        effort=parse_effort(values["effort"]),
-        engine=parse_engine(values["engine"]),
-        local_tools=parse_local(values["tools.local"]),
-        disabled_tools=frozenset(parse_names(values["tools.disabled"])),
-        shipped_pipelines=parse_names(values["tools.pipelines"]),
-        code_mode=parse_yes(values["tools.code_mode"]),
-        limits=Limits(general, MappingProxyType(by_tool), parse_whole(values["limits.concurrent_calls"])),
-        turn_limits=TurnLimits(parse_whole(values["turn.max_requests"]), parse_share(values["turn.compact_share"])),
-        origins=MappingProxyType({key: source for key, (_, source) in found.items()}),
-        policy=Policy(parse_mode(values["permissions.mode"])),
-        sandbox=parse_sandbox(values["permissions.sandbox"]),
-        sandbox_network=parse_yes(values["permissions.sandbox_network"]),
-        disclosure=DisclosurePolicy(
-            parse_disclosure(values["tools.disclosure"]),
-            parse_share(values["tools.disclosure_share"]),
-            parse_names(values["tools.always"]),
-            said or context_tokens(model),
-        ),
-        keep_sessions=parse_yes(values["sessions.keep"]),
-        session_store=parse_store(values["sessions.store"] or "sqlite"),
-        registry=None if values["servers.registry"] is None else parse_registry(values["servers.registry"]),
-        context_tokens=said or known_context_tokens(model),
-    )
+    values = {key: value for key, (value, _) in found.items()}
+    origins = {key: source for key, (_, source) in found.items()}
+    return Settings(MappingProxyType(values), MappingProxyType(origins))

@@ -1,16 +1,47 @@
-"""The values of settings as a file, a variable or a flag gives them, and how much a model reads by its name."""
+"""The types of settings: how a value is read as a file, a variable or a flag gives it, and how a page describes it.
+
+Also the length of a model's context, by the model's name.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Callable
 from enum import StrEnum
-from typing import cast
+from typing import Generic, TypeVar, cast
 from urllib.parse import SplitResult, urlsplit
 
+from attrs import frozen
+
 from punie.domain.model.choice import Effort
-from punie.domain.tools.disclosure import DEFAULT_CONTEXT_TOKENS, DisclosureForm
-from punie.domain.tools.discovery import LocalTools
+
+E = TypeVar("E", bound=StrEnum)
+T_co = TypeVar("T_co", covariant=True)
+
+
+@frozen
+class Kind(Generic[T_co]):
+    """The type of a setting's values.
+
+    `words` describe the type in Markdown, on one line. `parse` reads a value, also as text, and raises `ValueError`.
+    """
+
+    words: str
+    parse: Callable[[object], T_co]
+
+
+def one_of(choices: type[E]) -> Kind[E]:
+    """The type of a setting that takes one of the enum's values."""
+    names = [choice.value for choice in choices]
+
+    def parse(value: object) -> E:
+        try:
+            return choices(value)
+        except ValueError:
+            raise ValueError(f"expected {', '.join(names[:-1])} or {names[-1]}") from None
+
+    return Kind(f"{', '.join(f'`{name}`' for name in names[:-1])} or `{names[-1]}`", parse)
 
 
 class Sandbox(StrEnum):
@@ -40,14 +71,6 @@ def parse_engine(value: object) -> EngineChoice:
         return EngineChoice(value)
     except ValueError:
         raise ValueError(f"expected {' or '.join(EngineChoice)}") from None
-
-
-def parse_local(value: object) -> LocalTools:
-    """What this machine may serve. Raises `ValueError`."""
-    try:
-        return LocalTools(value)
-    except ValueError:
-        raise ValueError("expected auto, never or always") from None
 
 
 def parse_names(value: object) -> tuple[str, ...]:
@@ -107,22 +130,6 @@ def parse_yes(value: object) -> bool:
     if isinstance(value, str) and value.strip().lower() in {"true", "false"}:
         return value.strip().lower() == "true"
     raise ValueError("expected true or false")
-
-
-def parse_sandbox(value: object) -> Sandbox:
-    """What local commands run in. Raises `ValueError`."""
-    try:
-        return Sandbox(value)
-    except ValueError:
-        raise ValueError("expected none or bubblewrap") from None
-
-
-def parse_disclosure(value: object) -> DisclosureForm:
-    """The form in which models are told of tools. Raises `ValueError`."""
-    try:
-        return DisclosureForm(value)
-    except ValueError:
-        raise ValueError("expected auto, full, lines or names") from None
 
 
 def parse_share(value: object) -> float:
@@ -190,8 +197,3 @@ def known_context_tokens(model: str | None) -> int | None:
     if name.startswith(("script:", "gguf:")):
         return None  # a file may have any name
     return next((tokens for pattern, tokens in _FAMILIES if re.search(pattern, name)), None)
-
-
-def context_tokens(model: str | None) -> int:
-    """The same, with a cautious figure for a model that is not known."""
-    return known_context_tokens(model) or DEFAULT_CONTEXT_TOKENS

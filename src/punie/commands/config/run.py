@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 from attrs import frozen
 
@@ -58,7 +59,7 @@ class ConfigMode:
         return trace_settings(self.environ, self.flags, self.cwd, trusted)
 
 
-def _named(name: str) -> Key | None:
+def _named(name: str) -> Key[Any] | None:
     if name == RULES.name:
         return RULES
     by_variable = {variable_of(key): key for key in KEYS}

@@ -9,12 +9,13 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from attrs import evolve, frozen
 
 from punie.bootstrap.server_files import PROJECT_FILES, user_servers_file
 from punie.bootstrap.settings.files import database_file, project_settings_file, user_settings_file
-from punie.bootstrap.settings.keys import ADDS, KEYS, PER_TOOL, RULES, Key, key_of, tool_and_bound
+from punie.bootstrap.settings.keys import ADDS, CONTEXT_TOKENS, KEYS, PER_TOOL, RULES, Key, key_of, tool_and_bound
 from punie.bootstrap.settings.settings import Said, Speaker, Traced, variable_of
 from punie.commands.permissions.judge import rule_words
 from punie.domain.tools.execution import READ_OUTPUT_BYTES
@@ -31,7 +32,7 @@ _READ_FILE = f"{PER_TOOL}read_file.output_bytes"
 class Shown:
     """One setting in force, ready to be shown; `said` is all that sources said of it, the weakest first."""
 
-    key: Key
+    key: Key[Any]
     value: object
     source: str
     said: tuple[Said, ...]
@@ -55,31 +56,33 @@ class Shown:
 def shown_settings(traced: Traced) -> list[Shown]:
     """Every setting that this version knows, and what is in force for single tools."""
     found = [shown(key, traced) for key in KEYS.values()]
-    single = sorted({name for name in traced.in_force if name.startswith(PER_TOOL)} | {_READ_FILE})
+    single = sorted({name for name in traced.settings.values if name.startswith(PER_TOOL)} | {_READ_FILE})
     found += [shown(key, traced) for name in single if (key := key_of(name)) is not None]
     return found
 
 
-def shown(key: Key, traced: Traced) -> Shown:
+def shown(key: Key[Any], traced: Traced) -> Shown:
     """One of them; also a bound of a tool that nobody named."""
     said = tuple(one for one in traced.said if one.key == key.name)
     tool, bound = tool_and_bound(key.name)
     if tool:
-        key = evolve(key, default=READ_OUTPUT_BYTES if key.name == _READ_FILE else traced.in_force[f"limits.{bound}"])
+        key = evolve(
+            key, default=READ_OUTPUT_BYTES if key.name == _READ_FILE else traced.settings[KEYS[f"limits.{bound}"]]
+        )
         value: object = getattr(traced.settings.limits.of(tool), bound)
     elif key.name == RULES.name:
         value = tuple(rule_words(rule) for rule in traced.settings.policy.rules)
-    elif key.name == "context_tokens":
+    elif key is CONTEXT_TOKENS:
         value = traced.settings.context_tokens
     else:
-        value = traced.in_force[key.name]
+        value = traced.settings[key]
     return Shown(key, key.shown(value), _source(key, traced), said)
 
 
-def _source(key: Key, traced: Traced) -> str:
+def _source(key: Key[Any], traced: Traced) -> str:
     if key.name == RULES.name:
         return ", ".join(dict.fromkeys(rule.origin for rule in traced.settings.policy.rules)) or DEFAULT
-    if key.name == "context_tokens" and traced.settings.context_tokens is not None:
+    if key is CONTEXT_TOKENS and traced.settings.context_tokens is not None:
         return traced.settings.origins.get(key.name, "the model's name")
     return traced.settings.origins.get(key.name, DEFAULT)
 
@@ -131,7 +134,7 @@ def explain_json(one: Shown, traced: Traced) -> str:
         {
             "key": key.name,
             "meaning": _unmarked(key.meaning),
-            "type": _unmarked(key.type),
+            "type": _unmarked(key.kind.words),
             **one.as_json(),
             "variable": variable_of(key.name) if key.name in KEYS else None,
             "project": _unmarked(key.project.words),
@@ -142,11 +145,11 @@ def explain_json(one: Shown, traced: Traced) -> str:
     )
 
 
-def explain_key(key: Key) -> str:
+def explain_key(key: Key[Any]) -> str:
     """What is true of a setting whatever the files say."""
     default = key.by_default or _toml(key.shown(key.default))
     return (
-        f"{key.name}\n  {_unmarked(key.meaning)}.\n  type: {_unmarked(key.type)}\n  default: {_unmarked(default)}\n"
+        f"{key.name}\n  {_unmarked(key.meaning)}.\n  type: {_unmarked(key.kind.words)}\n  default: {_unmarked(default)}\n"
         f"  a project: {_unmarked(key.project.words)}\n"
     )
 
@@ -177,7 +180,7 @@ def places(environ: Mapping[str, str], cwd: str) -> Iterator[tuple[str, Path, st
 
 def _facts(one: Shown, traced: Traced) -> Iterator[tuple[str, str]]:
     key = one.key
-    yield "type", _unmarked(key.type)
+    yield "type", _unmarked(key.kind.words)
     yield "default", _unmarked(key.by_default or _toml(key.shown(key.default)))
     if key.name != RULES.name:
         yield "from", one.source

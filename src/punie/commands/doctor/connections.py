@@ -16,6 +16,7 @@ from punie.bootstrap.pipeline_files import SHIPPED, shelf_of
 from punie.bootstrap.plugins import PlugIns, scan
 from punie.bootstrap.server_files import configured_servers
 from punie.bootstrap.settings.files import pipelines_folder
+from punie.bootstrap.settings.keys import ENGINE, MODEL
 from punie.bootstrap.settings.settings import Settings
 from punie.bootstrap.warm_up import WarmUp
 from punie.commands.doctor.examination import Case, Check
@@ -85,7 +86,7 @@ async def model(case: Case) -> Sequence[Check]:
     source = settings.origins.get("model", "")
     said = f" (named by {source})" if source else ""
     reach = Credentials.of(case.environ).reach
-    name = settings.model
+    name = settings[MODEL]
     plug_ins = PlugIns()
     if name is not None and name != DIRECT and not name.startswith(SCRIPT_PREFIX):
         plug_ins = await _plug_ins(case)
@@ -95,7 +96,7 @@ async def model(case: Case) -> Sequence[Check]:
                 return [Check("model", ok=True, detail=f"{name} is set up{said}, and was not asked (--offline)")]
             detail = f"{trouble.cause.rstrip('.')}{said}"
             return [Check("model", ok=False, detail=detail, fix=trouble.next_step or _ANOTHER)]
-    trial = await try_model(name, reach, plug_ins, choice=settings.engine)
+    trial = await try_model(name, reach, plug_ins, choice=settings[ENGINE])
     if not trial.asked:
         why = "it is a file of this machine"
         return [Check("model", ok=True, detail=f"{name} is set up{said}, and was not asked ({why})")]
@@ -112,7 +113,7 @@ async def _plug_ins(case: Case) -> PlugIns:
 async def _set_up(name: str, settings: Settings, engines: Engines) -> EngineError | None:
     """What can be told of it without asking it: whether it is known, its library is there and a key is set."""
     try:
-        await WarmUp({"model": partial(engines.load, name, settings.engine)}).result("model")
+        await WarmUp({"model": partial(engines.load, name, settings[ENGINE])}).result("model")
     except EngineError as error:
         return error
     finally:

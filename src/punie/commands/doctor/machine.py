@@ -20,6 +20,7 @@ from punie.adapters.git.repository import DulwichRepository
 from punie.adapters.local.programs.sandbox import PROGRAM as SANDBOX_PROGRAM
 from punie.adapters.local.programs.sandbox import Bubblewrap
 from punie.adapters.local.programs.terminals import LocalTerminals
+from punie.bootstrap.settings.keys import SANDBOX, SANDBOX_NETWORK
 from punie.bootstrap.settings.values import Sandbox
 from punie.commands.doctor.examination import Case, Check
 from punie.commands.setup.ide import EntryState, FoundEntry, find_entry, read_text
@@ -151,7 +152,7 @@ async def sandbox(case: Case) -> Sequence[Check]:
     program = await anyio.to_thread.run_sync(shutil.which, SANDBOX_PROGRAM)
     if case.traced is None:
         return [Check("sandbox", ok=True, detail="not looked at: the settings do not load")]
-    if case.traced.settings.sandbox is Sandbox.NONE:
+    if case.traced.settings[SANDBOX] is Sandbox.NONE:
         there = "bubblewrap is installed" if program else "bubblewrap is not installed"
         return [Check("sandbox", ok=True, detail=f"not asked for (permissions.sandbox); {there}")]
     install = "Install bubblewrap with your system's package manager, or take permissions.sandbox out of your settings."
@@ -159,7 +160,7 @@ async def sandbox(case: Case) -> Sequence[Check]:
         return [
             Check("sandbox", ok=False, detail="the settings ask for bubblewrap, and there is no bwrap", fix=install)
         ]
-    box = Bubblewrap((case.cwd,), str(Path.home()), network=case.traced.settings.sandbox_network)
+    box = Bubblewrap((case.cwd,), str(Path.home()), network=case.traced.settings[SANDBOX_NETWORK])
     said = f"nothing came of it within {_BOX_S:g} seconds"
     async with LocalTerminals(box=box) as terminals:
         with anyio.move_on_after(_BOX_S):

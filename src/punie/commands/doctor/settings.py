@@ -76,7 +76,7 @@ def _problem(key: str | None, case: Case, variable: str) -> str | None:
     if key is None:
         return None
     try:
-        KEYS[key].parse(case.environ[variable])
+        KEYS[key].kind.parse(case.environ[variable])
     except ValueError as error:
         return str(error)
     return None
@@ -118,7 +118,7 @@ def _problems(file: SettingsFile, case: Case) -> Iterator[tuple[str, str]]:
             if name == RULES.name:
                 parse_rules(value, RuleSource("doctor", file.path, home_of(case.environ), TreeSitterBashParser))
             else:
-                key_named(name, file.path).parse(value)
+                key_named(name, file.path).kind.parse(value)
         except SettingsError as error:
             yield name, error.reason
         except ValueError as error:

@@ -14,6 +14,7 @@ from punie.adapters.storage.inspection import inspect_database
 from punie.bootstrap.credentials import Credentials, CredentialsError
 from punie.bootstrap.session_store import session_store
 from punie.bootstrap.settings.files import database_file, state_dir
+from punie.bootstrap.settings.keys import SESSION_STORE
 from punie.commands.doctor.examination import Case, Check
 from punie.commands.setup.ide import find_entry
 from punie.commands.setup.ides import IDES, this_installation
@@ -96,7 +97,7 @@ def credentials(case: Case) -> Sequence[Check]:
 
 async def shared_sessions(case: Case) -> Sequence[Check]:
     """The PostgreSQL server that sessions are kept in, where the settings name one."""
-    if case.traced is None or case.traced.settings.session_store is None:
+    if case.traced is None or case.traced.settings[SESSION_STORE] is None:
         return []
     if case.offline:
         return [Check("sessions", ok=True, detail="kept on a PostgreSQL server, which was not asked (--offline)")]

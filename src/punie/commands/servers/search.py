@@ -14,6 +14,7 @@ from attrs import define, frozen
 from punie.adapters.console.output import Pipe
 from punie.adapters.registry.client import FetchError, RegistryClient
 from punie.bootstrap.settings.files import user_settings_file
+from punie.bootstrap.settings.keys import REGISTRY
 from punie.bootstrap.settings.settings import load_settings, variable_of
 from punie.commands.running import EXIT_FAILED, command_environ, start_logging, unless_interrupted, wrong
 from punie.domain.errors import SettingsError
@@ -130,11 +131,11 @@ def _found_lines(one: Found) -> Iterator[str]:
 
 def registry_of(environ: Mapping[str, str]) -> str:
     """The registry that the user configured: a project has no say. Raises `SourceError` and `SettingsError`."""
-    registry = load_settings(environ, {}, os.devnull).registry
+    registry = load_settings(environ, {}, os.devnull)[REGISTRY]
     if registry is None:
         raise SourceError(
             f"no registry is configured. Set `registry` under [servers] in {user_settings_file(environ)}, or "
-            f"{variable_of('servers.registry')}, to the address of one."
+            f"{variable_of(REGISTRY.name)}, to the address of one."
         )
     return registry
 

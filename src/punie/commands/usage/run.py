@@ -17,6 +17,7 @@ from punie.adapters.console.output import Pipe
 from punie.adapters.storage.sqlite import SqliteUsageLedger
 from punie.bootstrap.session_here import open_session_here
 from punie.bootstrap.settings.files import database_file, user_settings_file
+from punie.bootstrap.settings.keys import DISABLED_TOOLS
 from punie.bootstrap.settings.settings import load_settings
 from punie.commands.running import EXIT_FAILED, EXIT_USAGE, command_environ, directory_of, start_logging, wrong
 from punie.commands.settings_writing import disable_tools
@@ -73,7 +74,7 @@ class UsageMode:
         shown = usage_text(report, self.table)
         if self.table is not Table.TOOL or not report.unused:
             return shown
-        disabled = load_settings(self.environ, {}, os.devnull).disabled_tools
+        disabled = load_settings(self.environ, {}, os.devnull)[DISABLED_TOOLS]
         return f"{shown}\n{unused_text(report, disabled, str(user_settings_file(self.environ)))}"
 
     def _period(self) -> str:

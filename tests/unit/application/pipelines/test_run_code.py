@@ -98,10 +98,10 @@ async def test_without_the_extra_it_is_not_offered_and_the_log_says_why(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     spec = SessionSpec("/nowhere")
-    with_it = ComposedTools(spec, Settings(code_mode=True), LOG)
+    with_it = ComposedTools(spec, Settings({"tools.code_mode": True}), LOG)
     assert [tool.descriptor.name for tool in await with_it(())] == ["run_code"]
     assert await ComposedTools(spec, Settings(), LOG)(()) == ()
     monkeypatch.setattr("punie.bootstrap.session_pipelines.find_spec", lambda _name: None)
-    without = ComposedTools(spec, Settings(code_mode=True), LOG)
+    without = ComposedTools(spec, Settings({"tools.code_mode": True}), LOG)
     assert await without(()) == await without(()) == ()
     assert [record.getMessage() for record in caplog.records] == [NO_MONTY]
