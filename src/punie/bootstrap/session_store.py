@@ -39,8 +39,9 @@ def session_store(environ: Mapping[str, str], settings: Settings, log: logging.L
 
         return SqliteSessionStore(database_file(environ), log, LocalProcessTable(), LocalClock())
     if importlib.util.find_spec("psycopg") is None:
-        why = f"{SESSION_STORE.name} names a PostgreSQL server, and the library for it is not installed: install punie[postgres]"
-        raise SettingsError(settings.origins.get(SESSION_STORE.name, SESSION_STORE.name), why)
+        key = SESSION_STORE.name
+        why = f"{key} names a PostgreSQL server, and the library for it is not installed: install punie[postgres]"
+        raise SettingsError(settings.origins.get(key, key), why)
     from punie.adapters.storage.sessions.postgres_sessions import PostgresSessionStore
 
     return PostgresSessionStore(url, log, LocalProcessTable())

@@ -147,11 +147,9 @@ def explain_json(one: Shown, traced: Traced) -> str:
 
 def explain_key(key: Key[Any]) -> str:
     """What is true of a setting whatever the files say."""
-    default = key.by_default or _toml(key.shown(key.default))
-    return (
-        f"{key.name}\n  {_unmarked(key.meaning)}.\n  type: {_unmarked(key.kind.words)}\n  default: {_unmarked(default)}\n"
-        f"  a project: {_unmarked(key.project.words)}\n"
-    )
+    lines = {"type": key.kind.words, "default": _default(key), "a project": key.project.words}
+    said = "".join(f"  {name}: {_unmarked(words)}\n" for name, words in lines.items())
+    return f"{key.name}\n  {_unmarked(key.meaning)}.\n{said}"
 
 
 def left_out_words(traced: Traced) -> Iterator[str]:
@@ -181,7 +179,7 @@ def places(environ: Mapping[str, str], cwd: str) -> Iterator[tuple[str, Path, st
 def _facts(one: Shown, traced: Traced) -> Iterator[tuple[str, str]]:
     key = one.key
     yield "type", _unmarked(key.kind.words)
-    yield "default", _unmarked(key.by_default or _toml(key.shown(key.default)))
+    yield "default", _unmarked(_default(key))
     if key.name != RULES.name:
         yield "from", one.source
         if key.name in KEYS:
@@ -195,6 +193,10 @@ def _facts(one: Shown, traced: Traced) -> Iterator[tuple[str, str]]:
     yield from (("left out", f"{_toml(_shown_value(said))} of {said.source}") for said in one.left_out)
     if key.page is not None:
         yield "more", f"docs/{key.page}"
+
+
+def _default(key: Key[Any]) -> str:
+    return key.by_default or _toml(key.shown(key.default))
 
 
 def _said_json(said: Said) -> dict[str, object]:
