@@ -140,9 +140,9 @@ def public_page() -> str:
         MADE,
         _ABOUT_NAMES,
     ]
-    for title, names in (("punie.ports", promises), ("punie.domain", nouns), ("punie.api", api.PROGRAMS)):
+    for title, names in (("punie.ports", vars(promises)), ("punie.domain", vars(nouns)), ("punie.api", api.PROGRAMS)):
         page.append(f"## {title}")
-        for name in names if isinstance(names, Mapping) else names.__all__:
+        for name in sorted(name for name in names if not name.startswith("_")):
             page += _public(name, getattr(api, name))
     return _joined(page)
 

@@ -62,11 +62,12 @@ _LISTS: Final = ("punie.domain.public", "punie.ports.public")
 def __getattr__(name: str) -> object:
     if name in PROGRAMS:
         return getattr(import_module(PROGRAMS[name]), name)
-    for module in map(import_module, () if name.startswith("__") else _LISTS):
-        if name in module.__all__:
+    for module in map(import_module, () if name.startswith("_") else _LISTS):
+        if name in vars(module):
             return getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({"__version__", *PROGRAMS, *(name for where in _LISTS for name in import_module(where).__all__)})
+    listed = {name for module in map(import_module, _LISTS) for name in vars(module) if not name.startswith("_")}
+    return sorted({"__version__", *PROGRAMS} | listed)

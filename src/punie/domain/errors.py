@@ -1,8 +1,8 @@
-"""Everything that can go wrong, sorted by who must hear it (DESIGN.md section 8).
+"""The errors of Punie, in three families by the listener that hears them.
 
 `ToldToModel`   the turn goes on; the model reads the sentence as the tool's result.
 `ToldToClient`  this request fails; the person at the IDE reads the sentence.
-`Fault`         we or the world broke; people see a reference, the log has the rest.
+`Fault`         Punie or its surroundings broke; people see a reference, the log has the rest.
 
 Each class has a stable `code`, and its sentence says what happened, why, and what to do next.
 """
@@ -18,7 +18,7 @@ from punie.domain.values.display import one_line
 
 
 class EngineErrorKind(StrEnum):
-    """Why a model could not answer: the causes a person can act on (INTERFACES.md section 2, `fail.kind`)."""
+    """The reasons for which a model cannot answer, as far as a person can act on them."""
 
     AUTH = "auth"
     RATE_LIMIT = "rate_limit"
@@ -32,31 +32,39 @@ class EngineErrorKind(StrEnum):
 
 
 SHOWN = 12
-"""Names that an error lists."""
+"""The most names that one error lists."""
 
 
 class PunieError(Exception):
-    """The root of the three families; never raised itself."""
+    """The root of the three families; never raised itself.
+
+    `sentence` is the text of a class, a format string in which `e` is the error; a class whose text depends on more
+    than its fields defines `__str__`.
+    """
 
     code: ClassVar[str] = "error"
+    sentence: ClassVar[str]
+
+    def __str__(self) -> str:
+        return self.sentence.format(e=self)
 
 
 class ToldToModel(PunieError):  # noqa: N818 - the family is named for its listener
     """A tool could not do what the model asked; becomes a failed tool result."""
 
-    code: ClassVar[str] = "tool_error"
+    code = "tool_error"
 
 
 class ToldToClient(PunieError):  # noqa: N818 - the family is named for its listener
     """A request of the client could not be served; becomes a JSON-RPC error."""
 
-    code: ClassVar[str] = "request_error"
+    code = "request_error"
 
 
 class Fault(PunieError):  # noqa: N818 - the family is named for its listener
     """Something broke that neither the model nor the client can mend."""
 
-    code: ClassVar[str] = "internal"
+    code = "internal"
 
 
 # --- told to the model -------------------------------------------------------------------------
@@ -64,9 +72,9 @@ class Fault(PunieError):  # noqa: N818 - the family is named for its listener
 
 @define
 class UnknownToolError(ToldToModel):
-    """The session offers no tool of that name (S0-33)."""
+    """The session offers no tool of that name."""
 
-    code: ClassVar[str] = "unknown_tool"
+    code = "unknown_tool"
     name: str
     near: tuple[str, ...] = ()
 
@@ -77,9 +85,9 @@ class UnknownToolError(ToldToModel):
 
 @define
 class AmbiguousToolError(ToldToModel):
-    """Several servers have a tool of that bare name (R-11); `candidates` are the qualified ones."""
+    """Several servers have a tool of that bare name; `candidates` are the qualified ones."""
 
-    code: ClassVar[str] = "ambiguous_tool"
+    code = "ambiguous_tool"
     name: str
     candidates: tuple[str, ...]
 
@@ -92,7 +100,7 @@ class AmbiguousToolError(ToldToModel):
 class UnknownServerError(ToldToModel):
     """No server of that name is configured."""
 
-    code: ClassVar[str] = "unknown_server"
+    code = "unknown_server"
     name: str
     near: tuple[str, ...] = ()
 
@@ -105,19 +113,19 @@ class UnknownServerError(ToldToModel):
 class ToolDisabledError(ToldToModel):
     """The tool exists but is switched off: in the settings, or for this session."""
 
-    code: ClassVar[str] = "tool_disabled"
+    code = "tool_disabled"
+    sentence = (
+        "The tool {e.name!r} is disabled, in the settings or for this session. "
+        "Do without it, or ask the user to enable it."
+    )
     name: str
-
-    def __str__(self) -> str:
-        where = "in the settings or for this session"
-        return f"The tool {self.name!r} is disabled, {where}. Do without it, or ask the user to enable it."
 
 
 @define
 class ArgumentsRefusedError(ToldToModel):
-    """The arguments do not fit the tool's schema; `problems` name the field and what was expected (S0-57)."""
+    """The arguments do not fit the tool's schema; `problems` name the field and what was expected."""
 
-    code: ClassVar[str] = "invalid_arguments"
+    code = "invalid_arguments"
     name: str
     problems: tuple[str, ...]
 
@@ -129,21 +137,19 @@ class ArgumentsRefusedError(ToldToModel):
 
 @define
 class LimitExceededError(ToldToModel):
-    """The call is larger than the settings allow; refused before it ran (S2-33, S2-50)."""
+    """The call is larger than the settings allow; refused before it ran."""
 
-    code: ClassVar[str] = "limit_exceeded"
+    code = "limit_exceeded"
+    sentence = "{e.name} was not run: {e.problem}."
     name: str
     problem: str
-
-    def __str__(self) -> str:
-        return f"{self.name} was not run: {self.problem}."
 
 
 @define
 class TimedOutError(ToldToModel):
-    """The call took longer than the settings allow and was stopped (S2-33)."""
+    """The call took longer than the settings allow and was stopped."""
 
-    code: ClassVar[str] = "timed_out"
+    code = "timed_out"
     name: str
     limit_s: float
     begun: bool = False
@@ -155,9 +161,9 @@ class TimedOutError(ToldToModel):
 
 @define
 class OutsideWorkspaceError(ToldToModel):
-    """A path resolves outside the session's roots (R-16); refused before anything is asked or touched."""
+    """A path resolves outside the session's roots; refused before anything is asked or touched."""
 
-    code: ClassVar[str] = "outside_workspace"
+    code = "outside_workspace"
     path: str
     roots: tuple[str, ...] = ()
 
@@ -170,48 +176,40 @@ class OutsideWorkspaceError(ToldToModel):
 class ToolFailedError(ToldToModel):
     """The tool ran, or tried to, and failed; `message` is a whole sentence for the model."""
 
-    code: ClassVar[str] = "tool_failed"
+    code = "tool_failed"
+    sentence = "{e.message}"
     message: str
-
-    def __str__(self) -> str:
-        return self.message
 
 
 @define
 class FileChangedError(ToldToModel):
-    """A file is not what the session last read or wrote of it (INTERFACES.md section 4); `what` has the diff."""
+    """A file differs from the version that the session last read or wrote; `what` has the diff."""
 
-    code: ClassVar[str] = "file_changed"
+    code = "file_changed"
+    sentence = "{e.path} changed since this session last saw it. {e.what}"
     path: str
     what: str
-
-    def __str__(self) -> str:
-        return f"{self.path} changed since this session last saw it. {self.what}"
 
 
 @define
 class UnknownTerminalError(ToldToModel):
     """No terminal of that id belongs to this session, or it was released."""
 
-    code: ClassVar[str] = "unknown_terminal"
+    code = "unknown_terminal"
+    sentence = (
+        "There is no terminal {e.terminal_id!r} in this session; it may have been released. "
+        "run_command with background=true starts one and answers its id."
+    )
     terminal_id: str
-
-    def __str__(self) -> str:
-        return (
-            f"There is no terminal {self.terminal_id!r} in this session; it may have been released. "
-            "run_command with background=true starts one and answers its id."
-        )
 
 
 @define
 class UnsupportedHereError(ToldToModel):
-    """This machine or this client cannot do that at all."""
+    """This machine or this client cannot do that at all; `message` is a whole sentence for the model."""
 
-    code: ClassVar[str] = "unsupported"
+    code = "unsupported"
+    sentence = "{e.message}"
     message: str
-
-    def __str__(self) -> str:
-        return self.message
 
 
 # --- told to the client ------------------------------------------------------------------------
@@ -219,85 +217,73 @@ class UnsupportedHereError(ToldToModel):
 
 @define
 class UnknownSessionError(ToldToClient):
-    """No open session has that id (M-12)."""
+    """No open session has that id."""
 
-    code: ClassVar[str] = "unknown_session"
+    code = "unknown_session"
+    sentence = (
+        "There is no open session with that id; it may be closed. Load it where it is kept (session/list, or "
+        "`punie sessions list`), or open a new one."
+    )
     session_id: str = field(repr=False)
-
-    def __str__(self) -> str:
-        return (
-            "There is no open session with that id; it may be closed. Load it where it is kept (session/list, or "
-            "`punie sessions list`), or open a new one."
-        )
 
 
 @define
 class SessionBusyError(ToldToClient):
     """A prompt is running in that session; one at a time."""
 
-    code: ClassVar[str] = "busy"
+    code = "busy"
+    sentence = (
+        "A prompt is already running in this session. Wait for its answer or send session/cancel, then try again."
+    )
     session_id: str = field(repr=False)
-
-    def __str__(self) -> str:
-        return (
-            "A prompt is already running in this session. Wait for its answer or send session/cancel, then try again."
-        )
 
 
 @define
 class SessionHeldError(ToldToClient):
     """Another process has that session open; `holder` says which, in words."""
 
-    code: ClassVar[str] = "session_held"
+    code = "session_held"
+    sentence = "The session is open in {e.holder}. Close it there, or go on with a fork of it."
     session_id: str = field(repr=False)
     holder: str
-
-    def __str__(self) -> str:
-        return f"The session is open in {self.holder}. Close it there, or go on with a fork of it."
 
 
 @define
 class TooManySessionsError(ToldToClient):
-    """As many sessions are open as may be, and none of them can be closed to make room."""
+    """The limit of open sessions is reached, and none of them can be closed to make room."""
 
-    code: ClassVar[str] = "too_many_sessions"
+    code = "too_many_sessions"
+    sentence = (
+        "{e.limit} sessions are open here, which is as many as may be, and each of them is in use. Close one "
+        "(session/close; it stays in session/list), then try again."
+    )
     limit: int
-
-    def __str__(self) -> str:
-        return (
-            f"{self.limit} sessions are open here, which is as many as may be, and each of them is in use. Close one "
-            "(session/close; it stays in session/list), then try again."
-        )
 
 
 @define
 class LeaseLostError(ToldToClient):
-    """Another process took the session over; what this one still had to add to it was not written."""
+    """Another process took the session over; events that this process still had to add were not written."""
 
-    code: ClassVar[str] = "lease_lost"
+    code = "lease_lost"
+    sentence = "Another process has taken this session over, so it cannot go on here. Load it again, or open a new one."
     session_id: str = field(repr=False)
-
-    def __str__(self) -> str:
-        return "Another process has taken this session over, so it cannot go on here. Load it again, or open a new one."
 
 
 @define
 class SessionStoreError(ToldToClient):
-    """Sessions cannot be kept or read; `reason` is in words for a person, `advice` is what may be done about it."""
+    """Sessions cannot be kept or read; `reason` is in words for a person, `advice` says what to do about it."""
 
-    code: ClassVar[str] = "session_store"
+    code = "session_store"
+    sentence = "The stored sessions cannot be used: {e.reason}. {e.advice}, then try again."
     reason: str
     advice: str = "Make room or mend the state file"
-
-    def __str__(self) -> str:
-        return f"The stored sessions cannot be used: {self.reason}. {self.advice}, then try again."
 
 
 @define
 class UnknownModelError(ToldToClient):
-    """The session cannot be switched to a model of that name; `offered` are those that it can."""
+    """The session cannot be switched to a model of that name; `offered` are the models that it can switch to."""
 
-    code: ClassVar[str] = "unknown_model"
+    code = "unknown_model"
     name: str
     offered: tuple[str, ...] = ()
 
@@ -311,9 +297,9 @@ class UnknownModelError(ToldToClient):
 
 @define
 class UnknownEffortError(ToldToClient):
-    """The model in use cannot be told to think so hard."""
+    """The model in use does not have that thinking effort."""
 
-    code: ClassVar[str] = "unknown_effort"
+    code = "unknown_effort"
     effort: str
     model: str
 
@@ -326,21 +312,19 @@ class UnknownEffortError(ToldToClient):
 
 @define
 class SettingsError(ToldToClient):
-    """The settings do not load: the door stays closed, and the file and the reason are named."""
+    """The settings do not load, and nothing runs without them; `source` is the file, `reason` is in words."""
 
-    code: ClassVar[str] = "settings"
+    code = "settings"
+    sentence = "The settings in {e.source} cannot be used: {e.reason}. Correct them and try again."
     source: str
     reason: str
-
-    def __str__(self) -> str:
-        return f"The settings in {self.source} cannot be used: {self.reason}. Correct them and try again."
 
 
 @define
 class EngineError(ToldToClient):
     """The model could not be reached or refused; `kind` is one of `EngineErrorKind`'s values."""
 
-    code: ClassVar[str] = "engine"
+    code = "engine"
     kind: str
     cause: str
     next_step: str = ""
@@ -351,9 +335,9 @@ class EngineError(ToldToClient):
 
 @define
 class UnreadableSnapshotError(EngineError):
-    """An engine cannot read its memory of a session, which then goes on from the session's log (ports/engine)."""
+    """An engine cannot read its memory of a session, which then goes on from the session's log."""
 
-    code: ClassVar[str] = "unreadable_snapshot"
+    code = "unreadable_snapshot"
     kind: str = "configuration"
     cause: str = "The stored memory of this session cannot be read."
     next_step: str = "Open a new session."
@@ -364,10 +348,8 @@ class UnreadableSnapshotError(EngineError):
 
 @define
 class InternalFault(Fault):
-    """A bug of ours; the log has the traceback beside `reference`."""
+    """A bug of Punie; the log has the traceback beside `reference`."""
 
-    code: ClassVar[str] = "internal"
+    code = "internal"
+    sentence = "Punie failed internally (reference {e.reference}); the log has the details under that reference."
     reference: str
-
-    def __str__(self) -> str:
-        return f"Punie failed internally (reference {self.reference}); the log has the details under that reference."

@@ -1,228 +1,122 @@
-"""The values and rules that are public: `punie.domain` and `punie.api` give out each name listed here."""
+"""The public values and rules: `punie.domain` and `punie.api` give out every name that is imported here."""
 
-from punie.domain.errors import (
-    EngineError,
-    EngineErrorKind,
-    PunieError,
-    ToldToModel,
-    ToolFailedError,
-    UnknownTerminalError,
-    UnreadableSnapshotError,
-)
-from punie.domain.model.choice import Effort
-from punie.domain.model.compaction import CompactionOrder, CompactionStatus
-from punie.domain.model.failures import ProviderFailure, failure, missing_variable, needs_package, unusable_answer
-from punie.domain.model.listed_models import LIMIT_BYTES, LIMIT_S, names_in, unreadable_list
-from punie.domain.model.place import ModelPlace, ModelSettings, bare_address, quoted, sentence_in
-from punie.domain.model.summary import (
-    ARGUMENTS_CHARS,
-    CHARS_PER_TOKEN,
-    INPUT_CHARS_PER_TOKEN,
-    KEPT_SHARE,
-    OPENING,
-    PICTURE_TOKENS,
-    RESULT_CHARS,
-    SUMMARY_CHARS,
-    SUMMARY_LIMIT_S,
-    SUMMARY_TOKENS,
-    TAKEN_IN,
-    TELL_LIMIT_S,
-    TRIES,
-    USUAL_TOKENS,
-    record_prompt,
-    summary_instructions,
-    told_summary,
-    within,
-)
-from punie.domain.model.text import (
-    NO_ANSWER,
-    NO_PICTURE,
-    called,
-    encodable,
-    link_text,
-    read_arguments,
-    resource_text,
-    result_text,
-)
-from punie.domain.model.usage import Usage
-from punie.domain.permission.flow import (
-    Dismissed,
-    OptionKind,
-    PermissionOption,
-    PermissionOutcome,
-    PermissionQuestion,
-    Selected,
-    Unusable,
-)
-from punie.domain.session.commands import CommandInfo
-from punie.domain.session.events import (
-    CompactionChanged,
-    CompactionDelta,
-    ContextUsed,
-    SessionEvent,
-    TextDelta,
-    ThoughtDelta,
-    UsageChanged,
-)
-from punie.domain.session.transcript import AgentSaid, PersonSaid, ToolUsed, Transcript, TurnsLeftOut, TurnStoppedShort
-from punie.domain.session.turn import StopReason, Turn, TurnLimits
-from punie.domain.tools.catalog import CatalogDelta, ToolCatalog
-from punie.domain.tools.discovery import CatalogAnswer, ClientCapabilities, DroppedEntry, Tier, plan_tools
-from punie.domain.tools.metadata import Capability, Permission, ToolExample, ToolMetadata
-from punie.domain.tools.schema import ToolParameter
-from punie.domain.tools.tool import (
-    NAME_PATTERN,
-    ToolCall,
-    ToolDescriptor,
-    ToolKind,
-    ToolOutcome,
-    ToolResult,
-    ToolSource,
-)
-from punie.domain.values.content import (
-    Block,
-    Diff,
-    EmbeddedResource,
-    Image,
-    Prompt,
-    ResourceLink,
-    ResultContent,
-    TerminalView,
-    Text,
-)
-from punie.domain.values.display import display_exact, display_safe, one_line
-from punie.domain.values.json_value import (
-    EMPTY_OBJECT,
-    JsonObject,
-    JsonValue,
-    NotJsonError,
-    freeze,
-    freeze_object,
-    thaw,
-    thaw_object,
-)
-from punie.domain.values.paths import is_inside, shown_path
-from punie.domain.values.terminal import OUTPUT_LIMIT_BYTES, Command, ExitStatus, TerminalOutput
-
-__all__ = [
-    "ARGUMENTS_CHARS",
-    "CHARS_PER_TOKEN",
-    "EMPTY_OBJECT",
-    "INPUT_CHARS_PER_TOKEN",
-    "KEPT_SHARE",
-    "LIMIT_BYTES",
-    "LIMIT_S",
-    "NAME_PATTERN",
-    "NO_ANSWER",
-    "NO_PICTURE",
-    "OPENING",
-    "OUTPUT_LIMIT_BYTES",
-    "PICTURE_TOKENS",
-    "RESULT_CHARS",
-    "SUMMARY_CHARS",
-    "SUMMARY_LIMIT_S",
-    "SUMMARY_TOKENS",
-    "TAKEN_IN",
-    "TELL_LIMIT_S",
-    "TRIES",
-    "USUAL_TOKENS",
-    "AgentSaid",
-    "Block",
-    "Capability",
-    "CatalogAnswer",
-    "CatalogDelta",
-    "ClientCapabilities",
-    "Command",
-    "CommandInfo",
-    "CompactionChanged",
-    "CompactionDelta",
-    "CompactionOrder",
-    "CompactionStatus",
-    "ContextUsed",
-    "Diff",
-    "Dismissed",
-    "DroppedEntry",
-    "Effort",
-    "EmbeddedResource",
-    "EngineError",
-    "EngineErrorKind",
-    "ExitStatus",
-    "Image",
-    "JsonObject",
-    "JsonValue",
-    "ModelPlace",
-    "ModelSettings",
-    "NotJsonError",
-    "OptionKind",
-    "Permission",
-    "PermissionOption",
-    "PermissionOutcome",
-    "PermissionQuestion",
-    "PersonSaid",
-    "Prompt",
-    "ProviderFailure",
-    "PunieError",
-    "ResourceLink",
-    "ResultContent",
-    "Selected",
-    "SessionEvent",
-    "StopReason",
-    "TerminalOutput",
-    "TerminalView",
-    "Text",
-    "TextDelta",
-    "ThoughtDelta",
-    "Tier",
-    "ToldToModel",
-    "ToolCall",
-    "ToolCatalog",
-    "ToolDescriptor",
-    "ToolExample",
-    "ToolFailedError",
-    "ToolKind",
-    "ToolMetadata",
-    "ToolOutcome",
-    "ToolParameter",
-    "ToolResult",
-    "ToolSource",
-    "ToolUsed",
-    "Transcript",
-    "Turn",
-    "TurnLimits",
-    "TurnStoppedShort",
-    "TurnsLeftOut",
-    "UnknownTerminalError",
-    "UnreadableSnapshotError",
-    "Unusable",
-    "Usage",
-    "UsageChanged",
-    "bare_address",
-    "called",
-    "display_exact",
-    "display_safe",
-    "encodable",
-    "failure",
-    "freeze",
-    "freeze_object",
-    "is_inside",
-    "link_text",
-    "missing_variable",
-    "names_in",
-    "needs_package",
-    "one_line",
-    "plan_tools",
-    "quoted",
-    "read_arguments",
-    "record_prompt",
-    "resource_text",
-    "result_text",
-    "sentence_in",
-    "shown_path",
-    "summary_instructions",
-    "thaw",
-    "thaw_object",
-    "told_summary",
-    "unreadable_list",
-    "unusable_answer",
-    "within",
-]
+from punie.domain.errors import EngineError as EngineError
+from punie.domain.errors import EngineErrorKind as EngineErrorKind
+from punie.domain.errors import PunieError as PunieError
+from punie.domain.errors import ToldToModel as ToldToModel
+from punie.domain.errors import ToolFailedError as ToolFailedError
+from punie.domain.errors import UnknownTerminalError as UnknownTerminalError
+from punie.domain.errors import UnreadableSnapshotError as UnreadableSnapshotError
+from punie.domain.model.choice import Effort as Effort
+from punie.domain.model.compaction import CompactionOrder as CompactionOrder
+from punie.domain.model.compaction import CompactionStatus as CompactionStatus
+from punie.domain.model.failures import ProviderFailure as ProviderFailure
+from punie.domain.model.failures import failure as failure
+from punie.domain.model.failures import missing_variable as missing_variable
+from punie.domain.model.failures import needs_package as needs_package
+from punie.domain.model.failures import unusable_answer as unusable_answer
+from punie.domain.model.listed_models import LIMIT_BYTES as LIMIT_BYTES
+from punie.domain.model.listed_models import LIMIT_S as LIMIT_S
+from punie.domain.model.listed_models import names_in as names_in
+from punie.domain.model.listed_models import unreadable_list as unreadable_list
+from punie.domain.model.place import ModelPlace as ModelPlace
+from punie.domain.model.place import ModelSettings as ModelSettings
+from punie.domain.model.place import bare_address as bare_address
+from punie.domain.model.place import quoted as quoted
+from punie.domain.model.place import sentence_in as sentence_in
+from punie.domain.model.summary import ARGUMENTS_CHARS as ARGUMENTS_CHARS
+from punie.domain.model.summary import CHARS_PER_TOKEN as CHARS_PER_TOKEN
+from punie.domain.model.summary import INPUT_CHARS_PER_TOKEN as INPUT_CHARS_PER_TOKEN
+from punie.domain.model.summary import KEPT_SHARE as KEPT_SHARE
+from punie.domain.model.summary import OPENING as OPENING
+from punie.domain.model.summary import PICTURE_TOKENS as PICTURE_TOKENS
+from punie.domain.model.summary import RESULT_CHARS as RESULT_CHARS
+from punie.domain.model.summary import SUMMARY_CHARS as SUMMARY_CHARS
+from punie.domain.model.summary import SUMMARY_LIMIT_S as SUMMARY_LIMIT_S
+from punie.domain.model.summary import SUMMARY_TOKENS as SUMMARY_TOKENS
+from punie.domain.model.summary import TAKEN_IN as TAKEN_IN
+from punie.domain.model.summary import TELL_LIMIT_S as TELL_LIMIT_S
+from punie.domain.model.summary import TRIES as TRIES
+from punie.domain.model.summary import USUAL_TOKENS as USUAL_TOKENS
+from punie.domain.model.summary import record_prompt as record_prompt
+from punie.domain.model.summary import summary_instructions as summary_instructions
+from punie.domain.model.summary import told_summary as told_summary
+from punie.domain.model.summary import within as within
+from punie.domain.model.text import NO_ANSWER as NO_ANSWER
+from punie.domain.model.text import NO_PICTURE as NO_PICTURE
+from punie.domain.model.text import called as called
+from punie.domain.model.text import encodable as encodable
+from punie.domain.model.text import link_text as link_text
+from punie.domain.model.text import read_arguments as read_arguments
+from punie.domain.model.text import resource_text as resource_text
+from punie.domain.model.text import result_text as result_text
+from punie.domain.model.usage import Usage as Usage
+from punie.domain.permission.flow import Dismissed as Dismissed
+from punie.domain.permission.flow import OptionKind as OptionKind
+from punie.domain.permission.flow import PermissionOption as PermissionOption
+from punie.domain.permission.flow import PermissionOutcome as PermissionOutcome
+from punie.domain.permission.flow import PermissionQuestion as PermissionQuestion
+from punie.domain.permission.flow import Selected as Selected
+from punie.domain.permission.flow import Unusable as Unusable
+from punie.domain.session.commands import CommandInfo as CommandInfo
+from punie.domain.session.events import CompactionChanged as CompactionChanged
+from punie.domain.session.events import CompactionDelta as CompactionDelta
+from punie.domain.session.events import ContextUsed as ContextUsed
+from punie.domain.session.events import SessionEvent as SessionEvent
+from punie.domain.session.events import TextDelta as TextDelta
+from punie.domain.session.events import ThoughtDelta as ThoughtDelta
+from punie.domain.session.events import UsageChanged as UsageChanged
+from punie.domain.session.transcript import AgentSaid as AgentSaid
+from punie.domain.session.transcript import PersonSaid as PersonSaid
+from punie.domain.session.transcript import ToolUsed as ToolUsed
+from punie.domain.session.transcript import Transcript as Transcript
+from punie.domain.session.transcript import TurnsLeftOut as TurnsLeftOut
+from punie.domain.session.transcript import TurnStoppedShort as TurnStoppedShort
+from punie.domain.session.turn import StopReason as StopReason
+from punie.domain.session.turn import Turn as Turn
+from punie.domain.session.turn import TurnLimits as TurnLimits
+from punie.domain.tools.catalog import CatalogDelta as CatalogDelta
+from punie.domain.tools.catalog import ToolCatalog as ToolCatalog
+from punie.domain.tools.discovery import CatalogAnswer as CatalogAnswer
+from punie.domain.tools.discovery import ClientCapabilities as ClientCapabilities
+from punie.domain.tools.discovery import DroppedEntry as DroppedEntry
+from punie.domain.tools.discovery import Tier as Tier
+from punie.domain.tools.discovery import plan_tools as plan_tools
+from punie.domain.tools.metadata import Capability as Capability
+from punie.domain.tools.metadata import Permission as Permission
+from punie.domain.tools.metadata import ToolExample as ToolExample
+from punie.domain.tools.metadata import ToolMetadata as ToolMetadata
+from punie.domain.tools.schema import ToolParameter as ToolParameter
+from punie.domain.tools.tool import NAME_PATTERN as NAME_PATTERN
+from punie.domain.tools.tool import ToolCall as ToolCall
+from punie.domain.tools.tool import ToolDescriptor as ToolDescriptor
+from punie.domain.tools.tool import ToolKind as ToolKind
+from punie.domain.tools.tool import ToolOutcome as ToolOutcome
+from punie.domain.tools.tool import ToolResult as ToolResult
+from punie.domain.tools.tool import ToolSource as ToolSource
+from punie.domain.values.content import Block as Block
+from punie.domain.values.content import Diff as Diff
+from punie.domain.values.content import EmbeddedResource as EmbeddedResource
+from punie.domain.values.content import Image as Image
+from punie.domain.values.content import Prompt as Prompt
+from punie.domain.values.content import ResourceLink as ResourceLink
+from punie.domain.values.content import ResultContent as ResultContent
+from punie.domain.values.content import TerminalView as TerminalView
+from punie.domain.values.content import Text as Text
+from punie.domain.values.display import display_exact as display_exact
+from punie.domain.values.display import display_safe as display_safe
+from punie.domain.values.display import one_line as one_line
+from punie.domain.values.json_value import EMPTY_OBJECT as EMPTY_OBJECT
+from punie.domain.values.json_value import JsonObject as JsonObject
+from punie.domain.values.json_value import JsonValue as JsonValue
+from punie.domain.values.json_value import NotJsonError as NotJsonError
+from punie.domain.values.json_value import freeze as freeze
+from punie.domain.values.json_value import freeze_object as freeze_object
+from punie.domain.values.json_value import thaw as thaw
+from punie.domain.values.json_value import thaw_object as thaw_object
+from punie.domain.values.paths import is_inside as is_inside
+from punie.domain.values.paths import shown_path as shown_path
+from punie.domain.values.terminal import OUTPUT_LIMIT_BYTES as OUTPUT_LIMIT_BYTES
+from punie.domain.values.terminal import Command as Command
+from punie.domain.values.terminal import ExitStatus as ExitStatus
+from punie.domain.values.terminal import TerminalOutput as TerminalOutput

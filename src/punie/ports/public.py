@@ -1,24 +1,16 @@
-"""The ports that are public: `punie.ports` and `punie.api` give out each name listed here."""
+"""The public ports: `punie.ports` and `punie.api` give out every name that is imported here."""
 
-from punie.ports.agent import Agent
-from punie.ports.engine import Engine, EngineSession, EventSink, HistoryKeeper, ModelEngine, ToolDoor
-from punie.ports.permission import PermissionBroker
-from punie.ports.tools import CallProgress, ToolExecutor, ToolProvider, ToolSourceError
-from punie.ports.workspace import Terminals, Workspace
-
-__all__ = [
-    "Agent",
-    "CallProgress",
-    "Engine",
-    "EngineSession",
-    "EventSink",
-    "HistoryKeeper",
-    "ModelEngine",
-    "PermissionBroker",
-    "Terminals",
-    "ToolDoor",
-    "ToolExecutor",
-    "ToolProvider",
-    "ToolSourceError",
-    "Workspace",
-]
+from punie.ports.agent import Agent as Agent
+from punie.ports.engine import Engine as Engine
+from punie.ports.engine import EngineSession as EngineSession
+from punie.ports.engine import EventSink as EventSink
+from punie.ports.engine import HistoryKeeper as HistoryKeeper
+from punie.ports.engine import ModelEngine as ModelEngine
+from punie.ports.engine import ToolDoor as ToolDoor
+from punie.ports.permission import PermissionBroker as PermissionBroker
+from punie.ports.tools import CallProgress as CallProgress
+from punie.ports.tools import ToolExecutor as ToolExecutor
+from punie.ports.tools import ToolProvider as ToolProvider
+from punie.ports.tools import ToolSourceError as ToolSourceError
+from punie.ports.workspace import Terminals as Terminals
+from punie.ports.workspace import Workspace as Workspace
