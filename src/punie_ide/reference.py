@@ -13,7 +13,8 @@ from attrs import define, field
 from msgspec import Raw
 
 from punie.api import Terminals, Workspace, __version__
-from punie.mechanics.jsonrpc.connection import Connection, ConnectionClosed, Transport
+from punie.mechanics.jsonrpc.connection import Connection, Transport
+from punie.mechanics.jsonrpc.errors import ConnectionClosed
 from punie_ide.observed import ObservedTerminals, ObservedWorkspace
 from punie_ide.permission import Decide, reject
 from punie_ide.process import AgentGone, launch_agent

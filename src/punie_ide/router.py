@@ -18,14 +18,9 @@ from punie.api import (
     ToldToModel,
     UnknownTerminalError,
 )
-from punie.mechanics.jsonrpc.connection import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    METHOD_NOT_FOUND,
-    RequestId,
-    Router,
-    RpcError,
-)
+from punie.mechanics.jsonrpc.envelope import RequestId
+from punie.mechanics.jsonrpc.errors import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
+from punie.mechanics.jsonrpc.in_flight import Router
 from punie_ide.events import ToolsListed, ToolUsed
 from punie_ide.session import IdeSession
 from punie_ide.tools import ToolAnswer, ToolContext, ToolShelf

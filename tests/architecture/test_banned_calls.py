@@ -27,10 +27,9 @@ STARTS_PROCESS = {"anyio.run_process", "anyio.open_process", "run_process", "ope
 
 # DESIGN.md, section 8: `except Exception` is legal at the wire and at the turn. Each place with its reason.
 CATCHES_ALL: dict[str, str] = {
-    "mechanics/jsonrpc/incoming.py": "the wire: every request is answered, whatever its handler raises",
+    "mechanics/jsonrpc/in_flight.py": "the wire: every request is answered, and a late answer's clean-up ends nothing",
     "bootstrap/warm_up.py": "a thread hands what broke to the task that awaits it, unchanged",
     "adapters/acp/v2/foreground.py": "the turn: its prompt was answered long ago, so its failure is told as a state",
-    "mechanics/jsonrpc/pending.py": "the wire: a late answer's clean-up must not end the connection",
     "application/desk/command_review.py": "a stranger's text: where working it out breaks, a person is asked",
     "application/agent.py": "the turn's owner: closing one session must not take the others along",
     "application/turns/run_turn.py": "the turn: one that was cancelled is over, however its engine took it",

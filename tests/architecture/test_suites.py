@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from punie.adapters.acp.extension import discovery
+from punie.adapters.acp import discovery
 from punie.ports.tools import ToolProvider
 from tests.architecture.source_tree import ROOT, calls_of, dotted, inside, source_files, tree_of
 from tools.requirements_report import worn

@@ -13,9 +13,10 @@ import anyio
 from attrs import define, field
 
 from punie.adapters.acp.client import AcpEventSink, AcpPermissionBroker
-from punie.adapters.acp.extension.discovery import AcpToolBridge, AcpToolCatalog
+from punie.adapters.acp.discovery import AcpToolBridge, AcpToolCatalog
 from punie.domain.tools.tool import ToolCall
-from punie.mechanics.jsonrpc.connection import Connection, RpcError
+from punie.mechanics.jsonrpc.connection import Connection
+from punie.mechanics.jsonrpc.errors import RpcError
 from punie.mechanics.jsonrpc.stdio import FdTransport
 from tests.contract.peer_benches import BrokerBench, ExecutorBench, ProviderBench, SinkBench
 from tests.fakes.router import FakeRouter

@@ -13,8 +13,7 @@ import anyio
 import anyio.from_thread
 
 from punie.adapters.acp.updates import encode_update
-from punie.adapters.console.broker import ConsoleBroker
-from punie.adapters.console.events import DenialTally, JsonLinesSink, TextSink
+from punie.adapters.console.front_end import ConsoleBroker, DenialTally, JsonLinesSink, TextSink
 from punie.domain.values.display import display_safe
 from tests.contract.peer_benches import BrokerBench, SinkBench
 

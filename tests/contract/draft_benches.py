@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from punie.adapters.acp.v2.activity import Activity, Update
 from punie.adapters.acp.v2.client import DraftEventSink, DraftPermissionBroker
-from punie.adapters.acp.v2.message_ids import MessageIds
+from punie.adapters.acp.v2.foreground import MessageIds
 from punie.adapters.acp.v2.updates import Updates
 from punie.domain.session.session import SessionOptions
 from punie.mechanics.jsonrpc.connection import Connection

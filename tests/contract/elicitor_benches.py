@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 from attrs import define, field
 
-from punie.adapters.acp.elicitation import AcpElicitor
+from punie.adapters.acp.client import AcpElicitor
 from punie.adapters.acp.v2.activity import Activity
 from punie.adapters.acp.v2.client import DraftElicitor
 from punie.application.remote.seat import SeatedElicitor

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from punie.adapters.acp.client import AcpEventSink, AcpPermissionBroker
-from punie.adapters.acp.extension.discovery import AcpToolBridge, AcpToolCatalog
+from punie.adapters.acp.discovery import AcpToolBridge, AcpToolCatalog
 from punie.adapters.acp.v2.client import DraftEventSink, DraftPermissionBroker
-from punie.adapters.console.broker import ConsoleBroker
-from punie.adapters.console.events import JsonLinesSink, TextSink
+from punie.adapters.console.front_end import ConsoleBroker, JsonLinesSink, TextSink
 from punie.adapters.scripted.broker import RecordedBroker
 from punie.application.remote.room import HeldSink
 from punie.application.remote.seat import SeatedBridge, SeatedBroker, SeatedCatalog

@@ -12,7 +12,7 @@ import anyio
 import msgspec
 from msgspec import Raw
 
-from punie.adapters.acp.server_channel import AcpServerChannel
+from punie.adapters.acp.client_servers import AcpServerChannel
 from punie.adapters.local.clock import LocalClock
 from punie.adapters.mcp.servers import McpServers
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator

@@ -21,8 +21,7 @@ from attrs import define, field
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from punie.adapters.websocket.door import Door
-from punie.adapters.websocket.server import WebSocketServer, listen
+from punie.adapters.websocket.server import Door, WebSocketServer, listen
 from punie.adapters.websocket.wire import Limits
 from punie.commands.serve.clients import ServedClients, served_clients
 from tests.e2e.draft_client import DraftClient

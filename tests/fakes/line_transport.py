@@ -8,7 +8,8 @@ from typing import Any
 
 import anyio
 
-from punie.mechanics.jsonrpc.connection import Oversized, Transport
+from punie.mechanics.jsonrpc.connection import Transport
+from punie.mechanics.jsonrpc.lines import Oversized
 
 Incoming = bytes | bytearray | Oversized
 

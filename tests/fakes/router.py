@@ -7,7 +7,9 @@ from typing import Any
 
 import msgspec
 
-from punie.mechanics.jsonrpc.connection import INTERNAL_ERROR, METHOD_NOT_FOUND, RequestId, Router, RpcError
+from punie.mechanics.jsonrpc.envelope import RequestId
+from punie.mechanics.jsonrpc.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError
+from punie.mechanics.jsonrpc.in_flight import Router
 
 Handler = Callable[[Any], Awaitable[object]]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from punie.mechanics.jsonrpc.connection import RpcError
+from punie.mechanics.jsonrpc.errors import RpcError
 from punie_ide import process
 from punie_ide.process import AgentGone, launch_agent
 from punie_ide.reference import ReferenceIde, start_ide

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import anyio
 import pytest
 
-from punie.adapters.registry.client import FetchError, RegistryClient, fetch_text, shown
+from punie.adapters.registry import FetchError, RegistryClient, fetch_text, shown
 from tests.fakes.registry import Answer, FakeRegistry
 
 pytestmark = pytest.mark.anyio

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from punie.adapters.console.broker import HeadlessBroker
-from punie.adapters.console.events import DenialTally, TextSink
+from punie.adapters.console.front_end import DenialTally, HeadlessBroker, TextSink
 from punie.application.desk.turn_desk import TurnDesk
 from punie.application.offer.registry import ToolRegistry
 from punie.application.turns.live_session import LiveSession

@@ -12,7 +12,10 @@ import anyio
 import msgspec
 from msgspec import Raw
 
-from punie.mechanics.jsonrpc.connection import METHOD_NOT_FOUND, Connection, RequestId, Router, RpcError
+from punie.mechanics.jsonrpc.connection import Connection
+from punie.mechanics.jsonrpc.envelope import RequestId
+from punie.mechanics.jsonrpc.errors import METHOD_NOT_FOUND, RpcError
+from punie.mechanics.jsonrpc.in_flight import Router
 from punie.mechanics.jsonrpc.stdio import FdTransport
 from punie_ide.reference import ReferenceIde, connect_ide
 from punie_ide.task_group import flat_task_group

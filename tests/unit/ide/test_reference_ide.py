@@ -15,7 +15,7 @@ from punie.domain.errors import ToolFailedError
 from punie.domain.tools.tool import ToolKind
 from punie.domain.values.content import Diff, TerminalView, Text
 from punie.domain.values.json_value import thaw
-from punie.mechanics.jsonrpc.connection import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
+from punie.mechanics.jsonrpc.errors import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
 from punie_ide.events import (
     CallAnnounced,
     CallMoved,

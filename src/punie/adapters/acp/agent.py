@@ -13,6 +13,7 @@ from msgspec import Raw
 
 from punie import __version__
 from punie.adapters.acp.handshake import (
+    NO_CAPABILITIES,
     PROTOCOL_VERSION,
     Dialect,
     InitializeParams,
@@ -20,9 +21,8 @@ from punie.adapters.acp.handshake import (
     initialize_answer,
     log_in,
 )
-from punie.adapters.acp.terminal_login import NO_CAPABILITIES
 from punie.mechanics.jsonrpc.errors import INVALID_REQUEST, METHOD_NOT_FOUND, RpcError
-from punie.mechanics.jsonrpc.incoming import RequestId, Router
+from punie.mechanics.jsonrpc.in_flight import RequestId, Router
 
 if TYPE_CHECKING:
     import logging

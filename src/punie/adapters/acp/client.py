@@ -1,6 +1,6 @@
-"""The client as one session's ports: its files, terminals, person and ears (room 7 of the corridor).
+"""The client as the ports of one session: files, terminals, permission questions, forms and updates.
 
-Each of these is bound to one connection and one session id, and lives as long as the session.
+Each adapter here is bound to one connection and one session id, and lives as long as the session.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from msgspec import Raw
 from punie.adapters.acp.blocks import encode_result_content
 from punie.adapters.acp.config_options import config_update
 from punie.adapters.acp.errors import RESOURCE_NOT_FOUND
-from punie.adapters.acp.extension.tool_list import encode_changes
-from punie.adapters.acp.handshake import EXTENSION, decode
+from punie.adapters.acp.handshake import EXTENSION, Params, decode
+from punie.adapters.acp.session_tools import encode_changes
 from punie.adapters.acp.updates import COMPACTION_EVENTS, encode_update
 from punie.adapters.acp.wire import CreateTerminalAnswer, ExitAnswer, OutputAnswer, PermissionAnswer, ReadAnswer
 from punie.domain.errors import ToolFailedError, UnknownSessionError, UnknownTerminalError
 from punie.domain.permission.flow import Dismissed, PermissionOutcome, PermissionQuestion, Selected, Unusable
 from punie.domain.permission.question_text import question_markdown
+from punie.domain.session.elicitation import CANCELLED, DECLINED, Elicitation, ElicitationAction, ElicitationAnswer
 from punie.domain.session.events import (
     ModeChanged,
     ModelChanged,
@@ -33,10 +34,12 @@ from punie.domain.session.events import (
 from punie.domain.session.session import SessionOptions
 from punie.domain.values.content import Text
 from punie.domain.values.display import one_line
-from punie.domain.values.json_value import thaw_object
+from punie.domain.values.json_value import NotJsonError, freeze_object, thaw_object
 from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
-from punie.mechanics.jsonrpc.connection import Connection, ConnectionClosed, RpcError
+from punie.mechanics.jsonrpc.connection import Connection
+from punie.mechanics.jsonrpc.errors import ConnectionClosed, RpcError
 from punie.ports.engine import EventSink
+from punie.ports.people import Elicitor
 from punie.ports.permission import PermissionBroker
 from punie.ports.workspace import Terminals, Workspace
 
@@ -262,3 +265,46 @@ def _terminal(terminal_id: str) -> dict[str, object]:
 
 def _exit_status(answer: ExitAnswer) -> ExitStatus:
     return ExitStatus(answer.exit_code, answer.signal)
+
+
+class FormAnswer(Params):
+    """The answer to `elicitation/create`."""
+
+    action: str
+    content: Raw = Raw(b"null")
+
+
+@frozen
+class AcpElicitor(Elicitor):
+    """The person at the client, of one session; only for a client that advertised `elicitation.form`."""
+
+    connection: Connection
+    session_id: str
+
+    async def ask(self, elicitation: Elicitation) -> ElicitationAnswer:
+        try:
+            answer = await self.connection.request("elicitation/create", self._params(elicitation))
+            return _form_answer(decode(answer, FormAnswer))
+        except (RpcError, ConnectionClosed, msgspec.DecodeError, NotJsonError):
+            return CANCELLED
+
+    def _params(self, elicitation: Elicitation) -> dict[str, object]:
+        call = {} if elicitation.call_id is None else {"toolCallId": elicitation.call_id}
+        return {
+            "sessionId": self.session_id,
+            **call,
+            "mode": "form",
+            "message": f"{elicitation.asker} asks: {elicitation.message}",
+            "requestedSchema": thaw_object(elicitation.schema),
+        }
+
+
+def _form_answer(answer: FormAnswer) -> ElicitationAnswer:
+    match answer.action:
+        case ElicitationAction.ACCEPT:
+            given: object = decode(answer.content, object)
+            return ElicitationAnswer(ElicitationAction.ACCEPT, freeze_object({} if given is None else given))
+        case ElicitationAction.DECLINE:
+            return DECLINED
+        case _:
+            return CANCELLED

@@ -11,17 +11,22 @@ from typing import TypeAlias
 from msgspec import Raw
 
 from punie.adapters.acp.blocks import BlockError, decode_block
-from punie.adapters.acp.client import AcpEventSink, AcpPermissionBroker, AcpTerminals, AcpWorkspace
+from punie.adapters.acp.client import AcpElicitor, AcpEventSink, AcpPermissionBroker, AcpTerminals, AcpWorkspace
+from punie.adapters.acp.client_servers import MCP_MESSAGE, AcpServerChannel, decode_servers
 from punie.adapters.acp.config_options import config_options, mode_state, set_config_option, set_mode, set_model
-from punie.adapters.acp.elicitation import AcpElicitor
-from punie.adapters.acp.extension.discovery import TOOLS_CHANGED, AcpToolBridge, AcpToolCatalog
-from punie.adapters.acp.extension.executions import CANCEL_EXECUTIONS, EXECUTIONS, cancel_executions, executions
-from punie.adapters.acp.extension.tool_list import SET_TOOL_ENABLED, TOOLS, set_tool_enabled, tools
+from punie.adapters.acp.discovery import TOOLS_CHANGED, AcpToolBridge, AcpToolCatalog
 from punie.adapters.acp.handshake import EXTENSION, decode_params
-from punie.adapters.acp.mcp_entries import decode_servers
-from punie.adapters.acp.replay import encode_logged, encode_page
-from punie.adapters.acp.server_channel import MCP_MESSAGE, AcpServerChannel
-from punie.adapters.acp.updates import COMPACTION_EVENTS
+from punie.adapters.acp.session_tools import (
+    CANCEL_EXECUTIONS,
+    EXECUTIONS,
+    SET_TOOL_ENABLED,
+    TOOLS,
+    cancel_executions,
+    executions,
+    set_tool_enabled,
+    tools,
+)
+from punie.adapters.acp.updates import COMPACTION_EVENTS, encode_logged, encode_page
 from punie.adapters.acp.wire import (
     KeptSessionParams,
     ListSessionsParams,
@@ -36,7 +41,8 @@ from punie.domain.session.session import DiscoveryReport, OpenedSession, Session
 from punie.domain.session.turn import TurnReport
 from punie.domain.tools.discovery import ClientCapabilities
 from punie.domain.values.content import Prompt
-from punie.mechanics.jsonrpc.connection import INVALID_PARAMS, METHOD_NOT_FOUND, Connection, RpcError
+from punie.mechanics.jsonrpc.connection import Connection
+from punie.mechanics.jsonrpc.errors import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
 from punie.ports.agent import Agent, RunningTurn
 from punie.ports.people import Peer
 

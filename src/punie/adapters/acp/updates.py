@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from typing import TypeAlias
 
-from punie.adapters.acp.blocks import encode_result_content
+from attrs import evolve
+
+from punie.adapters.acp.blocks import encode_block, encode_result_content
 from punie.adapters.acp.config_options import mode_update
 from punie.adapters.acp.handshake import EXTENSION
 from punie.domain.model.compaction import CompactionStatus
@@ -15,6 +18,7 @@ from punie.domain.session.events import (
     CompactionDelta,
     ContextUsed,
     ModeChanged,
+    ModelChanged,
     NoticeGiven,
     PlanChanged,
     SecurityViolation,
@@ -25,9 +29,16 @@ from punie.domain.session.events import (
     ToolCallAnnounced,
     ToolCallUpdated,
 )
-from punie.domain.session.log import LoggedEvent
+from punie.domain.session.log import (
+    LoggedEvent,
+    PromptAccepted,
+    PromptFilled,
+    SessionBegun,
+    SessionPage,
+    SessionSummary,
+)
 from punie.domain.tools.execution import CallStatus
-from punie.domain.values.content import ResultContent
+from punie.domain.values.content import ResultContent, TerminalView, Text
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import thaw
 
@@ -195,3 +206,49 @@ _FORMS: Mapping[type, Callable[..., dict[str, object] | None]] = {
     CompactionDelta: compaction_piece,
     CompactionChanged: compaction_update,
 }
+
+
+GONE = Text("(the terminal is gone)")
+
+NOT_SHOWN_AGAIN = (SessionBegun, PromptFilled, ContextUsed, ModeChanged, ModelChanged, TitleChanged)
+"""What a client is told otherwise when it takes up a session, or never was."""
+
+
+def encode_logged(event: LoggedEvent) -> Iterable[dict[str, object]]:
+    """The updates that show one event again; none for what a client is told otherwise, or never was."""
+    match event:
+        case PromptAccepted(turn_id, prompt):
+            # The id is that of its turn, as in v2: the same each time, and of all that was said in one prompt.
+            said: dict[str, object] = {"sessionUpdate": "user_message_chunk", "messageId": turn_id}
+            return tuple({**said, "content": encode_block(block)} for block in prompt.blocks)
+        case _ if isinstance(event, NOT_SHOWN_AGAIN):
+            return ()
+        case ToolCallUpdated():
+            update = encode_update(without_terminals(event))
+        case _:
+            update = encode_update(event)
+    return () if update is None else (update,)
+
+
+def without_terminals(event: ToolCallUpdated) -> ToolCallUpdated:
+    """A terminal of an earlier process is gone: clients refuse an update that shows it."""
+    if event.content is None or not any(isinstance(part, TerminalView) for part in event.content):
+        return event
+    return evolve(event, content=tuple(GONE if isinstance(part, TerminalView) else part for part in event.content))
+
+
+def encode_page(page: SessionPage) -> dict[str, object]:
+    """The answer to `session/list`."""
+    answer: dict[str, object] = {"sessions": [_encode_summary(summary) for summary in page.sessions]}
+    return answer if page.next_cursor is None else {**answer, "nextCursor": page.next_cursor}
+
+
+def _encode_summary(summary: SessionSummary) -> dict[str, object]:
+    told: dict[str, object] = {
+        "sessionId": summary.id,
+        "cwd": summary.cwd,
+        "updatedAt": datetime.fromtimestamp(summary.updated_at, UTC).isoformat(),
+    }
+    if summary.additional_directories:
+        told["additionalDirectories"] = list(summary.additional_directories)
+    return told if summary.title is None else {**told, "title": summary.title}

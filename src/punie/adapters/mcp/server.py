@@ -15,10 +15,8 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 from attrs import evolve
 
-from punie.adapters.mcp.attempt import Attempt, Connection, LinkError
-from punie.adapters.mcp.progress_steps import ProgressSteps
-from punie.adapters.mcp.results import names_no_tool, to_result
-from punie.adapters.mcp.ways import Ways
+from punie.adapters.mcp.attempt import Attempt, Connection, LinkError, Ways
+from punie.adapters.mcp.calls import ProgressSteps, names_no_tool, to_result
 from punie.domain.servers.server import ClientTransport, ServerConfig, ServerListing, StdioTransport
 from punie.domain.tools.tool import ToolResult
 from punie.domain.values.json_value import JsonObject

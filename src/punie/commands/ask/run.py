@@ -13,8 +13,7 @@ from attrs import define, field
 
 from punie.adapters.acp.sessions import encode_usage
 from punie.adapters.acp.updates import encode_update
-from punie.adapters.console.broker import ConsoleBroker, HeadlessBroker
-from punie.adapters.console.events import DenialTally, JsonLinesSink, TextSink
+from punie.adapters.console.front_end import ConsoleBroker, DenialTally, HeadlessBroker, JsonLinesSink, TextSink
 from punie.adapters.console.output import Pipe
 from punie.application.agent import PunieAgent
 from punie.bootstrap.lifespan import Process

@@ -14,7 +14,7 @@ import anyio
 from attrs import frozen
 
 from punie.domain.errors import EngineErrorKind, SettingsError
-from punie.mechanics.jsonrpc.connection import RpcError
+from punie.mechanics.jsonrpc.errors import RpcError
 from punie_ide.demo.conversation import Conversation
 from punie_ide.demo.keyboard import Keyboard, Person
 from punie_ide.demo.place import NoSuchProjectError, Place, prepare

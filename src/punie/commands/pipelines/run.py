@@ -12,7 +12,7 @@ from typing import Any, cast
 import anyio
 from attrs import define, field
 
-from punie.adapters.console.broker import ConsoleBroker, HeadlessBroker
+from punie.adapters.console.front_end import ConsoleBroker, HeadlessBroker
 from punie.adapters.console.output import Pipe, table
 from punie.application.pipelines.composed_tool import ComposedTool
 from punie.application.pipelines.outcome import STOPPED_BY_DENIAL

@@ -88,8 +88,7 @@ def run_serve(options: ServeOptions) -> int:
 async def serve(options: ServeOptions, environ: Mapping[str, str], log: logging.Logger) -> int:
     """Serve until a signal comes; gives the exit code. Raises `ServeError` and `TokenError` where it cannot start."""
     try:
-        from punie.adapters.websocket import door as doors
-        from punie.adapters.websocket.server import WebSocketServer
+        from punie.adapters.websocket.server import Door, WebSocketServer, is_loopback, normal_origin
         from punie.adapters.websocket.wire import Limits
     except ImportError as error:
         if error.name is None or error.name.partition(".")[0] != "websockets":
@@ -97,15 +96,15 @@ async def serve(options: ServeOptions, environ: Mapping[str, str], log: logging.
         raise ServeError(EXTRA) from error
     from punie.commands.serve.clients import served_clients
 
-    local_only = doors.is_loopback(options.host)
+    local_only = is_loopback(options.host)
     _check_exposure(options, local_only=local_only)
-    origins = frozenset(_origin(given, doors.normal_origin(given)) for given in options.allow_origin)
+    origins = frozenset(_origin(given, normal_origin(given)) for given in options.allow_origin)
     ending = _Ending()
     with ExitStack() as files:
         async with await _listening(options) as listening:
             token, path = _token(options, environ, listening.port, files, log)
             server = WebSocketServer(
-                doors.Door(token, PATH, origins, local_only), Limits(max_message_bytes(environ)), log.getChild("serve")
+                Door(token, PATH, origins, local_only), Limits(max_message_bytes(environ)), log.getChild("serve")
             )
             async with (
                 served_clients(

@@ -13,7 +13,7 @@ import anyio
 from attrs import define, field
 
 from punie.adapters.console.output import Pipe
-from punie.adapters.registry.client import FetchError, RegistryClient, fetch_text
+from punie.adapters.registry import FetchError, RegistryClient, fetch_text
 from punie.bootstrap.server_files import NO_SERVERS, ROOT_KEYS, ServersFileError, user_servers_file
 from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of
 from punie.commands.running import (

@@ -12,7 +12,7 @@ import anyio
 from attrs import define, frozen
 
 from punie.adapters.console.output import Pipe
-from punie.adapters.registry.client import FetchError, RegistryClient
+from punie.adapters.registry import FetchError, RegistryClient
 from punie.bootstrap.settings.files import user_settings_file
 from punie.bootstrap.settings.keys import REGISTRY
 from punie.bootstrap.settings.settings import load_settings, variable_of

@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 from attrs import define, field
 
-from punie.adapters.console.broker import ConsoleBroker, HeadlessBroker
+from punie.adapters.console.front_end import ConsoleBroker, HeadlessBroker
 from punie.adapters.console.output import Pipe
 from punie.application.offer.registry import ToolRegistry
 from punie.bootstrap.session_here import SessionHere, open_session_here

@@ -21,46 +21,19 @@ from punie.mechanics.jsonrpc.envelope import (
     Invalid,
     Notification,
     Request,
-    RequestId,
     decode_line,
     encode_notification,
     encode_request,
     peek_answered_id,
 )
-from punie.mechanics.jsonrpc.errors import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    METHOD_NOT_FOUND,
-    PARSE_ERROR,
-    REQUEST_CANCELLED,
-    ConnectionClosed,
-    RpcError,
-)
-from punie.mechanics.jsonrpc.incoming import Incoming, Router
+from punie.mechanics.jsonrpc.errors import INTERNAL_ERROR, INVALID_REQUEST, ConnectionClosed, RpcError
+from punie.mechanics.jsonrpc.in_flight import Incoming, PendingCalls, Router
 from punie.mechanics.jsonrpc.lines import Oversized
 from punie.mechanics.jsonrpc.outbox import Outbox
-from punie.mechanics.jsonrpc.pending import PendingCalls
 
 if TYPE_CHECKING:
     import logging
     from collections.abc import Callable
-
-__all__ = [
-    "INTERNAL_ERROR",
-    "INVALID_PARAMS",
-    "INVALID_REQUEST",
-    "METHOD_NOT_FOUND",
-    "PARSE_ERROR",
-    "REQUEST_CANCELLED",
-    "Connection",
-    "ConnectionClosed",
-    "Oversized",
-    "RequestId",
-    "Router",
-    "RpcError",
-    "Transport",
-]
 
 _HIGH_WATER_BYTES: Final = 2**20
 _FLUSH_S: Final = 0.5

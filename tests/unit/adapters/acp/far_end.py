@@ -9,7 +9,9 @@ from typing import Any
 
 import anyio
 
-from punie.mechanics.jsonrpc.connection import Connection, Router, RpcError
+from punie.mechanics.jsonrpc.connection import Connection
+from punie.mechanics.jsonrpc.errors import RpcError
+from punie.mechanics.jsonrpc.in_flight import Router
 from tests.fakes.line_transport import FakeLineTransport
 from tests.fakes.router import FakeRouter
 from tests.unit.adapters.acp.jsonrpc_bench import LOG

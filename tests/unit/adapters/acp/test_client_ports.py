@@ -28,7 +28,8 @@ from punie.domain.tools.tool import ToolKind
 from punie.domain.values.content import Diff
 from punie.domain.values.json_value import freeze_object
 from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
-from punie.mechanics.jsonrpc.connection import Connection, RpcError
+from punie.mechanics.jsonrpc.connection import Connection
+from punie.mechanics.jsonrpc.errors import RpcError
 from tests.unit.adapters.acp.far_end import HELD, FarEnd, connected
 from tests.unit.domain.json_trees import trees
 

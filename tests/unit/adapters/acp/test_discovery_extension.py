@@ -11,8 +11,8 @@ import anyio
 import pytest
 from hypothesis import given
 
-from punie.adapters.acp.extension import discovery
-from punie.adapters.acp.extension.discovery import (
+from punie.adapters.acp import discovery
+from punie.adapters.acp.discovery import (
     CALL,
     DISCOVER,
     MAX_PAGES,
@@ -25,7 +25,7 @@ from punie.domain.tools.discovery import CatalogAnswer
 from punie.domain.tools.tool import ToolCall, ToolOutcome, ToolResult
 from punie.domain.values.content import Image, ResourceLink, Text
 from punie.domain.values.json_value import thaw
-from punie.mechanics.jsonrpc.connection import RpcError
+from punie.mechanics.jsonrpc.errors import RpcError
 from punie.ports.tools import ToolSourceError
 from tests.fakes.progress import FakeProgress
 from tests.unit.adapters.acp.far_end import HELD, FarEnd, connected

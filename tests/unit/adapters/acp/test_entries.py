@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from punie.adapters.acp.extension.entries import decode_entry
+from punie.adapters.acp.tool_entries import decode_entry
 from punie.domain.tools.discovery import DroppedEntry
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
 from punie.domain.values.json_value import thaw

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from punie.adapters.acp.extension.entries import decode_entry
+from punie.adapters.acp.tool_entries import decode_entry
 from punie.commands.tools.shown import Listed, as_full_entry
 from punie.domain.permission.policy import Facts, PermissionRequest, Policy, Verdict, decide
 from punie.domain.tools.availability import Surroundings, why_unavailable

@@ -9,7 +9,8 @@ import anyio.lowlevel
 import pytest
 
 from punie.mechanics.jsonrpc import connection as jsonrpc
-from punie.mechanics.jsonrpc.connection import REQUEST_CANCELLED, Connection, ConnectionClosed
+from punie.mechanics.jsonrpc.connection import Connection
+from punie.mechanics.jsonrpc.errors import REQUEST_CANCELLED, ConnectionClosed
 from tests.fakes.line_transport import FakeLineTransport
 from tests.fakes.router import FakeRouter
 from tests.unit.adapters.acp.jsonrpc_bench import LOG, answer, call, note

@@ -11,17 +11,17 @@ import anyio.lowlevel
 import msgspec
 import pytest
 
-from punie.mechanics.jsonrpc.connection import (
+from punie.mechanics.jsonrpc.connection import Connection
+from punie.mechanics.jsonrpc.errors import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     PARSE_ERROR,
     REQUEST_CANCELLED,
-    Connection,
-    Oversized,
     RpcError,
 )
+from punie.mechanics.jsonrpc.lines import Oversized
 from tests.fakes.line_transport import FakeLineTransport
 from tests.fakes.router import FakeRouter
 from tests.unit.adapters.acp.jsonrpc_bench import LOG, answer, call, echo, note, serving

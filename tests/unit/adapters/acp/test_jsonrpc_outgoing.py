@@ -9,14 +9,9 @@ import anyio.lowlevel
 import msgspec
 import pytest
 
-from punie.mechanics.jsonrpc.connection import (
-    INTERNAL_ERROR,
-    REQUEST_CANCELLED,
-    Connection,
-    ConnectionClosed,
-    Oversized,
-    RpcError,
-)
+from punie.mechanics.jsonrpc.connection import Connection
+from punie.mechanics.jsonrpc.errors import INTERNAL_ERROR, REQUEST_CANCELLED, ConnectionClosed, RpcError
+from punie.mechanics.jsonrpc.lines import Oversized
 from tests.fakes.line_transport import FakeLineTransport
 from tests.fakes.router import FakeRouter
 from tests.unit.adapters.acp.jsonrpc_bench import LOG, answer, note, refusal, serving

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from punie.adapters.acp.replay import encode_logged
+from punie.adapters.acp.updates import encode_logged
 from punie.domain.permission.modes import Mode
 from punie.domain.session.events import (
     CallFinished,
@@ -128,14 +128,14 @@ async def test_relative_directories_are_refused() -> None:
 
 
 def test_what_only_engines_are_told_is_not_shown() -> None:
-    from punie.adapters.acp.replay import encode_logged
+    from punie.adapters.acp.updates import encode_logged
 
     for event in (PromptFilled(Prompt.of_text("filled")), ContextUsed(5, 10, 0.5)):
         assert list(encode_logged(event)) == []
 
 
 def test_an_embedded_resource_is_shown_again() -> None:
-    from punie.adapters.acp.replay import encode_logged
+    from punie.adapters.acp.updates import encode_logged
 
     (update,) = encode_logged(PromptAccepted("t", Prompt((EmbeddedResource("file:///x", text="y"),))))
     assert update["content"] == {"type": "resource", "resource": {"uri": "file:///x", "text": "y"}}

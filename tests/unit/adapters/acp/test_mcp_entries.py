@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from punie.adapters.acp.mcp_entries import decode_servers
+from punie.adapters.acp.client_servers import decode_servers
 from punie.domain.servers.server import HttpTransport, ServerConfig, ServerOrigin, StdioTransport
 
 

@@ -10,14 +10,15 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from punie.adapters.acp.server_channel import (
+from punie.adapters.acp.client_servers import (
     ACTIVE_LIMIT,
     ANSWER_LIMIT_BYTES,
     MCP_MESSAGE,
     SAID_LIMIT_BYTES,
     AcpServerChannel,
 )
-from punie.mechanics.jsonrpc.connection import Connection, RpcError
+from punie.mechanics.jsonrpc.connection import Connection
+from punie.mechanics.jsonrpc.errors import RpcError
 from punie.ports.servers import ChannelError, ServerAnswerError
 from tests.contract.acp_benches import wire
 from tests.fakes.router import FakeRouter

@@ -11,8 +11,7 @@ import pytest
 from msgspec import Raw
 
 from punie.adapters.acp.agent import AcpAgent
-from punie.adapters.acp.handshake import initialize_answer, log_in
-from punie.adapters.acp.terminal_login import terminal_methods
+from punie.adapters.acp.handshake import initialize_answer, log_in, terminal_methods
 from punie.adapters.acp.v2.handshake import initialize_answer as initialize_answer_2
 from punie.mechanics.jsonrpc.errors import INVALID_PARAMS, RpcError
 

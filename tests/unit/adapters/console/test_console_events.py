@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from punie.adapters.acp.updates import encode_update
-from punie.adapters.console.events import DenialTally, JsonLinesSink, TextSink
+from punie.adapters.console.front_end import DenialTally, JsonLinesSink, TextSink
 from punie.adapters.console.output import Pipe, piped
 from punie.domain.model.usage import Usage
 from punie.domain.permission.policy import Verdict

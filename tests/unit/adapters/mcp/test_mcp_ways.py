@@ -10,9 +10,8 @@ import pytest
 from attrs import define, field
 from pytest_mock import MockerFixture
 
-from punie.adapters.mcp import ways as ways_module
-from punie.adapters.mcp.attempt import Attempt, CallWatch, Connection
-from punie.adapters.mcp.ways import Hold, Ways
+from punie.adapters.mcp import attempt as ways_module
+from punie.adapters.mcp.attempt import Attempt, CallWatch, Connection, Hold, Ways
 from punie.domain.servers.server import HttpTransport, ServerConfig, ServerListing, StdioTransport, Transport
 from punie.domain.values.json_value import JsonObject
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from attrs import frozen
 
-from punie.adapters.acp.client import OPTION_EVENTS, ask_leave, asked_call, choices, tell_changes
-from punie.adapters.acp.elicitation import AcpElicitor
+from punie.adapters.acp.client import OPTION_EVENTS, AcpElicitor, ask_leave, asked_call, choices, tell_changes
 from punie.adapters.acp.v2.activity import Activity, Update
 from punie.adapters.acp.v2.updates import Updates, encode_content, options_update
 from punie.domain.errors import UnknownSessionError

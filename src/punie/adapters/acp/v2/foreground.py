@@ -1,8 +1,4 @@
-"""The prompts of one session in ACP v2: acknowledged when they take their place, worked on one after the other.
-
-A prompt that comes while another is worked on is held and takes its place behind it. Held ones are answered with
--32800 where the session is told to stop, or is closed (ACP v2, prompt lifecycle and `session/close`).
-"""
+"""The ids of an agent's messages in ACP v2, where every message has one."""
 
 from __future__ import annotations
 
@@ -18,13 +14,48 @@ from punie.adapters.acp.blocks import encode_block
 from punie.adapters.acp.errors import to_wire
 from punie.adapters.acp.sessions import used
 from punie.adapters.acp.v2.activity import Activity, State, Update, state_update
-from punie.adapters.acp.v2.message_ids import MessageIds
 from punie.domain.errors import PunieError
+from punie.domain.session.events import TextDelta, ThoughtDelta, ToolCallAnnounced
+from punie.domain.session.log import LoggedEvent, PromptAccepted
 from punie.domain.session.turn import StopReason, TurnReport
 from punie.domain.session.turn_progress import TurnSoFar
 from punie.domain.values.content import Prompt
 from punie.mechanics.jsonrpc.errors import INVALID_REQUEST, REQUEST_CANCELLED, RpcError
 from punie.ports.agent import RunningTurn
+
+
+@define
+class MessageIds:
+    """Follows one session's events and names what its engine left without a name; lives as long as it is followed.
+
+    What comes between two calls is one message. The names follow from the log alone, so that a replay gives the same.
+    """
+
+    _turn: str = field(default="session", init=False)
+    _part: int = field(default=0, init=False)
+
+    def begin(self, turn_id: str) -> None:
+        """A turn begins."""
+        self._turn, self._part = turn_id, 0
+
+    def go_on(self, turn: TurnSoFar) -> None:
+        """A turn that is under way is followed from here."""
+        self._turn, self._part = turn.turn_id, turn.announced
+
+    def follow(self, event: object | LoggedEvent) -> None:
+        """Take notice of an event."""
+        match event:
+            case PromptAccepted(turn_id):
+                self.begin(turn_id)
+            case ToolCallAnnounced():
+                self._part += 1
+            case _:
+                pass
+
+    def of(self, event: TextDelta | ThoughtDelta) -> str:
+        """The message that this is a piece of."""
+        return f"{self._turn}-said-{self._part}" if event.message_id is None else event.message_id
+
 
 HELD_LIMIT: Final = 16
 """So many prompts may wait for their place in one session."""

@@ -9,14 +9,15 @@ from punie.adapters.acp.handshake import (
     AUTH_METHOD,
     EXTENSION,
     EXTENSION_OFFER,
+    NO_CAPABILITIES,
     UNSTABLE_MCP,
     Dialect,
     Params,
     decode_params,
     log_in,
     named,
+    terminal_methods,
 )
-from punie.adapters.acp.terminal_login import NO_CAPABILITIES, terminal_methods
 from punie.mechanics.jsonrpc.errors import RpcError
 
 VERSION = 2

@@ -4,40 +4,40 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from weakref import WeakValueDictionary
 
 import anyio
+import msgspec
 from anyio.abc import TaskGroup
+from attrs import evolve
 from msgspec import Raw
 
+from punie.adapters.acp.client import AcpElicitor
 from punie.adapters.acp.config_options import setting
-from punie.adapters.acp.elicitation import AcpElicitor
-from punie.adapters.acp.extension.discovery import AcpToolBridge, AcpToolCatalog
-from punie.adapters.acp.handshake import decode_params
+from punie.adapters.acp.discovery import AcpToolBridge, AcpToolCatalog
+from punie.adapters.acp.handshake import Params, decode, decode_params
 from punie.adapters.acp.sessions import OF_THE_EXTENSION, OfTheAgent, SessionMethods, decode_prompt, discovered
 from punie.adapters.acp.v2.activity import State, Update, state_update
 from punie.adapters.acp.v2.client import DraftElicitor, DraftEventSink, DraftPermissionBroker
-from punie.adapters.acp.v2.foreground import END_LIMIT_S, Foreground
-from punie.adapters.acp.v2.message_ids import MessageIds
+from punie.adapters.acp.v2.foreground import END_LIMIT_S, Foreground, MessageIds
 from punie.adapters.acp.v2.terminals import Screen, ShownTerminals
 from punie.adapters.acp.v2.updates import Updates, encode_options
-from punie.adapters.acp.v2.wire import (
-    ResumeParams,
-    SetConfigOptionParams,
-    TerminalParams,
-    ToolCallParams,
-    check_transports,
-    decode_capabilities,
+from punie.adapters.acp.wire import (
+    KeptSessionParams,
+    NewSessionParams,
+    PromptParams,
+    SessionParams,
+    shared_capabilities,
 )
-from punie.adapters.acp.wire import NewSessionParams, PromptParams, SessionParams
 from punie.domain.errors import UnknownSessionError
 from punie.domain.session.log import LoggedEvent
 from punie.domain.session.session import OpenedSession, SessionSpec
 from punie.domain.tools.discovery import ClientCapabilities
-from punie.mechanics.jsonrpc.connection import INVALID_PARAMS, Connection, RpcError
+from punie.mechanics.jsonrpc.connection import Connection
+from punie.mechanics.jsonrpc.errors import INVALID_PARAMS, RpcError
 from punie.ports.agent import Agent
 from punie.ports.people import Peer
 from punie.ports.workspace import Terminals
@@ -229,3 +229,61 @@ async def _set(agent: Agent, session_id: str, change: Awaitable[object]) -> obje
 
 async def _acknowledged(place: Awaitable[str]) -> object:
     return {"messageId": await place}
+
+
+TRANSPORTS = ("stdio", "http", "acp")
+"""What a client's MCP servers may be reached by."""
+
+
+class Tagged(Params):
+    """What is of one kind or another."""
+
+    type: str
+
+
+class ResumeParams(KeptSessionParams, kw_only=True):
+    """`session/resume`."""
+
+    replay_from: Tagged | None = None
+
+
+class SetConfigOptionParams(Params):
+    """`session/set_config_option`."""
+
+    session_id: str
+    config_id: str
+    type: str
+    value: Raw
+
+
+class ToolCallParams(Params):
+    """`tool_call/cancel`."""
+
+    session_id: str
+    tool_call_id: str
+
+
+class TerminalParams(Params):
+    """`terminal/cancel`."""
+
+    session_id: str
+    terminal_id: str
+
+
+def decode_capabilities(raw: Raw) -> ClientCapabilities:
+    """What the client can do: no files and no terminals in v2, and updates need no capability."""
+    return evolve(shared_capabilities(raw), notices=True, compaction=True)
+
+
+def check_transports(servers: Sequence[Raw] | None) -> None:
+    """Refuse a session with a server that is reached in a way we did not offer, as v2 demands. Raises `RpcError`."""
+    for position, server in enumerate(servers or (), start=1):
+        try:
+            kind = decode(server, Tagged).type
+        except msgspec.DecodeError as error:
+            raise RpcError(INVALID_PARAMS, f"Invalid params: mcpServers, entry {position}: {error}") from error
+        if kind not in TRANSPORTS:
+            known = ", ".join(TRANSPORTS)
+            raise RpcError(
+                INVALID_PARAMS, f"Invalid params: mcpServers, entry {position}: its type is none of {known}."
+            )

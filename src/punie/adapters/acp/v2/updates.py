@@ -9,11 +9,16 @@ from attrs import define, field
 
 from punie.adapters.acp.blocks import encode_result_content
 from punie.adapters.acp.config_options import config_options
-from punie.adapters.acp.replay import NOT_SHOWN_AGAIN, without_terminals
-from punie.adapters.acp.updates import announced_call, encode_update, plan_entries, updated_call
+from punie.adapters.acp.updates import (
+    NOT_SHOWN_AGAIN,
+    announced_call,
+    encode_update,
+    plan_entries,
+    updated_call,
+    without_terminals,
+)
 from punie.adapters.acp.v2.activity import Update
-from punie.adapters.acp.v2.foreground import user_message
-from punie.adapters.acp.v2.message_ids import MessageIds
+from punie.adapters.acp.v2.foreground import MessageIds, user_message
 from punie.adapters.acp.v2.terminals import printed_update
 from punie.domain.session.events import (
     CallFinished,

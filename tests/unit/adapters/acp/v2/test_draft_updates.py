@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from punie.adapters.acp.v2.message_ids import MessageIds
+from punie.adapters.acp.v2.foreground import MessageIds
 from punie.adapters.acp.v2.updates import Updates, encode_options
 from punie.domain.permission.modes import Mode
 from punie.domain.session.commands import CommandInfo

@@ -6,7 +6,7 @@ import pytest
 
 from punie.adapters.acp.v2.activity import Update
 from punie.adapters.acp.v2.client import encode_question
-from punie.adapters.acp.v2.message_ids import MessageIds
+from punie.adapters.acp.v2.foreground import MessageIds
 from punie.adapters.acp.v2.updates import Updates, options_update
 from punie.domain.model.choice import Effort, ModelChoice, ModelMenu
 from punie.domain.model.compaction import CompactionStatus

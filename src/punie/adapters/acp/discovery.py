@@ -13,8 +13,8 @@ from attrs import define, field, frozen
 from msgspec import Raw
 
 from punie.adapters.acp.blocks import BlockError, decode_block
-from punie.adapters.acp.extension.entries import decode_entry
 from punie.adapters.acp.handshake import decode
+from punie.adapters.acp.tool_entries import decode_entry
 from punie.adapters.acp.wire import CallAnswer, DiscoverAnswer, is_true
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.discovery import CatalogAnswer, DroppedEntry
@@ -22,7 +22,8 @@ from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolOutcome, ToolR
 from punie.domain.values.content import Block
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import NotJsonError, thaw
-from punie.mechanics.jsonrpc.connection import Connection, ConnectionClosed, RpcError
+from punie.mechanics.jsonrpc.connection import Connection
+from punie.mechanics.jsonrpc.errors import ConnectionClosed, RpcError
 from punie.ports.tools import CallProgress, ToolExecutor, ToolProvider, ToolSourceError
 
 DISCOVER = "_punie.dev/discover_tools"

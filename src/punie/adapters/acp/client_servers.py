@@ -1,21 +1,33 @@
-"""MCP over ACP: the client's own servers, through `mcp/message` (unstable v1; MCP 2026-07-28 only).
+"""MCP servers that come with the client: their entries in `mcpServers`, and MCP over ACP for those that it runs.
 
-Requests go to the client. Notifications come from it, each for a request that runs; all others are dropped.
+MCP over ACP sends requests to the client through `mcp/message` (unstable in ACP v1, MCP 2026-07-28 only). Notifications
+arrive from the client, each for a request that runs; all others are dropped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import count
-from typing import Final
+from typing import Final, cast
 
 import msgspec
+from attrs import evolve
 from msgspec import Raw
 
 from punie.adapters.acp.handshake import Params, decode, decode_params
+from punie.domain.entry_fields import EntryError
+from punie.domain.servers.entries import EntrySource, broken, check_name, server_of, with_ide_ways
+from punie.domain.servers.server import ClientTransport, ServerConfig, ServerOrigin
 from punie.domain.values.display import one_line
-from punie.mechanics.jsonrpc.connection import INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_CANCELLED, Connection, RpcError
-from punie.mechanics.jsonrpc.errors import ConnectionClosed
+from punie.domain.values.variables import Variables
+from punie.mechanics.jsonrpc.connection import Connection
+from punie.mechanics.jsonrpc.errors import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    REQUEST_CANCELLED,
+    ConnectionClosed,
+    RpcError,
+)
 from punie.ports.servers import ChannelError, Hearing, ServerAnswerError, ServerChannel
 
 MCP_MESSAGE: Final = "mcp/message"
@@ -122,3 +134,59 @@ def _in_words(error: RpcError, method: str) -> str:
             return f"broke down at the client ({said}){acted if method == 'tools/call' else ''}"
         case code:
             return f"is the client's own, and the client answers with an error: {said} (code {code})"
+
+
+PLACE = "the client's mcpServers"
+_LONGEST_ID = 1_000
+
+
+def decode_servers(raw: Sequence[Raw] | None, cwd: str) -> tuple[ServerConfig, ...]:
+    """The entries as servers of the client; one that cannot be used says why, and so does a second of one name.
+
+    Nothing in them is expanded: the client sends what it means.
+    """
+    found: dict[str, ServerConfig] = {}
+    for position, entry in enumerate(raw or (), start=1):
+        config = _decode(entry, position, cwd)
+        if config.name in found:
+            found[config.name] = broken(config, f"the server {config.name!r} is there twice")
+        else:
+            found[config.name] = config
+    return tuple(found.values())
+
+
+def _decode(raw: Raw, position: int, cwd: str) -> ServerConfig:
+    source = EntrySource(ServerOrigin.CLIENT, PLACE, Variables({}, cwd, "", expands=False))
+    try:
+        entry = msgspec.json.decode(raw, type=dict[str, object])
+    except (msgspec.DecodeError, RecursionError):
+        return server_of(f"entry {position}", None, source)
+    name = entry.get("name")
+    if not isinstance(name, str):
+        return broken(ServerConfig(f"entry {position}", None, source.origin, place=PLACE), "its name must be a text")
+    if entry.get("type") == "acp":
+        return _of_the_client(name, entry.get("serverId"))
+    pairs = {key: _pairs(entry[key]) for key in ("env", "headers") if key in entry}
+    return with_ide_ways(server_of(name, {**entry, **pairs}, source), cwd)
+
+
+def _of_the_client(name: str, server_id: object) -> ServerConfig:
+    """A server that the client runs itself, and reaches for us (unstable v1)."""
+    config = ServerConfig(name, None, ServerOrigin.CLIENT, place=PLACE)
+    try:
+        check_name(name)
+    except EntryError as error:
+        return broken(config, str(error))
+    if not isinstance(server_id, str) or not server_id or len(server_id) > _LONGEST_ID:
+        return broken(config, f"its serverId must be a text of 1 to {_LONGEST_ID} characters")
+    return evolve(config, transport=ClientTransport(server_id))
+
+
+def _pairs(value: object) -> object:
+    """ACP's list of `{name, value}` as an object; anything else stays, to be refused by name."""
+    if not isinstance(value, list):
+        return value  # refused by its name
+    items = cast("list[object]", value)
+    if not all(isinstance(item, Mapping) for item in items):
+        return items
+    return {str(item.get("name")): item.get("value") for item in cast("list[Mapping[str, object]]", items)}

@@ -1,6 +1,7 @@
-"""The session's tools for its client: listed, switched on and off, and told of when they come and go.
+"""The tools and running calls of a session, for its client: listing, switching, statistics and cancelling.
 
-`_punie.dev/tools`, `_punie.dev/set_tool_enabled`; `_punie.dev/tool_registered`, `_punie.dev/tool_unregistered`.
+`_punie.dev/tools`, `_punie.dev/set_tool_enabled`, `_punie.dev/executions` and `_punie.dev/cancel_executions`;
+`_punie.dev/tool_registered` and `_punie.dev/tool_unregistered` tell of tools that come and go.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from msgspec import Raw
 from punie.adapters.acp.handshake import Params, decode_params
 from punie.domain.session.events import ToolsChanged
 from punie.domain.tools.availability import LeftOut, ListedTool, RegistryStatistics
+from punie.domain.tools.execution import CallCounts, RunningCall, ToolStatistics
 from punie.domain.tools.tool import ToolDescriptor
 from punie.domain.values.display import one_line
 from punie.mechanics.jsonrpc.errors import INVALID_PARAMS, RpcError
@@ -46,7 +48,7 @@ async def tools(agent: Agent, raw: Raw) -> object:
     return {
         "tools": [_listed(listed) for listed in listing.tools],
         "leftOut": [_left_out(left) for left in listing.left_out],
-        "statistics": _statistics(listing.statistics),
+        "statistics": _registry_statistics(listing.statistics),
     }
 
 
@@ -87,7 +89,7 @@ def _tool(tool: ToolDescriptor) -> dict[str, object]:
     return {**shown, "description": one_line(tool.description, DESCRIPTION_LIMIT_CHARS)}
 
 
-def _statistics(statistics: RegistryStatistics) -> dict[str, object]:
+def _registry_statistics(statistics: RegistryStatistics) -> dict[str, object]:
     return {
         "registered": statistics.registered,
         "enabled": statistics.enabled,
@@ -95,4 +97,67 @@ def _statistics(statistics: RegistryStatistics) -> dict[str, object]:
         "leftOut": statistics.left_out,
         "bySource": dict(statistics.by_source),
         "byCategory": dict(statistics.by_category),
+    }
+
+
+EXECUTIONS = "_punie.dev/executions"
+CANCEL_EXECUTIONS = "_punie.dev/cancel_executions"
+
+
+class ExecutionsParams(Params):
+    """`_punie.dev/executions`."""
+
+    session_id: str
+
+
+class CancelExecutionsParams(Params):
+    """`_punie.dev/cancel_executions`; `correlation_id` is a toolCallId, or a turn's id for all of its calls."""
+
+    session_id: str
+    correlation_id: str
+
+
+async def executions(agent: Agent, raw: Raw) -> object:
+    """The calls that run now and the counts of those that ended."""
+    session_id = decode_params(raw, ExecutionsParams).session_id
+    running = agent.running_calls(session_id)
+    return {
+        "running": [_running(call) for call in running],
+        "statistics": _call_statistics(agent.call_statistics(session_id)),
+    }
+
+
+async def cancel_executions(agent: Agent, raw: Raw) -> object:
+    """Stop the calls of that id; says how many there were."""
+    params = decode_params(raw, CancelExecutionsParams)
+    return {"cancelled": agent.cancel_calls(params.session_id, params.correlation_id)}
+
+
+def _running(call: RunningCall) -> dict[str, object]:
+    return {
+        "correlationId": call.correlation_id,
+        "turnId": call.turn_id,
+        "tool": call.tool,
+        "startedAt": call.started_at,
+        "elapsedMs": round(call.elapsed_ms, 3),
+    }
+
+
+def _call_statistics(statistics: ToolStatistics) -> dict[str, object]:
+    tools = {name: _counts(counts) for name, counts in statistics.by_tool.items()}
+    return {"total": _counts(statistics.total), "tools": tools}
+
+
+def _counts(counts: CallCounts) -> dict[str, object]:
+    return {
+        "calls": counts.calls,
+        "succeeded": counts.succeeded,
+        "failed": counts.failed,
+        "denied": counts.denied,
+        "cancelled": counts.cancelled,
+        "violations": counts.violations,
+        "averageMs": round(counts.average_ms, 3),
+        "p95Ms": round(counts.p95_ms, 3),
+        "bytesIn": counts.bytes_in,
+        "bytesOut": counts.bytes_out,
     }
