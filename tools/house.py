@@ -3,6 +3,7 @@
 `python -m tools.house [ROOT] [--json]`: ROOT is a checkout (this one by default), so that an older one can be compared.
 A room is a folder directly in `src/punie`, the files beside those folders together, or another package of `src`. A file
 with one importer fits where both together have at most 300 lines. `p90` is the length that nine in ten files keep to.
+A duplicate pair is a run of at least six lines, imports and blank lines left out, that is written twice in the room.
 """
 
 from __future__ import annotations
@@ -10,16 +11,20 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import os
 import statistics
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 from typing import TypedDict
 
 ROOT = Path(__file__).resolve().parent.parent
 MAX_LINES_TOGETHER = 300
 MANY_ARGUMENTS = 5
+LINES_ALIKE = 6
 
 
 class Figures(TypedDict):
@@ -32,12 +37,16 @@ class Figures(TypedDict):
 
 @dataclass(frozen=True)
 class Module:
-    """One file of `src`: its dotted name, its place there, its number of lines and its syntax tree."""
+    """One file of `src`: its dotted name, its place there, its number of lines, its syntax tree and its lines of code.
+
+    The lines of code are stripped; imports and blank lines are left out.
+    """
 
     name: str
     place: Path
     lines: int
     tree: ast.Module = field(repr=False)
+    code: tuple[str, ...] = field(repr=False)
 
     @property
     def room(self) -> str:
@@ -51,7 +60,11 @@ def modules_of(root: Path) -> Iterator[Module]:
     for path in sorted((root / "src").rglob("*.py")):
         place, text = path.relative_to(root / "src"), path.read_text(encoding="utf-8")
         name = ".".join(place.with_suffix("").parts).removesuffix(".__init__")
-        yield Module(name, place, len(text.splitlines()), ast.parse(text))
+        lines, tree = text.splitlines(), ast.parse(text)
+        imports = (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+        left_out = {number for node in imports for number in range(node.lineno, (node.end_lineno or 0) + 1)}
+        code = (line.strip() for number, line in enumerate(lines, 1) if number not in left_out)
+        yield Module(name, place, len(lines), tree, tuple(filter(None, code)))
 
 
 def imports_of(modules: Mapping[str, Module]) -> set[tuple[str, str]]:
@@ -90,8 +103,18 @@ def provider_arguments(tree: ast.Module) -> dict[str, int]:
     return found
 
 
+def duplicate_pairs(modules: Iterable[Module]) -> int:
+    """How many pairs of places have the same `LINES_ALIKE` lines; a longer run of equal lines is one pair."""
+    places: defaultdict[tuple[str, ...], list[tuple[str, int]]] = defaultdict(list)
+    for module in modules:
+        for start in range(len(module.code) - LINES_ALIKE + 1):
+            places[module.code[start : start + LINES_ALIKE]].append((module.name, start))
+    pairs = {pair for found in places.values() for pair in combinations(found, 2)}
+    return sum(((a, i - 1), (b, j - 1)) not in pairs for (a, i), (b, j) in pairs)
+
+
 def sizes(modules: list[Module], only: Mapping[str, str], fitting: Iterable[str]) -> dict[str, int | str]:
-    """Files, lines, the spread of the files' lengths, the files with one importer and the largest folder."""
+    """Files, lines, the spread of the files' lengths, those with one importer, duplicates and the largest folder."""
     (folder, most), *_ = Counter(module.place.parent.as_posix() for module in modules).most_common(1)
     lines = sorted(module.lines for module in modules)
     return {
@@ -102,6 +125,7 @@ def sizes(modules: list[Module], only: Mapping[str, str], fitting: Iterable[str]
         "longest": lines[-1],
         "one_importer": sum(module.name in only for module in modules),
         "of_these_fit": sum(module.name in fitting for module in modules),
+        "duplicate_pairs": duplicate_pairs(modules),
         "largest_folder_files": most,
         "largest_folder": folder,
         "longest_file": max(modules, key=lambda module: module.lines).place.as_posix(),
@@ -146,4 +170,7 @@ if __name__ == "__main__":
     parser.add_argument("--json", action="store_true", help="print JSON")
     flags = parser.parse_args()
     found = measure(flags.root)
-    print(json.dumps(found, indent=2) if flags.json else table(found))
+    try:
+        print(json.dumps(found, indent=2) if flags.json else table(found), flush=True)
+    except BrokenPipeError:  # the reader has gone: nothing may be written at the exit either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

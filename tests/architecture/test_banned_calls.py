@@ -25,7 +25,7 @@ LOOSE_TASKS = {
 
 STARTS_PROCESS = {"anyio.run_process", "anyio.open_process", "run_process", "open_process"}
 
-# DESIGN.md, section 8: `except Exception` is legal at the wire and at the turn. Each place with its reason.
+# `except Exception` is legal at the wire and at the turn. Each place with its reason.
 CATCHES_ALL: dict[str, str] = {
     "mechanics/jsonrpc/in_flight.py": "the wire: every request is answered, and a late answer's clean-up ends nothing",
     "bootstrap/warm_up.py": "a thread hands what broke to the task that awaits it, unchanged",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -69,3 +70,21 @@ def test_the_command_prints_a_table_or_json(checkout: Path) -> None:
     assert shown == f"{table(measure(checkout))}\n"
     told = subprocess.run([*command, "--json"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert json.loads(told) == measure(checkout)
+
+
+def test_equal_runs_of_lines_are_one_pair_however_long_and_imports_do_not_count(checkout: Path) -> None:
+    alike = "".join(f"x{number} = {number}\n" for number in range(8))
+    texts = {"one": f"import os\n{alike}y = 1\n", "two": f"z = 1\n\n{alike}", "three": "import os\n" * 9}
+    (checkout / "src" / "lines").mkdir()
+    for name, text in texts.items():
+        (checkout / "src" / "lines" / f"{name}.py").write_text(text, encoding="utf-8")
+    assert measure(checkout)["rooms"]["lines"]["duplicate_pairs"] == 1
+
+
+def test_a_reader_that_leaves_early_sees_no_traceback(checkout: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "tools.house", str(checkout)]
+    run = subprocess.run(command, cwd=ROOT, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (run.returncode, run.stderr) == (0, "")

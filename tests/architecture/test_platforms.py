@@ -1,4 +1,4 @@
-"""Linux and macOS do all; on Windows `punie acp` runs with the client's hands (DESIGN.md, section 11)."""
+"""Linux and macOS do all; on Windows `punie acp` runs with the client's hands."""
 
 from __future__ import annotations
 

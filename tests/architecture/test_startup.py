@@ -1,4 +1,4 @@
-"""`punie acp` answers `initialize` before anything heavy is loaded (DESIGN.md, section 7)."""
+"""`punie acp` answers `initialize` before anything heavy is loaded."""
 
 from __future__ import annotations
 

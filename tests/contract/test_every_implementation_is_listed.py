@@ -1,4 +1,4 @@
-"""No implementation of a port escapes its contract: adapters, wrappers and fakes (DESIGN.md sections 4 and 10)."""
+"""No implementation of a port escapes its contract: adapters, wrappers and fakes."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tests.e2e.scripts import call, sleep, text
 
 pytestmark = pytest.mark.anyio
 
-#: Slow to import and of no use before the answer to `initialize` (DESIGN.md, section 7).
+#: Slow to import and of no use before the answer to `initialize`.
 HEAVY = {"pydantic", "pydantic_ai", "mcp", "acp", "dependency_injector", "jsonschema_rs", "openai", "httpx2", "dulwich"}
 
 

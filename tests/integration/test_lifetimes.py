@@ -1,4 +1,4 @@
-"""Sessions of the real container leave nothing behind (DESIGN.md section 5, DC-05, M-13)."""
+"""Sessions of the real container leave nothing behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""These tests run on both event loops: the cheapest proof that neither leaked inward (DESIGN.md, section 6)."""
+"""These tests run on both event loops: the cheapest proof that neither leaked inward."""
 
 from __future__ import annotations
 

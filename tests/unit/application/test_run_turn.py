@@ -1,4 +1,4 @@
-"""One prompt from its acceptance to its last event (A-06, A-08, DESIGN.md section 3)."""
+"""One prompt from its acceptance to its last event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Heavy work in one thread behind the first answer (DESIGN.md section 7)."""
+"""Heavy work in one thread behind the first answer."""
 
 from __future__ import annotations
 

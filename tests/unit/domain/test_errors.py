@@ -1,4 +1,4 @@
-"""Every error says what happened and what to do next, in one sentence for its listener (DESIGN.md section 8)."""
+"""Every error says what happened and what to do next, in one sentence for its listener."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where Punie has no hands of its own yet, it says so and does nothing (DESIGN.md, section 11)."""
+"""Where Punie has no hands of its own yet, it says so and does nothing."""
 
 from __future__ import annotations
 
