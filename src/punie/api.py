@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from punie.adapters.local.programs.terminals import LocalTerminals as LocalTerminals
     from punie.adapters.pydantic_ai.engine import PydanticAiEngine as PydanticAiEngine
     from punie.adapters.scripted.broker import RecordedBroker as RecordedBroker
-    from punie.application.offer.plug_ins import PlugIn as PlugIn
     from punie.application.offer.registry import TypedTool as TypedTool
     from punie.application.tools.own_tools import PLANNABLE as PLANNABLE
     from punie.application.tools.session_tool import CallContext as CallContext
@@ -44,7 +43,7 @@ PROGRAMS: Final = {
     "LocalTerminals": "punie.adapters.local.programs.terminals",
     "LocalWorkspace": "punie.adapters.local.files.workspace",
     "PLANNABLE": "punie.application.tools.own_tools",
-    "PlugIn": "punie.application.offer.plug_ins",
+    "PlugIn": "punie.application.offer.discover",
     "PlugIns": "punie.bootstrap.plugins",
     "PreparedCall": "punie.application.tools.session_tool",
     "PydanticAiEngine": "punie.adapters.pydantic_ai.engine",

@@ -34,7 +34,7 @@ CATCHES_ALL: dict[str, str] = {
     "application/agent.py": "the turn's owner: closing one session must not take the others along",
     "application/turns/run_turn.py": "the turn: one that was cancelled is over, however its engine took it",
     "application/servers/known_server.py": "a stranger's server: one that breaks takes no other along (S4-43)",
-    "application/offer/plug_ins.py": "a stranger's code: a plug-in that breaks is named and left out",
+    "application/offer/discover.py": "a stranger's code: a plug-in that breaks is named and left out",
     "bootstrap/plugins.py": "a stranger's code: importing it may raise anything, and must not cost the agent",
     "application/desk/turn_desk.py": "the turn: a call that breaks is that call's failure and the turn goes on (S2-80)",
     "adapters/mcp/link.py": "the owner of a connection: what a stranger's server breaks, it breaks there only",

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from punie.adapters.storage.memory import MemoryAuditTrail, MemoryGrantStore, MemoryToolPins
-from punie.application.desk.approvals import Approvals
+from punie.application.desk.approvals import Approvals, OpenQuestions
 from punie.application.desk.call import SessionContext
 from punie.application.desk.command_review import CommandReview
 from punie.application.desk.permission import SessionPermission
-from punie.application.desk.questions import OpenQuestions
 from punie.domain.permission.decisions import Policy
 from punie.ports.permission import PermissionBroker
 from shellsight.parser.tree_sitter_bash import TreeSitterBashParser

@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from attrs import field, frozen
 
-from punie.application.offer.plug_ins import PlugIn
+from punie.application.offer.discover import PlugIn
 from punie.domain.errors import EngineError, EngineErrorKind
 from punie.domain.values.display import one_line
 from punie.ports.engine import Engine

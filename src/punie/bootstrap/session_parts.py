@@ -25,28 +25,27 @@ from punie.adapters.local.project_notes import LocalProjectNotes
 from punie.adapters.local.prompt_files import LocalPromptFiles
 from punie.adapters.local.skill_folders import LocalSkills
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
+from punie.application.desk.approvals import OpenQuestions
 from punie.application.desk.call import SessionContext
 from punie.application.desk.command_review import CommandReview
 from punie.application.desk.permission import SessionPermission
-from punie.application.desk.questions import OpenQuestions
 from punie.application.desk.session_desk import SessionDesk
 from punie.application.offer.assemble import AssembleTools, LocalServices
-from punie.application.offer.discover import DiscoverTools
+from punie.application.offer.discover import DiscoverTools, ListMore, PlugInTools
 from punie.application.offer.offered import Elsewhere, Nowhere, OfferedTools
-from punie.application.offer.plug_ins import ListMore, PlugInTools
 from punie.application.offer.registry import ToolRegistry
 from punie.application.offer.toolbox import Toolbox
 from punie.application.sessions.recorder import SessionRecorder
-from punie.application.tools.files.served import KeptOutputs
+from punie.application.tools.files.file_memory import KeptOutputs
 from punie.application.tools.session.ask_user import AskUser
 from punie.application.tools.session.load_skill import LoadSkill
 from punie.application.tools.session.update_plan import UpdatePlan
 from punie.application.tools.session_tool import SessionTool
-from punie.application.tools.terminal_ledger import TerminalLedger
-from punie.application.turns.commands.own import OWN_COMMANDS
-from punie.application.turns.commands.session_commands import SessionCommands
+from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.application.turns.instructions import Instructions
 from punie.application.turns.live_session import LiveSession
+from punie.application.turns.own_commands import OWN_COMMANDS
+from punie.application.turns.slash_commands import SessionCommands
 from punie.bootstrap.model_choices import disclosure_of
 from punie.bootstrap.session_pipelines import ComposedTools
 from punie.bootstrap.session_setup import SessionSetup, Shared

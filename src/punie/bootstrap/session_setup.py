@@ -7,13 +7,11 @@ import logging
 from attrs import field, frozen
 
 from punie.application.desk.approvals import Approvals
-from punie.application.sessions.engine_memory import EngineMemory
 from punie.application.sessions.kept_record import KeptRecord, KeptSession
-from punie.application.sessions.recorder import MemoryRecord, SessionRecord
+from punie.application.sessions.recorder import EngineMemory, MemoryRecord, SessionRecord
 from punie.application.sessions.stored import StoredSessions, TakenUp
 from punie.application.tools.terminals.get_shell_info import ShellInfo
-from punie.application.turns.context_gauge import ContextGauge
-from punie.application.turns.model_shelf import ModelShelf
+from punie.application.turns.model_shelf import ContextGauge, ModelShelf
 from punie.bootstrap.plugins import PlugIns
 from punie.bootstrap.settings.settings import Settings
 from punie.domain.servers.server import ServerConfig

@@ -22,8 +22,8 @@ from punie.application.offer.toolbox import Toolbox
 from punie.application.sessions.kept_record import KeptRecord
 from punie.application.sessions.recorder import MemoryRecord, SessionRecorder
 from punie.application.sessions.stored import NothingKept, SessionShelf, StoredSessions, TakenUp
-from punie.application.tools.terminal_ledger import TerminalLedger
 from punie.application.tools.terminals.get_shell_info import ShellInfo
+from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.application.turns.instructions import Instructions
 from punie.application.turns.live_session import LiveSession
 from punie.bootstrap.word_stems import stem

@@ -10,8 +10,7 @@ import pytest
 from punie.adapters.storage.sessions.memory_sessions import MemorySessions, MemorySessionStore
 from punie.application.agent import PunieAgent
 from punie.application.sessions.stored import StoredSessions
-from punie.application.turns.command_outcome import ForTheModel, Outcome
-from punie.application.turns.live_session import LiveSession, NoCommands
+from punie.application.turns.live_session import ForTheModel, LiveSession, NoCommands, Outcome
 from punie.domain.errors import SessionBusyError, SessionHeldError, SettingsError, UnknownSessionError
 from punie.domain.model.compaction import CompactionStatus
 from punie.domain.session.events import CompactionChanged, TextDelta, TurnEnded

@@ -11,8 +11,8 @@ import pytest
 from punie.application.offer.assemble import AssembleTools, LocalServices
 from punie.application.tools.own_tools import PLANNABLE
 from punie.application.tools.session_tool import SessionTool
-from punie.application.tools.terminal_ledger import TerminalLedger
 from punie.application.tools.terminals.get_shell_info import ShellInfo
+from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.domain.session.events import ToolCallAnnounced
 from punie.domain.tools.discovery import CatalogAnswer, ClientCapabilities, LocalTools, ToolPlan, plan_tools
 from punie.domain.tools.tool import ToolOutcome

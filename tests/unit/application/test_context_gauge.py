@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from punie.application.turns.context_gauge import ContextGauge
+from punie.application.turns.model_shelf import ContextGauge
 from punie.domain.model.usage import Usage
 from punie.domain.session.events import ContextUsed, UsageChanged
 

@@ -14,8 +14,8 @@ from punie.application.offer.assemble import AssembleTools, LocalServices
 from punie.application.offer.discover import DiscoverTools
 from punie.application.offer.toolbox import Toolbox
 from punie.application.tools.own_tools import OWN_TOOLS
-from punie.application.tools.terminal_ledger import TerminalLedger
 from punie.application.tools.terminals.get_shell_info import ShellInfo
+from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.application.turns.instructions import Instructions
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.discovery import ClientCapabilities, LocalTools

@@ -18,14 +18,14 @@ from punie.adapters.local.files.output_store import LocalOutputStore
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.local.files.workspace import LocalWorkspace
 from punie.adapters.local.programs.terminals import LocalTerminals
-from punie.application.desk import limits as desk_limits
 from punie.application.desk import session_desk
-from punie.application.desk.limits import LoopGuard
+from punie.application.desk import stages as desk_limits
+from punie.application.desk.stages import LoopGuard
 from punie.application.tools.files.read_file import ReadFile, ReadFileOrOutput
 from punie.application.tools.files.write_file import WriteFile
 from punie.application.tools.session_tool import Lifecycle
-from punie.application.tools.terminal_ledger import TerminalLedger
 from punie.application.tools.terminals.run_command import RunCommand
+from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.domain.errors import ToolFailedError
 from punie.domain.tools import execution as tool_limits
 from punie.domain.tools.execution import CallLimits, Limits

@@ -6,9 +6,9 @@ import anyio.lowlevel
 import pytest
 from attrs import define, field
 
-from punie.application.turns.command_outcome import Answered
-from punie.application.turns.commands.command import Invocation, SlashCommand
-from punie.application.turns.commands.own import NOTHING_KEPT, ClearCommand, CompactCommand, ModelCommand
+from punie.application.turns.live_session import Answered
+from punie.application.turns.own_commands import NOTHING_KEPT, ClearCommand, CompactCommand, ModelCommand
+from punie.application.turns.slash_commands import Invocation, SlashCommand
 from punie.domain.errors import EngineError
 from punie.domain.model.choice import DIRECT, Effort
 from punie.domain.model.compaction import CompactionOrder

@@ -6,7 +6,7 @@ import anyio
 import pytest
 from attrs import define, evolve, field
 
-from punie.application.desk.questions import SHOWN_LIMIT, WAITING_LIMIT, OpenQuestions
+from punie.application.desk.approvals import SHOWN_LIMIT, WAITING_LIMIT, OpenQuestions
 from punie.domain.permission.flow import ALLOW_ONCE, REJECT, Dismissed, PermissionOutcome, PermissionQuestion, Selected
 from punie.domain.tools.tool import ToolKind
 from punie.ports.permission import PermissionBroker

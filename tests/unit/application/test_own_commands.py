@@ -10,11 +10,10 @@ import pytest
 from attrs import define, evolve, field
 
 from punie.application.agent import PunieAgent
-from punie.application.turns.command_outcome import Answered, ForTheModel, Outcome
-from punie.application.turns.commands import own as own_commands
-from punie.application.turns.commands.own import InitCommand, ModeCommand, ToolsCommand, UsageCommand
-from punie.application.turns.commands.session_commands import SessionCommands
-from punie.application.turns.live_session import LiveSession
+from punie.application.turns import own_commands
+from punie.application.turns.live_session import Answered, ForTheModel, LiveSession, Outcome
+from punie.application.turns.own_commands import InitCommand, ModeCommand, ToolsCommand, UsageCommand
+from punie.application.turns.slash_commands import SessionCommands
 from punie.domain.model.choice import DIRECT
 from punie.domain.model.usage import Usage
 from punie.domain.permission.modes import Mode

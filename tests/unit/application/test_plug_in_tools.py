@@ -11,7 +11,7 @@ import pytest
 from attrs import define, field
 
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.application.offer.plug_ins import PlugIn, PlugInTools
+from punie.application.offer.discover import PlugIn, PlugInTools
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.discovery import CatalogAnswer
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolResult, ToolSource
@@ -126,7 +126,7 @@ async def test_one_that_breaks_is_named_in_the_log_and_left_out(
 async def test_one_that_hangs_is_left_out_in_time(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("punie.application.offer.plug_ins.PLUG_IN_LIMIT_S", 0.05)
+    monkeypatch.setattr("punie.application.offer.discover.PLUG_IN_LIMIT_S", 0.05)
     with anyio.fail_after(5):
         bench = await bench_of([], plug_ins(slow=serving("a", does=hangs), good=serving("ping")))
     assert (await bench.turn().offered()).names == ("ping",)

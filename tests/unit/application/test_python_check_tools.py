@@ -10,7 +10,7 @@ import pytest
 from punie.application.tools.python.python_lint import PythonLint
 from punie.application.tools.python.python_tests import PythonTests
 from punie.application.tools.python.python_types import PythonTypes
-from punie.application.tools.terminal_ledger import TerminalLedger
+from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.domain.tools.checks import Check, FailedTest, Problem, ProblemReport, TestReport
 from punie.domain.tools.execution import Limits
 from punie.domain.tools.tool import ToolOutcome, ToolResult

@@ -10,10 +10,10 @@ import pytest
 from attrs import define, evolve, field
 
 from punie.application.desk.command_review import CommandReview
-from punie.application.tools import terminal_ledger
-from punie.application.tools.terminal_ledger import TerminalLedger
 from punie.application.tools.terminals import run_command as commands
+from punie.application.tools.terminals import terminal_tool as terminal_ledger
 from punie.application.tools.terminals.run_command import RunCommand
+from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.domain.errors import ToolFailedError
 from punie.domain.session.events import ToolCallAnnounced, ToolCallUpdated
 from punie.domain.tools.execution import Limits

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from punie.application.sessions.notices import DESCRIPTION_CHARS, WAITING_LIMIT, SessionNotices
+from punie.application.sessions.recorder import DESCRIPTION_CHARS, WAITING_LIMIT, SessionNotices
 from punie.domain.session.events import NoticeGiven, NoticeSeverity, SessionEvent
 from punie.ports.engine import EventSink
 

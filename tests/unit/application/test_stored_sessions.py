@@ -11,7 +11,8 @@ import pytest
 from attrs import define, field
 
 from punie.adapters.storage.sessions.memory_sessions import MemorySessions, MemorySessionStore
-from punie.application.sessions.engine_memory import PAGE, EngineMemory, StoredMemory
+from punie.application.sessions.kept_record import PAGE, StoredMemory
+from punie.application.sessions.recorder import EngineMemory
 from punie.application.sessions.stored import StoredSessions
 from punie.domain.errors import SessionHeldError, SessionStoreError, UnknownSessionError, UnreadableSnapshotError
 from punie.domain.model.choice import Effort, ModelChoice

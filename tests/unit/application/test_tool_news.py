@@ -12,7 +12,7 @@ from attrs import define, field
 
 from punie.application.offer.registry import ToolRegistry
 from punie.application.offer.toolbox import ToolNews
-from punie.application.tools.services import NoServices
+from punie.application.tools.session_tool import NoServices
 from punie.domain.session.events import SessionEvent, ToolsChanged
 from punie.ports.engine import EventSink
 from tests.fakes.gate import Gate

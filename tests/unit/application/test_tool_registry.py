@@ -19,10 +19,9 @@ from punie.application.offer.registry import (
     TypedTool,
 )
 from punie.application.offer.toolbox import Toolbox
-from punie.application.tools.services import Services
-from punie.application.tools.session_tool import CallContext, PreparedCall, SessionTool
-from punie.application.tools.terminal_ledger import TerminalLedger
+from punie.application.tools.session_tool import CallContext, PreparedCall, Services, SessionTool
 from punie.application.tools.terminals.get_shell_info import ShellInfo
+from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.domain.errors import ToolDisabledError, UnknownToolError
 from punie.domain.session.events import ToolCallUpdated
 from punie.domain.tools.availability import Surroundings

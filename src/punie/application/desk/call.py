@@ -10,8 +10,7 @@ import anyio
 from attrs import define, field, frozen
 
 from punie.application.desk.card import CallCard
-from punie.application.tools.composition import Composition
-from punie.application.tools.session_tool import CallContext, PreparedCall, SessionTool
+from punie.application.tools.session_tool import CallContext, Composition, PreparedCall, SessionTool
 from punie.domain.errors import ArgumentsRefusedError, LimitExceededError, TimedOutError, ToldToModel
 from punie.domain.tools.execution import CallLimits, Limits
 from punie.domain.tools.tool import ToolCall, ToolResult

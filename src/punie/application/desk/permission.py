@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from attrs import define, evolve, field, frozen
 
-from punie.application.desk.approvals import Approvals, KnownDefinitions, KnownGrants
+from punie.application.desk.approvals import Approvals, KnownDefinitions, KnownGrants, OpenQuestions
 from punie.application.desk.call import CallRequest, SessionContext
 from punie.application.desk.command_review import CommandReview
-from punie.application.desk.questions import OpenQuestions
 from punie.application.tools.session_tool import PreparedCall
 from punie.domain.permission.audit import DecisionRecord
 from punie.domain.permission.decisions import Decision, Facts, PermissionRequest, Policy

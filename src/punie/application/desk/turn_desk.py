@@ -15,7 +15,7 @@ from punie.application.desk.call import CallUnderWay
 from punie.application.desk.card import CallCard
 from punie.application.desk.session_desk import SessionDesk
 from punie.application.desk.stages import CallStages, TurnOverError, TurnState
-from punie.application.tools.composition import Composition
+from punie.application.tools.session_tool import Composition
 from punie.domain.errors import ArgumentsRefusedError, InternalFault, LeaseLostError, SessionStoreError, ToldToModel
 from punie.domain.model.usage import Usage
 from punie.domain.session.events import RequestEnded, RequestEnding

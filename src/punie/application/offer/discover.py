@@ -1,13 +1,17 @@
-"""Discovery of a session's tools: ask the client, apply the policy, keep the last good answer."""
+"""Discovery of a session's tools: those of the client, planned by tiers, and those of installed plug-ins."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 import anyio
 from attrs import define, evolve, field, frozen
 
+from punie.application.offer.assemble import BridgedTool
 from punie.application.tools.own_tools import PLANNABLE
+from punie.application.tools.session_tool import SessionTool
 from punie.domain.session.session import DiscoveryReport
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.discovery import (
@@ -18,10 +22,10 @@ from punie.domain.tools.discovery import (
     ToolPlan,
     plan_tools,
 )
-from punie.domain.tools.tool import ToolDescriptor
+from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from punie.domain.values.display import one_line
 from punie.ports.machine import Clock
-from punie.ports.tools import ArgumentValidator, ToolProvider, ToolSourceError
+from punie.ports.tools import ArgumentValidator, ToolExecutor, ToolProvider, ToolSourceError
 
 DISCOVERY_LIMIT_S = 2.0
 """How long all pages of one discovery may take together."""
@@ -96,3 +100,76 @@ class DiscoverTools:
             "session %s: tools from tier %s (%d), catalogue %s, dropped: %s",
             self.session_id, report.tier.value, report.tools, "answered" if asked else "not asked", names,
         )  # fmt: skip
+
+
+PLUG_IN_LIMIT_S = 2.0
+"""How long the plug-ins together may take to list their tools."""
+
+
+@frozen
+class PlugIn:
+    """An installed plug-in: the name of its entry point, and the function that makes its server.
+
+    The function takes a session's absolute directory. The server implements `ToolProvider` and `ToolExecutor`.
+    """
+
+    name: str
+    make: Callable[[str], object]
+
+
+ListMore: TypeAlias = Callable[[], Awaitable[tuple[SessionTool, ...]]]
+
+
+@define
+class PlugInTools:
+    """The plug-ins of one session; lives as long as the session. A plug-in that fails is logged and left out."""
+
+    session_id: str
+    cwd: str
+    plug_ins: tuple[PlugIn, ...]
+    validator: ArgumentValidator
+    log: logging.Logger
+    _servers: dict[str, object] = field(factory=dict[str, object], init=False)
+
+    async def __call__(self) -> tuple[SessionTool, ...]:
+        """The tools of all plug-ins, in the order of the plug-ins; every plug-in is asked again, all at once."""
+        listed: dict[str, tuple[SessionTool, ...]] = {}
+
+        async def ask(plug_in: PlugIn) -> None:
+            listed[plug_in.name] = await self._tools_of(plug_in)
+
+        with anyio.move_on_after(PLUG_IN_LIMIT_S):
+            async with anyio.create_task_group() as tasks:
+                for plug_in in self.plug_ins:
+                    tasks.start_soon(ask, plug_in)
+        for plug_in in self.plug_ins:
+            if plug_in.name not in listed:
+                self._leave_out(plug_in, f"it listed no tools within {PLUG_IN_LIMIT_S:g} s")
+        return tuple(tool for plug_in in self.plug_ins for tool in listed.get(plug_in.name, ()))
+
+    async def _tools_of(self, plug_in: PlugIn) -> tuple[SessionTool, ...]:
+        try:
+            return await self._listed(plug_in)
+        except Exception as error:  # noqa: BLE001 - a plug-in that fails must not end the session
+            self._leave_out(plug_in, f"{type(error).__name__}: {error}")
+            return ()
+
+    async def _listed(self, plug_in: PlugIn) -> tuple[SessionTool, ...]:
+        if plug_in.name not in self._servers:
+            self._servers[plug_in.name] = plug_in.make(self.cwd)
+        server = self._servers[plug_in.name]
+        if not isinstance(server, ToolProvider) or not isinstance(server, ToolExecutor):
+            raise TypeError(f"it made a {type(server).__name__}, which has not both discover_tools() and execute()")
+        answer = await server.discover_tools()
+        tools: list[SessionTool] = []
+        for tool in answer.catalog:
+            problem = self.validator.schema_problem(tool.parameters)
+            if problem is None:
+                theirs = evolve(tool, source=ToolSource.PLUG_IN)
+                tools.append(BridgedTool(theirs, server, self.session_id, self.log))
+            else:
+                self._leave_out(plug_in, f"the schema of {tool.name} cannot be used: {problem}")
+        return tuple(tools)
+
+    def _leave_out(self, plug_in: PlugIn, reason: str) -> None:
+        self.log.warning("plug-in %s is left out: %s", plug_in.name, one_line(reason, 400))

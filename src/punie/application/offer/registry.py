@@ -13,8 +13,7 @@ from typing import ClassVar, TypeAlias
 
 from attrs import define, field, frozen
 
-from punie.application.tools.services import NoServices, Services
-from punie.application.tools.session_tool import CallContext, PreparedCall, SessionTool
+from punie.application.tools.session_tool import CallContext, NoServices, PreparedCall, Services, SessionTool
 from punie.domain.tools.availability import (
     LeftOut,
     ListedTool,

@@ -10,8 +10,7 @@ import anyio
 import anyio.lowlevel
 from attrs import define, field
 
-from punie.application.offer.discover import DiscoverTools
-from punie.application.offer.plug_ins import ListMore
+from punie.application.offer.discover import DiscoverTools, ListMore
 from punie.application.offer.registry import RegistryEvent, ToolRegistry
 from punie.application.tools.session_tool import SessionTool
 from punie.domain.errors import ToolDisabledError, UnknownToolError

@@ -9,8 +9,7 @@ from typing import TypeAlias
 from attrs import define, field, frozen
 
 from punie.application.pipelines.run import PipelineRun
-from punie.application.tools.composition import Composition
-from punie.application.tools.session_tool import CallContext, PreparedCall, SessionTool, only_in_a_turn
+from punie.application.tools.session_tool import CallContext, Composition, PreparedCall, SessionTool, only_in_a_turn
 from punie.domain.pipelines.pipeline import Pipeline
 from punie.domain.tools.tool import ToolDescriptor, ToolResult
 from punie.domain.values.display import one_line

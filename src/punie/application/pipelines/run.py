@@ -9,7 +9,7 @@ import anyio
 from attrs import define, field, frozen
 
 from punie.application.pipelines.outcome import RunReport, StepReport
-from punie.application.tools.composition import Composition
+from punie.application.tools.session_tool import Composition
 from punie.domain.errors import LimitExceededError
 from punie.domain.pipelines.expressions import (
     INDEX,

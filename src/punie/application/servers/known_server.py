@@ -10,7 +10,7 @@ import anyio
 from anyio.abc import TaskGroup
 from attrs import define, evolve, field, frozen
 
-from punie.application.sessions.notices import Warn, unheard
+from punie.application.sessions.recorder import Warn, unheard
 from punie.domain.servers.names import qualified_name
 from punie.domain.servers.server import (
     KeptListing,

@@ -8,9 +8,9 @@ from typing import cast
 
 from attrs import define, field, frozen
 
+from punie.application.offer.assemble import BridgedTool
 from punie.application.offer.offered import SEARCH_WAIT_S, Elsewhere
 from punie.application.servers.registry import ServerRegistry
-from punie.application.tools.bridged import BridgedTool
 from punie.application.tools.session_tool import SessionTool
 from punie.domain.errors import ToolFailedError
 from punie.domain.servers.server import ServerStatus, ToolInfo

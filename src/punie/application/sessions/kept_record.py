@@ -9,11 +9,9 @@ from collections.abc import Sequence
 import anyio
 from attrs import define, field, frozen
 
-from punie.application.sessions.engine_memory import PAGE, EngineMemory, StoredMemory
 from punie.application.sessions.gathering import EntryGatherer
-from punie.application.sessions.notices import Warn, unheard
-from punie.application.sessions.recorder import Cut, SessionRecord, Tell
-from punie.domain.errors import LeaseLostError, SessionStoreError
+from punie.application.sessions.recorder import Cut, EngineMemory, SessionRecord, Tell, Warn, unheard
+from punie.domain.errors import LeaseLostError, SessionStoreError, UnreadableSnapshotError
 from punie.domain.session.events import (
     CallFinished,
     ContextUsed,
@@ -24,12 +22,16 @@ from punie.domain.session.events import (
     TurnEnded,
 )
 from punie.domain.session.log import EngineSnapshot, LogEntry, PromptAccepted, PromptFilled, title_of
+from punie.domain.session.transcript import TranscriptBuilder
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind
 from punie.domain.values.display import one_line
 from punie.ports.engine import Engine
 from punie.ports.machine import Clock
 from punie.ports.sessions import SessionLease, SessionStore
+
+PAGE = 500
+"""How many entries of a log are read, and in memory, at once."""
 
 WRITE_LIMIT_S = 10.0
 """How long one write may take; a session whose log takes longer is not kept, and its client is told so."""
@@ -122,6 +124,57 @@ class LogWriter:
         except SessionStoreError as error:
             self.log.info("session %s: its lease was not renewed: %s", kept.lease.session_id, error)
         return True
+
+
+@frozen
+class StoredMemory:
+    """Reads engine memories from the store; lives as long as the caller needs it."""
+
+    store: SessionStore
+    session_id: str
+    log: logging.Logger
+
+    async def of(self, engine: Engine) -> EngineMemory:
+        """The memory for that engine; the whole log where the engine cannot read its snapshot.
+
+        Raises `SessionStoreError`.
+        """
+        memory = await self.named(engine.name)
+        if memory.snapshot is None:
+            return memory
+        try:
+            await memory.opened(engine, self.session_id).aclose()
+        except UnreadableSnapshotError as error:
+            self.log.warning("session %s: it goes on from its log: %s", self.session_id, error.cause)
+            return await self.whole()
+        return memory
+
+    async def named(self, engine: str) -> EngineMemory:
+        """As `of`, by the engine's name, without a test whether the engine can read the snapshot."""
+        snapshot = await self._snapshot()
+        if snapshot is None or snapshot.engine != engine:
+            return await self.whole()
+        since = await self._taken(snapshot.sequence)
+        return await self.whole() if since.forgotten else EngineMemory(snapshot.state, since.build())
+
+    async def whole(self) -> EngineMemory:
+        """The whole log as a transcript. Raises `SessionStoreError`."""
+        return EngineMemory(None, (await self._taken(0)).build())
+
+    async def _snapshot(self) -> EngineSnapshot | None:
+        try:
+            return await self.store.snapshot(self.session_id)
+        except SessionStoreError as error:
+            self.log.warning("session %s: it goes on from its log: %s", self.session_id, error)
+            return None
+
+    async def _taken(self, after: int) -> TranscriptBuilder:
+        builder = TranscriptBuilder()
+        while page := await self.store.read(self.session_id, after, PAGE):
+            for entry in page:
+                builder.take(entry.event)
+            after = page[-1].sequence
+        return builder
 
 
 @define(eq=False)

@@ -11,17 +11,62 @@ import anyio
 import anyio.lowlevel
 from attrs import define, field, frozen
 
-from punie.application.sessions.engine_memory import EngineMemory
-from punie.application.sessions.notices import SessionNotices, Warn
 from punie.domain.model.choice import Effort
-from punie.domain.session.events import SessionEvent, TitleChanged, TurnEnded
+from punie.domain.session.events import NoticeGiven, NoticeSeverity, SessionEvent, TitleChanged, TurnEnded
 from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, PromptFilled
-from punie.domain.session.transcript import TranscriptBuilder
+from punie.domain.session.transcript import Transcript, TranscriptBuilder
 from punie.domain.session.turn import StopReason
 from punie.domain.session.turn_progress import TurnProgress
 from punie.domain.values.content import Prompt
-from punie.ports.engine import Engine, EventSink
+from punie.domain.values.display import one_line
+from punie.ports.engine import Engine, EngineSession, EventSink
 from punie.ports.machine import Clock
+
+WAITING_LIMIT = 20
+KNOWN_LIMIT = 200
+TITLE_CHARS = 160
+DESCRIPTION_CHARS = 600
+
+Warn: TypeAlias = Callable[[str, str], None]
+"""Tells a person of a problem: a title and the details. Returns at once."""
+
+
+def unheard(_title: str, _details: str) -> None:
+    """Tell no one."""
+
+
+@define
+class SessionNotices:
+    """The notices of one session; lives as long as the session, whose task group runs `keep`."""
+
+    events: EventSink
+    _said: set[NoticeGiven] = field(factory=set[NoticeGiven], init=False)
+    _waiting: list[NoticeGiven] = field(factory=list[NoticeGiven], init=False)
+    _known: anyio.Event = field(factory=anyio.Event, init=False)
+    _news: anyio.Event = field(factory=anyio.Event, init=False)
+
+    def warn(self, title: str, details: str = "") -> None:
+        """Give the notice, unless the same one was given before; returns at once. Texts are made safe and cut."""
+        more = one_line(details, DESCRIPTION_CHARS) or None
+        notice = NoticeGiven(NoticeSeverity.WARNING, one_line(title, TITLE_CHARS), more)
+        if notice not in self._said and len(self._said) < KNOWN_LIMIT and len(self._waiting) < WAITING_LIMIT:
+            self._said.add(notice)
+            self._waiting.append(notice)
+            self._news.set()
+
+    def greet(self) -> None:
+        """The client knows the session now: notices that waited may go."""
+        self._known.set()
+
+    async def keep(self) -> None:
+        """Send notices as they come, once the client knows the session; until cancelled."""
+        await self._known.wait()
+        while True:
+            while self._waiting:
+                await self.events.emit(self._waiting.pop(0))
+            self._news = anyio.Event()
+            await self._news.wait()
+
 
 TELL_LIMIT_S = 1.0
 """How long a slow client may hold up the end of a turn with the session's title."""
@@ -31,6 +76,20 @@ Watch: TypeAlias = Callable[[float, LoggedEvent | SessionEvent], None]
 
 Tell: TypeAlias = Callable[[LogEntry], Awaitable[None]]
 """Tells a client of one entry of a log."""
+
+
+@frozen
+class EngineMemory:
+    """An engine's own snapshot, where there is one, and the transcript since then; both empty for a new session."""
+
+    snapshot: bytes | None = None
+    since: Transcript = ()
+
+    def opened(self, engine: Engine, session_id: str) -> EngineSession:
+        """The engine's conversation. A new one is opened by its id alone: not every engine accepts a memory."""
+        if self.snapshot is None and not self.since:
+            return engine.open(session_id)
+        return engine.open(session_id, self.snapshot, self.since)
 
 
 @frozen

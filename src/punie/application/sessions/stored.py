@@ -10,9 +10,8 @@ from typing import Protocol
 import anyio.lowlevel
 from attrs import define, frozen
 
-from punie.application.sessions.engine_memory import PAGE, EngineMemory, StoredMemory
-from punie.application.sessions.kept_record import RENEW_S, KeptSession
-from punie.application.sessions.recorder import Tell
+from punie.application.sessions.kept_record import PAGE, RENEW_S, KeptSession, StoredMemory
+from punie.application.sessions.recorder import EngineMemory, Tell
 from punie.domain.errors import LeaseLostError, SessionStoreError, UnknownSessionError
 from punie.domain.model.choice import ModelChoice
 from punie.domain.session.log import LogEntry, SessionBegun, SessionPage, SessionSummary

@@ -6,8 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar
 
-from punie.application.tools.services import Services
-from punie.application.tools.session_tool import CallContext, PreparedCall, SessionTool
+from punie.application.tools.session_tool import CallContext, PreparedCall, Services, SessionTool
 from punie.domain.tools.discovery import Serving
 from punie.domain.tools.metadata import Capability, Permission, ToolExample, ToolMetadata
 from punie.domain.tools.roles import Role

@@ -1,22 +1,63 @@
-"""What the tool desk needs of a tool, whoever serves it."""
+"""A tool as the tool desk sees it, whoever serves it: its calls, calls composed of others, and a session's services."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
-from attrs import frozen
+from attrs import define, field, frozen
 
-from punie.application.tools.composition import Composition
-from punie.domain.errors import ToolFailedError
+from punie.domain.errors import LimitExceededError, ToolFailedError
+from punie.domain.pipelines.expressions import WorkLeft
 from punie.domain.tools.roles import Role
-from punie.domain.tools.tool import ToolDescriptor, ToolResult
+from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolResult
 from punie.domain.values.content import Diff
 from punie.domain.values.json_value import JsonObject
 from punie.domain.values.paths import Location
 from punie.domain.values.terminal import Command
 from punie.ports.tools import CallProgress
+
+CALLS_LIMIT = 1_000
+"""Calls that one run may come to, those of composed calls in it counted too."""
+
+DEPTH_LIMIT = 5
+"""How deep composed calls may stand in one another."""
+
+
+@define
+class Bounds:
+    """What one outermost composed call, and all composed calls in it, may come to; lives as long as it."""
+
+    calls: int = CALLS_LIMIT
+    work: WorkLeft = field(factory=WorkLeft)
+
+
+CallWithin: TypeAlias = "Callable[[ToolCall, Composition], Awaitable[ToolResult]]"
+
+
+@frozen
+class Composition:
+    """The desk as one composed call sees it; lives as long as it."""
+
+    tool: str
+    call_within: CallWithin
+    depth: int = 1
+    bounds: Bounds = field(factory=Bounds)
+
+    async def call(self, call: ToolCall) -> ToolResult:
+        """One call, with its own card, question, limits and record. Raises `LimitExceededError` beyond the bounds."""
+        if self.bounds.calls <= 0:
+            raise LimitExceededError(self.tool, f"it came to more than {CALLS_LIMIT} calls. Do it in parts")
+        self.bounds.calls -= 1
+        return await self.call_within(call, self)
+
+    def deeper(self, tool: str) -> Composition:
+        """As a composed call in this one sees it. Raises `LimitExceededError` where that is too deep."""
+        if self.depth >= DEPTH_LIMIT:
+            raise LimitExceededError(tool, f"it stands {DEPTH_LIMIT} deep in other composed calls, which is the limit")
+        return Composition(tool, self.call_within, self.depth + 1, self.bounds)
+
 
 Effect: TypeAlias = Callable[[CallProgress], Awaitable[ToolResult]]
 Composed: TypeAlias = Callable[[Composition, CallProgress], Awaitable[ToolResult]]
@@ -128,3 +169,22 @@ class KnowsFiles(ABC):
     def file_bytes(self, arguments: JsonObject, context: CallContext) -> int | None:
         """Bytes, by what the session knows already, without looking; None where it does not know. Total."""
         ...
+
+
+Service = TypeVar("Service")
+
+
+class Services(Protocol):
+    """What a tool may take from its session: ports by their type. Lives as long as the session."""
+
+    @abstractmethod
+    def get(self, kind: type[Service]) -> Service:
+        """The session's implementation of that port. Raises `LookupError` where it has none."""
+        ...
+
+
+class NoServices(Services):
+    """A session without services: for tools that need none."""
+
+    def get(self, kind: type[Service]) -> Service:
+        raise LookupError(f"this session has no {kind.__name__}")

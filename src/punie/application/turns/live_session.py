@@ -1,10 +1,10 @@
-"""An open session: what its turns share, its mode, and the tasks that run between turns."""
+"""The outcome of looking for a slash command in a prompt."""
 
 from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import anyio
 import anyio.lowlevel
@@ -18,21 +18,37 @@ from punie.application.offer.toolbox import ToolNews
 from punie.application.own_task_group import OwnTaskGroup
 from punie.application.sessions.recorder import SessionRecorder
 from punie.application.tools.session.switch_mode import SWITCH_MODE, SwitchMode
-from punie.application.tools.terminal_ledger import TerminalLedger
-from punie.application.turns.command_outcome import ForTheModel, Outcome
-from punie.application.turns.context_gauge import ContextGauge
+from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.application.turns.instructions import Instructions
-from punie.application.turns.model_shelf import ModelShelf, NoShelf, SwitchLine
+from punie.application.turns.model_shelf import ContextGauge, ModelShelf, NoShelf, SwitchLine
 from punie.domain.model.choice import Effort, ModelChoice, ModelMenu
 from punie.domain.permission.modes import Mode
 from punie.domain.session.events import ModeChanged
 from punie.domain.session.session import OpenedSession
-from punie.domain.session.turn import TurnLimits
+from punie.domain.session.turn import StopReason, TurnLimits
 from punie.domain.tools.disclosure import DEFAULT_CONTEXT_TOKENS
 from punie.domain.tools.discovery import Tier
 from punie.domain.values.content import Prompt
 from punie.ports.engine import EngineSession, EventSink
 from punie.ports.machine import Clock
+
+
+@frozen
+class Answered:
+    """The command is done; `text` (Markdown) is the answer, and the model is not asked."""
+
+    text: str
+    stop_reason: StopReason = StopReason.END_TURN
+
+
+@frozen
+class ForTheModel:
+    """The model gets this prompt, which may differ from the typed one."""
+
+    prompt: Prompt
+
+
+Outcome: TypeAlias = Answered | ForTheModel
 
 
 @frozen
@@ -75,7 +91,7 @@ CLOSE_LIMIT_S = 2.0
 
 
 class Commands(Protocol):
-    """The slash commands of a session (`turns/commands`); lives as long as the session."""
+    """The slash commands of a session (`slash_commands`); lives as long as the session."""
 
     @abstractmethod
     async def look(self, session: LiveSession) -> None:

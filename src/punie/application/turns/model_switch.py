@@ -8,7 +8,7 @@ from typing import TypeVar
 import anyio
 from attrs import evolve
 
-from punie.application.sessions.engine_memory import EngineMemory
+from punie.application.sessions.recorder import EngineMemory
 from punie.application.turns.live_session import CLOSE_LIMIT_S, LiveSession
 from punie.application.turns.model_shelf import Place
 from punie.domain.errors import UnknownEffortError, UnknownModelError, UnreadableSnapshotError

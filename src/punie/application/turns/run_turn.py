@@ -11,9 +11,8 @@ from attrs import define, field
 
 from punie.application.desk.turn_desk import RequestWatch, TurnDesk
 from punie.application.tools.own_tools import TALKING
-from punie.application.turns.command_outcome import Answered
-from punie.application.turns.context_gauge import ContextGauge
-from punie.application.turns.live_session import LiveSession
+from punie.application.turns.live_session import Answered, LiveSession
+from punie.application.turns.model_shelf import ContextGauge
 from punie.application.turns.model_switch import with_engine
 from punie.domain.errors import PunieError
 from punie.domain.model.compaction import CompactionStatus

@@ -10,7 +10,7 @@ import pytest
 
 from punie.adapters.expressions.python_expressions import PythonExpressions
 from punie.application.pipelines.run import PipelineRun
-from punie.application.tools.composition import Bounds, Composition
+from punie.application.tools.session_tool import Bounds, Composition
 from punie.domain.permission.decisions import Policy
 from punie.domain.permission.modes import Mode
 from punie.domain.pipelines.expressions import WorkLeft

@@ -5,11 +5,9 @@ from __future__ import annotations
 from attrs import field, frozen
 
 from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, details, optional, schema
-from punie.application.tools.files.file_memory import FileMemory, require_unchanged
+from punie.application.tools.files.file_memory import FileMemory, ServedFiles, path_of, require_unchanged, text_or_none
 from punie.application.tools.files.patching import apply_patch
-from punie.application.tools.files.served import ServedFiles, path_of, text_or_none
-from punie.application.tools.services import Services
-from punie.application.tools.session_tool import CallContext, KnowsFiles, PreparedCall, SessionTool
+from punie.application.tools.session_tool import CallContext, KnowsFiles, PreparedCall, Services, SessionTool
 from punie.domain.errors import ArgumentsRefusedError, ToolFailedError
 from punie.domain.tools.arguments import flag_argument, text_argument
 from punie.domain.tools.discovery import Serving

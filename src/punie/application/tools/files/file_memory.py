@@ -1,7 +1,7 @@
-"""What a session last read or wrote of each file, so that no write goes over a change it has not seen.
+"""The files of a session: their form for the tools, and a memory that keeps writes from going over unseen changes.
 
-INTERFACES.md section 4: a write is based on what this session last read or wrote of that path; a file changed since
-then is refused with the diff.
+A write is based on the text that the session last read or wrote of that path. Where the file changed since, the write
+is refused with the diff (`docs/interfaces.md`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from contextlib import asynccontextmanager
 import anyio
 from attrs import define, field, frozen
 
-from punie.domain.errors import FileChangedError
+from punie.application.tools.session_tool import CallContext
+from punie.domain.errors import FileChangedError, ToldToModel, ToolFailedError
 from punie.domain.values.json_value import utf8_size
+from punie.domain.values.paths import shown_path
+from punie.ports.workspace import OutputStore, Workspace
 
 PATH_LIMIT = 2_000
 """Files remembered; the one that was used longest ago is forgotten first."""
@@ -174,3 +177,53 @@ def _diff(path: str, before: str, now: str, first: int) -> str:
 def _lines(text: str) -> list[str]:
     *whole, rest = text.split("\n")
     return [f"{line}\n" for line in whole] + ([rest] if rest else [])
+
+
+@frozen
+class KeptOutputs:
+    """Long results of the session, and the workspace that reads them; lives as long as the session."""
+
+    store: OutputStore
+    workspace: Workspace
+
+
+@frozen
+class ServedFiles:
+    """The files of one session as one server of them gives them; lives as long as the tools that are made of it.
+
+    `workspace` reads and writes. `before` tells what a write replaces, None where nothing can. `memory` is what the
+    session knows of its files. `decoded_elsewhere` says that somebody else turns bytes into text. `kept` are the long
+    results that lie outside the project, None where they are not to be read.
+    """
+
+    workspace: Workspace
+    before: Workspace | None
+    memory: FileMemory
+    decoded_elsewhere: bool = False
+    kept: KeptOutputs | None = None
+
+
+def path_of(context: CallContext) -> str:
+    """Where the call's path leads. Raises `ToolFailedError` where it named none."""
+    if not context.locations:
+        raise ToolFailedError("path is empty. Give the path of a file.")
+    return context.locations[0].path
+
+
+def folder_of(context: CallContext) -> str:
+    """Where the call's path leads; the session's directory where it named none."""
+    return context.locations[0].path if context.locations else context.cwd
+
+
+def relative(path: str, cwd: str) -> str:
+    """A path of a listing as the model reads it: from the session's directory, a folder with a slash at its end."""
+    shown = shown_path(path.rstrip("/") or path, cwd)
+    return f"{shown}/" if path.endswith("/") and shown != "/" else shown
+
+
+async def text_or_none(workspace: Workspace, path: str) -> str | None:
+    """The whole text; None where there is no such file, or one that is no text."""
+    try:
+        return await workspace.read_text(path)
+    except ToldToModel:
+        return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from punie.application.tools.built_in import BOOLEAN, BuiltInTool, details, optional, schema
-from punie.application.tools.files.served import folder_of, relative
+from punie.application.tools.files.file_memory import folder_of, relative
 from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.domain.tools.arguments import flag_argument
 from punie.domain.tools.discovery import Serving

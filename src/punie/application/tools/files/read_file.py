@@ -5,10 +5,8 @@ from __future__ import annotations
 from attrs import field, frozen
 
 from punie.application.tools.built_in import STRING, BuiltInTool, details, optional, schema
-from punie.application.tools.files.file_memory import FileMemory
-from punie.application.tools.files.served import ServedFiles, path_of
-from punie.application.tools.services import Services
-from punie.application.tools.session_tool import CallContext, KnowsFiles, PreparedCall, SessionTool
+from punie.application.tools.files.file_memory import FileMemory, ServedFiles, path_of
+from punie.application.tools.session_tool import CallContext, KnowsFiles, PreparedCall, Services, SessionTool
 from punie.domain.tools.arguments import whole_argument
 from punie.domain.tools.discovery import Serving
 from punie.domain.tools.metadata import Capability, Permission

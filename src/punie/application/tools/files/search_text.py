@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, details, optional, schema
-from punie.application.tools.files.served import folder_of, relative
+from punie.application.tools.files.file_memory import folder_of, relative
 from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.domain.errors import ToolFailedError
 from punie.domain.tools.arguments import flag_argument, text_argument

@@ -12,7 +12,7 @@ from attrs import asdict, frozen
 
 from punie.application.tools.built_in import BuiltInTool, details, optional, schema
 from punie.application.tools.session_tool import CallContext, PreparedCall
-from punie.application.tools.terminal_ledger import TerminalLedger
+from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.domain.errors import ToldToModel
 from punie.domain.tools.arguments import text_argument
 from punie.domain.tools.checks import Check, PlannedCheck, ProblemReport, TestReport

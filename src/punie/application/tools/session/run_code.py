@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from attrs import define, field, frozen
 
 from punie.application.tools.built_in import STRING, BuiltInTool, schema
-from punie.application.tools.composition import Composition
-from punie.application.tools.session_tool import CallContext, PreparedCall, only_in_a_turn
+from punie.application.tools.session_tool import CallContext, Composition, PreparedCall, only_in_a_turn
 from punie.domain.errors import LimitExceededError
 from punie.domain.pipelines.pipeline import PROGRAM_LIMIT_CHARS, CallRaisedError, ProgramEnd, ProgramLimits
 from punie.domain.tools.arguments import text_argument

@@ -7,8 +7,7 @@ from attrs import evolve, frozen
 
 from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, details, optional, schema
 from punie.application.tools.session_tool import CallContext, PreparedCall
-from punie.application.tools.terminal_ledger import TerminalLedger
-from punie.application.tools.terminals.terminal_tool import printed
+from punie.application.tools.terminals.terminal_tool import TerminalLedger, printed
 from punie.domain.errors import ToolFailedError
 from punie.domain.tools.arguments import flag_argument
 from punie.domain.tools.discovery import Serving

@@ -1,20 +1,54 @@
-"""The slash commands of one session, and what the client was told of them."""
+"""Slash commands: the interface of those that Punie runs itself, and all commands of one session."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
+from typing import Protocol
 
-from attrs import define, field
+from attrs import define, field, frozen
 
-from punie.application.turns.command_outcome import ForTheModel, Outcome
-from punie.application.turns.commands.command import Invocation, SlashCommand
-from punie.application.turns.live_session import Commands, LiveSession
+from punie.application.turns.live_session import Commands, ForTheModel, LiveSession, Outcome
 from punie.domain.model.choice import DIRECT
 from punie.domain.session.commands import CommandInfo, PromptFile, TypedCommand, typed_in
 from punie.domain.session.events import CommandsChanged
 from punie.domain.values.content import Prompt
 from punie.ports.engine import EventSink
 from punie.ports.workspace import PromptFiles
+
+
+@frozen
+class Invocation:
+    """One use of a command, within an open turn; `arguments` is the text after the command's name.
+
+    `events` are the turn's: an event is shown to the client and logged.
+    """
+
+    arguments: str
+    prompt: Prompt
+    session: LiveSession
+    events: EventSink
+    turn_id: str
+
+
+class SlashCommand(Protocol):
+    """A command; stateless, and the same object for every session. Lives as long as the process."""
+
+    @property
+    @abstractmethod
+    def info(self) -> CommandInfo:
+        """Name and description, as a person reads them."""
+        ...
+
+    def offered(self, session: LiveSession) -> bool:
+        """Whether the session offers the command; by default it does."""
+        del session
+        return True
+
+    @abstractmethod
+    async def run(self, invocation: Invocation) -> Outcome:
+        """Carry the command out, until the turn is cancelled. Raises what a turn may raise."""
+        ...
 
 
 @define

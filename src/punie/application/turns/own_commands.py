@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from punie.application.turns.command_outcome import Answered, ForTheModel, Outcome
-from punie.application.turns.commands.command import Invocation, SlashCommand
-from punie.application.turns.live_session import LiveSession
+from punie.application.turns.live_session import Answered, ForTheModel, LiveSession, Outcome
 from punie.application.turns.model_switch import explore, switch_model, with_engine
+from punie.application.turns.slash_commands import Invocation, SlashCommand
 from punie.domain.errors import EngineError, SessionStoreError, UnknownModelError
 from punie.domain.model.choice import DIRECT, ModelMenu
 from punie.domain.model.compaction import CompactionOrder

@@ -1,1 +1,0 @@
-"""Slash commands that Punie runs itself, without asking the model."""
