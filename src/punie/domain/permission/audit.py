@@ -1,7 +1,7 @@
-"""What is written down of every decision, and the chain that shows whether a row was changed afterwards.
+"""The audit trail: a record of every decision, in a chain that shows whether a row was changed afterwards.
 
-Each row's hash covers the one before it, so that a row that was changed, taken out, put in or moved breaks the chain
-there. It is no defence against somebody who writes the whole chain anew: for that, note the head's hash elsewhere.
+Each row's hash covers the one before it: a row that was changed, removed, inserted or moved breaks the chain there. The
+chain does not protect against a person who writes all of it again; a note of the head's hash in another place does.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NAME_LIMIT = 128
 TEXT_LIMIT = 400
 
 BEGINNING = ""
-"""What stands in place of a hash before the first row."""
+"""The value in place of a hash before the first row."""
 
 _NAMED = r"(?:password|passwd|secret|token|api[-_]?key|authorization)"
 _SECRET = re.compile(
@@ -36,7 +36,7 @@ def _name(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Safe to show, bounded, and without what is named as a password or a token."""
+    """The text, safe to show, bounded, and without anything that is named as a password or a token."""
     text = text[: 4 * TEXT_LIMIT]
     folded = text.lower()
     if any(word in folded for word in _SECRET_WORDS):  # the pattern takes ten times as long
@@ -46,10 +46,10 @@ def _text(text: str) -> str:
 
 @frozen
 class DecisionRecord:
-    """One decision as it is kept. `at` is seconds since the epoch, `verdict` what it came to: never `ask`.
+    """One decision as it is kept. `at` is seconds since the epoch, `verdict` is the final one: never `ask`.
 
-    Arguments appear as a digest only, and in the title as far as that shows them: words that say of themselves that
-    they are a password or a token are taken out there, others cannot be told.
+    Arguments appear as a digest only, and in the title as far as a title shows them. Passwords and tokens are removed
+    from the title where a word beside them names them so; others cannot be recognised.
     """
 
     at: float
@@ -85,7 +85,7 @@ class AuditRow:
 
 @frozen
 class ChainStart:
-    """Where the chain begins: at its first row, or where older rows were deleted for their age."""
+    """The beginning of the chain: its first row, or the first one that was not deleted for its age."""
 
     number: int = 1
     previous: str = BEGINNING
@@ -93,7 +93,7 @@ class ChainStart:
 
 @frozen
 class ChainReport:
-    """What came of looking through the chain: `fault` names the first row that does not fit, None where all do."""
+    """The outcome of a check of the chain: `fault` names the first row that does not fit, None where all do."""
 
     rows: int
     head: str
@@ -111,7 +111,7 @@ def chain_hash(previous: str, text: str) -> str:
 
 
 def check_chain(rows: Iterable[AuditRow], start: ChainStart, last_number: int | None = None) -> ChainReport:
-    """Look through all rows in their order. `last_number` is the number of the last row that was ever written."""
+    """Check all rows in their order. `last_number` is the number of the last row that was ever written."""
     number, previous, count = start.number, start.previous, 0
     for row in rows:
         fault = _fault(row, number, previous)

@@ -14,6 +14,7 @@ from punie.domain.permission.path_findings import (
     changes,
     named_by,
     own_file_finding,
+    paths_of,
     use_finding,
 )
 from punie.domain.permission.rules import Rule
@@ -30,18 +31,21 @@ LOOSENING: tuple[tuple[str, ...], ...] = (
     ("setup",),
     ("sessions", "delete"),
 )
-"""Subcommands that change Punie's settings or what it remembers; `usage --disable` is told by its option."""
+"""Subcommands that change Punie's settings or its memory; `usage --disable` is recognised by its option."""
 
 AGENTS = frozenset({"ask", "acp", "demo", "tools", "pipelines"})
-"""Subcommands that run an agent, or a tool, under leave that their own flags give."""
+"""Subcommands that run an agent, or a tool, with permissions that their own flags give."""
 
 _RUNNERS = frozenset({"-m", "run", "exec", "--", "x"})
 
 
 def own_command_finding(part: CommandPart) -> Finding | None:
-    """A denial where the part has Punie change its own settings or state, a question where it starts an agent."""
+    """A denial where the part has Punie change its own settings or state, a question where it starts an agent.
+
+    An agent that runs Punie's own command line must not give itself permissions.
+    """
     forms = (part.argv, *part.forms)
-    # Most lines have no such word anywhere: one look at all of them tells.
+    # Most lines have no such word anywhere, and one search through all of the words is fast.
     if "punie" not in " ".join(map(" ".join, forms)).lower():
         return None
     found: Finding | None = None
@@ -59,8 +63,8 @@ def own_command_finding(part: CommandPart) -> Finding | None:
 
 
 def _loosens(words: tuple[str, ...], *, runs: bool) -> bool:
-    # Two such words tell enough wherever they stand; one may as well be a word that somebody searches for. Options may
-    # stand before and between them, with values that look like words.
+    # Two such words are enough in any place; a single one may be a word that is searched for. Options may come before
+    # and between them, with values that look like words.
     plain = tuple(word for word in words if not word.startswith("-"))
     shifts = range(3) if len(plain) < len(words) else range(1)
     for start in LOOSENING:
@@ -82,14 +86,14 @@ NOT_UNDERSTOOD = "nothing of it was understood"
 
 @frozen
 class LinePolicy:
-    """The policy as it bears on one line: `rules` are those that speak of its tool in this mode."""
+    """The policy for one line; lives as long as its decision. `rules` are those about its tool in this mode."""
 
     policy: Policy
     rules: tuple[Rule, ...]
     facts: Facts
 
     def decide(self, report: CommandReport | None) -> tuple[PartDecision, ...]:
-        """A decision for each command of the line; one for the whole where it has none that was understood."""
+        """A decision for each command of the line; one for the whole line where none of it was understood."""
         parts = report.parts if report is not None else ()
         line = report.line if report is not None else ""
         whole = CommandPart((line,), Standing.UNKNOWN, NOT_UNDERSTOOD, literal=False, source=line)
@@ -97,7 +101,7 @@ class LinePolicy:
 
     @property
     def allows_all(self) -> Rule | None:
-        """The allow rule that speaks of neither commands nor paths, if there is one: it covers every line."""
+        """The first allow rule about neither commands nor paths, which covers every line; None where there is none."""
         return next((rule for rule in self.rules if rule.allows and rule.command is None and rule.path is None), None)
 
     def _part(self, part: CommandPart) -> PartDecision:
@@ -106,7 +110,7 @@ class LinePolicy:
         if found is None:
             base = self._allowed(part) or self._by_mode(part, own)
             found = strictest(*self._asked(part), base) if self.rules else base
-        return PartDecision(part.argv, found.verdict, found.rule, found.reason)
+        return PartDecision(found.verdict, found.rule, found.reason, part.argv)
 
     def _denied(self, part: CommandPart, own: Finding | None) -> Finding | None:
         if part.standing >= Standing.FORBIDDEN:
@@ -136,10 +140,10 @@ class LinePolicy:
         return None if self.allows_all is None else said(self.allows_all)
 
     def _may_hide(self, part: CommandPart) -> bool:
-        """Whether a deny or ask rule could speak of what cannot be read in this part.
+        """Whether a deny or ask rule may be about words of this part that cannot be read.
 
-        A safe part's program is known, and the words that are not are mere operands: only rules about the same program
-        come into question, and its paths speak for themselves.
+        The program of a safe part is known, and its unknown words are operands: only rules about the same program can
+        match, and its paths are known.
         """
         safe = _column(part) is Column.SAFE_COMMAND
         unread = not part.literal or part.inline_code
@@ -168,12 +172,12 @@ class LinePolicy:
 
 
 def matches(rule: Rule, part: CommandPart, facts: Facts) -> bool:
-    """Whether a deny or ask rule speaks of the part, in any form of it and by any path it touches."""
+    """Whether a deny or ask rule is about the part, in any of its forms and by any path that it touches."""
     if rule.command is not None and not _is_about(rule, part):
         return False
     if rule.path is None:
         return True
-    named = [path for use in part.paths for path in _named(use)]
+    named = [path for use in part.paths for path in paths_of(use)]
     named += [where.path for where in facts.locations]
     return any(touches(rule.path, path, facts.bases) for path in named)
 
@@ -183,18 +187,18 @@ def _is_about(rule: Rule, part: CommandPart) -> bool:
 
 
 def may_match(rule: Rule, part: CommandPart, facts: Facts) -> bool:
-    """Whether a deny or ask rule about paths may speak of something below a folder that the part goes through."""
+    """Whether a deny or ask rule about paths may match something below a folder that the part goes through."""
     if rule.path is None:
         return False
     if rule.command is not None and not _is_about(rule, part):
         return False
     pattern = rule.path
     deep = (use for use in part.paths if use.below and use.effect is not PathEffect.LOOK)
-    return any(may_touch_below(pattern, path, facts.bases) for use in deep for path in _named(use))
+    return any(may_touch_below(pattern, path, facts.bases) for use in deep for path in paths_of(use))
 
 
 def allows_part(rule: Rule, part: CommandPart, facts: Facts) -> bool:
-    """Whether an allow rule with a command covers the part: all of its words are certain, and its paths harmless."""
+    """Whether an allow rule with a command covers the part: all of its words are certain, its paths harmless."""
     certain = part.literal and not part.inline_code and part.standing < Standing.FORBIDDEN
     if not certain or not rule.begins(part.argv):
         return False
@@ -204,15 +208,11 @@ def allows_part(rule: Rule, part: CommandPart, facts: Facts) -> bool:
 
 
 def said(rule: Rule) -> Finding:
-    """What a rule says, with its own reason where it gives one."""
+    """The finding of a rule, with the rule's own reason where it has one."""
     return Finding(rule.decision, f"rule:{rule.id}", rule.reason or f"{_WORDS[rule.decision]} by the rule {rule.id}")
 
 
 _WORDS = {Verdict.ALLOW: "allowed", Verdict.ASK: "to be asked", Verdict.DENY: "denied"}
-
-
-def _named(use: PathUse) -> Iterable[str]:
-    return (use.path,) if use.where is None else (use.path, use.where.path)
 
 
 def _all_covered(pattern: str, uses: Iterable[PathUse], facts: Facts) -> bool:

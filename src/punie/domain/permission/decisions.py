@@ -1,4 +1,4 @@
-"""The values that go into a decision, the table of modes, and the decision itself, which `policy.decide` makes."""
+"""The values from which `policy.decide` makes a decision, the table of modes, and the decision itself."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def _in_order(rules: Iterable[Rule]) -> tuple[Rule, ...]:
 
 @frozen
 class Policy:
-    """What a session allows: its mode, and the rules of all sources; their order does not matter, and is not kept.
+    """The permissions of a session: its mode, and the rules of all sources in an order of their own.
 
-    `protected` are absolute paths of Punie's own settings and state, which no tool writes; a project's own are known
-    by name and need not be listed.
+    `protected` are absolute paths of Punie's own settings and state, which no tool writes; those of a project are
+    recognised by name and need not be listed.
     """
 
     mode: Mode = Mode.ASK
@@ -34,7 +34,7 @@ class Policy:
 
 @frozen
 class PermissionRequest:
-    """One call as far as its words go."""
+    """One call by its words alone."""
 
     tool: ToolDescriptor
     arguments: JsonObject = field(default=EMPTY_OBJECT, converter=freeze_object)
@@ -42,9 +42,9 @@ class PermissionRequest:
 
 @frozen
 class Facts:
-    """What is known of a call beyond its words: where its paths lie once links were followed, what it would run.
+    """The facts about a call beyond its words: the places of its paths once links were followed, and its command.
 
-    `command` is what a command line would do, its paths located; None where no line was read. `cwd` and `roots` are
+    `command` is the report on a command line, its paths located; None where no line was read. `cwd` and `roots` are
     the session's, absolute. `quarantined`: the tool's definition changed since it was approved.
     """
 
@@ -61,37 +61,30 @@ class Facts:
 
 
 @frozen
-class PartDecision:
-    """What was decided of one command of a line, by which rule, and why."""
+class Finding:
+    """A verdict with the rule that gives it and the reason in words; a decision is the strictest of several."""
+
+    verdict: Verdict
+    rule: str
+    reason: str
+
+
+@frozen
+class PartDecision(Finding):
+    """The decision on one command of a line."""
 
     argv: tuple[str, ...]
-    verdict: Verdict
-    rule: str
-    reason: str
 
 
 @frozen
-class Decision:
-    """A verdict with the rule that gave it and the reason in words.
+class Decision(Finding):
+    """The decision on a call. `parts` has a row for each command of a line.
 
-    `parts` has a row for each command of a line. `key` names what was decided on, tool, arguments and directory: an
-    approval holds for this key alone.
+    `key` stands for the tool, the arguments and the directory that were decided on: an approval holds for it alone.
     """
 
-    verdict: Verdict
-    rule: str
-    reason: str
     parts: tuple[PartDecision, ...] = ()
     key: str | None = None
-
-
-@frozen
-class Finding:
-    """One voice on the way to a decision."""
-
-    verdict: Verdict
-    rule: str
-    reason: str
 
 
 def strictest(first: Finding, *more: Finding) -> Finding:
@@ -99,35 +92,22 @@ def strictest(first: Finding, *more: Finding) -> Finding:
     return max((first, *more), key=lambda finding: finding.verdict.strictness)
 
 
+_LOOKING = {Column.READ: Verdict.ALLOW, Column.SAFE_COMMAND: Verdict.ALLOW}
+_ASKING = {
+    **_LOOKING,
+    Column.EDIT: Verdict.ASK,
+    Column.OTHER_COMMAND: Verdict.ASK,
+    Column.DOUBTFUL_COMMAND: Verdict.ASK,
+    Column.OTHER_TOOL: Verdict.ASK,
+}
 _TABLE: Mapping[Mode, Mapping[Column, Verdict]] = {
-    Mode.READ_ONLY: {Column.READ: Verdict.ALLOW, Column.SAFE_COMMAND: Verdict.ALLOW},
-    Mode.ASK: {
-        Column.READ: Verdict.ALLOW,
-        Column.EDIT: Verdict.ASK,
-        Column.SAFE_COMMAND: Verdict.ALLOW,
-        Column.OTHER_COMMAND: Verdict.ASK,
-        Column.DOUBTFUL_COMMAND: Verdict.ASK,
-        Column.OTHER_TOOL: Verdict.ASK,
-    },
-    Mode.ACCEPT_EDITS: {
-        Column.READ: Verdict.ALLOW,
-        Column.EDIT: Verdict.ALLOW,
-        Column.SAFE_COMMAND: Verdict.ALLOW,
-        Column.OTHER_COMMAND: Verdict.ASK,
-        Column.DOUBTFUL_COMMAND: Verdict.ASK,
-        Column.OTHER_TOOL: Verdict.ASK,
-    },
-    Mode.AUTO: {
-        Column.READ: Verdict.ALLOW,
-        Column.EDIT: Verdict.ALLOW,
-        Column.SAFE_COMMAND: Verdict.ALLOW,
-        Column.OTHER_COMMAND: Verdict.ALLOW,
-        Column.DOUBTFUL_COMMAND: Verdict.ASK,
-        Column.OTHER_TOOL: Verdict.ALLOW,
-    },
+    Mode.READ_ONLY: _LOOKING,
+    Mode.ASK: _ASKING,
+    Mode.ACCEPT_EDITS: {**_ASKING, Column.EDIT: Verdict.ALLOW},
+    Mode.AUTO: {**dict.fromkeys(_ASKING, Verdict.ALLOW), Column.DOUBTFUL_COMMAND: Verdict.ASK},
 }
 
 
 def default_verdict(mode: Mode, column: Column) -> Verdict:
-    """What the mode says where no rule speaks; whatever its row leaves out is denied."""
+    """The verdict of the mode where no rule decides; a column that its row leaves out is denied."""
     return _TABLE[mode].get(column, Verdict.DENY)

@@ -1,7 +1,7 @@
-"""Asking leave: the options offered, what an answer means, and what a grant covers (rulings R-02, R-16).
+"""Asking for permission: the options of a question, the meaning of an answer, and the scope of a grant.
 
 The flow is a small state machine over values: a decision opens it (`open_flow`), an answer settles it
-(`Asking.settle`). Whatever an answer looks like, it allows only if it picked an allowing option that was offered.
+(`Asking.settle`). An answer allows a call only where it picks an allowing option that was offered.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from punie.domain.values.json_value import JsonObject, json_text, thaw
 from shellsight.report import CommandPart, CommandReport, Effect, Standing
 
 WORDS_LIMIT = 240
-"""A grant whose words would be longer is not offered for storing: what is stored has to be seen whole."""
+"""A grant with longer words is not offered for storing: a person has to see everything that is stored."""
 
 _RULES = "rule:"
 _BUILT_IN = "built-in:"
-"""How a decision names the voices that ask: a person's own rules, and what no mode and no grant has a say in."""
+"""The beginnings of the rules of a decision: a person's own rules, and cautions that no mode and no grant overrides."""
 
 _NEVER_STORED = frozenset({Effect.SECRETS, Effect.PRIVILEGE, Effect.RUNS_CODE})
 
 
 class OptionKind(StrEnum):
-    """ACP's four kinds of permission option (A-04)."""
+    """ACP's four kinds of permission option."""
 
     ALLOW_ONCE = "allow_once"
     ALLOW_ALWAYS = "allow_always"
@@ -77,14 +77,14 @@ class Selected:
 
 @frozen
 class Dismissed:
-    """The question was closed without an answer: cancelled, nobody there, connection gone."""
+    """The question was closed without an answer: cancelled, no person present, connection lost."""
 
     reason: str = "the question was dismissed"
 
 
 @frozen
 class Unusable:
-    """The answer was none that we understand."""
+    """The answer has no form that Punie understands."""
 
     reason: str
 
@@ -94,11 +94,11 @@ PermissionOutcome: TypeAlias = Selected | Dismissed | Unusable
 
 @frozen
 class PermissionQuestion:
-    """Everything a person needs in order to say yes or no; some clients show nothing else.
+    """Everything that a person needs to decide; some clients show nothing else.
 
-    `would_store` says what the option to always allow would store, empty where there is none; `rule` is the decision's
-    rule, `about` what the caller has to say of the call beyond its arguments, such as a plan, and `directory` where a
-    program would run.
+    `would_store` describes the grant that the option to always allow would store, empty where there is none. `rule` is
+    the decision's rule, `about` a text about the call beyond its arguments, such as a plan, and `directory` the one in
+    which a program would run.
     """
 
     session_id: str
@@ -119,7 +119,7 @@ class PermissionQuestion:
 
 @frozen
 class Allowed:
-    """The call may run; `grant` is to be remembered for the session where set, and for longer where it is `lasting`."""
+    """The call may run; `grant`, if any, is remembered for the session, and stored for longer where `lasting`."""
 
     grant: GrantScope | None = None
     lasting: bool = False
@@ -141,7 +141,7 @@ class Asking:
     reason: str
 
     def settle(self, outcome: PermissionOutcome) -> Allowed | Denied:
-        """What the answer means: anything but an allowing option that was offered here is a denial (R-02)."""
+        """The next state: anything but an allowing option that was offered here is a denial."""
         if not isinstance(outcome, Selected):
             return Denied(outcome.reason)
         option = next((option for option in self.options if option.id == outcome.option_id), None)
@@ -160,11 +160,11 @@ Flow: TypeAlias = Allowed | Denied | Asking
 
 
 def open_flow(decision: Decision, scope: GrantScope | None, granted: frozenset[GrantScope]) -> Flow:
-    """The first state: a denial stands, a grant spares the question, else the question with its options.
+    """The first state: a denial, permission by a grant, or else a question with its options.
 
-    `granted` holds what was granted for the session and what is stored. A grant answers where the mode asks. It never
-    answers a rule that asks, nor a built-in caution unless it was given for exactly this command; and a definition
-    that changed has to be granted anew.
+    `granted` are the grants of the session and the stored ones. A grant answers where the mode asks. No grant answers a
+    rule that asks, nor a built-in caution unless it was given for exactly this command; a definition that changed has
+    to be granted again.
     """
     if decision.verdict is Verdict.DENY:
         return Denied(decision.reason)
@@ -178,7 +178,7 @@ def open_flow(decision: Decision, scope: GrantScope | None, granted: frozenset[G
 
 
 def _narrowed(scope: GrantScope | None, voices: set[str]) -> GrantScope | None:
-    """What of the scope may be granted at all, for what these voices ask."""
+    """The part of the scope that may be granted at all where these rules ask."""
     if scope is None or any(voice.startswith(_RULES) for voice in voices):
         return None
     if any(voice.startswith(_BUILT_IN) for voice in voices - {QUARANTINE_RULE}):
@@ -196,16 +196,16 @@ def _options(scope: GrantScope | None) -> tuple[PermissionOption, ...]:
 
 
 def would_store(scope: GrantScope | None) -> str:
-    """What the question says of the option to always allow; empty where there is none."""
+    """The question's words on the option to always allow; empty where there is none."""
     if scope is None or scope.stored is None:
         return ""
     return f"Always allow stores, for {GRANT_DAYS} days or until revoked: {scope.stored.words}"
 
 
 def grant_scope(tool: ToolDescriptor, arguments: JsonObject, facts: Facts, cwd: str) -> GrantScope | None:
-    """What a grant for this call would cover (R-02); None where no scope can be named.
+    """The scope of a grant for this call; None where no scope can be named.
 
-    A secret is asked for each time (R-16), whoever serves the tool; so is one that wants each call confirmed (S2-48).
+    A call that touches a secret is asked about each time, and so is a tool that requires each call to be confirmed.
     """
     if tool.details.requires_confirmation or _touches_secrets(facts):
         return None
@@ -227,14 +227,14 @@ def grant_scope(tool: ToolDescriptor, arguments: JsonObject, facts: Facts, cwd: 
 
 
 def _scope(tool: ToolDescriptor, about: list[str], where: list[str], words: str, directory: str) -> GrantScope:
-    """A scope that covers the tool there, whatever is not said in `where`."""
+    """A scope of the tool in which `where` is bound and nothing else."""
     runs = Role.COMMAND in tool.roles
     session = GrantScope(tool.name, digest(["session", about, where]), words, directory, runs=runs)
     return _with_stored(session, digest(["always", about, where]), words)
 
 
 def _command_scope(tool: ToolDescriptor, about: list[str], arguments: JsonObject, facts: Facts, cwd: str) -> GrantScope:
-    """For the session this very command; to be stored only one that was understood, with no effect beyond the roots."""
+    """For the session exactly this command; stored only where it was understood and has no effect outside the roots."""
     directory = facts.locations[0].path if facts.locations else cwd
     command = [thaw(arguments.get("command")), thaw(arguments.get("args")), directory]
     line = "" if facts.command is None else facts.command.line
@@ -244,7 +244,7 @@ def _command_scope(tool: ToolDescriptor, about: list[str], arguments: JsonObject
     if part is None:
         return session
     roots = facts.roots or (cwd,)
-    plain = " ".join(part.argv) == line  # no quotes, no redirection, no wrapper: the words are all there is
+    plain = " ".join(part.argv) == line  # no quotes, no redirection, no wrapper: nothing but these words
     pattern = safe_pattern(part, directory, roots) if plain else None
     if pattern is None:
         return _with_stored(session, digest(["always", about, command]), session.words)
@@ -253,14 +253,14 @@ def _command_scope(tool: ToolDescriptor, about: list[str], arguments: JsonObject
 
 
 def _with_stored(session: GrantScope, key: str, words: str) -> GrantScope:
-    """With the stored scope, if its words can be shown whole and as they are."""
+    """The scope with one to store beside it, if the words of that can be shown whole and unchanged."""
     if len(words) > WORDS_LIMIT or not words.isprintable():
         return session
     return evolve(session, stored=GrantScope(session.tool, key, words, session.directory))
 
 
 def _storable(report: CommandReport | None) -> CommandPart | None:
-    """The one command of a line that may be granted for good; None where the line is anything more."""
+    """The single command of a line that may be stored as a grant; None where the line is anything more."""
     if report is None or len(report.parts) != 1:
         return None
     part = report.parts[0]

@@ -24,7 +24,7 @@ from shellsight.report import CommandPart
 from shellsight.secret_names import is_secret
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+-]*")
-"""Letters that no shell reads as anything but themselves, and no program as an option or a list of arguments."""
+"""Words that mean nothing special to a shell, and neither an option nor a list of arguments to a program."""
 
 
 @frozen
@@ -37,11 +37,11 @@ class SafePattern:
 
     @property
     def words(self) -> str:
-        """How a person reads it."""
+        """The pattern in words for a person."""
         return f"{' '.join(self.prefix)} for anything below it, which it may {self.effect}"
 
     def covers(self, part: CommandPart, directory: str, roots: tuple[str, ...]) -> bool:
-        """Whether it covers that command, its paths located, run in that directory."""
+        """Whether the pattern covers that command, its paths located, run in that directory."""
         if part.argv[: len(self.prefix)] != self.prefix:
             return False
         words = part.argv[len(self.prefix) :]
@@ -61,12 +61,12 @@ SAFE_PATTERNS: tuple[SafePattern, ...] = (
 
 
 def safe_pattern(part: CommandPart, directory: str, roots: Sequence[str]) -> SafePattern | None:
-    """The pattern that covers the command, run in that directory; None where it may be granted as it stands only."""
+    """The pattern that covers the command, run in that directory; None where only the exact command may be granted."""
     return next((pattern for pattern in SAFE_PATTERNS if pattern.covers(part, directory, tuple(roots))), None)
 
 
 def _plain_file(word: str, directory: str, roots: tuple[str, ...], known: set[str]) -> bool:
-    """Whether the word names something below the directory and the roots, by its letters and where they lead."""
+    """Whether the word names a path below the directory and the roots, by its letters and once links were followed."""
     if _PLAIN.fullmatch(word) is None:
         return False
     path = posixpath.normpath(posixpath.join(directory, word))
@@ -74,7 +74,7 @@ def _plain_file(word: str, directory: str, roots: tuple[str, ...], known: set[st
 
 
 GRANT_DAYS = 90
-"""How long a stored grant lasts unless it is given anew."""
+"""The time that a stored grant lasts unless it is given again."""
 
 DAY_S = 86_400.0
 ID_CHARS = 12
@@ -82,10 +82,10 @@ ID_CHARS = 12
 
 @frozen
 class GrantScope:
-    """What "for this session" would cover; `stored` is what "always" would, None where that is not to be had.
+    """The scope of "for this session"; `stored` is the scope of "always", None where that is not offered.
 
-    `words` say what is covered, whole and as it is stored; `directory` is where it holds; `runs` that the tool runs
-    commands.
+    `words` describe the scope, whole and as it is stored; `directory` is the one in which it holds; `runs` says that
+    the tool runs commands.
     """
 
     tool: str
@@ -100,7 +100,7 @@ class GrantScope:
 class StoredGrant:
     """A grant that outlives its session. Times are seconds since the epoch; from `expires_at` on it covers nothing.
 
-    The id follows from what is granted: the same grant given again is the same one, for longer.
+    The id follows from the scope: the same grant given again has the same id and lasts longer.
     """
 
     id: str
@@ -119,13 +119,13 @@ class StoredGrant:
 
     @property
     def covers(self) -> GrantScope:
-        """The scope that it answers for."""
+        """The scope that the grant answers for."""
         return GrantScope(self.tool, self.key, self.scope, self.directory)
 
 
 @frozen
 class ToolPin:
-    """The definition of a stranger's tool that a person approved last, in that directory.
+    """The definition of a server's or client's tool that a person approved last, in that directory.
 
     `source` is a `ToolSource`'s value, `server` the MCP server's or the client's name, `definition` a digest.
     """
@@ -139,14 +139,14 @@ class ToolPin:
 
 
 def takes_command(tool: ToolDescriptor) -> bool:
-    """Whether a server's tool takes a command: a yes for one command is no yes for another."""
+    """Whether a server's tool takes a command: an approval of one command does not cover another."""
     return tool.source is ToolSource.MCP and declares(tool.parameters, "command")
 
 
 def definition_hash(tool: ToolDescriptor) -> str:
-    """A digest of everything a tool says of itself: a changed definition is another tool to the grants.
+    """A digest of a tool's own definition: one that changed is another tool to the grants.
 
-    What Punie knows of it besides, its roles and its column, is no part of that.
+    The facts that Punie adds, its roles and its column, are no part of the digest.
     """
     said = [
         tool.name, tool.kind.value, tool.title, tool.description, thaw(tool.parameters), tool.requires_permission,
@@ -162,7 +162,7 @@ def arguments_digest(arguments: JsonObject) -> str:
 
 
 def approval_key(tool: ToolDescriptor, arguments: JsonObject, directory: str) -> str:
-    """What one approval is bound to: this tool as it is defined now, these arguments, this directory."""
+    """The key of one approval: this tool as it is defined now, these arguments, this directory."""
     return digest([tool.source.value, definition_hash(tool), arguments_digest(arguments), directory])
 
 
@@ -172,5 +172,5 @@ def digest(value: object) -> str:
 
 
 def text_digest(text: str) -> str:
-    """A digest of a text as it stands."""
+    """A digest of a text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

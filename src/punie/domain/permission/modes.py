@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """What the policy says of one call, or of one part of a command."""
+    """The policy's answer on one call, or on one part of a command."""
 
     ALLOW = "allow"
     ASK = "ask"
@@ -23,7 +23,7 @@ _STRICTNESS: Mapping[Verdict, int] = {Verdict.ALLOW: 0, Verdict.ASK: 1, Verdict.
 
 
 class AnsweredBy(StrEnum):
-    """Who had the last word: nobody where a question went without an answer."""
+    """The source of the final verdict; `nobody` where a question got no answer."""
 
     POLICY = "policy"
     GRANT = "grant"
@@ -32,7 +32,7 @@ class AnsweredBy(StrEnum):
 
 
 class Mode(StrEnum):
-    """How much a session may do without a question; the strictest first."""
+    """The modes of a session, by how much it may do without a question; the strictest first."""
 
     READ_ONLY = "read-only"
     ASK = "ask"

@@ -1,4 +1,4 @@
-"""What the paths of a call say, whatever else is known of it: Punie's own files, secrets, git's own, the outside."""
+"""Findings about the paths of a call: Punie's own files, secrets, git's own files, places outside the roots."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RUN_BY_OTHERS_RULE = "built-in:run-by-others"
 
 OWN_FOLDERS = frozenset({".punie"})
 OWN_FILES = frozenset({".mcp.json"})
-"""Names of a project's own settings for Punie, at any depth: a session in a folder below would read them there."""
+"""Names of a project's settings for Punie, at any depth: a session in a folder below would read them there."""
 
 RUN_BY_OTHERS = frozenset(
     {
@@ -26,7 +26,7 @@ RUN_BY_OTHERS = frozenset(
         ".lldbinit", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".mise.toml", "mise.toml",
     }
 )  # fmt: skip
-"""What editors and shells run by themselves once it is there."""
+"""Names of files and folders that editors and shells run by themselves."""
 
 DEVICES = frozenset(
     {"/dev/null", "/dev/zero", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/random", "/dev/urandom"}
@@ -39,18 +39,18 @@ READABLE_FILES = frozenset(
         "/proc/loadavg", "/proc/filesystems", "/proc/mounts",
     }
 )  # fmt: skip
-"""What anybody may read outside the session's directories: alike on every machine, or says what this one is."""
+"""Files outside the session's directories that any call may read: equal on all machines, or about this machine."""
 
 _CHANGES = (PathEffect.WRITE, PathEffect.DELETE)
 
 
 def changes(use: PathUse) -> bool:
-    """Whether the path is written or deleted, other than a device that swallows it."""
+    """Whether the path is written or deleted, and is no device that drops its input."""
     return use.effect in _CHANGES and use.path not in DEVICES
 
 
 def paths_of(use: PathUse) -> tuple[str, ...]:
-    """The path as it was named and where it leads; a check that forbids looks at both."""
+    """The path as it was named, and its target where that is another one; a check that forbids looks at both."""
     return (use.path,) if use.where is None or use.where.path == use.path else (use.path, use.where.path)
 
 
@@ -74,7 +74,7 @@ def own_file_finding(use: PathUse, policy: Policy) -> Finding | None:
 
 
 def around_own_files(use: PathUse, facts: Facts) -> Finding | None:
-    """A question where a whole directory of the session is written or deleted: Punie's own files may be in it."""
+    """A question where a whole directory of the session is written or deleted, for Punie's own files may be in it."""
     if not use.below or not changes(use):
         return None
     for path in paths_of(use):
@@ -84,7 +84,7 @@ def around_own_files(use: PathUse, facts: Facts) -> Finding | None:
 
 
 def sensitive_change(path: str) -> Finding | None:
-    """A question where a change of the path would be run by git, an editor or a shell later on."""
+    """A question where git, an editor or a shell may later run the changed file."""
     parts = {part.lower() for part in parts_of(path)}
     if ".git" in parts:
         return Finding(Verdict.ASK, GIT_RULE, f"{path} is one of git's own files, which may hold programs that it runs")
@@ -99,7 +99,7 @@ def secret_finding(path: str) -> Finding:
 
 
 def use_finding(use: PathUse) -> Finding | None:
-    """A question where the use is one that no command gets by a mode alone; None where nothing speaks against it."""
+    """A question where no mode alone permits the use to a command; None where nothing is against it."""
     if use.path in DEVICES:
         return None
     if use.where is None:
@@ -107,13 +107,13 @@ def use_finding(use: PathUse) -> Finding | None:
     if use.effect is PathEffect.LOOK:
         if use.where.inside:
             return None
-        # One folder's names are no great matter; those of everything below it tell all about whoever works here.
+        # The names in one folder say little; those of everything below it say much about the person who works here.
         return secret_finding(use.where.path) if _secret(use) else _read_finding(use) if use.below else None
     return changed_finding(use) or _read_finding(use)
 
 
 def changed_finding(use: PathUse) -> Finding | None:
-    """A question where a secret is used, or something is changed that a rule about a command does not speak of."""
+    """A question where a secret is used, or a path is changed that no rule about a command can allow."""
     if use.path in DEVICES or use.effect is PathEffect.LOOK:
         return None
     if _secret(use):
@@ -128,7 +128,7 @@ def changed_finding(use: PathUse) -> Finding | None:
 
 
 def named_by(rule: Rule, path: str, facts: Facts) -> bool:
-    """Whether an allow rule's path names that very path, and does not merely sweep it in."""
+    """Whether an allow rule names exactly that path instead of covering it by a wild card."""
     return rule.path is not None and names_secret(rule.path) and covers(rule.path, path, facts.bases)
 
 

@@ -1,9 +1,9 @@
-"""Whether a call may run, a person must be asked, or it is refused (ruling R-16, INTERFACES.md section 5).
+"""The policy: whether a call may run, a person must be asked, or the call is refused (docs/interfaces.md).
 
-`decide` is pure and total: the same request, policy and facts give the same decision, and it never raises. In this
-order: built-in denials, deny rules, ask rules, allow rules, a quarantined definition, the mode. The strictest rule that
-speaks wins, no rule for being more specific; a line stands as its strictest command. An ask rule, a quarantine or a
-secret only ever makes a call stricter than it would be without.
+`decide` is pure and total: the same request, policy and facts give the same decision, and it never raises. Its order
+is built-in denials, deny rules, ask rules, allow rules, a quarantined definition, the mode. The strictest rule that
+matches wins, and no rule wins for being more specific; the strictest command decides on a line. An ask rule, a
+quarantine or a secret can only make a decision stricter.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ HARMLESS_KINDS = frozenset({ToolKind.READ, ToolKind.SEARCH, ToolKind.THINK})
 _EFFECTS = {ToolKind.EDIT: "changes a file", ToolKind.EXECUTE: "runs a program or writes to the repository"}
 _CHANGING_KINDS = frozenset({ToolKind.EDIT, ToolKind.DELETE, ToolKind.MOVE})
 _ANSWERABLE = frozenset({ToolSource.IDE, ToolSource.PLUG_IN})
-"""Strangers whose word is taken for what only reads: the user's own IDE, and packages the user installed."""
+"""Sources that are believed about tools that only read: the user's own IDE, and packages that the user installed."""
 
 
 def decide(request: PermissionRequest, policy: Policy, facts: Facts) -> Decision:
@@ -63,7 +63,7 @@ def decide(request: PermissionRequest, policy: Policy, facts: Facts) -> Decision
 
 
 def _asked_for(request: PermissionRequest, facts: Facts) -> tuple[str, ...]:
-    # A parameter of that name is taken for a path even of a tool without roles: such a path only ever tightens.
+    # A parameter `path` counts as a path even for a tool without roles: such a path can only make a decision stricter.
     word = request.arguments.get("path")
     named = {*request.tool.roles.paths(request.arguments), *((word,) if isinstance(word, str) and word else ())}
     bases = (facts.cwd,) if facts.cwd else facts.bases
@@ -71,23 +71,23 @@ def _asked_for(request: PermissionRequest, facts: Facts) -> tuple[str, ...]:
 
 
 def _names_all(request: PermissionRequest) -> bool:
-    """A patch names files of its own, and a word without a role may name any."""
+    """Whether the roles name all paths: a patch names files of its own, and a word without a role may name any."""
     given = {request.tool.roles.by_name.get(name) for name in request.arguments}
     return None not in given and Role.PATCH not in given
 
 
 @frozen
 class _Call:
-    """One call with the rules that speak of its tool; lives as long as the decision."""
+    """One call with the rules about its tool; lives as long as the decision."""
 
     tool: ToolDescriptor
     policy: Policy
     rules: tuple[Rule, ...]
     facts: Facts
     names_all: bool
-    """Whether no argument of it can name a path but those whose role says so."""
+    """Whether no argument can name a path without a role for paths."""
     asked: tuple[str, ...] = ()
-    """The paths as they were named, before links were followed: a rule that tightens may speak of those."""
+    """The paths as they were named, before links were followed: deny and ask rules look at them too."""
 
     def denied(self) -> Finding | None:
         """The built-in denials: a path outside, a change of Punie's own files."""
@@ -100,13 +100,12 @@ class _Call:
         return None
 
     def of_line(self, line: LinePolicy, parts: tuple[PartDecision, ...]) -> Finding:
-        """What the commands of a line come to together."""
-        found = [Finding(part.verdict, part.rule, part.reason) for part in parts]
+        """The finding on all commands of a line together."""
         secrets = [] if line.allows_all else [secret_finding(where.path) for where in self._secrets()]
-        return strictest(*self._cautions(), *found, *secrets)
+        return strictest(*self._cautions(), *parts, *secrets)
 
     def of_tool(self) -> Finding:
-        """What any other tool's call comes to."""
+        """The finding on the call of any other tool."""
         deny = next((rule for rule in self.rules if rule.decision is Verdict.DENY and self._speaks(rule)), None)
         if deny is not None:
             return said(deny)
@@ -129,7 +128,7 @@ class _Call:
                 yield Finding(Verdict.ASK, f"rule:{rule.id}", f"it may show {rule.path}, which a rule speaks of")
 
     def _touchy(self) -> Iterator[Finding]:
-        """Secrets, and files that others run: asked about unless an allow rule names them."""
+        """Questions about secrets and files that other programs run, unless an allow rule names them."""
         for where in self._secrets():
             if not self._named(where):
                 yield secret_finding(where.path)
@@ -177,12 +176,12 @@ class _Call:
         return (where for where in self.facts.locations if where.secret)
 
     def _places(self) -> tuple[str, ...]:
-        """The paths that the call is about; a tool that goes through a folder takes the session's by itself."""
+        """The paths of the call; without any, a tool that goes through folders goes through the session's own."""
         located = tuple(where.path for where in self.facts.locations)
         return located or (self.facts.bases if Role.PATH_BELOW in self.tool.roles else ())
 
     def _places_known(self) -> bool:
-        """Whether the call can be about no path but those that were located."""
+        """Whether the call can touch no path but those that were located."""
         if self.tool.source is ToolSource.BUILT_IN or self.tool.column is not Column.EDIT:
             return True
         return bool(self.facts.locations) and self.names_all
@@ -206,12 +205,12 @@ def _column(tool: ToolDescriptor) -> Column:
 
 
 def _switches_mode(tool: ToolDescriptor) -> bool:
-    """Whether it is Punie's own way out of read-only, which a person has to agree to in every mode."""
+    """Whether the tool is Punie's own way out of read-only, which a person has to agree to in every mode."""
     return tool.source is ToolSource.BUILT_IN and tool.kind is ToolKind.SWITCH_MODE
 
 
 def _harmless(tool: ToolDescriptor) -> bool:
-    """Whether a stranger's tool only looks, as far as everything it says of itself goes (S2-43)."""
+    """Whether a tool only looks, by everything that its definition says."""
     only_reads = tool.details.required_permissions in Permission.READ
     return tool.kind in HARMLESS_KINDS and not tool.destructive and only_reads
 

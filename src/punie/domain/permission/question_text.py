@@ -1,6 +1,7 @@
-"""What a question says in words, the same on every surface (issue 4, section 5).
+"""The words of a question, the same on every surface.
 
-A card may be cut, a client may show nothing but the text: what a person decides on stands here whole, and display-safe.
+A card may be cut, and a client may show the text alone: this text has everything that a person decides on, whole and
+display-safe.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ SHOWN_PLAN_CHARS = 20_000
 
 
 def question_lines(question: PermissionQuestion) -> Iterator[str]:
-    """The plan, the reason with the rule that asks, where it happens, the arguments where nothing else shows them.
+    """The plan, the reason with the rule that asks, the places, the arguments where nothing else shows them.
 
-    Last comes what the option to always allow would store. Every line is display-safe and has no line end in it.
+    The last lines are the grant that the option to always allow would store. Every line is display-safe and has no
+    line end in it.
     """
     for line in _lines(_bounded(question.about, SHOWN_PLAN_CHARS)):
         yield f"| {line}"
@@ -38,7 +40,7 @@ def question_lines(question: PermissionQuestion) -> Iterator[str]:
 
 
 def question_markdown(question: PermissionQuestion) -> str:
-    """The same lines as a code block: a client shows text as Markdown, where a stranger could hide words."""
+    """The same lines as a code block: a client shows text as Markdown, in which words could be hidden."""
     text = "\n".join(question_lines(question))
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)

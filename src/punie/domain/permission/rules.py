@@ -1,4 +1,4 @@
-"""A person's rules: which calls they speak of, and which rules are too wide to be one (INTERFACES.md section 5)."""
+"""A person's rules: the calls that a rule is about, and the rules that would be too wide (docs/interfaces.md)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WRAPPERS = frozenset(
         "command", "builtin", "exec", "eval", "chroot", "unshare", "nsenter", "busybox", "ssh", "trap", "entr",
     }
 )  # fmt: skip
-"""Programs that start another one: a rule is about that one."""
+"""Programs that start another program: a rule is about the program that they start."""
 
 _STARTERS = {"uv": "run", "poetry": "run", "pdm": "run", "hatch": "run", "npm": "exec", "pnpm": "exec", "yarn": "exec"}
 
@@ -35,8 +35,8 @@ _STARTERS = {"uv": "run", "poetry": "run", "pdm": "run", "hatch": "run", "npm": 
 class Rule:
     """One rule. `tool` is a glob over the qualified name; `command` an argv prefix, each place a choice of words.
 
-    `path` is a pattern of `path_patterns`, `server` a glob over MCP servers' names, `modes` where it holds (empty:
-    everywhere). `origin` is the file or flag it came from, `id` how a decision names it.
+    `path` is a pattern as in `values.paths`, `server` a glob over MCP servers' names, `modes` are those in which the
+    rule holds (empty: all). `origin` is the file or flag that it comes from, `id` its name in a decision.
     """
 
     decision: Verdict
@@ -51,29 +51,29 @@ class Rule:
 
     @property
     def place(self) -> tuple[str, ...]:
-        """Where it stands among rules that are sorted: a total order, whatever was written."""
+        """The rule's key for sorting: a total order over all rules."""
         words = (word for choice in self.command or () for word in ("", *choice))
         modes = sorted(mode.value for mode in self.modes)
         return (self.id, self.decision, self.tool, self.path or "", self.server or "", self.reason, *modes, *words)
 
     @property
     def allows(self) -> bool:
-        """Whether it is an allow rule: those are read narrowly, the others widely."""
+        """Whether this is an allow rule, which is read narrowly; the others are read widely."""
         return self.decision is Verdict.ALLOW
 
     def concerns(self, tool: ToolDescriptor, mode: Mode) -> bool:
-        """Whether it speaks of that tool in that mode, as far as names go."""
+        """Whether the rule is about that tool in that mode, by names alone."""
         if self.modes and mode not in self.modes:
             return False
         return (self.tool in {"*", tool.name} or fnmatchcase(tool.name, self.tool)) and self._serves(tool)
 
     def begins(self, argv: Words) -> bool:
-        """Whether its command is a prefix of these words."""
+        """Whether the rule's command is a prefix of these words."""
         wanted = self.command or ()
         return len(argv) >= len(wanted) and all(word in choice for word, choice in zip(argv, wanted, strict=False))
 
     def reaches(self, argv: Words) -> bool:
-        """Whether its command is in these words once options, their values and variables are passed over.
+        """Whether the rule's command is in these words once options, their values and variables are passed over.
 
         For rules that tighten: `npm -s --prefix x test` is `npm test`. A program's name counts in any case.
         """
@@ -86,7 +86,7 @@ class Rule:
         return bool(places)
 
     def starts(self, *forms: Words) -> bool:
-        """Whether its command is about the program of one of these forms."""
+        """Whether the rule's command begins with the program of one of these forms."""
         return bool(self.command) and any(form[:1] and form[0] in self.command[0] for form in forms)
 
     def _serves(self, tool: ToolDescriptor) -> bool:
@@ -100,7 +100,7 @@ class Rule:
 
 
 def _passing(argv: Words, starts: set[int]) -> Iterator[int]:
-    """Where the next word of a command may stand: at a start, or behind options with or without a value. One pass."""
+    """The places of a command's next word: a start, or a place behind options with or without a value. One pass."""
     before = False
     here = False
     for place in range(min(starts, default=len(argv)), len(argv)):
@@ -119,7 +119,7 @@ def _servers(name: str) -> tuple[str, ...]:
 
 
 def too_wide(rule: Rule) -> str | None:
-    """Why an allow rule's command would allow anything at all, with what to write instead; None where it would not."""
+    """The reason why an allow rule's command would allow any program, with advice; None where it would not."""
     if not rule.allows or rule.command is None:
         return None
     for program in rule.command[0]:
@@ -135,7 +135,7 @@ def too_wide(rule: Rule) -> str | None:
 
 
 def _may_be(places: tuple[Words, ...], word: str) -> bool:
-    """Whether the place holds that word; a prefix that stops before it leaves it open."""
+    """Whether the place may hold that word; behind the end of a prefix any word may follow."""
     return not places or word in places[0]
 
 

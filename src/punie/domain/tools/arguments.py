@@ -1,4 +1,4 @@
-"""Single arguments of a call, read as far as they have their form, and single properties of a tool's schema."""
+"""Single arguments of a call, read only where they have the expected form, and single properties of a schema."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from punie.domain.values.json_value import JsonObject, JsonValue, freeze_object,
 
 
 def declares(schema: JsonObject, name: str) -> bool:
-    """Whether the schema's own properties have that one."""
+    """Whether the schema's own properties include that name."""
     properties = schema.get("properties")
     return isinstance(properties, Mapping) and name in properties
 
 
 def without(schema: JsonObject, names: frozenset[str]) -> JsonObject:
-    """The schema without these properties, or as it is where it speaks of one of them in any other place too."""
+    """The schema without these properties, or unchanged where it names one of them in any other place too."""
     properties, required = schema.get("properties"), schema.get("required")
     kept: dict[str, JsonValue] = dict(schema)
     if isinstance(properties, Mapping):
@@ -28,7 +28,7 @@ def without(schema: JsonObject, names: frozenset[str]) -> JsonObject:
 
 
 def text_argument(arguments: JsonObject, key: str, default: str = "") -> str:
-    """The argument where it is a string, else the default: for code that runs before validation, and after it."""
+    """The argument where it is a string, else the default; usable before validation and after it."""
     value = arguments.get(key)
     return value if isinstance(value, str) else default
 

@@ -28,10 +28,10 @@ def _anything(_dependency: str) -> bool:
 
 @frozen
 class Surroundings:
-    """What a session's tools have around them; lives as long as the session.
+    """The surroundings of a session's tools; lives as long as the session.
 
-    `platform` is a value of `sys.platform`, empty where it is not to be looked at. `has` says whether a program, or
-    a Python module as `python:NAME`, is there.
+    `platform` is a value of `sys.platform`; an empty one is not compared. `has` says whether a program, or a Python
+    module as `python:NAME`, is installed.
     """
 
     capabilities: Capability = EVERY_CAPABILITY
@@ -41,14 +41,14 @@ class Surroundings:
 
 @frozen
 class LeftOut:
-    """A tool that the session does not have, and why."""
+    """A tool that the session does not have, and the reason."""
 
     tool: ToolDescriptor
     reason: str
 
 
 def why_unavailable(tool: ToolDescriptor, around: Surroundings) -> str | None:
-    """Why the tool cannot work here, or None where it can."""
+    """The reason why the tool cannot work here, in words for a person; None where it can."""
     details = tool.details
     lacking = details.required_capabilities & ~around.capabilities
     if lacking:
@@ -64,7 +64,7 @@ def why_unavailable(tool: ToolDescriptor, around: Surroundings) -> str | None:
 
 
 def capabilities_of(client: ClientCapabilities, local: LocalTools) -> Capability:
-    """What a session offers to tools: what its client lends, and what this machine may serve."""
+    """The capabilities that a session offers to tools: those of its client, and those that this machine may serve."""
     if local is LocalTools.ALWAYS or (local is LocalTools.AUTO and not client.any_tool):
         return EVERY_CAPABILITY
     return Capability.NETWORK | client.lends
@@ -89,7 +89,7 @@ class RegistryStatistics:
 
 @frozen
 class ListedTool:
-    """One registered tool. `locked` where the settings disable it (`tools.disabled`): nobody can switch that on."""
+    """One registered tool. `locked` where the settings disable it (`tools.disabled`): no one can switch it on."""
 
     tool: ToolDescriptor
     enabled: bool

@@ -18,7 +18,7 @@ def _first_of_each_name(tools: Iterable[ToolDescriptor]) -> tuple[ToolDescriptor
 
 @frozen
 class CatalogDelta:
-    """What changed between two catalogues, by name, each in offered order."""
+    """The difference between two catalogues, by name, each in offered order."""
 
     added: tuple[str, ...]
     removed: tuple[str, ...]
@@ -30,11 +30,11 @@ class CatalogDelta:
 
 @frozen
 class SearchableOffer:
-    """The same tools for a model whose provider searches them itself (issue 5, section 5).
+    """The same tools for a model whose provider searches them itself.
 
-    `offered` go in full. `deferred` go as well, marked so that the provider shows the model no schema before the model
-    looked for it; some may be in both. `notes` as in `ToolCatalog`, in place of those; `brief` without the names, for
-    a provider that shows the model the names by itself.
+    `offered` are sent in full. `deferred` are sent too, marked so that the provider shows the model no schema before
+    the model searched for it; some tools may be in both. `notes` takes the place of the catalogue's notes; `brief` is
+    the same without the names, for a provider that shows the model the names by itself.
     """
 
     offered: tuple[ToolDescriptor, ...]
@@ -45,10 +45,10 @@ class SearchableOffer:
 
 @frozen
 class ToolCatalog:
-    """An immutable, ordered set of tools; of two with one name the first wins (R-06).
+    """An immutable, ordered set of tools; of two with one name the first wins.
 
-    `notes` is what a model should be told beside them: it goes with the instructions of the request that offers them.
-    An engine that can may send `searchable` instead, where it is there.
+    `notes` is text for the model beside the tools: it goes with the instructions of the request that offers them. An
+    engine whose provider searches tools may send `searchable` instead, where there is one.
     """
 
     tools: tuple[ToolDescriptor, ...] = field(default=(), converter=_first_of_each_name)
@@ -91,7 +91,7 @@ class ToolCatalog:
         return ToolCatalog((*self.tools, *other.tools))
 
     def diff(self, newer: ToolCatalog) -> CatalogDelta:
-        """What `newer` added, removed and changed against this one."""
+        """The tools that `newer` added, removed and changed against this catalogue."""
         mine = {tool.name: tool for tool in self.tools}
         theirs = {tool.name: tool for tool in newer.tools}
         return CatalogDelta(

@@ -1,4 +1,4 @@
-"""Structured Python checks: what a linter, a type checker or a test run found, as data (M-22)."""
+"""Python checks: the findings of a linter, a type checker or a test run, as data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FAILED_TESTS_LIMIT = 50
 
 
 class Check(StrEnum):
-    """What is checked, not by which program."""
+    """The kind of a check, whatever program makes it."""
 
     LINT = "lint"
     TYPES = "types"
@@ -45,7 +45,7 @@ class Problem:
 
 @frozen
 class ProblemReport:
-    """What a linter or type checker found: the first `PROBLEM_LIMIT` problems, and the counts of all."""
+    """The findings of a linter or type checker: the first `PROBLEM_LIMIT` problems, and the counts of all."""
 
     problems: tuple[Problem, ...]
     errors: int = 0

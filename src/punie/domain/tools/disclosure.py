@@ -1,7 +1,7 @@
-"""How much of the tools a model is told before it asks for more.
+"""Disclosure: the part of the tools that a model is told of before it searches for more.
 
-Every schema at every request is dear, and most are never used. Beyond a share of the model's context the tools of
-others are only named, and `search_tools` loads those that the model picks. Punie's own tools are always loaded.
+Every schema at every request costs tokens, and most are never used. Beyond a share of the model's context the tools of
+servers are only named, and `search_tools` loads those that the model picks. Punie's own tools are always loaded.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ SEARCH_TOOLS = "search_tools"
 
 DEFAULT_SHARE = 0.03
 DEFAULT_CONTEXT_TOKENS = 128_000
-"""Of a model that we know nothing of."""
+"""The context that is assumed for an unknown model."""
 
 LINE_LIMIT = 64
-"""Characters of what a tool says of itself in a listing."""
+"""Characters of a tool's description in a listing."""
 
 LISTING_LIMIT = 48_000
-"""Characters of a whole listing; what does not fit can still be searched."""
+"""Characters of a whole listing; tools that do not fit can still be searched."""
 
 _SEPARATOR = "__"
 _FOLDED_AT_ONCE = 100
 _ENOUGH_IN_COMMON = 3
-"""So many names must begin alike for the beginning to be written once."""
+"""The fewest names with one beginning for which the beginning is written once."""
 
 
 class DisclosureForm(StrEnum):
@@ -44,10 +44,10 @@ class DisclosureForm(StrEnum):
 
 @frozen
 class DisclosurePolicy:
-    """What the settings say of it; lives as long as a session.
+    """The settings of disclosure; lives as long as a session.
 
-    `share` is a part of `context_tokens`, from above 0 to 1. `always` are names, also with `*`, of tools to be loaded
-    in full whatever they cost.
+    `share` is a part of `context_tokens`, from above 0 to 1. `always` are names, also with `*`, of tools that are
+    loaded in full whatever they cost.
     """
 
     form: DisclosureForm = DisclosureForm.AUTO
@@ -57,16 +57,16 @@ class DisclosurePolicy:
 
     @property
     def budget_tokens(self) -> float:
-        """What the tools of others may cost before they are only named."""
+        """The tokens that the tools of servers may cost before they are only named."""
         return self.share * self.context_tokens
 
     def keeps(self, tool: ToolDescriptor) -> bool:
-        """Whether that tool is always loaded: ours, whoever serves it, and what a person pinned."""
+        """Whether that tool is always loaded: one of Punie, also where a client serves it, or one that is pinned."""
         ours = tool.source is ToolSource.BUILT_IN or tool.column is not None
         return ours or any(fnmatchcase(tool.name, pattern) for pattern in self.always)
 
     def form_for(self, others: Iterable[ToolDescriptor]) -> DisclosureForm:
-        """The form in which these are told of: never `auto`, and `full` where there are none."""
+        """The form in which these tools are told of: never `auto`, and `full` where there are none."""
         tools = tuple(others)
         if not tools:
             return DisclosureForm.FULL
@@ -77,13 +77,13 @@ class DisclosurePolicy:
 
 
 def server_of(tool: ToolDescriptor) -> str:
-    """Who serves it, in a word: the server's name for tools of MCP servers, else the kind of source."""
+    """The server of the tool, in a word: its name for tools of MCP servers, else the kind of source."""
     server, separator, _ = tool.name.partition(_SEPARATOR)
     return server if separator and server and tool.source is ToolSource.MCP else tool.source.value
 
 
 def line_of(tool: ToolDescriptor) -> str:
-    """What the tool says of itself in one line: its first sentence, cut between words."""
+    """The tool's description in one line: its first sentence, cut between words."""
     said = one_line(tool.description or tool.title or "", 4 * LINE_LIMIT)
     first = said.split(". ")[0].removesuffix(".")
     if len(first) <= LINE_LIMIT:
@@ -93,7 +93,7 @@ def line_of(tool: ToolDescriptor) -> str:
 
 
 def by_server(tools: Iterable[ToolDescriptor]) -> Mapping[str, tuple[ToolDescriptor, ...]]:
-    """The tools by who serves them, in offered order."""
+    """The tools by their servers, in offered order."""
     found: dict[str, list[ToolDescriptor]] = {}
     for tool in tools:
         found.setdefault(server_of(tool), []).append(tool)
@@ -101,12 +101,12 @@ def by_server(tools: Iterable[ToolDescriptor]) -> Mapping[str, tuple[ToolDescrip
 
 
 def counts(tools: Iterable[ToolDescriptor]) -> str:
-    """How many there are on each server: `github 12, files 3`."""
+    """The number of tools on each server: `github 12, files 3`."""
     return ", ".join(f"{server} {len(served)}" for server, served in by_server(tools).items())
 
 
 def listing(tools: Sequence[ToolDescriptor], form: DisclosureForm) -> str:
-    """What goes with the instructions in place of the tools' schemas; empty where nothing does."""
+    """The text that goes with the instructions in place of the tools' schemas; empty for the form `full`."""
     if form is DisclosureForm.FULL or not tools:
         return ""
     served_by = by_server(tools)
@@ -124,7 +124,7 @@ def _names(served_by: Mapping[str, Sequence[ToolDescriptor]]) -> str:
 
 
 def _lines(server: str, tools: Sequence[ToolDescriptor]) -> tuple[str, list[str]]:
-    """A heading and the tools below it. What begins all of their names is in the heading, and not said again."""
+    """A heading and the tools below it. A beginning that all of their names share is in the heading only."""
     head = f"{server}{_SEPARATOR}"
     if not all(tool.source is ToolSource.MCP and tool.name.startswith(head) for tool in tools):
         head = ""
@@ -133,13 +133,13 @@ def _lines(server: str, tools: Sequence[ToolDescriptor]) -> tuple[str, list[str]
 
 
 def _heading(server: str, folded: Iterable[str], count: int) -> str:
-    """Where all names begin with the server's, that need not be said twice."""
+    """The heading of a server's names, without the server where all of the names begin with it."""
     said_already = all(entry.startswith(f"{server}{_SEPARATOR}") for entry in folded)
     return f"{count} " if said_already else f"{server} ({count}): "
 
 
 def _fitting(groups: Iterable[tuple[str, Sequence[str]]], *, separator: str) -> str:
-    """The groups one below the other as far as they fit; a last line says where something does not."""
+    """The groups one below the other as far as they fit; a last line says where some do not."""
     text, missing = "", 0
     for heading, entries in groups:
         kept: list[str] = []
@@ -172,19 +172,19 @@ def _folded(tools: Sequence[ToolDescriptor]) -> list[str]:
 
 
 def _head(tool: ToolDescriptor) -> str:
-    """The beginning of its name that others may share; empty where it has none."""
+    """The beginning of the tool's name that others may share; empty where it has none."""
     separator = _SEPARATOR if tool.source is ToolSource.MCP else "_"
     head, found, rest = tool.name.partition(separator)
     return f"{head}{separator}" if found and head and rest else ""
 
 
 def findable(tools: Sequence[ToolDescriptor], *, named: bool) -> str:
-    """What goes with the instructions where the model's provider searches the tools: names, or who has how many."""
+    """The text beside the instructions where the model's provider searches the tools: names, or counts by server."""
     said = f"{len(tools)} more tools can be found by searching for them"
     return f"{said}. {_names(by_server(tools))}" if named else f"{said}: {counts(tools)[:LISTING_LIMIT]}."
 
 
 def unlisted_servers(names: Sequence[str]) -> str:
-    """What a model is told of servers that have not listed their tools yet; empty for none."""
+    """The text about servers that have not listed their tools yet; empty where there are none."""
     shown = ", ".join(one_line(name, LINE_LIMIT) for name in names)[:LISTING_LIMIT]
     return f"{SEARCH_TOOLS} also starts and searches these servers: {shown}." if shown else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import Flag, StrEnum, auto
 
 from attrs import frozen
@@ -12,7 +12,7 @@ from punie.domain.tools.metadata import Capability
 
 
 class Tier(StrEnum):
-    """Where a session's tools came from; reported to the client."""
+    """The source of a session's tools; reported to the client."""
 
     CATALOG = "catalog"
     CAPABILITIES = "capabilities"
@@ -20,7 +20,7 @@ class Tier(StrEnum):
 
 
 class LocalTools(StrEnum):
-    """The setting `tools.local`: what this machine may serve by itself (R-03)."""
+    """The setting `tools.local`: whether this machine may serve tools by itself."""
 
     AUTO = "auto"
     NEVER = "never"
@@ -28,10 +28,10 @@ class LocalTools(StrEnum):
 
 
 class Serving(Flag):
-    """Who may carry out a tool of ours; each of them serves a client that has no methods for tools."""
+    """The sides that may carry out a tool of Punie; all of them serve a client that has no methods for tools."""
 
     NOT_PLANNED = 0
-    """Neither: whoever has what the tool works on offers it."""
+    """Neither side: the tool is offered by the part of Punie that has its subject."""
     BY_CLIENT = auto()
     """The client, where it has the methods that the tool requires."""
     BESIDE_CLIENT = auto()
@@ -41,7 +41,7 @@ class Serving(Flag):
 
 
 class Server(StrEnum):
-    """Who carries out a built-in tool."""
+    """The side that carries out a built-in tool."""
 
     CLIENT = "client"
     LOCAL = "local"
@@ -49,7 +49,7 @@ class Server(StrEnum):
 
 @frozen
 class ClientCapabilities:
-    """What the client advertised in `initialize`; anything omitted is unsupported (A-02)."""
+    """The capabilities that the client advertised in `initialize`; anything omitted is unsupported."""
 
     read_text_file: bool = False
     write_text_file: bool = False
@@ -62,12 +62,12 @@ class ClientCapabilities:
 
     @property
     def any_tool(self) -> bool:
-        """Whether tier *capabilities* has anything to stand on."""
+        """Whether the client has any method for tools, which the tier *capabilities* needs."""
         return self.lends is not Capability.NONE
 
     @property
     def lends(self) -> Capability:
-        """What tools may do by the client's own methods."""
+        """The capabilities that tools get by the client's own methods."""
         lent = Capability.READ_FILES if self.read_text_file else Capability.NONE
         if self.write_text_file:
             lent |= Capability.WRITE_FILES
@@ -76,7 +76,7 @@ class ClientCapabilities:
 
 @frozen
 class DroppedEntry:
-    """A catalogue entry that could not be used, and why, in words for the IDE's author."""
+    """A catalogue entry that could not be used, and the reason, in words for the IDE's author."""
 
     name: str
     reason: str
@@ -93,14 +93,14 @@ class CatalogAnswer:
 
 @frozen
 class OwnTool:
-    """One tool of ours as far as planning goes: who may carry it out, and what it requires of them."""
+    """One tool of Punie as far as planning goes: the sides that may carry it out, and what it requires of them."""
 
     name: str
     serving: Serving
     requires: Capability = Capability.NONE
 
     def server(self, capabilities: ClientCapabilities, local: LocalTools) -> Server | None:
-        """Who carries the tool out for that client under that setting; None where nothing does."""
+        """The side that carries the tool out for that client under that setting; None where neither does."""
         if Serving.BY_CLIENT in self.serving and not self.requires & ~capabilities.lends:
             return Server.CLIENT
         return Server.LOCAL if self._here(capabilities, local) else None
@@ -117,7 +117,7 @@ class OwnTool:
 
 @frozen
 class BuiltIn:
-    """One built-in tool of a plan and who serves it."""
+    """One built-in tool of a plan, and the side that serves it."""
 
     name: str
     server: Server
@@ -125,7 +125,7 @@ class BuiltIn:
 
 @frozen
 class ToolPlan:
-    """What a session offers: `catalog` first (the client's own tools), then `built_ins`."""
+    """The tools that a session offers: `catalog` first (the client's own tools), then `built_ins`."""
 
     tier: Tier
     catalog: ToolCatalog
@@ -133,7 +133,7 @@ class ToolPlan:
 
     @property
     def tools_of_tier(self) -> int:
-        """How many tools the reported tier itself brought (INTERFACES.md section 3)."""
+        """The number of tools that the reported tier itself brought."""
         return len(self.catalog) if self.tier is Tier.CATALOG else len(self.built_ins)
 
 
@@ -143,20 +143,14 @@ def plan_tools(
     local: LocalTools = LocalTools.AUTO,
     own: Sequence[OwnTool] = (),
 ) -> ToolPlan:
-    """Apply the fallback policy.
+    """The tools of a session: the client's catalogue, or one of the two lower tiers.
 
-    `answer` is None where the client was not asked or did not answer in time; `own` are the tools of ours that may be
-    offered, in order. Of an answer with an entry of the same name the entry wins.
+    `answer` is None where the client was not asked or did not answer in time; `own` are the tools of Punie that may be
+    offered, in order. An entry of the answer replaces a tool of Punie by the same name.
     """
-    lower = tuple(_lower_tiers(capabilities, local, own))
+    servers = ((tool.name, tool.server(capabilities, local)) for tool in own)
+    lower = tuple(BuiltIn(name, server) for name, server in servers if server is not None)
     if answer is None or not answer.catalog:
         return ToolPlan(Tier.CAPABILITIES if capabilities.any_tool else Tier.DEFAULT, ToolCatalog(), lower)
     beside = lower if answer.extends else ()
     return ToolPlan(Tier.CATALOG, answer.catalog, tuple(tool for tool in beside if tool.name not in answer.catalog))
-
-
-def _lower_tiers(capabilities: ClientCapabilities, local: LocalTools, own: Sequence[OwnTool]) -> Iterator[BuiltIn]:
-    for tool in own:
-        server = tool.server(capabilities, local)
-        if server is not None:
-            yield BuiltIn(tool.name, server)

@@ -37,7 +37,7 @@ _NEXT = {
 
 
 class LifeError(RuntimeError):
-    """A bug of ours: a call was moved to a state that its life does not allow."""
+    """A bug in Punie: a call was moved to a state that its life does not allow."""
 
 
 @define
@@ -54,9 +54,9 @@ class CallLife:
 
 
 def cut(text: str, limit_bytes: int) -> str:
-    """The text, or its head and tail under a first line that says how much of it is there.
+    """The text, or its head and tail below a line that says how much of it is shown.
 
-    `limit_bytes` counts UTF-8, the lines that say so not counted; no character is torn.
+    `limit_bytes` are bytes of UTF-8 without that line; no character is cut in two.
     """
     if len(text) * 4 <= limit_bytes:
         return text
@@ -68,7 +68,7 @@ def cut(text: str, limit_bytes: int) -> str:
 
 
 def cut_after(beginning: str, before_bytes: int, text: str, limit_bytes: int) -> str:
-    """As `cut`, of a text before which `before_bytes` more come; `beginning` is those, or the first `limit_bytes`."""
+    """As `cut`, for a text behind `before_bytes` more; `beginning` is those bytes, or the first `limit_bytes`."""
     first, data = beginning.encode("utf-8", "ignore"), text.encode("utf-8", "ignore")
     if before_bytes <= len(first):
         return cut(beginning + text, limit_bytes)
@@ -89,7 +89,7 @@ def _ends(head: bytes, tail: bytes, total_bytes: int) -> str:
 
 
 class Severity(StrEnum):
-    """How much a violation matters to whoever watches over the session."""
+    """The weight of a violation for a person who watches over the session."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -118,7 +118,7 @@ class OutcomeCounts:
 
     @property
     def calls(self) -> int:
-        """All of them: every call has exactly one of the four outcomes."""
+        """The sum: every call has exactly one of the four outcomes."""
         return self.succeeded + self.failed + self.denied + self.cancelled
 
 
@@ -130,7 +130,7 @@ def by_outcome(ended: Iterable[ToolOutcome]) -> Mapping[str, int]:
 
 @frozen
 class CallCounts(OutcomeCounts):
-    """What became of the calls so far. Times are of the latest calls, in ms, and without a person's thinking."""
+    """The outcomes of the calls so far. Times are of the latest calls, in ms, and without a person's thinking."""
 
     violations: int = 0
     average_ms: float = 0.0
@@ -141,7 +141,7 @@ class CallCounts(OutcomeCounts):
 
 @frozen
 class ToolStatistics:
-    """The counts of one session: in all, and of each tool that was called; names that no tool has are in the total."""
+    """The counts of one session: in all, and of each tool that was called. Unknown names count in the total only."""
 
     total: CallCounts = CallCounts()
     by_tool: Mapping[str, CallCounts] = field(factory=lambda: MappingProxyType({}))
@@ -149,10 +149,11 @@ class ToolStatistics:
 
 @frozen
 class ResourceEstimate:
-    """What a call will probably take; None where nothing is known of it.
+    """The resources that a call will probably take; None where nothing is known.
 
-    `bytes_out` is text for the model, `bytes_in` the arguments as JSON. `files` are the absolute paths that it names;
-    `file_bytes` is what of them it reads or writes. `memory_mb` bounds each program that it starts on this machine.
+    `bytes_out` is text for the model, `bytes_in` the arguments as JSON. `files` are the absolute paths that the call
+    names, `file_bytes` the bytes of them that it reads or writes. `memory_mb` bounds each program that it starts on
+    this machine.
     """
 
     time_ms: float | None = None
@@ -165,20 +166,23 @@ class ResourceEstimate:
 
 MIB = 1_048_576
 
+READ_OUTPUT_BYTES = 16 * MIB
+"""A file is read whole unless the settings say otherwise: the model can name a range, and its provider has a limit."""
+
 EXPECTED_TIMES = 10
-"""A call that takes so many times its expected time is taken for one that hangs."""
+"""A call that takes that many times its expected time is considered hanging."""
 
 EXPECTED_LEAST_S = 30.0
-"""No expected time makes a limit shorter than this: a busy machine is no fault of the tool."""
+"""No expected time makes a limit shorter than this: a busy machine must not stop a call."""
 
 
 @frozen
 class CallLimits:
-    """What one call may take.
+    """The bounds of one call.
 
-    `time_s`: seconds of its effect, the person's thinking and the waiting for a free place not counted.
-    `output_bytes`: text the model gets of it. `input_bytes`: its arguments as JSON. `files_touched`: paths it names.
-    `memory_mb`: data of each program it starts on this machine, in MiB.
+    `time_s`: seconds of its effect, without a person's thinking and the waiting for a free place.
+    `output_bytes`: text for the model. `input_bytes`: the arguments as JSON. `files_touched`: paths that it names.
+    `memory_mb`: data of each program that it starts on this machine, in MiB.
     """
 
     time_s: float = 600.0
@@ -203,25 +207,15 @@ class Limits:
         """The bounds of one tool: its own where the settings name it, else the general ones.
 
         `expected_s` is how long a call of it is expected to take, in seconds; None where nothing says so. Such a call
-        has `EXPECTED_TIMES` that long, but never more than the general limit, which is the cap of all tools that the
-        settings do not name. A `time_s` that the settings give to the tool itself is taken as it is.
+        may take `EXPECTED_TIMES` that long, but never longer than the general limit, which is the cap of all tools that
+        the settings do not name. A `time_s` that the settings give to the tool itself is taken as it is.
         """
-        own = self.by_tool.get(tool)
+        own = self.by_tool.get(tool, {})
         general = self.general
         if tool == "read_file" and general.output_bytes == CallLimits().output_bytes:
             general = evolve(general, output_bytes=READ_OUTPUT_BYTES)
         if expected_s is not None:
-            general = evolve(general, time_s=_within(general.time_s, expected_s))
-        if not own:
-            return general
+            longest_s = max(EXPECTED_LEAST_S, EXPECTED_TIMES * expected_s)
+            general = evolve(general, time_s=min(general.time_s, longest_s))
         whole = {bound: int(value) for bound, value in own.items() if bound != "time_s"}
         return evolve(general, time_s=float(own.get("time_s", general.time_s)), **whole)
-
-
-def _within(cap_s: float, expected_s: float) -> float:
-    return min(cap_s, max(EXPECTED_LEAST_S, EXPECTED_TIMES * expected_s))
-
-
-READ_OUTPUT_BYTES = 16 * MIB
-"""A file is read whole unless the settings say otherwise: the model can name a range, and a provider's own limit is
-the honest bound."""

@@ -1,8 +1,7 @@
-"""What a tool says of itself beyond name, kind and schema (S2-38 to S2-54)."""
+"""The optional part of a tool's description, beyond its name, kind and schema."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import Flag, auto
 
 from attrs import field, frozen
@@ -11,7 +10,7 @@ from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, freeze_obje
 
 
 class Capability(Flag):
-    """What a tool needs of its surroundings in order to work at all; a tool that lacks one is left out."""
+    """The capabilities that a tool needs in order to work at all; a tool that lacks one is left out."""
 
     NONE = 0
     READ_FILES = auto()
@@ -22,7 +21,7 @@ class Capability(Flag):
 
 
 class Permission(Flag):
-    """What a tool does that somebody may want to allow or forbid."""
+    """The effects of a tool that a person may want to allow or forbid."""
 
     NONE = 0
     READ = auto()
@@ -31,35 +30,27 @@ class Permission(Flag):
     NETWORK = auto()
 
 
-def _words(values: Iterable[str]) -> tuple[str, ...]:
-    return tuple(values)
-
-
 @frozen
 class ToolExample:
-    """One way to call a tool: arguments that fit its schema, and what they are for."""
+    """One way to call a tool: arguments that fit its schema, and their purpose in words."""
 
     arguments: JsonObject = field(default=EMPTY_OBJECT, converter=freeze_object)
     description: str = ""
 
 
-def _examples(values: Iterable[ToolExample]) -> tuple[ToolExample, ...]:
-    return tuple(values)
-
-
 @frozen
 class ToolMetadata:
-    """Everything optional that a tool may say; lives as long as its descriptor.
+    """All optional facts of a tool; lives as long as its descriptor.
 
     `requires_confirmation` forces a question. `estimated_time_ms` feeds estimates and the time limit. `max_input_bytes`
     bounds the arguments as JSON. `platforms` are `sys.platform` values, empty for all. `dependencies` are programs or
-    Python modules (`python:NAME`) that must be there.
+    Python modules (`python:NAME`) that must be installed.
     """
 
     version: str | None = None
     author: str | None = None
     help_url: str | None = None
-    examples: tuple[ToolExample, ...] = field(default=(), converter=_examples)
+    examples: tuple[ToolExample, ...] = field(default=(), converter=tuple[ToolExample, ...])
     required_capabilities: Capability = Capability.NONE
     required_permissions: Permission = Permission.NONE
     deprecated: bool = False
@@ -67,5 +58,5 @@ class ToolMetadata:
     requires_confirmation: bool = False
     estimated_time_ms: int | None = None
     max_input_bytes: int | None = None
-    platforms: tuple[str, ...] = field(default=(), converter=_words)
-    dependencies: tuple[str, ...] = field(default=(), converter=_words)
+    platforms: tuple[str, ...] = field(default=(), converter=tuple[str, ...])
+    dependencies: tuple[str, ...] = field(default=(), converter=tuple[str, ...])

@@ -1,8 +1,8 @@
-"""What the parameters of a tool mean: which of them hold paths, a command, or the parts of a change.
+"""Roles: the meanings of a tool's parameters, such as a path, a command, or a part of a change.
 
-A descriptor names the roles of its parameters, and everything that is worked out of a call before it runs is worked
-out from them: its paths, the command that would run, its title, the line to show, and the change that it proposes.
-Every function here is total: arguments are read as the model wrote them, before they are validated.
+A descriptor names the roles of its parameters. Everything that is derived from a call before it runs follows from
+them: its paths, the command that would run, its title, the line to show, and the change that it proposes. Every
+function here is total: arguments are read as the model wrote them, before they are validated.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from punie.domain.values.terminal import Command
 
 
 class Access(StrEnum):
-    """What a call does to a path that it names."""
+    """The effect of a call on a path that it names."""
 
     LOOK = "look"
     READ = "read"
@@ -30,12 +30,12 @@ class Access(StrEnum):
 
     @property
     def changes(self) -> bool:
-        """Whether the path is another one afterwards."""
+        """Whether the file or folder at the path is changed."""
         return self in {Access.WRITE, Access.DELETE, Access.CREATE}
 
 
 class Role(StrEnum):
-    """What one parameter means; the value is the word that a schema's `x-punie-role` uses for it.
+    """The meaning of one parameter; the value is the word that a schema's `x-punie-role` uses for it.
 
     `PATH_LOOK` shows names only. `PATH_BELOW` reads what lies below the path, or below the session's directories where
     no path is given. `PLAIN` has no bearing on what is read, changed or run.
@@ -61,7 +61,7 @@ class Role(StrEnum):
 
     @property
     def access(self) -> Access | None:
-        """What is done to the path; None for a parameter that holds none. A directory to run in is looked at."""
+        """The access to the path; None for a parameter that holds none. A directory to run in is looked at."""
         if self is Role.CWD:
             return Access.LOOK
         kind, _, access = self.value.partition(":")
@@ -71,7 +71,7 @@ class Role(StrEnum):
 
 
 class Column(Enum):
-    """What a call comes to as far as a mode is concerned: the columns of the table, the last command one cut in two."""
+    """The kinds of calls that a mode distinguishes: the columns of the table of modes."""
 
     READ = "read in roots"
     EDIT = "edit in roots"
@@ -102,8 +102,7 @@ def _read_only(roles: Mapping[str, Role]) -> Mapping[str, Role]:
 class Roles:
     """The roles of a tool's parameters by name; immutable, lives as long as the descriptor.
 
-    The order of the names is the order in which paths are given. A parameter without a role means nothing that is
-    known.
+    The order of the names is the order in which paths are given. The meaning of a parameter without a role is unknown.
     """
 
     by_name: Mapping[str, Role] = field(factory=dict[str, Role], converter=_read_only)
@@ -118,7 +117,7 @@ class Roles:
 
     @property
     def changes_files(self) -> bool:
-        """Whether a call may change what lies at a path that it names."""
+        """Whether a call may change the file or folder at a path that it names."""
         return any(role.access is not None and role.access.changes for role in self.by_name.values())
 
     def know(self, arguments: JsonObject) -> bool:
@@ -157,7 +156,7 @@ class Roles:
         return Command.of(line, words, self.directory(arguments, located, cwd))
 
     def directory(self, arguments: JsonObject, located: Sequence[str], cwd: str) -> str:
-        """Where the command would run: as for `command`."""
+        """The directory in which the command would run; arguments as for `command`."""
         named = zip(self._located(arguments), located, strict=False)
         return next((where for (role, _), where in named if role is Role.CWD), cwd)
 

@@ -1,16 +1,16 @@
-"""A tool's parameters one by one, and the JSON Schema that says the same (S2-55 to S2-67).
+"""A tool's parameters one by one, and the JSON Schema that says the same.
 
-`to_parameters` takes a schema apart and `to_schema` puts it together again; with the first schema as its `around`
-the second gives back the very same JSON value, key order included. Whatever a field cannot hold is kept: keywords
-without a field in `metadata`, a property whose form would not come out the same as `schema`, verbatim.
+`to_parameters` takes a schema apart and `to_schema` puts it together again; with the first schema as `around`, the
+second returns the same JSON value, key order included. Whatever a field cannot hold is kept: keywords without a field
+in `metadata`, and a property that its fields would not give back unchanged in `schema`, verbatim.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, cast
 
 from attrs import evolve, field, frozen
 
@@ -22,7 +22,7 @@ class _Absence(Enum):
 
 
 ABSENT: Final = _Absence.ABSENT
-"""Stands for a default that was not given; None is a default of null."""
+"""The default of a parameter that has none; None is a default of null."""
 
 Absent: TypeAlias = Literal[_Absence.ABSENT]
 TypeName: TypeAlias = "str | tuple[str, ...]"
@@ -65,12 +65,12 @@ class SchemaFormError(ValueError):
 
 @frozen
 class ToolParameter:
-    """One parameter of a tool; immutable. What is None, or `ABSENT`, is left out of the schema: no nulls arise.
+    """One parameter of a tool; immutable. A field that is None or `ABSENT` is left out of the schema.
 
     `type` is a JSON type name or several; `item_type` that of an array's items; `allowed_values` is `enum`.
-    `metadata` are the keywords that have no field here. `schema` is the whole property's schema where it must be
-    taken as it is, and then wins over every field but `name` and `required`. Raises `ValueError` where `metadata`
-    names a keyword that has a field, and `NotJsonError` for values that are no JSON.
+    `metadata` are the keywords that have no field here. `schema` is the property's whole schema where it is kept
+    verbatim, and takes the place of every field but `name` and `required`. Raises `ValueError` where `metadata` names
+    a keyword that has a field, and `NotJsonError` for values that are no JSON.
     """
 
     name: str
@@ -96,10 +96,10 @@ class ToolParameter:
 
 
 def to_schema(parameters: Iterable[ToolParameter], around: JsonObject | None = None) -> JsonObject:
-    """The object schema of these parameters, in their order; `required` is absent when none is (S2-76).
+    """The object schema of these parameters, in their order; `required` is absent when none is.
 
-    `around` gives the other keywords and their order, as `$defs` or `additionalProperties`: the schema that the
-    parameters were taken from, say.
+    `around` gives the other keywords, such as `$defs` or `additionalProperties`, and their order: usually the schema
+    that the parameters were taken from.
     """
     listed = {parameter.name: parameter for parameter in parameters}
     properties = {name: parameter.property_schema() for name, parameter in listed.items()}
@@ -129,7 +129,7 @@ def to_parameters(schema: JsonObject) -> tuple[ToolParameter, ...]:
 
 
 def _required(listed: Mapping[str, ToolParameter], around: JsonObject | None) -> tuple[JsonValue, ...]:
-    """The required names in the order that was given; names that are no parameter's stay."""
+    """The required names in the order of `around`; its names that are no parameter's stay."""
     given = None if around is None else around.get("required")
     kept = given if isinstance(given, tuple) else ()
     wanted = [name for name, parameter in listed.items() if parameter.required]
@@ -163,7 +163,6 @@ def _parameter(name: str, value: JsonValue, *, required: bool) -> ToolParameter:
     if not isinstance(value, Mapping):
         raise SchemaFormError(f"the schema of {name!r} is neither an object nor a boolean")
     items = value.get("items")
-    plain_items = isinstance(items, Mapping) and set(items) == {"type"}
     fields = ToolParameter(
         name,
         type=_names(value.get("type")),
@@ -178,7 +177,7 @@ def _parameter(name: str, value: JsonValue, *, required: bool) -> ToolParameter:
         pattern=_text(value.get("pattern")),
         format=_text(value.get("format")),
         examples=_array(value.get("examples")),
-        item_type=_names(items["type"]) if isinstance(items, Mapping) and plain_items else None,
+        item_type=_names(items["type"]) if isinstance(items, Mapping) and set(items) == {"type"} else None,
         metadata={key: item for key, item in value.items() if key not in FIELD_KEYWORDS},
     )
     return fields if _same(_made(fields), value) else evolve(fields, schema=value)
@@ -190,15 +189,9 @@ def _same(one: JsonObject, other: JsonObject) -> bool:
 
 
 def _names(value: JsonValue) -> TypeName | None:
-    if isinstance(value, str):
-        return value
-    names = tuple(_strings(value))
-    return names if isinstance(value, tuple) and len(names) == len(value) else None
-
-
-def _strings(value: JsonValue) -> Iterator[str]:
-    if isinstance(value, tuple):
-        yield from (item for item in value if isinstance(item, str))
+    if isinstance(value, tuple) and all(isinstance(name, str) for name in value):
+        return cast("tuple[str, ...]", value)
+    return value if isinstance(value, str) else None
 
 
 def _text(value: JsonValue) -> str | None:

@@ -1,6 +1,6 @@
-"""Finding tools by what somebody wants to do: BM25 over names, descriptions and parameters.
+"""Search for tools by a task in words: BM25 over names, descriptions and parameters.
 
-Pure and without state of its own: the same tools, words and stems give the same ranking everywhere.
+The search has no state of its own: the same tools, words and stems give the same ranking everywhere.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from punie.domain.tools.tool import ToolDescriptor
 from punie.domain.values.json_value import JsonValue
 
 SATURATION = 1.2
-"""BM25's k1: how soon a word that comes again stops to count."""
+"""BM25's k1: how soon a repeated word stops to count."""
 
 LENGTH_WEIGHT = 0.4
-"""BM25's b: low, for a long schema says more about its author than about what the tool does."""
+"""BM25's b: low, for the length of a schema depends on its author more than on the tool."""
 
 SYNONYM_WEIGHT = 0.5
-"""What a word counts that was not said but means the same."""
+"""The weight of a word with the meaning of one in the query."""
 
 NAME_WEIGHT, DESCRIPTION_WEIGHT, PARAMETER_WEIGHT, PARAMETER_TEXT_WEIGHT, LABEL_WEIGHT = 3.0, 1.6, 0.5, 0.3, 0.8
 SCHEMA_DEPTH = 4
-"""Parameters of parameters are read so far down; a schema may go on for ever."""
+"""The depth to which parameters of parameters are read; a schema may nest without end."""
 
 SCHEMA_WORDS = 400
-"""As many words of a schema are read at most."""
+"""The most words of a schema that are read."""
 
 WORTH_SHOWING = 0.4
-"""Of the best hit's score: what a model reads stays in its history and costs at every request that follows."""
+"""The lowest share of the best hit's score: results stay in the model's history and cost at every later request."""
 
 QUERY_WORDS = 40
-"""As many words of a query are read at most."""
+"""The most words of a query that are read."""
 
 _WORDS = re.compile(r"[^\W\d_]+|\d+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -58,11 +58,11 @@ class Hit:
 
 
 Stem: TypeAlias = Callable[[str], str]
-"""Brings the forms of a word in lower case to one form, which need not be a word."""
+"""A function that maps the forms of a word in lower case to one form, which need not be a word."""
 
 
 def words_of(text: str, stem: Stem) -> Iterator[str]:
-    """The stems of what it says, `camelCase` and `snake_case` taken apart; words that say nothing left out."""
+    """The stems of a text's words, `camelCase` and `snake_case` taken apart; filler words are left out."""
     for written in _WORDS.findall(_HUMP.sub(" ", text)):
         word = written.casefold()
         if word not in _SAYS_NOTHING:
@@ -70,7 +70,7 @@ def words_of(text: str, stem: Stem) -> Iterator[str]:
 
 
 def _weights(tool: ToolDescriptor, stem: Stem) -> Mapping[str, float]:
-    """How much each word counts for that tool."""
+    """The weight of each word for that tool."""
     weights: defaultdict[str, float] = defaultdict(float)
     for weight, text in (
         (NAME_WEIGHT, tool.name),
@@ -87,7 +87,7 @@ def _weights(tool: ToolDescriptor, stem: Stem) -> Mapping[str, float]:
 
 
 def _schema_words(schema: JsonValue, stem: Stem, depth: int = 0) -> Iterator[tuple[float, str]]:
-    """The words of a schema's properties and choices, each with what it counts; total, whatever the schema says."""
+    """The words of a schema's properties and choices with their weights; total for any schema."""
     if not isinstance(schema, Mapping) or depth >= SCHEMA_DEPTH:
         return
     properties, choices = schema.get("properties"), schema.get("enum")
@@ -108,7 +108,7 @@ def _text_words(said: JsonValue, stem: Stem) -> Iterator[tuple[float, str]]:
 
 
 class ToolIndex:
-    """Some tools, ready to be searched; lives as long as the catalogue it was made of."""
+    """An index over some tools; lives as long as the catalogue that it was made from."""
 
     def __init__(self, tools: Iterable[ToolDescriptor], stem: Stem) -> None:
         self.tools = tuple(tools)
@@ -122,7 +122,7 @@ class ToolIndex:
     def search(self, query: str, limit: int = 5) -> tuple[Hit, ...]:
         """The tools that fit best, best first; the offered order decides between equals.
 
-        What fits far worse than the best is left out. Empty where none fits.
+        Tools far below the best one are left out. Empty where none fits.
         """
         wanted = _wanted(query, self._stem)
         hits = [
@@ -133,7 +133,7 @@ class ToolIndex:
 
     def _score(self, weights: Mapping[str, float], wanted: Iterable[Mapping[str, float]]) -> float:
         length = 1 - LENGTH_WEIGHT + LENGTH_WEIGHT * sum(weights.values()) / (self._mean_length or 1)
-        # Of a word and what means the same only the best counts: a thing said in two ways is not twice true.
+        # Of a word and its synonyms only the best counts: a description that uses two of them fits no better.
         return sum(
             max(share * self._worth(weights.get(word, 0.0), word, length) for word, share in one.items())
             for one in wanted
@@ -146,7 +146,7 @@ class ToolIndex:
 
 
 def _wanted(query: str, stem: Stem) -> tuple[Mapping[str, float], ...]:
-    """Each word of the query with what means the same, and how much either counts."""
+    """Each word of the query with its synonyms, and their weights."""
     wanted: dict[str, Mapping[str, float]] = {}
     meant = synonyms(stem)
     for word in words_of(query, stem):
@@ -226,12 +226,12 @@ _SAME: tuple[str, ...] = (
     "format pretty style tidy reformat",
     "workflow pipeline action ci job build",
 )
-"""Each line is a set of words that may stand for each other. General to programs, written for no catalogue."""
+"""Each line is a set of words that may replace each other: general words of programming, for no certain catalogue."""
 
 
 @lru_cache(maxsize=4)
 def synonyms(stem: Stem) -> Mapping[str, frozenset[str]]:
-    """By stem: the stems that may be meant as well."""
+    """The stems that may be meant by a stem, besides itself."""
     found: dict[str, set[str]] = {}
     for line in _SAME:
         stems = {stem(word) for word in line.split()}

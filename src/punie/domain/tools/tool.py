@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import cast
 
 from attrs import field, frozen
+from attrs.converters import optional
 
 from punie.domain.tools.metadata import ToolMetadata
 from punie.domain.tools.roles import Column, Role, Roles
@@ -18,7 +19,7 @@ from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, JsonValue, 
 from punie.domain.values.terminal import KeptOutput
 
 NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""Names a model provider accepts (INTERFACES.md section 3)."""
+"""The names that model providers accept."""
 
 
 class ToolKind(StrEnum):
@@ -45,21 +46,13 @@ class ToolKind(StrEnum):
 
 
 class ToolSource(StrEnum):
-    """Who serves a tool; the policy treats all but our own as strangers."""
+    """The server of a tool; the policy trusts none but the built-in ones."""
 
     BUILT_IN = "built-in"
     IDE = "ide"
     MCP = "mcp"
     PLUG_IN = "plug-in"
     PIPELINE = "pipeline"
-
-
-def _names(values: Iterable[str]) -> tuple[str, ...]:
-    return tuple(values)
-
-
-def _optional_object(value: object) -> JsonObject | None:
-    return None if value is None else freeze_object(value)
 
 
 def _input_schema(value: JsonObject | Mapping[str, object] | Iterable[ToolParameter] | None) -> JsonObject:
@@ -78,11 +71,10 @@ class ToolDescriptor:
     """One tool as a session offers it; immutable, lives as long as the catalogue that lists it.
 
     `parameters` is the input's JSON Schema, kept as the same JSON value with its key order; it may be given as a list
-    of `ToolParameter` instead. `metadata` keeps the
-    keys of a catalogue entry that we do not know; `details` is everything optional that we do. `roles` say what the
-    parameters mean, as a mapping of names; `column` is the column of the table of modes for a tool of ours, or one
-    that somebody else serves by the same name, None for any other. Neither travels. Raises `ValueError` for a name no
-    provider would accept.
+    of `ToolParameter` instead. `metadata` keeps the unknown keys of a catalogue entry; `details` are the known optional
+    ones. `roles` are the meanings of the parameters by name. `column` is the column of the table of modes for a tool of
+    Punie, also where a client serves it by the same name, and None for any other. Neither is part of what models and
+    clients are sent. Raises `ValueError` for a name that no provider accepts.
     """
 
     name: str = field(validator=_check_name)
@@ -91,10 +83,10 @@ class ToolDescriptor:
     parameters: JsonObject = field(default=None, converter=_input_schema)
     title: str | None = None
     requires_permission: bool = False
-    categories: tuple[str, ...] = field(default=(), converter=_names)
-    tags: tuple[str, ...] = field(default=(), converter=_names)
+    categories: tuple[str, ...] = field(default=(), converter=tuple[str, ...])
+    tags: tuple[str, ...] = field(default=(), converter=tuple[str, ...])
     annotations: JsonObject = field(default=EMPTY_OBJECT, converter=freeze_object)
-    output_schema: JsonObject | None = field(default=None, converter=_optional_object)
+    output_schema: JsonObject | None = field(default=None, converter=optional(freeze_object))
     metadata: JsonObject = field(default=EMPTY_OBJECT, converter=freeze_object)
     source: ToolSource = ToolSource.BUILT_IN
     details: ToolMetadata = field(factory=ToolMetadata)
@@ -108,12 +100,12 @@ class ToolDescriptor:
 
     @property
     def gives_file(self) -> bool:
-        """Whether the result is the text of the file that the call names: as long as the file, and to be had again."""
+        """Whether the result is the whole text of the file that the call names, which is quick to read again."""
         return self.column is Column.READ and Role.PATH_READ in self.roles
 
     @property
     def parameter_list(self) -> tuple[ToolParameter, ...]:
-        """The parameters one by one (S2-44). Raises `SchemaFormError` for a schema without such."""
+        """The parameters one by one. Raises `SchemaFormError` for a schema without such."""
         return to_parameters(self.parameters)
 
 
@@ -140,12 +132,11 @@ class ToolOutcome(StrEnum):
 
 @frozen
 class ToolResult:
-    """What came of a call. Data, never an exception (R-14): `content` for people, `structured` for programs.
+    """The outcome of a call, as data and never an exception: `content` for people, `structured` for programs.
 
-    `for_model` replaces the text the model reads where it should differ from what the client shows.
-    `code` names the error of a call that did not succeed. `metadata` is what else its maker wants to hand on;
-    `duration_ms` is how long the effect took, None where nothing ran or nobody measured. `kept` is the file with all
-    of an output of which `text` has only the end.
+    `for_model` is the text for the model where it differs from the one that the client shows. `code` names the error
+    of a call that did not succeed. `metadata` is free for the tool; `duration_ms` is the time of the effect, None where
+    nothing ran or was measured. `kept` is the file with all of an output of which `text` has only the end.
     """
 
     outcome: ToolOutcome
@@ -185,7 +176,7 @@ class ToolResult:
 
     @classmethod
     def denied(cls, message: str) -> ToolResult:
-        """A call that was not allowed; nothing was run (R-08)."""
+        """A call that was not allowed; nothing was run."""
         return cls(ToolOutcome.DENIED, (Text(message),), code="permission_denied")
 
     @classmethod
@@ -207,22 +198,22 @@ class ToolResult:
 
     @property
     def is_successful(self) -> bool:
-        """As `succeeded`, by the name that tool frameworks use (S2-68)."""
+        """The same as `succeeded`, by the name that tool frameworks use."""
         return self.succeeded
 
     @property
     def data(self) -> JsonValue:
-        """What a program takes from it: `structured`, or the text where there is none."""
+        """The value for programs: `structured`, or the text where there is none."""
         return self.message if self.structured is None else self.structured
 
     @property
     def message(self) -> str:
-        """What a person is told of it: the text."""
+        """The text, by the name that tool frameworks use."""
         return self.text
 
     @property
     def error_message(self) -> str | None:
-        """Why it did not succeed; None where it did."""
+        """The reason why the call did not succeed; None where it did."""
         return None if self.succeeded else self.text or f"The call {self.outcome.value}."
 
 
@@ -231,12 +222,12 @@ CHARS_PER_TOKEN = 4
 
 
 def encode_definition(tool: ToolDescriptor) -> dict[str, object]:
-    """A tool as a model or a program is told of it: its name is its id, and nothing else of it travels."""
+    """The form of a tool for a model or a program: its name is its id, and nothing else of the descriptor is sent."""
     return {"name": tool.name, "description": tool.description, "inputSchema": thaw_object(tool.parameters)}
 
 
 def encode_result(result: ToolResult) -> dict[str, object]:
-    """A result as a program is told of it; `error` is there exactly where `isError` is true."""
+    """The form of a result for a program; `error` is present exactly where `isError` is true."""
     told: dict[str, object] = {"result": thaw(result.data), "isError": not result.succeeded}
     if result.error_message is not None:
         told["error"] = result.error_message
@@ -244,10 +235,10 @@ def encode_result(result: ToolResult) -> dict[str, object]:
 
 
 def estimated_tokens(tool: ToolDescriptor) -> int:
-    """About how many tokens the tool's description costs at each model request; an estimate for any model."""
+    """The tokens that the tool's description costs at each model request, roughly, for any model."""
     return tokens_of(json.dumps(encode_definition(tool), ensure_ascii=False, separators=(",", ":")))
 
 
 def tokens_of(text: str) -> int:
-    """About how many tokens a text is; an estimate for any model."""
+    """The number of tokens of a text, roughly, for any model."""
     return -(-len(text) // CHARS_PER_TOKEN)

@@ -1,4 +1,4 @@
-"""What prompts, answers and tool results are made of (ACP: content blocks and tool call content).
+"""The content of prompts, answers and tool results (ACP: content blocks and tool call content).
 
 All values are frozen and live as long as the turn or the transcript that holds them.
 """
@@ -28,7 +28,7 @@ class Image:
 
 @frozen
 class ResourceLink:
-    """An address the sender points at. It is shown to the model as an address and never fetched by us."""
+    """An address that the sender points at: the model sees the address, and Punie never fetches it."""
 
     uri: str
     name: str
@@ -39,7 +39,7 @@ class ResourceLink:
 
 @frozen
 class EmbeddedResource:
-    """A resource whose content came along: `text`, or base64 `blob`; exactly one of the two is set."""
+    """A resource with its content: `text`, or base64 `blob`; exactly one of the two is set."""
 
     uri: str
     text: str | None = None
@@ -69,7 +69,7 @@ ResultContent: TypeAlias = Text | Image | ResourceLink | EmbeddedResource | Diff
 
 @frozen
 class Prompt:
-    """What the person sent for one turn: blocks in the order of the wire."""
+    """The content that a person sends for one turn: blocks in the order of the wire."""
 
     blocks: tuple[Block, ...]
 

@@ -1,7 +1,7 @@
-"""Text of strangers, made safe to show to a person ("display-safe" in docs/interfaces.md).
+"""Text from models, IDEs and programs, made safe to show to a person ("display-safe" in docs/interfaces.md).
 
-What a model, an IDE or a program wrote may carry characters that a person does not see but a terminal obeys:
-escape sequences, text that runs backwards, zero-width letters. None of them may reach a screen through us.
+Such text may carry characters that a person does not see but a terminal obeys: escape sequences, marks that reverse
+the direction of writing, zero-width letters. None of them may reach a screen through Punie.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def display_safe(text: str) -> str:
 
 
 def display_exact(text: str) -> str:
-    """As safe as `display_safe`, but nothing vanishes: what a person must not miss is written out, as `<U+202E>`."""
+    """As safe as `display_safe`, but nothing is dropped: every unsafe character is written out, as `<U+202E>`."""
     if _is_safe(text):
         return text
     return "".join(char if _is_safe(char) else f"<U+{ord(char):04X}>" for char in text)
 
 
 def display_output(text: str) -> str:
-    """What a program said, as safe as `display_exact`: colours go, line ends are newlines, all else is written out."""
+    """A program's output, as safe as `display_exact`: colours are dropped, line ends become newlines."""
     if _is_safe(text):
         return text
     return display_exact(_COLOURS_AND_CURSOR.sub("", _LINE_ENDS.sub("\n", text)))
@@ -50,6 +50,6 @@ def _is_safe(text: str) -> bool:
 def one_line(text: str, limit: int = 160) -> str:
     """As `display_exact`, on one line, cut at `limit` characters: for titles."""
     if len(text) <= limit and text.isprintable() and "  " not in text and text == text.strip(" "):
-        return text  # most are: a call has half a dozen of them
+        return text  # the usual case, and a call has half a dozen titles
     line = " ".join(display_exact(text).split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"

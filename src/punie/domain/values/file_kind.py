@@ -1,14 +1,14 @@
-"""What a file is that is no text, told from its first bytes."""
+"""The kind of a file that is not text, recognised by its first bytes."""
 
 from __future__ import annotations
 
 HEAD_BYTES = 8192
-"""How much of the beginning is looked at."""
+"""The bytes at the beginning that are looked at."""
 
 _CONTROL = frozenset(range(32)) - {9, 10, 12, 13, 27} | {127}
 _NOT_TEXT_SHARE = 0.1
 
-# Looked for among the first bytes, not at the very first: a client that decoded the file has spoilt some of them.
+# Looked for among the first bytes, not at the very first: a client that decoded the file has changed some of them.
 _SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"PNG\r\n", "a PNG image"),
     (b"PNG\n", "a PNG image"),
@@ -38,7 +38,7 @@ def kind_of(head: bytes) -> str:
 
 
 def looks_binary(text: str) -> bool:
-    """Whether somebody decoded what was no text: NUL characters, or many that could not be decoded or are controls."""
+    """Whether the text was decoded from other data: NUL characters, or many undecodable or control characters."""
     head = text[:HEAD_BYTES]
     if "\0" in head:
         return True
@@ -47,5 +47,5 @@ def looks_binary(text: str) -> bool:
 
 
 def looks_binary_bytes(data: bytes) -> bool:
-    """As `looks_binary`, for bytes that do not decode: whether many of them are controls."""
+    """As `looks_binary`, for bytes that do not decode: whether many of them are control characters."""
     return looks_binary(data[:HEAD_BYTES].decode("latin-1"))

@@ -17,7 +17,7 @@ JsonObject: TypeAlias = Mapping[str, JsonValue]
 EMPTY_OBJECT: JsonObject = MappingProxyType({})
 
 DEPTH_LIMIT = 200
-"""Deeper trees are refused: well under Python's recursion limit, well over any schema met in practice."""
+"""Deeper trees are refused: far below Python's recursion limit, far above any schema met in practice."""
 
 
 _LEAVES = frozenset({str, int, bool, float, type(None)})
@@ -30,7 +30,7 @@ class NotJsonError(ValueError):
 
 def freeze(value: object, *, depth: int = 0) -> JsonValue:
     """Copy a JSON tree into tuples and read-only mappings; raises `NotJsonError` for anything else."""
-    # By exact type first: to ask whether something is a Mapping takes ten times as long, and most of a tree are leaves.
+    # By exact type first: isinstance with Mapping takes ten times as long, and most values of a tree are leaves.
     kind = type(value)
     if kind in _LEAVES or isinstance(value, (int, float, str)):
         return cast("JsonValue", value)
@@ -75,7 +75,7 @@ def json_text(value: JsonValue) -> str:
 
 
 def utf8_size(text: str) -> int:
-    """How many bytes the text takes in UTF-8."""
+    """The number of bytes that the text takes in UTF-8."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 

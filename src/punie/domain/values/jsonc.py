@@ -17,14 +17,14 @@ from attrs import frozen
 
 Parsed: TypeAlias = "dict[str, Parsed] | list[Parsed] | str | float | bool | None"
 
-# What begins is always matched, if need be to the end: else a file of nothing but beginnings takes for ever.
+# A beginning is always matched, if need be to the end of the text: a file of beginnings alone would take for ever.
 _STRING = r'"(?:[^"\\]|\\.)*+"?'
 _COMMENT = re.compile(rf"({_STRING})|//[^\n\r]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _LAST_COMMA = re.compile(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
 
 
 class Twice(dict[str, Parsed]):
-    """An object some of whose keys were written more than once: `again` names those; the last value stands."""
+    """An object in which `again` names the keys that were written more than once; the last value counts."""
 
     again: frozenset[str] = frozenset()
 
@@ -32,7 +32,7 @@ class Twice(dict[str, Parsed]):
 def parse_jsonc(text: str) -> Parsed:
     """The value, whose objects are `Twice` where a key is repeated. Raises `ValueError` with line and column.
 
-    A byte order mark is no matter. NaN and the infinities are no JSON.
+    A byte order mark is ignored. NaN and the infinities are refused: JSON has no such numbers.
     """
     plain = _COMMENT.sub(_blank, text.removeprefix("\ufeff"))
     plain = _LAST_COMMA.sub(_blank, plain)
@@ -44,12 +44,12 @@ def parse_jsonc(text: str) -> Parsed:
 
 
 def says_nothing(text: str) -> bool:
-    """Whether there is no value in it: blanks and comments alone."""
+    """Whether the text has no value: blanks and comments alone."""
     return not _COMMENT.sub(_blank, text.removeprefix("\ufeff")).strip()
 
 
 def _blank(match: re.Match[str]) -> str:
-    """A string stays; anything else becomes blanks, so that lines and columns stay what they are."""
+    """A string stays; anything else becomes blanks, so that lines and columns do not move."""
     if match[1] is not None:
         return match[1]
     return "".join(char if char in "\r\n" else " " for char in match[0])
@@ -81,7 +81,7 @@ _INDENTED_LINE = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 
 @frozen
 class _Member:
-    """Where one member of an object stands: its key, the end of its value, and the comma behind it, if any."""
+    """One member of an object: its key, and the places of its start, its value, its end and the comma behind it."""
 
     key: str
     start: int
@@ -92,14 +92,14 @@ class _Member:
 
 @frozen
 class _Object:
-    """Where an object stands, from its opening brace to its closing one."""
+    """One object: the places of its braces, and its members."""
 
     opening: int
     closing: int
     members: tuple[_Member, ...]
 
     def member(self, key: str) -> int:
-        """The place of that member among them."""
+        """The index of that member. Raises `KeyError`."""
         for number, member in enumerate(self.members):
             if member.key == key:
                 return number
@@ -185,7 +185,7 @@ def _blanks_before(text: str, at: int) -> str:
 
 
 def _indent_before(text: str, at: int) -> str | None:
-    """The blanks before what is the first thing on its line; None for what is not."""
+    """The blanks before `at` on its line; None where anything else comes before it."""
     blanks = _blanks_before(text, at)
     begin = at - len(blanks)
     return blanks if begin and text[begin - 1] == "\n" else None
@@ -197,14 +197,14 @@ def _indent_of_line(text: str, at: int) -> str:
 
 
 def _end_of_line(text: str, at: int) -> int:
-    """Behind the comments that follow on the same line, where nothing else follows on it; else `at` itself."""
+    """The end of the line's comments, where nothing but comments follows `at`; else `at` itself."""
     match = _REST_OF_LINE.match(text, at)
     end = match.end() if match else at
     return end if end == len(text) or text[end] in "\r\n" else at
 
 
 def _is_end_of_comment(text: str, at: int) -> bool:
-    """Whether a comment ends there that needs the line break behind it."""
+    """Whether a comment ends at `at` that needs the line break behind it."""
     return any(match.end() == at and match[0].startswith("//") for match in _TOKEN.finditer(text))
 
 
@@ -221,7 +221,7 @@ def _object_at(tokens: Sequence[re.Match[str]], first: int) -> _Object:
     if first >= len(tokens) or tokens[first][0] != "{":
         raise KeyError("there is no object")
     members: list[_Member] = []
-    at = first + 2 if tokens[first + 1][0] == "," else first + 1  # our reader takes {,} for {}
+    at = first + 2 if tokens[first + 1][0] == "," else first + 1  # parse_jsonc takes {,} for {}
     while tokens[at][0] != "}":
         key, value = tokens[at], at + 2
         last = _end_of_value(tokens, value)
@@ -232,7 +232,7 @@ def _object_at(tokens: Sequence[re.Match[str]], first: int) -> _Object:
 
 
 def _end_of_value(tokens: Sequence[re.Match[str]], first: int) -> int:
-    """The number of a value's last token; counted, for a file may nest deeper than calls can."""
+    """The number of a value's last token; by counting, for a file may nest deeper than calls can."""
     depth = 0
     for number in range(first, len(tokens)):
         depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(tokens[number][0], 0)

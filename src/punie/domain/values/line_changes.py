@@ -1,4 +1,4 @@
-"""What an edit changed, as lines that a person reads: a few around each change, and bounded whatever the files are."""
+"""The lines that an edit changed, with a few around each change, bounded for files of any size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LINE_LIMIT = 2**32 - 1
 
 
 def first_changed_line(diff: Diff) -> int | None:
-    """The first line of the new text that is not the old one's, from 1; None for a new file and where none differs."""
+    """The first line of the new text that differs from the old one, from 1; None for a new file and for equal texts."""
     old, new = diff.old_text, diff.new_text
     if old is None or old == new:
         return None
@@ -34,7 +34,7 @@ AROUND = 3
 """Lines shown before and after a change."""
 
 MATCHED_LINES = 600
-"""Changed regions of more lines are not compared line by line: that takes the square of them."""
+"""Changed regions of more lines are not compared line by line: the time grows with the square of their number."""
 
 SHOWN_LINES = 400
 LINE_CHARS = 400
@@ -62,7 +62,7 @@ class LineChanges:
 
 
 def changed_lines(diff: Diff, shown: int = SHOWN_LINES) -> LineChanges:
-    """The lines that went and came, `shown` of them at most."""
+    """The removed and added lines with those around them, `shown` lines at most."""
     old, new = _split(diff.old_text or ""), _split(diff.new_text)
     start = _same(old, new)
     end = _same(old[start:][::-1], new[start:][::-1])
@@ -76,13 +76,13 @@ def changed_lines(diff: Diff, shown: int = SHOWN_LINES) -> LineChanges:
 
 
 def _split(text: str) -> list[str]:
-    """The lines as an editor counts them; what ends one beside the newline stays, for it may be what changed."""
+    """The lines as an editor counts them; a carriage return before the newline stays, for it may be the change."""
     lines = text.split("\n")
     return lines if lines[-1] else lines[:-1]
 
 
 def _same(one: list[str], other: list[str]) -> int:
-    """How many lines both begin with."""
+    """The number of equal lines at the beginning of both."""
     return next(
         (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
     )
@@ -96,7 +96,7 @@ def _blocks(before: list[str], after: list[str]) -> list[tuple[str, int, int, in
 
 def _lines(old: list[str], new: list[str], blocks: list[tuple[str, int, int, int, int]]) -> Iterator[ChangedLine]:
     """The changes, with the lines around them."""
-    shown = 0  # of the new text, so far
+    shown = 0  # lines of the new text so far
     changes = [block for block in blocks if block[0] != "equal"]
     for place, (_, i1, i2, j1, j2) in enumerate(changes):
         lead = max(shown, j1 - AROUND)
@@ -117,5 +117,5 @@ def _kept(new: list[str], start: int, end: int) -> Iterator[ChangedLine]:
 
 
 def _marked(line: str) -> str:
-    """A line that went or came, with its carriage return to be seen."""
+    """A removed or added line, with its carriage return made visible."""
     return line[:LINE_CHARS].replace("\r", "\u240d")

@@ -21,7 +21,7 @@ from shellsight.secret_names import PLAIN, SECRET_FOLDERS, is_secret, parts_of
 
 @frozen
 class Location:
-    """One path of a call after links were followed: absolute, and what the policy needs to know of it."""
+    """One path of a call after links were followed: absolute, with the two facts that the policy needs."""
 
     path: str
     inside: bool
@@ -53,21 +53,21 @@ def covers(pattern: str, path: str, roots: tuple[str, ...]) -> bool:
     wanted = _segments(pattern)
     if ".." in parts_of(path) or ".." in wanted:
         return False
-    return any(_matches(wanted, parts) for parts in _candidates(pattern, path, roots))
+    return any(len(parts) in _ends(wanted, parts) for parts in _candidates(pattern, path, roots))
 
 
 def touches(pattern: str, path: str, roots: tuple[str, ...]) -> bool:
-    """Whether a deny or ask rule's pattern is about the absolute path, or about a folder on its way."""
-    wanted = tuple(part.lower() for part in _wide(pattern))
+    """Whether a deny or ask rule's pattern matches the absolute path, or a folder above it."""
+    wanted = _segments(pattern.lower())
     if _at_any_depth(pattern):
-        return _matches_start(wanted, _segments(path.lower()))
+        return _matches_start(("**", *wanted), _segments(path.lower()))
     return any(
         _matches_start(wanted, tuple(part.lower() for part in parts)) for parts in _candidates(pattern, path, roots)
     )
 
 
 def may_touch_below(pattern: str, folder: str, roots: tuple[str, ...]) -> bool:
-    """Whether something below the absolute folder may be what a deny or ask rule's pattern is about."""
+    """Whether a deny or ask rule's pattern may match something below the absolute folder."""
     if _at_any_depth(pattern):
         return True
     inside = tuple(part.lower() for part in _segments(folder))
@@ -81,7 +81,7 @@ def may_touch_below(pattern: str, folder: str, roots: tuple[str, ...]) -> bool:
 
 
 def names_secret(pattern: str) -> bool:
-    """Whether the pattern names what it matches, and does not merely sweep it in: `.env` does, `src/**` does not."""
+    """Whether the pattern names its files instead of covering them by a wild card: `.env` does, `src/**` does not."""
     parts = _segments(pattern)
     if any(part.lower() in SECRET_FOLDERS or is_secret(part) for part in parts):
         return True
@@ -94,11 +94,6 @@ def _segments(pattern: str) -> tuple[str, ...]:
 
 def _at_any_depth(pattern: str) -> bool:
     return not pattern.startswith("/") and len(_segments(pattern)) == 1
-
-
-def _wide(pattern: str) -> tuple[str, ...]:
-    parts = _segments(pattern)
-    return ("**", *parts) if _at_any_depth(pattern) else parts
 
 
 def _fixed(pattern: str) -> tuple[str, ...]:
@@ -117,18 +112,14 @@ def _candidates(pattern: str, path: str, roots: tuple[str, ...]) -> tuple[tuple[
     return tuple(parts[len(base) :] for base in bases if parts[: len(base)] == base)
 
 
-def _matches(wanted: tuple[str, ...], parts: tuple[str, ...]) -> bool:
-    return len(parts) in _ends(wanted, parts)
-
-
 def _matches_start(wanted: tuple[str, ...], parts: tuple[str, ...]) -> bool:
-    """As `_matches`, for the path or any folder on its way."""
+    """Whether the whole pattern matches the path, or any folder above it."""
     ends = _ends(wanted, parts)
     return bool(ends - {0}) or (bool(ends) and not parts)
 
 
 def _ends(wanted: tuple[str, ...], parts: tuple[str, ...]) -> set[int]:
-    """How many components from the start the whole pattern may take: no backtracking, whatever the pattern."""
+    """The numbers of components from the start that the whole pattern may match; no pattern makes it backtrack."""
     places: set[int] = {0}
     for piece in wanted:
         if not places:

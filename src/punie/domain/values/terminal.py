@@ -1,4 +1,4 @@
-"""Programs that run: the command, what it printed, how it ended (ACP: terminals)."""
+"""Programs that run: the command, its output and its end (ACP: terminals)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import shlex
 from attrs import frozen
 
 OUTPUT_LIMIT_BYTES = 1_048_576
-"""What a terminal keeps of a program's output: the last of it, as ACP's `outputByteLimit` says."""
+"""Bytes of a program's output that a terminal keeps: the last ones, as ACP's `outputByteLimit` says."""
 
 
 @frozen
 class Command:
-    """A program to start: `program` with `args`, in the absolute directory `cwd`. `line` is how a person reads it.
+    """A program to start: `program` with `args`, in the absolute directory `cwd`. `line` is the text for people.
 
-    `memory_mb` bounds the data of each of its processes, in MiB, where this machine runs it; None leaves it open. With
-    `keeps_all`, what it prints beyond its terminal's limit is kept in a file, where this machine runs it.
+    Two fields count only where this machine runs the program: `memory_mb` bounds the data of each of its processes, in
+    MiB (None: no bound); with `keeps_all`, output beyond the terminal's limit is kept in a file.
     """
 
     program: str
@@ -36,7 +36,7 @@ class Command:
         memory_mb: int | None = None,
         keeps_all: bool = False,
     ) -> Command:
-        """The command of a tool call: with `args` that program with those arguments, without them one shell line."""
+        """The command of a tool call: a program where `args` are given, else one line for a shell."""
         if args is None:
             return cls("/bin/sh", ("-c", command), cwd, command, memory_mb=memory_mb, keeps_all=keeps_all)
         line = shlex.join((command, *args))
@@ -58,10 +58,10 @@ class ExitStatus:
 
 @frozen
 class KeptOutput:
-    """A file of this machine with more of an output than goes with it: the file starts where the output starts.
+    """A file of this machine with more of an output than the text beside this value; it starts where the output starts.
 
-    `before` counts the output's UTF-8 bytes that come before the text that goes with it. `left_out` counts those that
-    even the file lacks, because there were too many; its beginning it always has.
+    `before` counts the UTF-8 bytes of the output that come before that text. `left_out` counts those that even the
+    file lacks because there were too many; they are never the beginning.
     """
 
     path: str
@@ -71,9 +71,9 @@ class KeptOutput:
 
 @frozen
 class TerminalOutput:
-    """What a program printed so far; `truncated` where the beginning was dropped, `exit` once it ended.
+    """A program's output so far; `truncated` where the beginning was dropped, `exit` once it ended.
 
-    `kept` names the file that has what was dropped, where there is one.
+    `kept` names the file that has the dropped beginning, where there is one.
     """
 
     text: str

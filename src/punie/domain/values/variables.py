@@ -22,16 +22,16 @@ _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 class DotenvError(Exception):
-    """A line that is none of the form; the message names its number, never what it says."""
+    """A line has another form; the message names its number, never its text, which may hold a secret."""
 
 
 def parse_dotenv(text: str) -> Mapping[str, str]:
     r"""The variables in `NAME=VALUE` lines; of two with one name the later counts. Raises `DotenvError`.
 
-    A line may begin with `export`; empty lines and those that begin with `#` are nothing. Within single quotes
-    everything stands for itself; within double quotes `\n`, `\r` and `\t` are what they are elsewhere, and after any
-    other backslash a character stands for itself; both kinds may go over several lines. Without quotes a value ends
-    before ` #` and has no blanks around it. No variable is put in.
+    A line may begin with `export`; empty lines and those that begin with `#` are ignored. Single quotes keep every
+    character; within double quotes `\n`, `\r` and `\t` are control characters, and any other character behind a
+    backslash is itself; both kinds may go over several lines. Without quotes a value ends before ` #` and has no
+    blanks around it. References to variables are not replaced.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     found: dict[str, str] = {}
@@ -62,16 +62,16 @@ _REFERENCE = re.compile(
 
 
 LONGEST_VALUES = 1_048_576
-"""Characters that may be put into one text: more than any system takes as one argument of a program."""
+"""Characters of variables in one text: more than any system takes as one argument of a program."""
 
 
 class ExpansionError(Exception):
-    """A text refers to what is not there, or to more than will do; the sentence says what to do."""
+    """A text refers to a missing variable, or its variables are too long; the sentence says what to do."""
 
 
 @frozen
 class Input:
-    """A value that a definition asks a person for; `asks` is what it says about itself. `default` will do."""
+    """A value that a definition asks a person for: its own words for it, and the value where none is asked for."""
 
     default: str | None = None
     asks: str = ""
@@ -79,11 +79,11 @@ class Input:
 
 @frozen
 class Variables:
-    """What `${...}` stands for: the environment, and the directories of the session and of the user.
+    """The values of `${...}`: the environment, and the directories of the session and of the user.
 
-    `${X}`, `${X:-default}`, `${env:X}`, `${workspaceFolder}`, `${workspaceFolderBasename}`, `${userHome}`,
-    `${CLAUDE_PROJECT_DIR}`, `${input:ID}`. What is written in another form stays as it is, and what was put in is not
-    looked at again. Nothing is put in where `expands` is False. `inputs` are those that the file defines.
+    The forms are `${X}`, `${X:-default}`, `${env:X}`, `${workspaceFolder}`, `${workspaceFolderBasename}`,
+    `${userHome}`, `${CLAUDE_PROJECT_DIR}` and `${input:ID}`. Any other form stays as it is, and a value is not
+    searched for references. Nothing is replaced where `expands` is False. `inputs` are those that the file defines.
     """
 
     environ: Mapping[str, str]
@@ -93,7 +93,7 @@ class Variables:
     inputs: Mapping[str, Input] = field(factory=dict[str, Input])
 
     def expand(self, text: str) -> str:
-        """The text with all of them put in. Raises `ExpansionError`."""
+        """The text with its references replaced. Raises `ExpansionError`."""
         if not self.expands:
             return text
         parts: list[str] = []
