@@ -9,11 +9,14 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import anyio
 
 from punie.domain.values.display import display_safe
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskStatus
 
 EXIT_DONE = 0
 EXIT_FAILED = 1
@@ -59,11 +62,18 @@ def start_logging(environ: Mapping[str, str], log_file: str | None) -> logging.L
     return log
 
 
-async def watch_signals(act: Callable[[int], None]) -> None:
-    """Hand the exit code of each signal to `act`, until cancelled. On Windows there is nothing to watch this way."""
+async def watch_signals(
+    act: Callable[[int], None], *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+) -> None:
+    """Hand the exit code of each signal to `act`, until cancelled. On Windows there is nothing to watch this way.
+
+    `task_status` is started once signals are caught.
+    """
     if sys.platform == "win32":
+        task_status.started()
         return
     with anyio.open_signal_receiver(*EXIT_OF_SIGNAL) as signals:
+        task_status.started()
         async for number in signals:
             act(EXIT_OF_SIGNAL[number])
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import os
 import re
+import signal
 import stat
 import sys
 from pathlib import Path
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 from punie.cli import main
@@ -50,6 +55,42 @@ async def test_what_would_be_unsafe_or_cannot_be_is_refused_before_anybody_is_le
     options = serve_options(arguments)
     with pytest.raises((ServeError, TokenError), match=re.escape(said)):
         await serve(options, {"PUNIE_HOME": str(tmp_path)}, LOG)
+
+
+class ReadyLine(io.StringIO):
+    """Standard output that sends this process a SIGTERM as soon as something is written, where that is caught."""
+
+    caught = False
+
+    def write(self, text: str, /) -> int:
+        self.caught = signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+        if self.caught:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return super().write(text)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Punie watches for signals on POSIX only")
+@pytest.mark.anyio
+async def test_a_signal_right_behind_the_ready_line_ends_the_server_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = ReadyLine()
+    monkeypatch.setattr(sys, "stdout", out)
+    code = None
+    with anyio.move_on_after(10):
+        async with anyio.create_task_group() as tasks:
+
+            async def run() -> None:
+                nonlocal code
+                code = await serve(serve_options([]), {"PUNIE_HOME": str(tmp_path)}, LOG)
+
+            tasks.start_soon(run)
+            while not out.getvalue():
+                await anyio.lowlevel.checkpoint()
+            if not out.caught:
+                tasks.cancel_scope.cancel()
+    assert (out.caught, code) == (True, 143)
+    assert out.getvalue().startswith("Serving ACP at ws://127.0.0.1:")
 
 
 @pytest.mark.anyio

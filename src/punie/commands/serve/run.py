@@ -117,7 +117,7 @@ async def serve(options: ServeOptions, environ: Mapping[str, str], log: logging.
                 ) as clients,
                 anyio.create_task_group() as watching,
             ):
-                watching.start_soon(watch_signals, partial(ending.signal, (server, clients), watching.cancel_scope))
+                await watching.start(watch_signals, partial(ending.signal, (server, clients), watching.cancel_scope))
                 sys.stdout.write(_ready(options, listening.port, path))
                 sys.stdout.flush()
                 await server.serve(listening, clients.serve)
