@@ -21,7 +21,7 @@ from attrs import define, field
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from punie.adapters.websocket.server import Door, WebSocketServer, listen
+from punie.adapters.websocket.server import Door, WebSocketServer
 from punie.adapters.websocket.wire import Limits
 from punie.commands.serve.clients import ServedClients, served_clients
 from tests.e2e.draft_client import DraftClient
@@ -213,13 +213,14 @@ async def served(
     log.addHandler(faults)
     server = WebSocketServer(door or Door(TOKEN), limits or Limits(SIZE_LIMIT), log, connections, handshakes)
     async with (
-        await listen("127.0.0.1", 0) as listening,
+        await anyio.create_tcp_listener(local_host="127.0.0.1") as listening,
         served_clients(environ, {"model": model}, log, grace_s, draft=draft, sessions_limit=sessions) as clients,
         anyio.create_task_group() as tasks,
     ):
         tasks.start_soon(server.serve, listening, clients.serve)
         try:
-            url = f"ws://127.0.0.1:{listening.port}/acp"
+            port = listening.extra(anyio.abc.SocketAttribute.local_port)  # noqa: S610 - no Django
+            url = f"ws://127.0.0.1:{port}/acp"
             yield Server(url, server.door.token, home, project, schema, clients)
         finally:
             log.removeHandler(faults)

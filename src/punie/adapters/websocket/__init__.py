@@ -1,1 +1,1 @@
-"""WebSockets: the door that clients of a server come through, and the wire to each of them."""
+"""WebSockets: the server that accepts clients, and the transport of one client."""

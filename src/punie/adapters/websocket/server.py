@@ -1,6 +1,7 @@
-"""Who may come in: what is looked at in a request before it becomes a WebSocket (docs/serve.md, security).
+"""The WebSocket server: connections are accepted, checked and upgraded, in bounded time and number.
 
-Nothing of the request is put into a log or an answer: a client may have put its token anywhere.
+The checks are those of docs/serve.md ("Security"). No part of a request is copied into a log or an answer, since a
+client may have put its token anywhere.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
-from types import TracebackType
-from typing import Self, cast
+from typing import cast
 
 import anyio
-from anyio.abc import SocketAttribute, SocketListener, SocketStream, TaskGroup
+from anyio.abc import SocketListener, SocketStream, TaskGroup
+from anyio.streams.stapled import MultiListener
 from attrs import define, field, frozen
 from websockets.datastructures import Headers
 from websockets.frames import CloseCode
@@ -27,12 +28,12 @@ from punie.adapters.websocket.wire import CHUNK_BYTES, LOST, Limits, WebSocketWi
 
 SUBPROTOCOL = "acp"
 TOKEN_PREFIX = "bearer."  # noqa: S105 - the name of a way to send a token, none itself
-"""A browser cannot set headers: it offers the subprotocols `acp` and this with the token behind it."""
+"""A browser cannot set headers, so it offers the subprotocols `acp` and this prefix followed by the token."""
 
 
 @frozen
 class Refusal:
-    """An answer of HTTP instead of a WebSocket."""
+    """An HTTP response in place of the upgrade to a WebSocket; `words` is its body."""
 
     status: HTTPStatus
     words: str
@@ -40,7 +41,11 @@ class Refusal:
 
 @frozen
 class Door:
-    """The rules of one server. `local_only` is for one that listens on the loopback interface alone."""
+    """The access rules of one server.
+
+    `token` is what every client has to present, `path` the only path that is served, `origins` the browser origins that
+    are allowed. With `local_only`, for a server on the loopback interface, the `Host` header must name this machine.
+    """
 
     token: str
     path: str = "/acp"
@@ -48,7 +53,7 @@ class Door:
     local_only: bool = True
 
     def refusal(self, request: Request) -> Refusal | None:
-        """Why the request is not let in; None where it is. Whoever has no token learns nothing but that."""
+        """Why the request is refused, or None. A client without the token is told about the token only."""
         headers = request.headers
         if self.local_only and not _names_this_machine(_only(headers, "Host")):
             return Refusal(HTTPStatus.MISDIRECTED_REQUEST, "This server is asked for by the name localhost only.")
@@ -70,12 +75,12 @@ class Door:
         return len(tokens) == 1 and self._is_token(tokens[0])
 
     def _is_token(self, given: str) -> bool:
-        """Takes as long for a wrong token as for another wrong one."""
+        """Compare in constant time, so that the time says nothing about a wrong token."""
         return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self.token.encode("ascii"))
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach what listens there."""
+    """Whether a socket bound to this host is reachable from this machine only."""
     if host.lower() == "localhost":
         return True
     try:
@@ -85,7 +90,10 @@ def is_loopback(host: str) -> bool:
 
 
 def normal_origin(origin: str) -> str | None:
-    """An origin as browsers send it; None for what is none, `null` included, which every sandboxed page sends."""
+    """The origin in the form that browsers send, or None where the text is no origin.
+
+    `null` is refused as well: every sandboxed page sends it.
+    """
     scheme, separator, rest = _origin(origin).partition("://")
     if not separator or not scheme or not rest or not rest.isprintable() or any(sign in rest for sign in "/?#@* "):
         return None
@@ -97,7 +105,10 @@ def _origin(given: str) -> str:
 
 
 def _names_this_machine(host: str | None) -> bool:
-    """DNS rebinding: a page of a stranger's name that resolves to this machine sends that name here."""
+    """Whether a `Host` header names the loopback interface.
+
+    In DNS rebinding, a page under a foreign name that resolves to this machine sends the foreign name.
+    """
     if host is None:
         return False
     name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
@@ -105,51 +116,30 @@ def _names_this_machine(host: str | None) -> bool:
 
 
 def _only(headers: Headers, name: str) -> str | None:
-    """The one value of a header; None where it is missing, or there more than once."""
+    """The single value of a header; None where the header is missing or repeated."""
     values = headers.get_all(name)
     return values[0] if len(values) == 1 else None
 
 
 CONNECTIONS_LIMIT = 64
 HANDSHAKES_LIMIT = 32
-"""Sockets that may be at their handshake; one more is closed unread."""
+"""Sockets that may be in their handshake at once; a further one is closed unread."""
 
 BREATH_S = 0.1
-"""How long nobody is accepted where the system has no room for one more."""
+"""The pause after an accept that failed, as when file descriptors have run out."""
 
 CONNECTION_ID = "Acp-Connection-Id"
 
 Serve = Callable[[WebSocketWire], Awaitable[None]]
-"""Serves one client, until it is gone or nothing more is to be said to it."""
-
-
-@define(eq=False)
-class Listening:
-    """Where clients come in; an async context manager that lives as long as the server."""
-
-    listeners: Sequence[SocketListener]
-    port: int
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for listener in self.listeners:
-            await listener.aclose()
-
-
-async def listen(host: str, port: int) -> Listening:
-    """Listen at every address of that name; 0 picks a port. Raises `OSError`."""
-    listeners = (await anyio.create_tcp_listener(local_host=host, local_port=port)).listeners
-    sockets = tuple(cast("SocketListener", listener) for listener in listeners)
-    return Listening(sockets, sockets[0].extra(SocketAttribute.local_port))  # noqa: S610 - no Django
+"""Serves one client; returns once the client is gone or its connection is to be closed."""
 
 
 @define(eq=False)
 class WebSocketServer:
-    """Lives as long as the server; each client is served in a task of its own."""
+    """Accepts WebSocket clients; each is served in a task of its own. Lives as long as the server.
+
+    `connections_limit` bounds the clients that are served at once, `handshakes_limit` those still in their handshake.
+    """
 
     door: Door
     limits: Limits
@@ -160,16 +150,16 @@ class WebSocketServer:
     _shaking: int = field(default=0, init=False)
     _accepting: anyio.CancelScope = field(factory=anyio.CancelScope, init=False)
 
-    async def serve(self, listening: Listening, client: Serve) -> None:
-        """Accept clients until `stop`; gives back when those that were let in are served to their end."""
+    async def serve(self, listening: MultiListener[SocketStream], client: Serve) -> None:
+        """Accept clients until `stop`; returns when every accepted client has been served to its end."""
         async with anyio.create_task_group() as clients:
             with self._accepting:
                 async with anyio.create_task_group() as accepting:
                     for listener in listening.listeners:
-                        accepting.start_soon(self._accept, listener, clients, client)
+                        accepting.start_soon(self._accept, cast("SocketListener", listener), clients, client)
 
     def stop(self) -> None:
-        """Let nobody in any more; returns at once."""
+        """Accept no further client; returns at once."""
         self._accepting.cancel()
 
     async def _accept(self, listener: SocketListener, clients: TaskGroup, client: Serve) -> None:
@@ -222,7 +212,7 @@ class WebSocketServer:
                 await _write(protocol, stream)
                 return None
             protocol.receive_data(await stream.receive(CHUNK_BYTES))
-        if protocol.eof_sent:  # behind the request came what no client says before it is let in
+        if protocol.eof_sent:  # the request was followed by bytes that no client may send before the upgrade
             return None
         request, *frames = events
         refusal = self._refusal(cast("Request", request))
@@ -250,7 +240,7 @@ class WebSocketServer:
 
 
 def _subprotocol(_protocol: ServerProtocol, offered: Sequence[Subprotocol]) -> Subprotocol | None:
-    """Never the one with the token in it."""
+    """Select `acp` and never the subprotocol that carries the token."""
     return next((word for word in offered if word == SUBPROTOCOL), None)
 
 
@@ -260,7 +250,7 @@ async def _write(protocol: ServerProtocol, stream: SocketStream) -> None:
 
 
 def _quiet(log: logging.Logger) -> logging.Logger:
-    """The library writes headers, tokens included, to its log; what went wrong it says in the answer as well."""
+    """A log for the library, which writes headers to it, tokens included; its answers report the same problems."""
     quiet = log.getChild("library")
     quiet.setLevel(logging.CRITICAL)
     return quiet

@@ -17,14 +17,18 @@ from websockets.server import ServerProtocol
 
 CHUNK_BYTES = 65_536
 CONTROL_LIMIT = 1_024
-"""Answers to pings that may wait while the client does not read; one more and it is taken for gone."""
+"""Pongs that may wait while the client does not read; with one more the client counts as gone."""
 
 LOST = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
 
 
 @frozen
 class Limits:
-    """What one client may cost: bytes of a message, seconds of a handshake, of silence, of saying good-bye."""
+    """The bounds on one client.
+
+    `message_bytes` is the size of a message, `handshake_s` the time for the handshake, `ping_s` the time between pings,
+    `idle_s` how long a client may stay silent, and `close_s` the time for the closing handshake.
+    """
 
     message_bytes: int
     handshake_s: float = 10.0
@@ -34,14 +38,15 @@ class Limits:
 
 
 def nothing() -> None:
-    """Nobody wants to know."""
+    """Do nothing: the default of `WebSocketWire.lost`."""
 
 
 @define(eq=False)
 class WebSocketWire:
-    """Lives as long as the connection. `receive` has one caller and `send` one; `watch` runs beside them.
+    """The transport of one client, from the upgrade to the end of the connection.
 
-    `lost` is called once, before anybody else learns that the client is gone.
+    `receive` and `send` have one caller each; `watch` runs beside them. `lost` is called once when the client is gone,
+    before `receive` or `send` reports it.
     """
 
     stream: anyio.abc.ByteStream
@@ -56,7 +61,7 @@ class WebSocketWire:
     _writing: anyio.Lock = field(factory=anyio.Lock, init=False)
 
     async def receive(self) -> bytearray | None:
-        """The next message; None when the client said good-bye or is gone."""
+        """The next message; None when the client has closed the connection or is gone."""
         while not self._messages:
             if self._gone or self.protocol.state is not State.OPEN:
                 self._lose("the client said good-bye")
@@ -73,7 +78,10 @@ class WebSocketWire:
         return self._messages.popleft()
 
     async def send(self, data: bytes) -> None:
-        """Write messages, each with its newline. Raises anyio's resource errors when the client is gone."""
+        """Write messages, each ended by a newline, as one text frame each.
+
+        Raises anyio's resource errors when the client is gone.
+        """
         if self._gone:
             raise anyio.ClosedResourceError
         try:
@@ -86,9 +94,9 @@ class WebSocketWire:
             raise anyio.BrokenResourceError from error
 
     async def watch(self) -> None:
-        """See to it that a client that is silent for too long is taken for gone; until cancelled.
+        """Drop the client once it has been silent for `Limits.idle_s`; runs until cancelled.
 
-        Counted in pings, not by the clock: a machine that slept, or was busy, has not listened either.
+        The time is counted in pings and not by the clock: a machine that slept, or was busy, did not listen either.
         """
         unanswered = 0
         while not self._gone:
@@ -100,7 +108,7 @@ class WebSocketWire:
                 await self.drop("it was silent for too long")
 
     async def _ping(self) -> bool:
-        """Ask whether the client is there; False where it takes nothing in."""
+        """Send a ping; False where the client reads nothing within `Limits.idle_s`."""
         if self.protocol.state is not State.OPEN:
             return True
         self.protocol.send_ping(b"")
@@ -109,12 +117,12 @@ class WebSocketWire:
         return not bound.cancelled_caught
 
     async def drop(self, why: str) -> None:
-        """Take the client for gone, at once."""
+        """End the connection at once, without the closing handshake."""
         self._lose(why)
         await anyio.aclose_forcefully(self.stream)
 
     async def close(self, code: CloseCode, words: str) -> None:
-        """Say good-bye and wait a moment for the client's; never raises."""
+        """Close with the closing handshake, for `Limits.close_s` at most; never raises."""
         with anyio.move_on_after(self.limits.close_s, shield=True):
             try:
                 if self.protocol.state is State.OPEN:
@@ -129,7 +137,7 @@ class WebSocketWire:
         await anyio.aclose_forcefully(self.stream)
 
     def take(self, events: list[Frame | Request | Response]) -> None:
-        """Put the frames of the client together; what is no message of ours ends the connection."""
+        """Assemble the frames of the client to messages; a frame that cannot be one ends the connection."""
         for event in events:
             if not isinstance(event, Frame):
                 continue
@@ -161,7 +169,10 @@ class WebSocketWire:
             self.lost()
 
     async def _flush(self, *, waits: bool = True) -> None:
-        """Write what there is to write, also what comes meanwhile. Without `waits` whoever writes already does it."""
+        """Write everything that waits, including what is added meanwhile.
+
+        Without `waits`, return at once where another task is writing: that task writes this too.
+        """
         if not waits and self._writing.locked():
             if len(self.protocol.writes) > CONTROL_LIMIT:
                 await self.drop("it does not read")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import anyio
+from anyio.abc import SocketAttribute
 from attrs import define, frozen
 
 from punie.bootstrap.settings.files import state_dir
@@ -24,7 +25,8 @@ from punie.domain.values.display import display_exact
 from punie.mechanics.jsonrpc.stdio import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
-    from punie.adapters.websocket.server import Listening
+    from anyio.abc import SocketStream
+    from anyio.streams.stapled import MultiListener
 
 
 EXTRA = "punie serve needs a library that is not installed: pip install 'punie[serve]'"
@@ -102,7 +104,8 @@ async def serve(options: ServeOptions, environ: Mapping[str, str], log: logging.
     ending = _Ending()
     with ExitStack() as files:
         async with await _listening(options) as listening:
-            token, path = _token(options, environ, listening.port, files, log)
+            port = listening.extra(SocketAttribute.local_port)  # noqa: S610 - no Django
+            token, path = _token(options, environ, port, files, log)
             server = WebSocketServer(
                 Door(token, PATH, origins, local_only), Limits(max_message_bytes(environ)), log.getChild("serve")
             )
@@ -118,7 +121,7 @@ async def serve(options: ServeOptions, environ: Mapping[str, str], log: logging.
                 anyio.create_task_group() as watching,
             ):
                 await watching.start(watch_signals, partial(ending.signal, (server, clients), watching.cancel_scope))
-                sys.stdout.write(_ready(options, listening.port, path))
+                sys.stdout.write(_ready(options, port, path))
                 sys.stdout.flush()
                 await server.serve(listening, clients.serve)
                 watching.cancel_scope.cancel()
@@ -164,11 +167,9 @@ def _origin(given: str, normal: str | None) -> str:
     return normal
 
 
-async def _listening(options: ServeOptions) -> Listening:
-    from punie.adapters.websocket.server import listen
-
+async def _listening(options: ServeOptions) -> MultiListener[SocketStream]:
     try:
-        return await listen(options.host, options.port)
+        return await anyio.create_tcp_listener(local_host=options.host, local_port=options.port)
     except OSError as error:
         why = error.strerror or str(error)
         raise ServeError(f"{options.host}:{options.port} cannot be listened at: {why}. Name another.") from error
