@@ -14,6 +14,8 @@ from attrs import define, field
 
 from punie.adapters.acp.client import AcpEventSink, AcpPermissionBroker
 from punie.adapters.acp.discovery import AcpToolBridge, AcpToolCatalog
+from punie.domain.session.session import SessionOptions
+from punie.domain.tools.discovery import ClientCapabilities
 from punie.domain.tools.tool import ToolCall
 from punie.mechanics.jsonrpc.connection import Connection
 from punie.mechanics.jsonrpc.errors import RpcError
@@ -96,7 +98,7 @@ class AcpSinkBench(SinkBench):
         self._news = anyio.Event()
 
     def connect(self, near: Connection, far: Connection) -> None:
-        self.sink = AcpEventSink(near, SESSION)
+        self.sink = AcpEventSink(near, SESSION, ClientCapabilities(), SessionOptions)
         self._far = far
 
     def _hear(self, _method: str, params: Any) -> None:

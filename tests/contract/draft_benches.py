@@ -7,6 +7,7 @@ from punie.adapters.acp.v2.client import DraftEventSink, DraftPermissionBroker
 from punie.adapters.acp.v2.foreground import MessageIds
 from punie.adapters.acp.v2.updates import Updates
 from punie.domain.session.session import SessionOptions
+from punie.domain.tools.discovery import ClientCapabilities
 from punie.mechanics.jsonrpc.connection import Connection
 from tests.contract.acp_benches import SESSION, AcpBrokerBench, AcpSinkBench
 
@@ -23,4 +24,6 @@ class DraftBrokerBench(AcpBrokerBench):
 class DraftSinkBench(AcpSinkBench):
     def connect(self, near: Connection, far: Connection) -> None:
         super().connect(near, far)
-        self.sink = DraftEventSink(near, SESSION, Activity(unheard), Updates(MessageIds()), SessionOptions)
+        self.sink = DraftEventSink(
+            near, SESSION, ClientCapabilities(), SessionOptions, Activity(unheard), Updates(MessageIds())
+        )

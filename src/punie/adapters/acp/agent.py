@@ -1,6 +1,6 @@
-"""Punie as ACP's agent: the handshake, and where each method leads (room 2 of the corridor).
+"""Punie as ACP's agent: the handshake, and the routing of each method.
 
-This module is on the path to the `initialize` answer and imports nothing that only sessions need.
+This module is loaded before `initialize` is answered and imports nothing that only sessions need.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from punie import __version__
 from punie.adapters.acp.handshake import (
     NO_CAPABILITIES,
     PROTOCOL_VERSION,
+    SESSION_REQUESTS,
     Dialect,
     InitializeParams,
     decode_params,
@@ -29,26 +30,6 @@ if TYPE_CHECKING:
 
     from punie.adapters.acp.sessions import SessionMethods
 
-SESSION_REQUESTS = frozenset(
-    {
-        "session/new",
-        "session/prompt",
-        "session/close",
-        "session/load",
-        "session/resume",
-        "session/fork",
-        "session/list",
-        "session/delete",
-        "session/set_mode",
-        "session/set_config_option",
-        "session/set_model",
-        "_punie.dev/executions",
-        "_punie.dev/cancel_executions",
-        "_punie.dev/tools",
-        "_punie.dev/set_tool_enabled",
-    }
-)
-
 
 def _to_wire(error: BaseException) -> RpcError:
     from punie.adapters.acp.errors import to_wire
@@ -61,7 +42,7 @@ V1 = Dialect(
     initialize_answer,
     lambda params: params.client_capabilities,
     {"authenticate": log_in},
-    SESSION_REQUESTS,
+    SESSION_REQUESTS | {"session/load", "session/set_mode", "session/set_model"},
     _to_wire,
 )
 
@@ -69,10 +50,9 @@ V1 = Dialect(
 class AcpAgent(Router):
     """One connection's agent role; lives as long as the connection.
 
-    `sessions` gives the methods of sessions once they are loaded, and is first awaited by `session/new`. `draft` lets
-    a client have ACP v2 that asks for it. One that is `remote` did not start us, and cannot set up our model in a
-    terminal of its own. `initialized` is set when `initialize` was understood, and `version` says
-    from then on what both speak; only then may anything heavy be loaded.
+    `sessions` loads the methods of sessions and is first awaited by the first request about a session. `draft` offers
+    ACP v2 to a client that asks for it. A `remote` client did not start this process and is not offered the set-up of a
+    model in its terminal. `initialized` is set once `initialize` was accepted; nothing heavy is loaded before.
     """
 
     def __init__(
@@ -103,7 +83,7 @@ class AcpAgent(Router):
         if method not in self._dialect.sessions:
             raise RpcError(METHOD_NOT_FOUND, "This agent does not know that method.")
         if self._sessions is None:
-            # Nothing is open yet: whatever is asked may wait for the methods of sessions.
+            # No session is open yet, so the request may wait until the methods of sessions are loaded.
             return self._first(method, params)
         return self._sessions.request(method, params)
 
@@ -120,7 +100,7 @@ class AcpAgent(Router):
         return self._dialect.version
 
     def _initialize(self, raw: Raw) -> Awaitable[object]:
-        """Takes effect before the next line is read: a client may send session/new right behind."""
+        """Take effect before the next line is read, since a client may send `session/new` right behind."""
         params = decode_params(raw, InitializeParams)
         dialect = self._spoken(params.protocol_version)
         if self._capabilities is not None and dialect is not self._dialect:

@@ -1,4 +1,4 @@
-"""Content blocks, both ways: ACP's and MCP's are the same on the wire."""
+"""Content blocks from and to the wire; ACP and MCP share their form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from punie.domain.values.content import (
 
 
 class BlockError(ValueError):
-    """The block cannot be used; the sentence names the field, and never the sender's value."""
+    """A content block cannot be used; the message names the field and never repeats the sender's value."""
 
 
 class _Tag(msgspec.Struct):
@@ -57,7 +57,7 @@ class _Resource(msgspec.Struct):
 
 
 def decode_block(raw: Raw) -> Block:
-    """One content block; raises `BlockError` for a kind that we did not advertise, or a field that does not fit."""
+    """One content block. Raises `BlockError` for a kind that was not advertised and for a field that does not fit."""
     try:
         tag = msgspec.json.decode(raw, type=_Tag).type
         return _decode(tag, raw)
@@ -86,7 +86,7 @@ def _decode(tag: str, raw: Raw) -> Block:
 
 
 def encode_block(block: Block) -> dict[str, object]:
-    """One content block for the wire."""
+    """The wire form of one content block."""
     match block:
         case Text(text):
             return {"type": "text", "text": text}
@@ -101,7 +101,7 @@ def encode_block(block: Block) -> dict[str, object]:
 
 
 def encode_result_content(content: ResultContent) -> dict[str, object]:
-    """One piece of a tool call's content (ACP: content, diff or terminal)."""
+    """The wire form of one piece of a tool call's content (ACP: content, diff or terminal)."""
     match content:
         case Diff(path, old_text, new_text):
             return {"type": "diff", "path": path, "oldText": old_text, "newText": new_text}

@@ -5,7 +5,7 @@ Each adapter here is bound to one connection and one session id, and lives as lo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import msgspec
@@ -15,10 +15,17 @@ from msgspec import Raw
 from punie.adapters.acp.blocks import encode_result_content
 from punie.adapters.acp.config_options import config_update
 from punie.adapters.acp.errors import RESOURCE_NOT_FOUND
-from punie.adapters.acp.handshake import EXTENSION, Params, decode
+from punie.adapters.acp.handshake import EXTENSION, decode
 from punie.adapters.acp.session_tools import encode_changes
 from punie.adapters.acp.updates import COMPACTION_EVENTS, encode_update
-from punie.adapters.acp.wire import CreateTerminalAnswer, ExitAnswer, OutputAnswer, PermissionAnswer, ReadAnswer
+from punie.adapters.acp.wire import (
+    CreateTerminalAnswer,
+    ExitAnswer,
+    FormAnswer,
+    OutputAnswer,
+    PermissionAnswer,
+    ReadAnswer,
+)
 from punie.domain.errors import ToolFailedError, UnknownSessionError, UnknownTerminalError
 from punie.domain.permission.flow import Dismissed, PermissionOutcome, PermissionQuestion, Selected, Unusable
 from punie.domain.permission.question_text import question_markdown
@@ -32,6 +39,7 @@ from punie.domain.session.events import (
     ToolsChanged,
 )
 from punie.domain.session.session import SessionOptions
+from punie.domain.tools.discovery import ClientCapabilities
 from punie.domain.values.content import Text
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import NotJsonError, freeze_object, thaw_object
@@ -46,12 +54,12 @@ from punie.ports.workspace import Terminals, Workspace
 T = TypeVar("T")
 
 OPTION_EVENTS = (ModeChanged, ModelChanged, ModelMenuChanged)
-"""After these a client is told of every config option."""
+"""Events after which a client receives every config option."""
 
 
 @frozen
 class _ClientSide:
-    """What every port of the client needs: the wire and the session it speaks for."""
+    """A port of the client: a connection, and the session that its requests name."""
 
     connection: Connection
     session_id: str
@@ -65,7 +73,7 @@ class _ClientSide:
         *,
         withdraw: bool = True,
     ) -> Raw:
-        """A request whose failure the model may read: `what` completes "The client could not ..."."""
+        """Send a request whose failure the model may read; `what` completes "The client could not ..."."""
         try:
             return await self.connection.request(
                 method, {"sessionId": self.session_id, **params}, on_late=on_late, withdraw=withdraw
@@ -103,7 +111,7 @@ class AcpWorkspace(_ClientSide, Workspace):
 
 @frozen
 class AcpTerminals(_ClientSide, Terminals):
-    """The client's terminals through `terminal/*`; the client shows them live."""
+    """The client's terminals through `terminal/*`, which the client shows live."""
 
     @property
     def shown_by_client(self) -> bool:
@@ -136,11 +144,11 @@ class AcpTerminals(_ClientSide, Terminals):
         await self._ask(f"stop terminal {terminal_id}", "terminal/kill", _terminal(terminal_id))
 
     async def release(self, terminal_id: str) -> None:
-        # Never taken back: a client that drops a cancelled release would keep the program (A-09).
+        # Never withdrawn: a client that drops a cancelled release would keep the program.
         await self._ask(f"release terminal {terminal_id}", "terminal/release", _terminal(terminal_id), withdraw=False)
 
     def _release_late(self, answer: Raw) -> None:
-        """The call was cancelled while the client was starting the program, and it started all the same."""
+        """Release a terminal whose creation was cancelled here while the client completed it."""
         try:
             terminal_id = decode(answer, CreateTerminalAnswer).terminal_id
         except msgspec.DecodeError:
@@ -153,11 +161,11 @@ class AcpPermissionBroker(_ClientSide, PermissionBroker):
     """The person at the client through `session/request_permission`."""
 
     async def ask(self, question: PermissionQuestion) -> PermissionOutcome:
-        return await ask_leave(self.connection, encode_question(question))
+        return await ask_permission(self.connection, encode_question(question))
 
 
-async def ask_leave(connection: Connection, params: dict[str, object]) -> PermissionOutcome:
-    """Put a question whose parameters are these, and read the answer as `PermissionBroker.ask` promises."""
+async def ask_permission(connection: Connection, params: dict[str, object]) -> PermissionOutcome:
+    """Send `session/request_permission` with these parameters and read the answer for `PermissionBroker.ask`."""
     try:
         outcome = decode(await connection.request("session/request_permission", params), PermissionAnswer).outcome
     except RpcError:
@@ -175,48 +183,43 @@ async def ask_leave(connection: Connection, params: dict[str, object]) -> Permis
 
 @frozen
 class AcpEventSink(_ClientSide, EventSink):
-    """The client's ears through `session/update`; waits while the client does not read.
+    """The updates of one session through `session/update`; waits while the client does not read.
 
-    `tool_events` says that it also wants to hear of tools that come and go; `options` gives what is set of the session,
-    all of which a client is told with each change; `compaction`, that it shows how the history is made shorter;
-    `notices`, that it shows what a person should know beside the conversation.
+    `can` are the client's capabilities, some of which allow further events. `options` gives the config options of the
+    session, all of which are sent with each change.
     """
 
-    tool_events: bool = False
-    options: Callable[[], SessionOptions] | None = None
-    compaction: bool = False
-    notices: bool = False
+    can: ClientCapabilities
+    options: Callable[[], SessionOptions]
 
     async def emit(self, event: SessionEvent) -> None:
         if isinstance(event, ToolsChanged):
-            if self.tool_events:
-                await tell_changes(self.connection, self.session_id, event)
+            for method, params in encode_changes(self.session_id, event) if self.can.tool_events else ():
+                await self.connection.notify(method, params)
             return
-        if isinstance(event, COMPACTION_EVENTS) and not self.compaction:
+        for update in tuple(self._updates(event)):
+            await self.connection.notify("session/update", {"sessionId": self.session_id, "update": update})
+
+    def _updates(self, event: SessionEvent) -> Iterator[dict[str, object]]:
+        if isinstance(event, COMPACTION_EVENTS) and not self.can.compaction:
             return
-        if isinstance(event, NoticeGiven) and not self.notices:
+        if isinstance(event, NoticeGiven) and not self.can.notices:
             return
         update = encode_update(event)
-        also = self._all_options() if isinstance(event, OPTION_EVENTS) else None
-        for one in (update, also):
-            if one is not None:
-                await self.connection.notify("session/update", {"sessionId": self.session_id, "update": one})
+        if update is not None:
+            yield update
+        if isinstance(event, OPTION_EVENTS):
+            yield from self._all_options(config_update)
 
-    def _all_options(self) -> dict[str, object] | None:
+    def _all_options(self, encode: Callable[[SessionOptions], dict[str, object]]) -> Iterator[dict[str, object]]:
         try:
-            return None if self.options is None else config_update(self.options())
+            yield encode(self.options())
         except UnknownSessionError:
-            return None  # it is being closed: its options are not shown any more
-
-
-async def tell_changes(connection: Connection, session_id: str, event: ToolsChanged) -> None:
-    """Tell a client that asked for it of tools that went and came."""
-    for method, params in encode_changes(session_id, event):
-        await connection.notify(method, params)
+            return  # the session is being closed, and its options are not shown any more
 
 
 def encode_question(question: PermissionQuestion) -> dict[str, object]:
-    """The parameters of `session/request_permission`: everything a client may want to show (A-04)."""
+    """The parameters of `session/request_permission`, with everything that a client may show."""
     parts = (*question.diffs, Text(question_markdown(question)))
     return {
         "sessionId": question.session_id,
@@ -238,18 +241,8 @@ def asked_call(question: PermissionQuestion) -> dict[str, object]:
 
 
 def choices(question: PermissionQuestion) -> dict[str, object]:
-    """What a person may answer, and what ACP has no member for."""
-    return {
-        "options": [
-            {"optionId": option.id, "name": option.name, "kind": option.kind.value} for option in question.options
-        ],
-        "_meta": {EXTENSION: _said_of(question)},
-    }
-
-
-def _said_of(question: PermissionQuestion) -> dict[str, object]:
-    """What ACP has no member for, for clients that show it in their own way."""
-    return {
+    """The possible answers, and in `_meta` the facts of the question that ACP has no member for."""
+    facts = {
         "tool": question.tool,
         "reason": question.reason,
         "rule": question.rule,
@@ -257,6 +250,8 @@ def _said_of(question: PermissionQuestion) -> dict[str, object]:
         "directory": question.directory,
         "paths": list(question.locations),
     }
+    options = [{"optionId": option.id, "name": option.name, "kind": option.kind.value} for option in question.options]
+    return {"options": options, "_meta": {EXTENSION: facts}}
 
 
 def _terminal(terminal_id: str) -> dict[str, object]:
@@ -267,19 +262,9 @@ def _exit_status(answer: ExitAnswer) -> ExitStatus:
     return ExitStatus(answer.exit_code, answer.signal)
 
 
-class FormAnswer(Params):
-    """The answer to `elicitation/create`."""
-
-    action: str
-    content: Raw = Raw(b"null")
-
-
 @frozen
-class AcpElicitor(Elicitor):
-    """The person at the client, of one session; only for a client that advertised `elicitation.form`."""
-
-    connection: Connection
-    session_id: str
+class AcpElicitor(_ClientSide, Elicitor):
+    """Forms for the person at the client through `elicitation/create`, where `elicitation.form` is advertised."""
 
     async def ask(self, elicitation: Elicitation) -> ElicitationAnswer:
         try:

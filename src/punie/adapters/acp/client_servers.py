@@ -33,11 +33,11 @@ from punie.ports.servers import ChannelError, Hearing, ServerAnswerError, Server
 MCP_MESSAGE: Final = "mcp/message"
 
 ACTIVE_LIMIT: Final = 64
-"""So many requests may run on one server at once."""
+"""Requests that may run on one server at once."""
 
 ANSWER_LIMIT_BYTES: Final = 16 * 2**20
 SAID_LIMIT_BYTES: Final = 64 * 2**10
-"""A longer notification is not heard."""
+"""The longest notification that is read; a longer one is dropped."""
 
 _LIMIT_EXCEEDED: Final = -33000
 _UNAVAILABLE: Final = -33001
@@ -63,7 +63,7 @@ class _Error(Params):
 
 
 class AcpServerChannel(ServerChannel):
-    """The servers of one connection's client; lives as long as the connection."""
+    """MCP over ACP to the servers of one client; lives as long as the connection."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -87,7 +87,7 @@ class AcpServerChannel(ServerChannel):
         return _outcome(answer)
 
     def hear(self, params: Raw) -> None:
-        """Take `mcp/message` as a notification; never waits. Raises `RpcError` for what cannot be read."""
+        """Take `mcp/message` as a notification, without waiting. Raises `RpcError` for one that cannot be read."""
         if memoryview(params).nbytes > SAID_LIMIT_BYTES:
             return
         said = decode_params(params, _Said)
@@ -98,7 +98,7 @@ class AcpServerChannel(ServerChannel):
 
 
 def _outcome(answer: Raw) -> object:
-    """The one inner outcome of a successful answer; of two the result counts."""
+    """The inner outcome of an answer; of a result and an error the result counts."""
     size_bytes = memoryview(answer).nbytes
     if size_bytes > ANSWER_LIMIT_BYTES:
         size, limit = size_bytes / 2**20, ANSWER_LIMIT_BYTES / 2**20
@@ -116,7 +116,7 @@ def _outcome(answer: Raw) -> object:
 
 
 def _in_words(error: RpcError, method: str) -> str:
-    """What an error of ACP says of the way to the server; it is never one of MCP."""
+    """An error of ACP, which concerns the way to the server and is never one of MCP, for a `ChannelError`."""
     said = one_line(error.message, _WORDS).rstrip(".")
     match error.code:
         case code if code == _UNAVAILABLE:
@@ -141,9 +141,9 @@ _LONGEST_ID = 1_000
 
 
 def decode_servers(raw: Sequence[Raw] | None, cwd: str) -> tuple[ServerConfig, ...]:
-    """The entries as servers of the client; one that cannot be used says why, and so does a second of one name.
+    """The entries of `mcpServers` as servers; an unusable one, or a second of one name, carries the reason.
 
-    Nothing in them is expanded: the client sends what it means.
+    Variables are not expanded: the client sends final values.
     """
     found: dict[str, ServerConfig] = {}
     for position, entry in enumerate(raw or (), start=1):
@@ -171,7 +171,7 @@ def _decode(raw: Raw, position: int, cwd: str) -> ServerConfig:
 
 
 def _of_the_client(name: str, server_id: object) -> ServerConfig:
-    """A server that the client runs itself, and reaches for us (unstable v1)."""
+    """A server that the client runs and reaches for Punie (unstable in ACP v1)."""
     config = ServerConfig(name, None, ServerOrigin.CLIENT, place=PLACE)
     try:
         check_name(name)
@@ -183,9 +183,9 @@ def _of_the_client(name: str, server_id: object) -> ServerConfig:
 
 
 def _pairs(value: object) -> object:
-    """ACP's list of `{name, value}` as an object; anything else stays, to be refused by name."""
+    """ACP's list of `{name, value}` as an object; any other value stays, to be refused with its name."""
     if not isinstance(value, list):
-        return value  # refused by its name
+        return value
     items = cast("list[object]", value)
     if not all(isinstance(item, Mapping) for item in items):
         return items

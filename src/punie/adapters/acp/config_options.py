@@ -1,8 +1,8 @@
-"""The mode of a session, its model and how hard that thinks, as a person chooses them (ACP: session modes, options)."""
+"""The mode, model and thinking level of a session as a person sets them (ACP: session modes, config options)."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from msgspec import Raw
 
@@ -36,7 +36,7 @@ def mode_state(mode: Mode) -> dict[str, object]:
 
 
 def mode_update(mode: Mode) -> dict[str, object]:
-    """The update that tells a client of another mode."""
+    """The update for a mode that changed."""
     return {"sessionUpdate": "current_mode_update", "currentModeId": mode.value}
 
 
@@ -48,7 +48,7 @@ async def set_mode(agent: Agent, raw: Raw) -> object:
 
 
 def mode_of(value: str | bool) -> Mode:
-    """The mode of that name. Raises `RpcError`."""
+    """The mode with that id. Raises `RpcError` for an unknown one."""
     try:
         return Mode(value)
     except ValueError:
@@ -66,7 +66,7 @@ Option = dict[str, object]
 
 
 class SetConfigOptionParams(Params):
-    """The parameters of `session/set_config_option`; all of our options take a text."""
+    """The parameters of `session/set_config_option`; every option of Punie takes a text."""
 
     session_id: str
     config_id: str
@@ -81,33 +81,40 @@ class SetModelParams(Params):
 
 
 def config_options(options: SessionOptions) -> list[Option]:
-    """Every config option of a session with what it is set to."""
+    """Every config option of a session with its current value."""
     told = [_mode(options.mode), _model(options.models)]
     return [*told, _effort(options.models)] if options.models.efforts else told
 
 
 def config_update(options: SessionOptions) -> Option:
-    """The update that tells a client of any change of them."""
+    """The update for any change of a config option."""
     return {"sessionUpdate": "config_option_update", "configOptions": config_options(options)}
 
 
 def set_config_option(agent: Agent, raw: Raw) -> Awaitable[object]:
-    """`session/set_config_option`: answers with every option, as ACP wants it.
-
-    It takes its place before the next line is read, so that a prompt right behind it goes by it.
-    """
+    """`session/set_config_option`; the answer has every option."""
     params = decode_params(raw, SetConfigOptionParams)
-    return _set(agent, params.session_id, setting(agent, params.session_id, params.config_id, params.value))
+    return set_option(agent, params.session_id, params.config_id, params.value, config_options)
 
 
 def set_model(agent: Agent, raw: Raw) -> Awaitable[object]:
-    """`session/set_model`, which takes its place as the option does."""
+    """`session/set_model`, the older method for the option `model`."""
     params = decode_params(raw, SetModelParams)
     return _set_model(agent, params.session_id, agent.set_model(params.session_id, params.model_id))
 
 
-def setting(agent: Agent, session_id: str, config_id: str, value: str | bool) -> Awaitable[object]:
-    """Begin to set one option; what is given back must be awaited. Raises `RpcError` for what no option takes."""
+def set_option(
+    agent: Agent, session_id: str, config_id: str, value: str | bool, encode: Callable[[SessionOptions], object]
+) -> Awaitable[object]:
+    """Begin to set an option; the awaitable gives the answer, in which `encode` is the form of all options.
+
+    The change takes its place before the next line is read and applies to a prompt right behind it. Raises `RpcError`
+    for a value that the option does not take.
+    """
+    return _set(agent, session_id, _begun(agent, session_id, config_id, value), encode)
+
+
+def _begun(agent: Agent, session_id: str, config_id: str, value: str | bool) -> Awaitable[object]:
     if config_id == MODE_OPTION:
         return agent.set_mode(session_id, mode_of(value))
     if config_id == EFFORT_OPTION:
@@ -120,9 +127,11 @@ def setting(agent: Agent, session_id: str, config_id: str, value: str | bool) ->
     return _set_model(agent, session_id, agent.set_model(session_id, value))
 
 
-async def _set(agent: Agent, session_id: str, setting: Awaitable[object]) -> object:
-    await setting
-    return {"configOptions": config_options(agent.options(session_id))}
+async def _set(
+    agent: Agent, session_id: str, change: Awaitable[object], encode: Callable[[SessionOptions], object]
+) -> object:
+    await change
+    return {"configOptions": encode(agent.options(session_id))}
 
 
 async def _set_model(agent: Agent, session_id: str, switch: Awaitable[None]) -> object:

@@ -1,6 +1,6 @@
-"""The discovery extension from the agent's side: the IDE's catalogue, and the bridge to its tools.
+"""The discovery extension: the catalogue of the IDE's tools, and the bridge that calls them.
 
-`docs/interfaces.md` lists the methods; none is used unless the client advertised the extension.
+`docs/interfaces.md` lists the methods, which are used only where the client advertised the extension.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import json
 import logging
 
 import msgspec
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from msgspec import Raw
 
 from punie.adapters.acp.blocks import BlockError, decode_block
-from punie.adapters.acp.handshake import decode
+from punie.adapters.acp.handshake import decode, is_true
 from punie.adapters.acp.tool_entries import decode_entry
-from punie.adapters.acp.wire import CallAnswer, DiscoverAnswer, is_true
+from punie.adapters.acp.wire import CallAnswer, DiscoverAnswer
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.discovery import CatalogAnswer, DroppedEntry
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolOutcome, ToolResult
@@ -36,14 +36,14 @@ MAX_TOOLS = 2_000
 
 @define
 class _Reading:
-    """An answer while its pages come in."""
+    """The catalogue while its pages arrive."""
 
     tools: dict[str, ToolDescriptor] = field(factory=dict)
     dropped: list[DroppedEntry] = field(factory=list)
     entries: int = 0
 
     def take(self, page: DiscoverAnswer) -> bool:
-        """Add a page; False where the bound on tools was reached."""
+        """Add a page; False where `MAX_TOOLS` was reached."""
         for raw in page.tools:
             if self.entries >= MAX_TOOLS:
                 return False
@@ -71,21 +71,16 @@ class AcpToolCatalog(ToolProvider):
     log: logging.Logger
 
     async def discover_tools(self) -> CatalogAnswer:
-        reading = _Reading()
+        reading, pages = _Reading(), 1
         page = await self._page(None)
-        for _ in range(MAX_PAGES - 1):
-            if not reading.take(page):
-                break
-            if page.next_cursor is None:
-                return reading.answer(extends=is_true(page.extends))
+        while (whole := reading.take(page)) and page.next_cursor is not None and pages < MAX_PAGES:
             page = await self._page(page.next_cursor)
-        else:
-            if reading.take(page) and page.next_cursor is None:
-                return reading.answer(extends=is_true(page.extends))
-        self.log.warning(
-            "session %s: the catalogue goes on after %d entries or %d pages; what was read stands",
-            self.session_id, reading.entries, MAX_PAGES,
-        )  # fmt: skip
+            pages += 1
+        if not whole or page.next_cursor is not None:
+            self.log.warning(
+                "session %s: the catalogue goes on after %d entries or %d pages; what was read stands",
+                self.session_id, reading.entries, MAX_PAGES,
+            )  # fmt: skip
         return reading.answer(extends=is_true(page.extends))
 
     async def _page(self, cursor: str | None) -> DiscoverAnswer:
@@ -138,18 +133,8 @@ def _result(name: str, raw: Raw) -> ToolResult:
 
 
 def _tool_result(content: tuple[Block, ...], structured: object, *, failed: bool) -> ToolResult:
-    result = ToolResult(
-        ToolOutcome.FAILED if failed else ToolOutcome.SUCCEEDED,
-        content,
-        structured=structured,
-        code="tool_failed" if failed else None,
-    )
+    outcome, code = (ToolOutcome.FAILED, "tool_failed") if failed else (ToolOutcome.SUCCEEDED, None)
+    result = ToolResult(outcome, content, structured=structured, code=code)
     if result.text or structured is None:
         return result
-    return ToolResult(
-        result.outcome,
-        content,
-        structured=structured,
-        for_model=json.dumps(structured, ensure_ascii=False),
-        code=result.code,
-    )
+    return evolve(result, for_model=json.dumps(structured, ensure_ascii=False))

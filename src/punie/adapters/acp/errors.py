@@ -36,7 +36,10 @@ _log = logging.getLogger("punie.acp")
 
 
 def to_wire(error: BaseException) -> RpcError:
-    """The JSON-RPC error for anything a handler may raise; a fault shows its reference and nothing else."""
+    """The JSON-RPC error for any exception of a handler.
+
+    An unexpected exception is logged under a reference, which is all that the answer shows.
+    """
     if isinstance(error, RpcError):
         return error
     if isinstance(error, EngineError):

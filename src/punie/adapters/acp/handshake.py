@@ -17,36 +17,42 @@ from msgspec import Raw
 
 from punie.mechanics.jsonrpc.errors import INVALID_PARAMS, RpcError
 
+PROTOCOL_VERSION = 1
+AUTH_METHOD = "environment"
+
+EXTENSION = "punie.dev"
+"""The key of Punie's extension below `_meta` (docs/interfaces.md)."""
+
+EXTENSION_PARTS: Mapping[str, int] = {"discoverTools": 1, "executions": 1, "tools": 1, "toolEvents": 1}
+"""The parts of the extension and their versions, as both sides name them below `EXTENSION`."""
+
+SESSION_REQUESTS = frozenset(
+    {
+        "session/new", "session/prompt", "session/close", "session/resume", "session/fork", "session/list",
+        "session/delete", "session/set_config_option", "_punie.dev/executions", "_punie.dev/cancel_executions",
+        "_punie.dev/tools", "_punie.dev/set_tool_enabled",
+    }
+)  # fmt: skip
+"""Requests about sessions that both versions of ACP have."""
+
+T = TypeVar("T")
+
 SETUP_METHOD = "setup-model"
 _NAME = "Set up a model"
 _ARGS = ("--setup-model",)
 NO_CAPABILITIES = Raw(b"{}")
 _META = "terminal-auth"
-"""The key under which Zed says the same, and reads a whole command line."""
-
-
-class _Auth(msgspec.Struct, gc=False):
-    terminal: Raw = Raw(b"false")
-
-
-class _Meta(msgspec.Struct, gc=False):
-    terminal_auth: Raw = msgspec.field(default=Raw(b"false"), name=_META)
-
-
-class _Capabilities(msgspec.Struct, gc=False):
-    auth: Raw = Raw(b"{}")
-    meta: Raw = msgspec.field(default=Raw(b"{}"), name="_meta")
+"""The key below `_meta` that Zed advertises support under, and reads a whole command line from."""
 
 
 def terminal_methods(capabilities: Raw, id_key: str) -> list[dict[str, object]]:
-    """The method, as one entry of `authMethods`, for a client with these capabilities; none for one without.
+    """The entries of `authMethods` for a client with these capabilities: one entry, or none without support.
 
-    `id_key` is what that version of ACP calls the method's id. What a client wrote amiss there counts as not said.
+    `id_key` is the name of the method's id in that version of ACP. Capabilities of a wrong shape count as absent.
     """
-    said = _read(capabilities, _Capabilities) or _Capabilities()
-    auth, meta = _read(said.auth, _Auth), _read(said.meta, _Meta)
-    by_meta = meta is not None and _is_said(meta.terminal_auth)
-    if not by_meta and (auth is None or not _is_said(auth.terminal)):
+    said = members(capabilities)
+    by_meta = _is_said(members(said.get("_meta")).get(_META))
+    if not by_meta and not _is_said(members(said.get("auth")).get("terminal")):
         return []
     method: dict[str, object] = {
         "type": "terminal",
@@ -62,31 +68,27 @@ def terminal_methods(capabilities: Raw, id_key: str) -> list[dict[str, object]]:
     return [method]
 
 
-def _read(raw: Raw, kind: type[T]) -> T | None:
+def members(raw: Raw | None) -> dict[str, Raw]:
+    """The members of a JSON object, each undecoded; empty for an absent value and for anything else."""
     try:
-        return msgspec.json.decode(raw, type=kind)
+        return {} if raw is None else msgspec.json.decode(raw, type=dict[str, Raw])
     except (msgspec.DecodeError, RecursionError):
-        return None
+        return {}
 
 
-def _is_said(raw: Raw) -> bool:
-    """`true` as v1 has it, an object as v2 has it."""
-    text = bytes(raw).strip()
-    return text == b"true" or text.startswith(b"{")
+def is_true(raw: Raw | None) -> bool:
+    """Whether the JSON is exactly `true`."""
+    return raw is not None and bytes(raw).strip() == b"true"
 
 
-PROTOCOL_VERSION = 1
-AUTH_METHOD = "environment"
+def is_object(raw: Raw | None) -> bool:
+    """Whether the JSON is an object, which is how ACP says yes where there may be details."""
+    return raw is not None and bytes(raw).lstrip().startswith(b"{")
 
-EXTENSION = "punie.dev"
-"""The key of Punie's extension below `_meta` (docs/interfaces.md)."""
 
-DISCOVERY_VERSION = 1
-EXECUTIONS_VERSION = 1
-TOOLS_VERSION = 1
-TOOL_EVENTS_VERSION = 1
-
-T = TypeVar("T")
+def _is_said(raw: Raw | None) -> bool:
+    """Whether support is advertised: `true` in version 1, an object in version 2."""
+    return is_true(raw) or is_object(raw)
 
 
 class Params(msgspec.Struct, rename="camel", gc=False):
@@ -94,9 +96,9 @@ class Params(msgspec.Struct, rename="camel", gc=False):
 
 
 class InitializeParams(Params):
-    """`initialize`; the capabilities are kept as they came and read when the first session needs them.
+    """`initialize`. The capabilities stay undecoded until the first session needs them.
 
-    `client_capabilities` are those of version 1, `capabilities` those of version 2.
+    `client_capabilities` is the member of version 1, `capabilities` that of version 2.
     """
 
     protocol_version: int
@@ -128,12 +130,11 @@ def decode_params(raw: Raw, kind: type[T]) -> T:
 
 @frozen
 class Dialect:
-    """What one version of ACP says as long as no session is there; a constant of the process.
+    """The part of one version of ACP that needs no session; a constant of the process.
 
-    `answer` makes the result of `initialize` from Punie's version and the client's capabilities, `login` are the
-    methods about who somebody is, each of which takes its parameters at once and gives its result, and `sessions` the
-    names of those that sessions answer.
-    `error` puts what a handler raised into the words of the wire.
+    `answer` makes the result of `initialize` from Punie's version and the client's capabilities, and `capabilities`
+    takes the latter from the request. `login` are the authentication methods, each of which returns its result at once;
+    `sessions` are the names of the requests about sessions. `error` is the JSON-RPC error for an exception.
     """
 
     version: int
@@ -145,7 +146,7 @@ class Dialect:
 
 
 def log_in(raw: Raw) -> object:
-    """`authenticate`, and `auth/login` of version 2: there is one way, and it asks nothing."""
+    """`authenticate`, and `auth/login` of version 2: the one method there is needs no credentials."""
     method = decode_params(raw, AuthenticateParams).method_id
     if method == SETUP_METHOD:
         raise RpcError(INVALID_PARAMS, f"{method!r} is not asked for here: run the agent's command with its args.")
@@ -160,41 +161,30 @@ AUTH = {
     "description": "Use the model and keys of the environment and settings, or no model at all.",
 }
 
-EXTENSION_OFFER = {
-    EXTENSION: {
-        "discoverTools": {"version": DISCOVERY_VERSION},
-        "executions": {"version": EXECUTIONS_VERSION},
-        "tools": {"version": TOOLS_VERSION},
-        "toolEvents": {"version": TOOL_EVENTS_VERSION},
-    }
-}
-"""What of our extension works, for the `_meta` of the agent's capabilities."""
+EXTENSION_OFFER = {EXTENSION: {part: {"version": version} for part, version in EXTENSION_PARTS.items()}}
+"""The supported parts of the extension, for the `_meta` of the agent's capabilities."""
 
 UNSTABLE_MCP = {EXTENSION: {"unstable": ["acp"]}}
-"""MCP over ACP is of no stable schema yet, in either version."""
+"""MCP over ACP has no stable schema yet, in either version."""
+
+
+_SESSION_CAPABILITIES = ("close", "list", "resume", "delete", "fork", "additionalDirectories")
 
 
 def named(version: str) -> dict[str, object]:
-    """Who we are."""
+    """Punie as ACP's `Implementation`."""
     return {"name": "punie", "title": "Punie", "version": version}
 
 
 def initialize_answer(version: str, capabilities: Raw = NO_CAPABILITIES) -> dict[str, object]:
-    """What Punie can do: what is not said here does not work and is not offered (A-12)."""
+    """The result of `initialize` in version 1; a capability that is missing here is not supported."""
     return {
         "protocolVersion": PROTOCOL_VERSION,
         "agentCapabilities": {
             "loadSession": True,
             "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
             "mcpCapabilities": {"http": True, "sse": True, "acp": True, "_meta": UNSTABLE_MCP},
-            "sessionCapabilities": {
-                "close": {},
-                "list": {},
-                "resume": {},
-                "delete": {},
-                "fork": {},
-                "additionalDirectories": {},
-            },
+            "sessionCapabilities": {name: {} for name in _SESSION_CAPABILITIES},
             "_meta": EXTENSION_OFFER,
         },
         "authMethods": [{**AUTH, "id": AUTH_METHOD}, *terminal_methods(capabilities, "id")],

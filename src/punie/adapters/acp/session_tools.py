@@ -1,7 +1,7 @@
 """The tools and running calls of a session, for its client: listing, switching, statistics and cancelling.
 
-`_punie.dev/tools`, `_punie.dev/set_tool_enabled`, `_punie.dev/executions` and `_punie.dev/cancel_executions`;
-`_punie.dev/tool_registered` and `_punie.dev/tool_unregistered` tell of tools that come and go.
+`docs/interfaces.md` lists the methods; `_punie.dev/tool_registered` and `_punie.dev/tool_unregistered` announce tools
+that come and go.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from msgspec import Raw
 
 from punie.adapters.acp.handshake import Params, decode_params
+from punie.adapters.acp.wire import SessionParams
 from punie.domain.session.events import ToolsChanged
 from punie.domain.tools.availability import LeftOut, ListedTool, RegistryStatistics
 from punie.domain.tools.execution import CallCounts, RunningCall, ToolStatistics
@@ -20,18 +21,11 @@ from punie.mechanics.jsonrpc.errors import INVALID_PARAMS, RpcError
 from punie.ports.agent import Agent
 
 TOOLS = "_punie.dev/tools"
-SET_TOOL_ENABLED = "_punie.dev/set_tool_enabled"
 TOOL_REGISTERED = "_punie.dev/tool_registered"
 TOOL_UNREGISTERED = "_punie.dev/tool_unregistered"
 
 DESCRIPTION_LIMIT_CHARS = 200
 LOCKED = "the settings disable it (tools.disabled)"
-
-
-class ToolsParams(Params):
-    """`_punie.dev/tools`."""
-
-    session_id: str
 
 
 class SetToolEnabledParams(Params):
@@ -43,8 +37,8 @@ class SetToolEnabledParams(Params):
 
 
 async def tools(agent: Agent, raw: Raw) -> object:
-    """Every registered tool, those left out with their reasons, and the figures."""
-    listing = agent.tools(decode_params(raw, ToolsParams).session_id)
+    """`_punie.dev/tools`: every registered tool, those left out with their reasons, and the figures."""
+    listing = agent.tools(decode_params(raw, SessionParams).session_id)
     return {
         "tools": [_listed(listed) for listed in listing.tools],
         "leftOut": [_left_out(left) for left in listing.left_out],
@@ -53,7 +47,7 @@ async def tools(agent: Agent, raw: Raw) -> object:
 
 
 async def set_tool_enabled(agent: Agent, raw: Raw) -> object:
-    """Switch a tool on or off; the answer says what it is now, which the settings may have the last word on."""
+    """`_punie.dev/set_tool_enabled`: the answer is the new state, which the settings may have kept as it was."""
     params = decode_params(raw, SetToolEnabledParams)
     now = agent.set_tool_enabled(params.session_id, params.name, enabled=params.enabled)
     if now is None:
@@ -64,7 +58,7 @@ async def set_tool_enabled(agent: Agent, raw: Raw) -> object:
 
 
 def encode_changes(session_id: str, event: ToolsChanged) -> Iterator[tuple[str, dict[str, object]]]:
-    """The notifications of one burst: what went, then what came."""
+    """The notifications for one change: removed tools first, then new ones."""
     if event.unregistered:
         yield TOOL_UNREGISTERED, {"sessionId": session_id, "tools": [{"name": name} for name in event.unregistered]}
     if event.registered:
@@ -100,35 +94,24 @@ def _registry_statistics(statistics: RegistryStatistics) -> dict[str, object]:
     }
 
 
-EXECUTIONS = "_punie.dev/executions"
-CANCEL_EXECUTIONS = "_punie.dev/cancel_executions"
-
-
-class ExecutionsParams(Params):
-    """`_punie.dev/executions`."""
-
-    session_id: str
-
-
 class CancelExecutionsParams(Params):
-    """`_punie.dev/cancel_executions`; `correlation_id` is a toolCallId, or a turn's id for all of its calls."""
+    """`_punie.dev/cancel_executions`; `correlation_id` is a toolCallId, or the id of a turn for all of its calls."""
 
     session_id: str
     correlation_id: str
 
 
 async def executions(agent: Agent, raw: Raw) -> object:
-    """The calls that run now and the counts of those that ended."""
-    session_id = decode_params(raw, ExecutionsParams).session_id
-    running = agent.running_calls(session_id)
+    """`_punie.dev/executions`: the calls that run now, and the counts of those that have ended."""
+    session_id = decode_params(raw, SessionParams).session_id
     return {
-        "running": [_running(call) for call in running],
+        "running": [_running(call) for call in agent.running_calls(session_id)],
         "statistics": _call_statistics(agent.call_statistics(session_id)),
     }
 
 
 async def cancel_executions(agent: Agent, raw: Raw) -> object:
-    """Stop the calls of that id; says how many there were."""
+    """`_punie.dev/cancel_executions`: stops the calls of that id and answers how many there were."""
     params = decode_params(raw, CancelExecutionsParams)
     return {"cancelled": agent.cancel_calls(params.session_id, params.correlation_id)}
 

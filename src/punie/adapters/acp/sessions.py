@@ -1,4 +1,4 @@
-"""The methods of sessions: wire to use case, and back (room 2 of the corridor, behind the handshake)."""
+"""The methods of sessions in ACP v1: parameters to a use case, and its outcome to an answer."""
 
 from __future__ import annotations
 
@@ -16,16 +16,7 @@ from punie.adapters.acp.client_servers import MCP_MESSAGE, AcpServerChannel, dec
 from punie.adapters.acp.config_options import config_options, mode_state, set_config_option, set_mode, set_model
 from punie.adapters.acp.discovery import TOOLS_CHANGED, AcpToolBridge, AcpToolCatalog
 from punie.adapters.acp.handshake import EXTENSION, decode_params
-from punie.adapters.acp.session_tools import (
-    CANCEL_EXECUTIONS,
-    EXECUTIONS,
-    SET_TOOL_ENABLED,
-    TOOLS,
-    cancel_executions,
-    executions,
-    set_tool_enabled,
-    tools,
-)
+from punie.adapters.acp.session_tools import cancel_executions, executions, set_tool_enabled, tools
 from punie.adapters.acp.updates import COMPACTION_EVENTS, encode_logged, encode_page
 from punie.adapters.acp.wire import (
     KeptSessionParams,
@@ -49,12 +40,12 @@ from punie.ports.people import Peer
 OfTheAgent: TypeAlias = Mapping[str, Callable[[Agent, Raw], Awaitable[object]]]
 
 OF_THE_EXTENSION: OfTheAgent = {
-    EXECUTIONS: executions,
-    CANCEL_EXECUTIONS: cancel_executions,
-    TOOLS: tools,
-    SET_TOOL_ENABLED: set_tool_enabled,
+    "_punie.dev/executions": executions,
+    "_punie.dev/cancel_executions": cancel_executions,
+    "_punie.dev/tools": tools,
+    "_punie.dev/set_tool_enabled": set_tool_enabled,
 }
-"""Methods of our own, in every version of ACP."""
+"""The methods of Punie's extension, alike in every version of ACP."""
 
 _OF_THE_AGENT: OfTheAgent = {
     "session/set_mode": set_mode,
@@ -62,13 +53,13 @@ _OF_THE_AGENT: OfTheAgent = {
     "session/set_model": set_model,
     **OF_THE_EXTENSION,
 }
-"""Methods that need nothing of the connection."""
+"""The methods that need nothing of the connection."""
 
 
 class SessionMethods:
-    """What a client may ask of sessions; bound to one connection, lives as long as it.
+    """The requests and notifications about sessions; bound to one connection, lives as long as it.
 
-    These are the methods of ACP v1; those of v2 (v2/sessions.py) differ in the places that take part in both.
+    This class has the methods of ACP v1; its subclass in v2/sessions.py overrides those that differ.
     """
 
     _of_the_agent: OfTheAgent = _OF_THE_AGENT
@@ -91,7 +82,7 @@ class SessionMethods:
         self._channel = AcpServerChannel(connection)
 
     def meet(self, capabilities: Raw) -> None:
-        """Take in what the client said of itself in `initialize`; sessions opened from now on go by it."""
+        """Take the client's capabilities from `initialize`, for sessions that are opened from now on."""
         self._capabilities = self._can(capabilities)
         self._log.info("the client offers %s", self._capabilities)
 
@@ -99,7 +90,7 @@ class SessionMethods:
         return decode_capabilities(capabilities)
 
     async def stop(self) -> None:
-        """The connection is about to be ended by us: in v1 its requests are answered then, and there is no more."""
+        """Prepare to end the connection from this side; v1 needs nothing, since its requests are still answered."""
 
     def request(self, method: str, params: Raw) -> Awaitable[object]:
         """Begin a request; a prompt is accepted here, before the next line is read."""
@@ -111,7 +102,7 @@ class SessionMethods:
         raise RpcError(METHOD_NOT_FOUND, "This agent does not know that method.")
 
     def notification(self, method: str, params: Raw) -> bool:
-        """Take a notification; False for one that is not ours."""
+        """Take a notification; False for one of an unknown method."""
         match method:
             case "session/cancel":
                 self._cancel(decode_params(params, SessionParams).session_id)
@@ -135,7 +126,7 @@ class SessionMethods:
         return {"sessionId": opened.id, **self._opened(opened)}
 
     async def _load(self, raw: Raw, *, replayed: bool) -> object:
-        """`session/load` shows the whole history before its answer, `session/resume` none of it (ACP)."""
+        """`session/load`, which replays the whole history before its answer, and `session/resume`, which does not."""
         return self._opened(await self._taken_up(decode_params(raw, KeptSessionParams), replayed=replayed))
 
     async def _taken_up(self, params: KeptSessionParams, *, replayed: bool) -> OpenedSession:
@@ -150,7 +141,7 @@ class SessionMethods:
         )
 
     def _replay(self) -> Callable[[LoggedEvent], Iterable[dict[str, object]]]:
-        """How one log is shown again, event by event."""
+        """An encoder for one log: each event to the updates that replay it."""
 
         def show(event: LoggedEvent) -> Iterable[dict[str, object]]:
             if isinstance(event, COMPACTION_EVENTS) and not self._capabilities.compaction:
@@ -192,7 +183,7 @@ class SessionMethods:
         return {}
 
     def _opened(self, opened: OpenedSession) -> dict[str, object]:
-        """What every way to open a session answers. Nothing is awaited from here on: no update comes before it."""
+        """The common answer of the methods that open a session; without an await, so that no update comes before."""
         self._agent.greet(opened.id)
         self._agent.explore_models(opened.id)
         return {
@@ -202,20 +193,13 @@ class SessionMethods:
         }
 
     def _peer(self, session_id: str, spec: SessionSpec) -> Peer:
-        """The client's side of one session: only what it advertised (A-02)."""
+        """The client's side of one session, limited to the capabilities that it advertised."""
         connection, can = self._connection, self._capabilities
         files = can.read_text_file or can.write_text_file
         return Peer(
             capabilities=can,
             broker=AcpPermissionBroker(connection, session_id),
-            events=AcpEventSink(
-                connection,
-                session_id,
-                can.tool_events,
-                partial(self._agent.options, session_id),
-                can.compaction,
-                can.notices,
-            ),
+            events=AcpEventSink(connection, session_id, can, partial(self._agent.options, session_id)),
             workspace=AcpWorkspace(connection, session_id) if files else None,
             terminals=AcpTerminals(connection, session_id) if can.terminal else None,
             catalog=AcpToolCatalog(connection, session_id, spec.cwd, self._log) if can.discover_tools else None,
@@ -243,17 +227,17 @@ async def _answered(turn: RunningTurn) -> object:
 
 
 def encode_report(report: TurnReport) -> dict[str, object]:
-    """The answer to `session/prompt`; what was used goes into `_meta`, where ACP v1 has no stable field for it."""
+    """The answer to `session/prompt`; usage goes into `_meta`, since ACP v1 has no stable member for it."""
     return {"stopReason": report.stop_reason.value, **used(report.usage)}
 
 
 def used(usage: Usage) -> dict[str, object]:
-    """What a turn used, in the `_meta` of the message that tells of its end; nothing where nothing was used."""
+    """The usage of a turn as the `_meta` of the message that reports its end; empty where nothing was used."""
     return {} if usage == Usage() else {"_meta": {EXTENSION: {"usage": encode_usage(usage)}}}
 
 
 def encode_usage(usage: Usage) -> dict[str, object]:
-    """Usage as our own JSON has it."""
+    """Usage in Punie's own JSON form."""
     encoded: dict[str, object] = {
         "inputTokens": usage.input_tokens,
         "outputTokens": usage.output_tokens,
@@ -265,7 +249,7 @@ def encode_usage(usage: Usage) -> dict[str, object]:
 
 
 def discovered(report: DiscoveryReport, *, working: bool = False) -> dict[str, object]:
-    """How the search for tools went, in the `_meta` of an answer; and whether a turn runs that was asked for before."""
+    """The outcome of discovery as the `_meta` of an answer; `working` says that an earlier turn still runs."""
     found = {
         "tier": report.tier.value,
         "tools": report.tools,

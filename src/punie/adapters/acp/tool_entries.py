@@ -1,4 +1,4 @@
-"""Entries of an IDE's catalogue: each is decoded on its own, and a bad one is dropped with a reason."""
+"""Entries of an IDE's catalogue: each is decoded by itself, and one that cannot be used is dropped with a reason."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from punie.domain.values.display import one_line
 from punie.domain.values.json_value import NotJsonError
 
 WORD_LIMIT = 64
-"""Of a longer list the rest says nothing: each dependency is looked for on disk."""
+"""The items that are read of a list in an entry; each dependency is looked for on disk."""
 
 _PLATFORMS = {"windows": "win32", "macos": "darwin", "mac": "darwin", "osx": "darwin"}
 
 
 def entry_details(entry: Mapping[str, object]) -> ToolMetadata:
-    """What the entry says. Raises `NotJsonError` for examples that are nested too deeply."""
+    """The metadata of an entry. Raises `NotJsonError` for examples that are nested too deeply."""
     said = {_plain(key): value for key, value in entry.items()}
     return ToolMetadata(
         version=_plain_text(said.get("version")),
@@ -42,7 +42,7 @@ def entry_details(entry: Mapping[str, object]) -> ToolMetadata:
 
 
 def names_strange_permission(entry: Mapping[str, object]) -> bool:
-    """Whether the entry wants leave for something we have no word for: then a person has to be asked."""
+    """Whether the entry requires a permission that Punie does not know, so that a person has to be asked."""
     known = {_plain(name) for name in Permission.__members__}
     said = {_plain(key): value for key, value in entry.items()}
     return any(_plain(word) not in known for word in _few_words(said.get("requiredpermissions")))
@@ -64,10 +64,13 @@ def _count(value: object) -> int | None:
     return value if isinstance(value, int) and value >= 0 else None
 
 
+def _several(value: object) -> list[object]:
+    """The first items of a list, or any other value as the only item."""
+    return cast("list[object]", value)[:WORD_LIMIT] if isinstance(value, list) else [value]
+
+
 def _few_words(value: object) -> list[str]:
-    """The words of a list, or the one that stands there alone."""
-    several = cast("list[object]", value) if isinstance(value, list) else [value]
-    return [word for word in several[:WORD_LIMIT] if isinstance(word, str) and word.strip()]
+    return [word for item in _several(value) if (word := _plain_text(item)) is not None]
 
 
 def _flags(value: object, kind: type[Capability | Permission]) -> int:
@@ -76,29 +79,26 @@ def _flags(value: object, kind: type[Capability | Permission]) -> int:
 
 
 def _examples(value: object) -> list[ToolExample]:
-    """Those that have arguments: `{"arguments": {...}, "description": "..."}`."""
+    """The examples with arguments: `{"arguments": {...}, "description": "..."}`."""
     found: list[ToolExample] = []
-    for item in cast("list[object]", value)[:WORD_LIMIT] if isinstance(value, list) else ():
-        example = cast("dict[str, object]", item) if isinstance(item, dict) else {}
-        arguments = example.get("arguments")
-        if isinstance(arguments, dict):
-            found.append(
-                ToolExample(cast("dict[str, object]", arguments), _plain_text(example.get("description")) or "")
-            )
+    items = _several(value)
+    for item in items if isinstance(value, list) else ():
+        example = _mapping(item) or {}
+        arguments = _mapping(example.get("arguments"))
+        if arguments is not None:
+            found.append(ToolExample(arguments, _plain_text(example.get("description")) or ""))
     return found
 
 
 def _dependencies(value: object) -> list[str]:
-    """Names, or objects with a `name`; one that says `"required": false` may be missing."""
-    several = cast("list[object]", value) if isinstance(value, list) else [value]
-    named = [_dependency(item) for item in several[:WORD_LIMIT]]
-    return [name for name in named if name is not None]
+    """The names of required dependencies: texts, or objects with a `name` and without `"required": false`."""
+    return [name for item in _several(value) if (name := _dependency(item)) is not None]
 
 
 def _dependency(item: object) -> str | None:
-    if not isinstance(item, dict):
+    dependency = _mapping(item)
+    if dependency is None:
         return _plain_text(item)
-    dependency = cast("dict[str, object]", item)
     return None if dependency.get("required") is False else _plain_text(dependency.get("name"))
 
 
@@ -112,11 +112,11 @@ _KNOWN = frozenset(
 
 
 class _BadEntryError(ValueError):
-    """Why an entry cannot be used."""
+    """The reason why an entry cannot be used."""
 
 
 def decode_entry(raw: Raw, position: int) -> ToolDescriptor | DroppedEntry:
-    """One entry of the answer's `tools`; `position` names it where it has no usable name itself."""
+    """One entry of the answer's `tools`; `position` names an entry that has no usable name."""
     try:
         entry = msgspec.json.decode(raw, type=dict[str, object])
     except (msgspec.DecodeError, RecursionError):
@@ -173,7 +173,7 @@ def _asks(entry: Mapping[str, object]) -> bool:
 
 
 def _says_yes(value: object) -> bool:
-    """In doubt yes: whoever writes anything but false or null there means that a person should be asked."""
+    """Whether a value asks for a person: anything but false and null does, since doubt has to tighten."""
     return value is not None and value is not False
 
 

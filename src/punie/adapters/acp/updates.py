@@ -1,9 +1,10 @@
-"""Session events as the inner objects of ACP's `session/update`."""
+"""Session events as the inner objects of ACP's `session/update`, live and when a kept session is replayed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import TypeAlias
 
 from attrs import evolve
@@ -43,11 +44,11 @@ from punie.domain.values.display import one_line
 from punie.domain.values.json_value import thaw
 
 COMPACTION_EVENTS = (CompactionChanged, CompactionDelta)
-"""ACP forbids to send these to any other client."""
+"""Events that ACP allows only for clients with the capability `session.compaction`."""
 
 
 def compaction_piece(event: CompactionDelta) -> dict[str, object]:
-    """The next piece of the summary."""
+    """The update for the next piece of a summary."""
     return {
         "sessionUpdate": "compaction_summary_chunk",
         "compactionId": event.compaction_id,
@@ -56,7 +57,7 @@ def compaction_piece(event: CompactionDelta) -> dict[str, object]:
 
 
 def compaction_update(event: CompactionChanged) -> dict[str, object]:
-    """How far it is; the whole summary takes the place of its pieces, and what failed has none."""
+    """The update for a new state; the whole summary replaces its pieces, and a failed compaction has none."""
     update: dict[str, object] = {
         "sessionUpdate": "compaction_update",
         "compactionId": event.compaction_id,
@@ -77,17 +78,9 @@ Shown: TypeAlias = Callable[[ResultContent], dict[str, object]]
 
 
 def encode_update(event: SessionEvent | LoggedEvent) -> dict[str, object] | None:
-    """The update for one event; None for those that ACP has no stable update for."""
+    """The update for one event; None for an event that ACP has no stable update for."""
     encode = _FORMS.get(type(event))
     return None if encode is None else encode(event)
-
-
-def _said(event: TextDelta) -> dict[str, object]:
-    return _chunk("agent_message_chunk", event)
-
-
-def _thought(event: ThoughtDelta) -> dict[str, object]:
-    return _chunk("agent_thought_chunk", event)
 
 
 def _moded(event: ModeChanged) -> dict[str, object]:
@@ -103,7 +96,7 @@ def _plan(event: PlanChanged) -> dict[str, object]:
 
 
 def plan_entries(event: PlanChanged) -> list[dict[str, object]]:
-    """The steps of a plan, the same in every version of ACP."""
+    """The steps of a plan, alike in every version of ACP."""
     return [
         {"content": step.content, "priority": step.priority.value, "status": step.status.value} for step in event.plan
     ]
@@ -125,7 +118,7 @@ def _notice(event: NoticeGiven) -> dict[str, object]:
 
 
 def _context(event: ContextUsed) -> dict[str, object] | None:
-    """None where the size of the context is not known: ACP has no form for a part of an unknown whole."""
+    """The used part of the context; None where its size is not known, for which ACP has no form."""
     if event.size_tokens is None:
         return None
     update: dict[str, object] = {
@@ -159,7 +152,7 @@ def announced_call(event: ToolCallAnnounced) -> dict[str, object]:
 
 
 def _places(paths: tuple[str, ...], line: int | None) -> list[dict[str, object]]:
-    """Where a client that follows the agent goes: the line is in the first file."""
+    """The locations that a client may follow the agent to; `line` is in the first file."""
     places: list[dict[str, object]] = [{"path": path} for path in paths]
     if places and line is not None:
         places[0]["line"] = line
@@ -167,7 +160,7 @@ def _places(paths: tuple[str, ...], line: int | None) -> list[dict[str, object]]
 
 
 def updated_call(event: ToolCallUpdated, shown: Shown = encode_result_content) -> dict[str, object]:
-    """A later update of a call; `shown` says how a piece of its content looks on the wire."""
+    """A later update of a call; `shown` encodes a piece of its content."""
     update: dict[str, object] = {"sessionUpdate": "tool_call_update", "toolCallId": event.call_id}
     if event.status is not None:
         update["status"] = event.status.value
@@ -181,7 +174,7 @@ def updated_call(event: ToolCallUpdated, shown: Shown = encode_result_content) -
 
 
 def _violated(event: SecurityViolation) -> dict[str, object]:
-    """What the call tried, on its card, just before it fails; ACP itself has no word for it."""
+    """A refused attempt on the card of its call, just before the call fails; ACP has no member of its own for it."""
     reason = one_line(event.detail, REASON_LIMIT_CHARS)
     violation = {"severity": event.severity.value, "rule": event.rule, "reason": reason}
     return {
@@ -192,8 +185,8 @@ def _violated(event: SecurityViolation) -> dict[str, object]:
 
 
 _FORMS: Mapping[type, Callable[..., dict[str, object] | None]] = {
-    TextDelta: _said,
-    ThoughtDelta: _thought,
+    TextDelta: partial(_chunk, "agent_message_chunk"),
+    ThoughtDelta: partial(_chunk, "agent_thought_chunk"),
     ToolCallAnnounced: announced_call,
     ToolCallUpdated: updated_call,
     ModeChanged: _moded,
@@ -211,14 +204,14 @@ _FORMS: Mapping[type, Callable[..., dict[str, object] | None]] = {
 GONE = Text("(the terminal is gone)")
 
 NOT_SHOWN_AGAIN = (SessionBegun, PromptFilled, ContextUsed, ModeChanged, ModelChanged, TitleChanged)
-"""What a client is told otherwise when it takes up a session, or never was."""
+"""Events without a place in a replay: their content is in the answer, or never had an update."""
 
 
 def encode_logged(event: LoggedEvent) -> Iterable[dict[str, object]]:
-    """The updates that show one event again; none for what a client is told otherwise, or never was."""
+    """The updates that replay one event; none for those of `NOT_SHOWN_AGAIN`."""
     match event:
         case PromptAccepted(turn_id, prompt):
-            # The id is that of its turn, as in v2: the same each time, and of all that was said in one prompt.
+            # The turn's id, as in v2: the same in every replay, and for every block of one prompt.
             said: dict[str, object] = {"sessionUpdate": "user_message_chunk", "messageId": turn_id}
             return tuple({**said, "content": encode_block(block)} for block in prompt.blocks)
         case _ if isinstance(event, NOT_SHOWN_AGAIN):
@@ -231,7 +224,7 @@ def encode_logged(event: LoggedEvent) -> Iterable[dict[str, object]]:
 
 
 def without_terminals(event: ToolCallUpdated) -> ToolCallUpdated:
-    """A terminal of an earlier process is gone: clients refuse an update that shows it."""
+    """The event without terminals of an earlier process, which are gone: clients refuse an update that shows one."""
     if event.content is None or not any(isinstance(part, TerminalView) for part in event.content):
         return event
     return evolve(event, content=tuple(GONE if isinstance(part, TerminalView) else part for part in event.content))

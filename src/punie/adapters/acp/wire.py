@@ -1,16 +1,15 @@
-"""ACP v1's messages from the client, as msgspec types: strict where a mistake matters, tolerant where ACP is.
+"""The client's messages of ACP v1 as msgspec types: strict where a mistake matters, tolerant where ACP is.
 
-Fields that may be absent may be null. What is a union on the wire is kept as `Raw` and decoded by hand, so that an
-unknown variant is one variant lost and not the whole message. Field names follow ACP's own.
+Fields that may be absent may be null. A union stays `Raw` and is decoded by hand, so that an unknown variant costs that
+variant and not the whole message. Field names are ACP's own.
 """
 
 from __future__ import annotations
 
-import msgspec
 from attrs import evolve
 from msgspec import Raw
 
-from punie.adapters.acp.handshake import DISCOVERY_VERSION, EXTENSION, TOOL_EVENTS_VERSION, Params
+from punie.adapters.acp.handshake import EXTENSION, EXTENSION_PARTS, Params, is_object, is_true, members
 from punie.domain.tools.discovery import ClientCapabilities
 
 
@@ -43,7 +42,7 @@ class PromptParams(Params):
 
 
 class SessionParams(Params):
-    """Every message that only names its session."""
+    """A message with no other member than its session."""
 
     session_id: str
 
@@ -88,8 +87,15 @@ class PermissionAnswer(Params):
     outcome: SelectedAnswer
 
 
+class FormAnswer(Params):
+    """The answer to `elicitation/create`."""
+
+    action: str
+    content: Raw = Raw(b"null")
+
+
 class DiscoverAnswer(Params):
-    """One page of `_punie.dev/discover_tools`; entries are looked at one by one."""
+    """One page of `_punie.dev/discover_tools`; its entries are decoded one by one."""
 
     tools: list[Raw]
     next_cursor: str | None = None
@@ -105,49 +111,30 @@ class CallAnswer(Params):
 
 
 def decode_capabilities(raw: Raw) -> ClientCapabilities:
-    """What the client can do. Anything that is not the literal ACP asks for counts as unsupported (A-02)."""
-    capabilities = _members(raw)
-    files, session = _members(capabilities.get("fs")), _members(capabilities.get("session"))
+    """The client's capabilities in v1; any value but the literal that ACP asks for counts as unsupported."""
+    capabilities = members(raw)
+    files, session = members(capabilities.get("fs")), members(capabilities.get("session"))
     return evolve(
         shared_capabilities(raw),
         read_text_file=is_true(files.get("readTextFile")),
         write_text_file=is_true(files.get("writeTextFile")),
         terminal=is_true(capabilities.get("terminal")),
-        notices=_is_object(session.get("notices")),
-        compaction=_is_object(session.get("compaction")),
+        notices=is_object(session.get("notices")),
+        compaction=is_object(session.get("compaction")),
     )
 
 
 def shared_capabilities(raw: Raw) -> ClientCapabilities:
-    """What every version of ACP says in the same words: forms, and our extension."""
-    capabilities = _members(raw)
-    extension = _members(_members(capabilities.get("_meta")).get(EXTENSION))
+    """The capabilities that every version of ACP names alike: forms, and Punie's extension."""
+    capabilities = members(raw)
+    extension = members(members(capabilities.get("_meta")).get(EXTENSION))
     return ClientCapabilities(
-        discover_tools=_announces(extension, "discoverTools", DISCOVERY_VERSION),
-        tool_events=_announces(extension, "toolEvents", TOOL_EVENTS_VERSION),
-        elicitation_form=_is_object(_members(capabilities.get("elicitation")).get("form")),
+        discover_tools=_announces(extension, "discoverTools"),
+        tool_events=_announces(extension, "toolEvents"),
+        elicitation_form=is_object(members(capabilities.get("elicitation")).get("form")),
     )
 
 
-def _announces(extension: dict[str, Raw], part: str, version: int) -> bool:
-    said = _members(extension.get(part)).get("version", Raw(b"null"))
-    return bytes(said).strip() == str(version).encode()
-
-
-def _is_object(raw: Raw | None) -> bool:
-    """Whether it is an object, which is how ACP says yes to what may have details."""
-    return raw is not None and bytes(raw).lstrip().startswith(b"{")
-
-
-def is_true(raw: Raw | None) -> bool:
-    """Whether the JSON is exactly `true`."""
-    return raw is not None and bytes(raw).strip() == b"true"
-
-
-def _members(raw: Raw | None) -> dict[str, Raw]:
-    if raw is None:
-        return {}
-    try:
-        return msgspec.json.decode(raw, type=dict[str, Raw])
-    except (msgspec.DecodeError, RecursionError):
-        return {}
+def _announces(extension: dict[str, Raw], part: str) -> bool:
+    said = members(extension.get(part)).get("version", Raw(b"null"))
+    return bytes(said).strip() == str(EXTENSION_PARTS[part]).encode()

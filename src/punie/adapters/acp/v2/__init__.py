@@ -1,1 +1,1 @@
-"""ACP v2, a draft: the same sessions as v1's in the words of its second version. Loaded where v2 was agreed on."""
+"""ACP v2 (draft): the same sessions as in v1 in the messages of version 2. Loaded where v2 was agreed on."""

@@ -1,4 +1,4 @@
-"""What a session is doing, as ACP v2 tells it: running, waiting for the person, or idle (`state_update`)."""
+"""The state of a session in ACP v2: running, waiting for the person, or idle (`state_update`)."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class State(StrEnum):
 
 
 def state_update(state: State) -> Update:
-    """The update that tells of it."""
+    """The update for a new state."""
     return {"sessionUpdate": "state_update", "state": state.value}
 
 
 @define(eq=False)
 class Activity:
-    """One session's state, told whenever it changes; lives as long as the session is open here.
+    """The state of one session, sent through `tell` whenever it changes; lives as long as the session is open here.
 
-    A turn waits for its person where a question is open and no other call is at work. Questions that belong to no turn
-    change nothing.
+    A turn requires action where a question is open and no other call is at work. Questions outside a turn change
+    nothing.
     """
 
     tell: Callable[[Update], None]
@@ -43,23 +43,23 @@ class Activity:
     _asking: Counter[str | None] = field(factory=Counter[str | None], init=False)
 
     def begin(self, at_work: Iterable[str] = ()) -> None:
-        """A turn begins, or goes on before a new client's eyes; then those calls are at work in it."""
+        """A turn begins, or goes on for a new client with the calls `at_work` in it."""
         self._stopping = False
         self._at_work.update(at_work)
         self._tell(State.RUNNING)
 
     def stop(self) -> None:
-        """The turn was told to stop: whatever becomes of its questions, it will not go on."""
+        """The turn was told to stop, so that settled questions no longer make it run."""
         self._stopping = True
 
     def end(self, idle: Update) -> None:
-        """The turn is over; `idle` is the update that says how."""
+        """The turn is over; `idle` is the update that reports how."""
         self._state = State.IDLE
         self._at_work.clear()
         self.tell(idle)
 
     def follow(self, event: SessionEvent) -> None:
-        """Take notice of an event of the session."""
+        """Note the calls that start and end."""
         match event:
             case ToolCallUpdated(call_id, CallStatus.IN_PROGRESS):
                 self._at_work.add(call_id)
@@ -71,9 +71,9 @@ class Activity:
 
     @contextmanager
     def asking(self, call_id: str | None) -> Generator[None]:
-        """A question is open, for that call where it is for one.
+        """A question is open, for a call or for none.
 
-        Where it is withdrawn, what comes next says how the turn goes on.
+        After a withdrawn question no state is sent: the next event of the turn tells how it goes on.
         """
         self._asking[call_id] += 1
         self._look()
@@ -87,7 +87,7 @@ class Activity:
 
     def _answered(self, call_id: str | None) -> None:
         self._asking[call_id] -= 1
-        self._asking += Counter()  # without those that are no more
+        self._asking += Counter()  # drops the entries that reached 0
 
     def _look(self) -> None:
         if self._state is State.IDLE or self._stopping:

@@ -1,43 +1,40 @@
-"""The client as one session's ports in ACP v2: its person and its ears. It lends no files and no terminals."""
+"""The client as the ports of one session in ACP v2, which has no files and terminals of the client."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 from attrs import frozen
 
-from punie.adapters.acp.client import OPTION_EVENTS, AcpElicitor, ask_leave, asked_call, choices, tell_changes
+from punie.adapters.acp.client import OPTION_EVENTS, AcpEventSink, ask_permission, asked_call, choices
 from punie.adapters.acp.v2.activity import Activity, Update
 from punie.adapters.acp.v2.updates import Updates, encode_content, options_update
-from punie.domain.errors import UnknownSessionError
 from punie.domain.permission.flow import PermissionOutcome, PermissionQuestion
 from punie.domain.permission.question_text import question_markdown
 from punie.domain.session.elicitation import Elicitation, ElicitationAnswer
-from punie.domain.session.events import SessionEvent, ToolsChanged
-from punie.domain.session.session import SessionOptions
+from punie.domain.session.events import SessionEvent
 from punie.mechanics.jsonrpc.connection import Connection
-from punie.ports.engine import EventSink
 from punie.ports.people import Elicitor
 from punie.ports.permission import PermissionBroker
 
 
 @frozen
 class DraftPermissionBroker(PermissionBroker):
-    """The person at the client through `session/request_permission`; meanwhile the session requires action."""
+    """The person at the client through `session/request_permission`; the session requires action meanwhile."""
 
     connection: Connection
     activity: Activity
 
     async def ask(self, question: PermissionQuestion) -> PermissionOutcome:
         with self.activity.asking(question.call_id):
-            return await ask_leave(self.connection, encode_question(question))
+            return await ask_permission(self.connection, encode_question(question))
 
 
 @frozen
 class DraftElicitor(Elicitor):
-    """The person at the client before a form; meanwhile the session requires action."""
+    """The forms of another elicitor; the session requires action while one is open."""
 
-    form: AcpElicitor
+    form: Elicitor
     activity: Activity
 
     async def ask(self, elicitation: Elicitation) -> ElicitationAnswer:
@@ -46,38 +43,25 @@ class DraftElicitor(Elicitor):
 
 
 @frozen
-class DraftEventSink(EventSink):
-    """The client's ears through `session/update`; waits while the client does not read.
+class DraftEventSink(AcpEventSink):
+    """The updates of one session in the form of v2, and after each event the state that follows from it."""
 
-    `tool_events` says that it also wants to hear of tools that come and go; `options` gives what is set of the session.
-    """
-
-    connection: Connection
-    session_id: str
     activity: Activity
     updates: Updates
-    options: Callable[[], SessionOptions]
-    tool_events: bool = False
 
     async def emit(self, event: SessionEvent) -> None:
-        if isinstance(event, ToolsChanged):
-            if self.tool_events:
-                await tell_changes(self.connection, self.session_id, event)
-            return
-        update = self._all_options() if isinstance(event, OPTION_EVENTS) else self.updates.encode(event)
-        if update is not None:
-            await self.connection.notify("session/update", {"sessionId": self.session_id, "update": update})
+        await super().emit(event)
         self.activity.follow(event)
 
-    def _all_options(self) -> Update | None:
-        try:
-            return options_update(self.options())
-        except UnknownSessionError:
-            return None  # it is being closed: its options are not shown any more
+    def _updates(self, event: SessionEvent) -> Iterator[Update]:
+        if isinstance(event, OPTION_EVENTS):
+            yield from self._all_options(options_update)
+        elif (update := self.updates.encode(event)) is not None:
+            yield update
 
 
 def encode_question(question: PermissionQuestion) -> Update:
-    """The parameters of `session/request_permission`: the question in words, and the call that it is about."""
+    """The parameters of `session/request_permission`: the question in words, and the call that it concerns."""
     call: Update = asked_call(question)
     if question.diffs:
         call["content"] = [encode_content(diff) for diff in question.diffs]

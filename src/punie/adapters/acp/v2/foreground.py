@@ -1,4 +1,8 @@
-"""The ids of an agent's messages in ACP v2, where every message has one."""
+"""The prompts of one session in ACP v2: acknowledged when they take their place, worked on one after the other.
+
+A prompt that comes while another is worked on is held behind it. Held prompts are answered with -32800 where the
+session is told to stop or is closed (ACP v2, prompt lifecycle and `session/close`).
+"""
 
 from __future__ import annotations
 
@@ -26,9 +30,10 @@ from punie.ports.agent import RunningTurn
 
 @define
 class MessageIds:
-    """Follows one session's events and names what its engine left without a name; lives as long as it is followed.
+    """The ids of the agent's messages, which every message has in v2; lives as long as the session is followed.
 
-    What comes between two calls is one message. The names follow from the log alone, so that a replay gives the same.
+    A message that the engine gave no id is named after its turn and the number of calls before it: text between two
+    calls is one message. The ids follow from the log alone, so that a replay has the same.
     """
 
     _turn: str = field(default="session", init=False)
@@ -39,11 +44,11 @@ class MessageIds:
         self._turn, self._part = turn_id, 0
 
     def go_on(self, turn: TurnSoFar) -> None:
-        """A turn that is under way is followed from here."""
+        """Follow a turn that is under way from here on."""
         self._turn, self._part = turn.turn_id, turn.announced
 
     def follow(self, event: object | LoggedEvent) -> None:
-        """Take notice of an event."""
+        """Note the prompts and calls that the ids depend on."""
         match event:
             case PromptAccepted(turn_id):
                 self.begin(turn_id)
@@ -53,15 +58,15 @@ class MessageIds:
                 pass
 
     def of(self, event: TextDelta | ThoughtDelta) -> str:
-        """The message that this is a piece of."""
+        """The id of the message that this is a piece of."""
         return f"{self._turn}-said-{self._part}" if event.message_id is None else event.message_id
 
 
 HELD_LIMIT: Final = 16
-"""So many prompts may wait for their place in one session."""
+"""Prompts that may wait for their place in one session."""
 
 END_LIMIT_S: Final = 1.0
-"""How long a turn that was cancelled may take to say so, once its session is closed or the server ends."""
+"""How long a cancelled turn may take to report its end, once its session is closed or the server ends."""
 
 _CANCELLED = RpcError(REQUEST_CANCELLED, "The session was told to stop before this prompt took its place in it.")
 _FULL = RpcError(
@@ -71,7 +76,7 @@ _FULL = RpcError(
 
 @define(eq=False)
 class _Held:
-    """A prompt that waits; `outcome` is the id of its message, or why it has none."""
+    """A prompt that waits; `outcome` is the id of its message, or the error in its place."""
 
     prompt: Prompt
     settled: anyio.Event = field(factory=anyio.Event, init=False)
@@ -84,10 +89,10 @@ class _Held:
 
 @define(eq=False)
 class Foreground:
-    """One session's turns; lives as long as the session is open here.
+    """The turns of one session; lives as long as the session is open here.
 
-    `begin_turn` takes a prompt into the session, `cancel_turn` ends the turn that runs, `tell` sends an update without
-    waiting, and `tasks` is where turns work: it lives as long as the connection.
+    `begin_turn` takes a prompt into the session, `cancel_turn` ends the turn that runs, `send` sends an update without
+    waiting, and `tasks`, which lives as long as the connection, runs the turns.
     """
 
     begin_turn: Callable[[Prompt], RunningTurn]
@@ -111,14 +116,14 @@ class Foreground:
         return self._working
 
     def tell(self, update: Update) -> None:
-        """Tell the client, as long as the session is open."""
+        """Send an update, as long as the session is open."""
         if not self._closed:
             self.send(update)
 
     def prompt(self, prompt: Prompt) -> Awaitable[str]:
-        """Take a prompt, at once; what is given back waits for its place and gives the id of its message.
+        """Take a prompt at once; the awaitable waits for its place and gives the id of its message.
 
-        Raises what `Agent.begin_turn` raises, and `RpcError` where too many wait, or it was cancelled meanwhile.
+        Raises the errors of `Agent.begin_turn`, and `RpcError` where too many prompts wait or this one was cancelled.
         """
         if not self._working:
             return _ready(self._insert(prompt))
@@ -129,20 +134,20 @@ class Foreground:
         return self._place_of(held)
 
     def adopt(self, turn: TurnSoFar, run: Callable[[], Awaitable[TurnReport]]) -> None:
-        """A turn that an earlier connection asked for goes on here; `run` waits for its end. Says that it works."""
+        """Go on with a turn of an earlier connection and send its state; `run` waits for its end."""
         self._working, self._open_calls = True, tuple(turn.open_calls)
         self.ids.go_on(turn)
         self.activity.begin(call_id for call_id, at_work in turn.open_calls.items() if at_work)
         self.tasks.start_soon(self._work, run)
 
     def offer_cancel(self) -> None:
-        """Say of the calls that were open when the turn was adopted that they can be cancelled: a replay does not."""
+        """Offer to cancel the calls that were open when the turn was adopted, which a replay does not."""
         for call_id in self._open_calls:
             self.tell({"sessionUpdate": "tool_call_update", "toolCallId": call_id, "capabilities": {"cancel": {}}})
         self._open_calls = ()
 
     def cancel(self) -> None:
-        """Stop what runs, and send back what is held."""
+        """Stop the turn that runs, and refuse the held prompts."""
         while self._held:
             self._held.popleft().settle(_CANCELLED)
         if self._working:
@@ -150,7 +155,7 @@ class Foreground:
             self.cancel_turn()
 
     async def close(self, close: Callable[[], Awaitable[None]]) -> None:
-        """Cancel, `close` the session, and see to it that the client was told of the end; then nothing more is."""
+        """Cancel, `close` the session and report the end of its turn; no update is sent afterwards."""
         self.cancel()
         try:
             await close()
@@ -162,7 +167,7 @@ class Foreground:
             self._closed = True
 
     async def rest(self) -> None:
-        """Wait until nothing is worked on."""
+        """Wait until no turn runs."""
         while self._working:
             await self._over.wait()
 
@@ -170,7 +175,7 @@ class Foreground:
         try:
             await held.settled.wait()
         except anyio.get_cancelled_exc_class():
-            if held.outcome is None:  # withdrawn; where it has its place already, that is the answer
+            if held.outcome is None:  # withdrawn before it took its place; else its place is the answer
                 self._held.remove(held)
                 raise
         if isinstance(held.outcome, str):
@@ -189,7 +194,7 @@ class Foreground:
     async def _work(self, run: Callable[[], Awaitable[TurnReport]]) -> None:
         try:
             ended = _idle(await run())
-        except Exception as error:  # noqa: BLE001  the prompt was answered long ago: its failure is told as a state
+        except Exception as error:  # noqa: BLE001  the prompt was answered long ago, so a failure is told as a state
             ended = _failed(error)
         self._working = False
         self._over.set()
@@ -207,7 +212,7 @@ class Foreground:
 
 
 def user_message(message_id: str, prompt: Prompt) -> Update:
-    """The update that says where a prompt took its place."""
+    """The update for a prompt that took its place."""
     content = [encode_block(block) for block in prompt.blocks]
     return {"sessionUpdate": "user_message", "messageId": message_id, "content": content}
 

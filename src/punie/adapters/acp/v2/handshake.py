@@ -10,6 +10,7 @@ from punie.adapters.acp.handshake import (
     EXTENSION,
     EXTENSION_OFFER,
     NO_CAPABILITIES,
+    SESSION_REQUESTS,
     UNSTABLE_MCP,
     Dialect,
     Params,
@@ -22,28 +23,9 @@ from punie.mechanics.jsonrpc.errors import RpcError
 
 VERSION = 2
 
-SESSION_REQUESTS = frozenset(
-    {
-        "session/new",
-        "session/prompt",
-        "session/close",
-        "session/resume",
-        "session/fork",
-        "session/list",
-        "session/delete",
-        "session/set_config_option",
-        "tool_call/cancel",
-        "terminal/cancel",
-        "_punie.dev/executions",
-        "_punie.dev/cancel_executions",
-        "_punie.dev/tools",
-        "_punie.dev/set_tool_enabled",
-    }
-)
-
 
 def initialize_answer(version: str, capabilities: Raw = NO_CAPABILITIES) -> dict[str, object]:
-    """What Punie can do in ACP v2: what is not said here does not work and is not offered (A-12)."""
+    """The result of `initialize` in version 2; a capability that is missing here is not supported."""
     return {
         "protocolVersion": VERSION,
         "info": named(version),
@@ -63,13 +45,13 @@ def initialize_answer(version: str, capabilities: Raw = NO_CAPABILITIES) -> dict
 
 
 def log_out(raw: Raw) -> object:
-    """There is nothing to forget: keys are the environment's."""
+    """`auth/logout`: does nothing, since keys belong to the environment."""
     decode_params(raw, Params)
     return {}
 
 
 def error_to_wire(error: BaseException) -> RpcError:
-    """As in v1; of a session that is not open, v2 says which."""
+    """The error of v1, whose data names the session where that is not open."""
     from punie.adapters.acp.errors import to_wire
     from punie.domain.errors import UnknownSessionError
 
@@ -84,6 +66,6 @@ V2 = Dialect(
     initialize_answer,
     lambda params: params.capabilities,
     {"auth/login": log_in, "auth/logout": log_out},
-    SESSION_REQUESTS,
+    SESSION_REQUESTS | {"tool_call/cancel", "terminal/cancel"},
     error_to_wire,
 )

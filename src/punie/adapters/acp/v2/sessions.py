@@ -1,4 +1,4 @@
-"""The methods of sessions in ACP v2 (draft): those of v1 where both say the same, and what v2 says otherwise."""
+"""The methods of sessions in ACP v2 (draft), as far as they differ from those of v1."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from anyio.abc import TaskGroup
 from attrs import evolve
 from msgspec import Raw
 
-from punie.adapters.acp.client import AcpElicitor
-from punie.adapters.acp.config_options import setting
-from punie.adapters.acp.discovery import AcpToolBridge, AcpToolCatalog
+from punie.adapters.acp.config_options import set_option
 from punie.adapters.acp.handshake import Params, decode, decode_params
 from punie.adapters.acp.sessions import OF_THE_EXTENSION, OfTheAgent, SessionMethods, decode_prompt, discovered
 from punie.adapters.acp.v2.activity import State, Update, state_update
@@ -44,19 +42,16 @@ from punie.ports.workspace import Terminals
 
 
 def set_config_option(agent: Agent, raw: Raw) -> Awaitable[object]:
-    """`session/set_config_option`: answers with every option. All of ours take the id of a value.
-
-    It takes its place before the next line is read, so that a prompt right behind it goes by it.
-    """
+    """`session/set_config_option`; every option of Punie takes the id of a value, and the answer has them all."""
     params = decode_params(raw, SetConfigOptionParams)
     if params.type != "id":
         raise RpcError(INVALID_PARAMS, "The options of this agent take values of the type 'id'.")
     value = decode_params(params.value, str)
-    return _set(agent, params.session_id, setting(agent, params.session_id, params.config_id, value))
+    return set_option(agent, params.session_id, params.config_id, value, encode_options)
 
 
 async def cancel_tool_call(agent: Agent, raw: Raw) -> object:
-    """`tool_call/cancel`: that call ends, the turn goes on."""
+    """`tool_call/cancel`: the call ends and its turn goes on."""
     params = decode_params(raw, ToolCallParams)
     running = {call.correlation_id for call in agent.running_calls(params.session_id)}
     if params.tool_call_id not in running or not agent.cancel_calls(params.session_id, params.tool_call_id):
@@ -72,10 +67,10 @@ _OF_THE_AGENT: OfTheAgent = {
 
 
 class DraftSessionMethods(SessionMethods):
-    """What a client may ask of sessions in ACP v2; bound to one connection, lives as long as it.
+    """The requests and notifications about sessions in ACP v2; bound to one connection, lives as long as it.
 
-    `turns` is where prompts are worked on: it ends with the connection, and they with it, or go on before the next.
-    `terminals` are those of every session of the process, by its id: they outlive a connection where sessions do.
+    `turns` runs the prompts and ends with the connection; a turn ends with it or is adopted by the next connection.
+    `terminals` are the shown terminals by session id; they outlive a connection where sessions do.
     """
 
     _of_the_agent = _OF_THE_AGENT
@@ -103,7 +98,7 @@ class DraftSessionMethods(SessionMethods):
         return super()._spec(params)
 
     async def _resume(self, raw: Raw) -> object:
-        """`session/resume`: the history is shown where it is asked for, and before the answer what the session does."""
+        """`session/resume`; replays the history where that is asked for, and sends the state before its answer."""
         params = decode_params(raw, ResumeParams)
         if params.replay_from is not None and params.replay_from.type != "start":
             raise RpcError(INVALID_PARAMS, "This agent replays from the start, or not at all.")
@@ -119,7 +114,7 @@ class DraftSessionMethods(SessionMethods):
         return answer
 
     def _look_on(self, session_id: str) -> None:
-        """The session was open all the time: its terminals are before this client's eyes now."""
+        """Show the terminals of a session that stayed open to this client from now on."""
         terminals = self._terminals.get(session_id)
         if terminals is not None and terminals.screen.tasks is not self._turns:
             terminals.move(self._screen(session_id))
@@ -140,7 +135,7 @@ class DraftSessionMethods(SessionMethods):
             foreground.cancel()
 
     async def _cancel_terminal(self, raw: Raw) -> object:
-        """`terminal/cancel`: its program ends; what it printed stays."""
+        """`terminal/cancel`: the program ends and its output stays."""
         params = decode_params(raw, TerminalParams)
         if params.session_id not in self._open:
             raise UnknownSessionError(params.session_id)
@@ -151,7 +146,7 @@ class DraftSessionMethods(SessionMethods):
         return {}
 
     async def _close(self, raw: Raw) -> object:
-        """`session/close`: a session that is not open is closed, says v2."""
+        """`session/close`; in v2 a session that is not open counts as closed."""
         await self._closed(decode_params(raw, SessionParams).session_id)
         return {}
 
@@ -165,7 +160,7 @@ class DraftSessionMethods(SessionMethods):
             await (close() if foreground is None else foreground.close(close))
 
     async def stop(self) -> None:
-        """End all turns, none of which is a request here, and wait a moment until the client was told so."""
+        """End all turns, which are no requests in v2, and wait up to `END_LIMIT_S` until the client was told."""
         for foreground in self._open.values():
             foreground.cancel()
         with anyio.move_on_after(END_LIMIT_S):
@@ -173,15 +168,15 @@ class DraftSessionMethods(SessionMethods):
                 await foreground.rest()
 
     def _opened(self, opened: OpenedSession) -> Update:
-        """What every way to open a session answers. Nothing is awaited from here on."""
+        """The common answer of the methods that open a session; without an await, as in v1."""
         self._open[opened.id] = self._opening.pop(opened.id)
         self._agent.greet(opened.id)
         self._agent.explore_models(opened.id)
         return {"configOptions": encode_options(opened.options), **discovered(opened.discovery)}
 
     def _peer(self, session_id: str, spec: SessionSpec) -> Peer:
-        """The client's side of one session: only what it advertised (A-02)."""
-        connection, can, screen = self._connection, self._capabilities, self._screen(session_id)
+        """The client's side of one session as in v1, with the session's state followed and its terminals shown."""
+        peer, connection, screen = super()._peer(session_id, spec), self._connection, self._screen(session_id)
         begin_turn, cancel = partial(self._agent.begin_turn, session_id), partial(self._agent.cancel, session_id)
         foreground = self._opening[session_id] = Foreground(begin_turn, cancel, screen.tell, self._turns)
 
@@ -190,22 +185,14 @@ class DraftSessionMethods(SessionMethods):
             self._terminals[session_id] = around
             return around
 
-        form = AcpElicitor(connection, session_id)
-        return Peer(
-            capabilities=can,
-            broker=DraftPermissionBroker(connection, foreground.activity),
+        activity, options = foreground.activity, partial(self._agent.options, session_id)
+        return evolve(
+            peer,
+            broker=DraftPermissionBroker(connection, activity),
             events=DraftEventSink(
-                connection,
-                session_id,
-                foreground.activity,
-                Updates(foreground.ids),
-                partial(self._agent.options, session_id),
-                can.tool_events,
+                connection, session_id, peer.capabilities, options, activity, Updates(foreground.ids)
             ),
-            catalog=AcpToolCatalog(connection, session_id, spec.cwd, self._log) if can.discover_tools else None,
-            bridge=AcpToolBridge(connection, session_id) if can.discover_tools else None,
-            elicitor=DraftElicitor(form, foreground.activity) if can.elicitation_form else None,
-            server_channel=self._channel,
+            elicitor=None if peer.elicitor is None else DraftElicitor(peer.elicitor, activity),
             shown=shown,
             adopt=foreground.adopt,
         )
@@ -222,21 +209,16 @@ class DraftSessionMethods(SessionMethods):
         return Screen(tell, say, self._turns)
 
 
-async def _set(agent: Agent, session_id: str, change: Awaitable[object]) -> object:
-    await change
-    return {"configOptions": encode_options(agent.options(session_id))}
-
-
 async def _acknowledged(place: Awaitable[str]) -> object:
     return {"messageId": await place}
 
 
 TRANSPORTS = ("stdio", "http", "acp")
-"""What a client's MCP servers may be reached by."""
+"""The transports of MCP servers that are offered in v2."""
 
 
 class Tagged(Params):
-    """What is of one kind or another."""
+    """A union on the wire, of which only the kind is read."""
 
     type: str
 
@@ -271,12 +253,12 @@ class TerminalParams(Params):
 
 
 def decode_capabilities(raw: Raw) -> ClientCapabilities:
-    """What the client can do: no files and no terminals in v2, and updates need no capability."""
+    """The client's capabilities in v2, which has no files and terminals, and no capability for updates."""
     return evolve(shared_capabilities(raw), notices=True, compaction=True)
 
 
 def check_transports(servers: Sequence[Raw] | None) -> None:
-    """Refuse a session with a server that is reached in a way we did not offer, as v2 demands. Raises `RpcError`."""
+    """Refuse servers with a transport that was not offered, as v2 demands. Raises `RpcError`."""
     for position, server in enumerate(servers or (), start=1):
         try:
             kind = decode(server, Tagged).type

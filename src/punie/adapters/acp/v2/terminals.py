@@ -1,4 +1,4 @@
-"""The programs that this machine runs, shown by the client as they print (ACP v2, display-only terminals)."""
+"""Programs of this machine shown by the client while they print (ACP v2, display-only terminals)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from punie.ports.workspace import Terminals
 
 LOOK_FIRST_S: Final = 0.1
 LOOK_LAST_S: Final = 1.0
-"""How soon a program that prints is looked at again, and how late one that does not."""
+"""The shortest and the longest pause between two looks at the output of a program."""
 
 LIVE_TAIL_CHARS: Final = 20_000
-"""So much of what a program printed is sent at once while it runs: of one that prints more the latest."""
+"""The most output that is sent at once while a program runs; of more output the end."""
 
 
 @frozen(eq=False)
 class Screen:
-    """A client's eyes. `tell` sends an update without waiting, `say` waits while the client does not read.
+    """The client that terminals are shown to; `tell` sends an update without waiting, `say` waits for its reader.
 
-    `tasks` is where terminals are followed for it; it outlives them, or ends with the client's connection.
+    `tasks` runs what follows the terminals; it outlives them, or ends with the client's connection.
     """
 
     tell: Callable[[Update], None]
@@ -37,7 +37,7 @@ class Screen:
 
 @define(eq=False)
 class _Shown:
-    """One terminal as the client has it: `text` is what it was sent."""
+    """One terminal as the client has it; `text` is the output that was sent."""
 
     id: str
     command: Command
@@ -47,9 +47,9 @@ class _Shown:
 
 @define(eq=False)
 class ShownTerminals(Terminals):
-    """Terminals of this machine in front of a client's eyes; lives as long as their session.
+    """Terminals of this machine that a client shows; lives as long as their session.
 
-    `mark` makes their ids unique in the session, whichever process goes on with it.
+    `mark` makes their ids unique in the session, also among those of other processes that work on it.
     """
 
     inner: Terminals
@@ -74,7 +74,7 @@ class ShownTerminals(Terminals):
     async def wait(self, terminal_id: str) -> ExitStatus:
         shown = self._find(terminal_id)
         status = await self.inner.wait(shown.id)
-        if not shown.ended and terminal_id in self._shown:  # else whoever released it tells of its end
+        if not shown.ended and terminal_id in self._shown:  # else its release reports the end
             self._end(terminal_id, shown, await self.inner.output(shown.id))
         return status
 
@@ -89,12 +89,12 @@ class ShownTerminals(Terminals):
         self._end(terminal_id, shown, output)
 
     def runs(self, terminal_id: str) -> bool:
-        """Whether the client may have it stopped."""
+        """Whether the program runs, so that the client may stop it."""
         shown = self._shown.get(terminal_id)
         return shown is not None and not shown.ended
 
     def move(self, screen: Screen) -> None:
-        """Another client looks on from now: it is shown what runs, and what was printed so far. Returns at once."""
+        """Show the running programs, with their output so far, to another client from now on. Returns at once."""
         self.screen = screen
         for terminal_id, shown in self._shown.items():
             if not shown.ended:
@@ -107,7 +107,7 @@ class ShownTerminals(Terminals):
             begun["output"] = {"data": _encoded(shown.text)}
         self.screen.tell(_update(terminal_id, begun))
         tasks = self.screen.tasks
-        if not tasks.cancel_scope.cancel_called:  # else no client looks on, until another one does
+        if not tasks.cancel_scope.cancel_called:  # else no client is connected until the next `move`
             tasks.start_soon(self._follow, terminal_id, shown)
 
     def _find(self, terminal_id: str) -> _Shown:
@@ -117,7 +117,7 @@ class ShownTerminals(Terminals):
         return shown
 
     async def _follow(self, terminal_id: str, shown: _Shown) -> None:
-        """Tell of it until it ends, or is released."""
+        """Send the output of a terminal until it ends or is released."""
         pause_s = LOOK_FIRST_S
         try:
             while not shown.ended:
@@ -130,10 +130,10 @@ class ShownTerminals(Terminals):
                 if new is not None:
                     await self.screen.say(new)
         except PunieError:
-            return  # whoever released it tells of its end
+            return  # its release reports the end
 
     def _new(self, terminal_id: str, shown: _Shown, text: str) -> Update | None:
-        """What is new; where that does not go on from what the client has, all of it in its place."""
+        """The update for new output: a chunk, or all of it where it does not continue what the client has."""
         before, shown.text = shown.text, text
         if text == before:
             return None
@@ -143,7 +143,7 @@ class ShownTerminals(Terminals):
         return _update(terminal_id, {"output": {"data": _encoded(text)}})
 
     def _end(self, terminal_id: str, shown: _Shown, output: TerminalOutput) -> None:
-        """Tell of its end, once and at once: whoever waits for it goes on only then."""
+        """Report the end once, before whoever waits for it goes on."""
         if shown.ended:
             return
         shown.ended = True
@@ -154,13 +154,13 @@ class ShownTerminals(Terminals):
 
 
 def exit_status(status: ExitStatus | None) -> Update:
-    """How a program ended, as far as that is known."""
+    """The exit status of a program, as far as it is known."""
     told = {} if status is None else {"exitCode": status.exit_code, "signal": status.signal}
     return {key: value for key, value in told.items() if value is not None}
 
 
 def printed_update(terminal_id: str, output: str, status: ExitStatus) -> Update:
-    """A terminal that ended, whole."""
+    """The update for a terminal that has ended, with all of its output."""
     told: Update = {"output": {"data": _encoded(output)}, "exitStatus": exit_status(status)}
     return _update(terminal_id, told)
 

@@ -1,4 +1,4 @@
-"""Session events as the inner objects of ACP v2's `session/update`: messages and calls are put, and put again."""
+"""Session events as the inner objects of `session/update` in ACP v2, live and when a kept session is replayed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from punie.domain.values.json_value import thaw
 from punie.domain.values.terminal import ExitStatus
 
 DIFF_LINES = 20_000
-"""difflib takes time that grows with the square in bad cases; of larger texts the whole is shown as replaced."""
+"""difflib takes quadratic time in bad cases, so larger texts are shown as replaced as a whole."""
 
 _NO_NEWLINE = "\\ No newline at end of file"
 _ESCAPES = {"\a": "\\a", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\v": "\\v", "\f": "\\f", "\r": "\\r"} | {
@@ -97,13 +97,13 @@ def _range(lines: list[str]) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Its lines as Git counts them, with their ends: nothing but a newline ends one."""
+    """The lines of a text with their ends, as Git counts them: only a newline ends a line."""
     *whole, rest = text.split("\n")
     return [f"{line}\n" for line in whole] + ([rest] if rest else [])
 
 
 def _quoted(path: str) -> str:
-    """A path as Git writes it: in quotes, with escapes, where it holds what is not plain."""
+    """A path as Git writes it: quoted and escaped where it has other than plain characters."""
     if all(char >= " " and char not in '"\\\x7f' and char.isascii() for char in path):
         return path
     escaped = "".join(
@@ -118,7 +118,7 @@ PLAN_ID = "plan"
 
 
 def encode_options(options: SessionOptions) -> list[Update]:
-    """Every config option of a session with what it is set to."""
+    """Every config option of a session with its current value, in the form of v2."""
     return [
         {("configId" if key == "id" else key): value for key, value in option.items()}
         for option in config_options(options)
@@ -126,7 +126,7 @@ def encode_options(options: SessionOptions) -> list[Update]:
 
 
 def options_update(options: SessionOptions) -> Update:
-    """The update that tells a client of any change of them."""
+    """The update for any change of a config option."""
     return {"sessionUpdate": "config_option_update", "configOptions": encode_options(options)}
 
 
@@ -137,9 +137,9 @@ def encode_content(content: ResultContent) -> Update:
 
 @define
 class Updates:
-    """Turns one session's events into updates, in their order; lives as long as they are followed.
+    """Encodes the events of one session in their order; lives as long as the session is followed.
 
-    Those that are `live` say as well that a call may be cancelled as long as it has not ended.
+    With `live`, a call that has not ended is offered to be cancelled.
     """
 
     ids: MessageIds
@@ -147,7 +147,7 @@ class Updates:
     _cancelled: set[str] = field(factory=set[str], init=False)
 
     def encode(self, event: SessionEvent | LoggedEvent) -> Update | None:
-        """The update for one event; None for those that ACP has no stable update for."""
+        """The update for one event; None for an event that ACP has no stable update for."""
         self.ids.follow(event)
         match event:
             case TextDelta() | ThoughtDelta():
@@ -165,7 +165,7 @@ class Updates:
                 return encode_update(event) if encode is None else encode(event)
 
     def replay(self, event: LoggedEvent) -> Iterator[Update]:
-        """The updates that show one event again; none for what a client is told otherwise, or never was."""
+        """The updates that replay one event; none for those of `NOT_SHOWN_AGAIN`."""
         if isinstance(event, NOT_SHOWN_AGAIN):
             return
         if isinstance(event, ToolCallUpdated):
@@ -187,7 +187,7 @@ class Updates:
 
 
 def _ended_terminals(event: ToolCallUpdated) -> Iterator[Update]:
-    """The terminals of a call that ended, as far as it says what they printed: in our process they are no more."""
+    """The terminals of a call that ended, from its output: terminals of an earlier process are gone."""
     match thaw(event.raw_output):
         case {"output": str(output), "exitCode": int() | None as code, "signal": str() | None as signal}:
             for part in event.content or ():
@@ -217,7 +217,7 @@ def _commanded(event: CommandsChanged) -> Update:
 
 
 def _not_told(_event: object) -> None:
-    """The mode is a config option, and told with them."""
+    """No update: the mode is a config option in v2 and sent with them."""
 
 
 _FORMS: Mapping[type, Callable[..., Update | None]] = {
