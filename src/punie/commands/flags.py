@@ -4,41 +4,70 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import TypeAlias
 
 from punie.domain.permission.modes import Mode
 
-if TYPE_CHECKING:
-    # argparse gives the type of add_subparsers() no public name.
-    Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+# argparse gives the type of add_subparsers() no public name.
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
 Run: TypeAlias = Callable[[argparse.Namespace], int]
-"""Runs a command with its arguments; gives the exit code."""
+"""Runs a command with its arguments; returns the exit code."""
+
+_DECLARED = {"command", "action", "run", "parser"}
+"""The arguments that say which command was chosen, and not how to run it."""
+
+
+def runs(place: str, *first: str) -> Run:
+    """What runs the function at a place below `punie.commands`, such as `ask.run:run_ask`.
+
+    The module is imported when the command runs. The function is called with `first` and then with each flag as a
+    keyword argument, and returns the exit code.
+    """
+    module, _, function = place.partition(":")
+
+    def run(arguments: argparse.Namespace) -> int:
+        work: Callable[..., int] = getattr(import_module(f"punie.commands.{module}"), function)
+        return work(*first, **{name: value for name, value in vars(arguments).items() if name not in _DECLARED})
+
+    return run
 
 
 def new_command(commands: Commands, name: str, help_text: str, run: Run) -> argparse.ArgumentParser:
-    """A command of that name that runs so; flags are added to what this gives."""
+    """A new command; its flags are added to the parser that is returned."""
     command = commands.add_parser(name, allow_abbrev=False, help=help_text)
     command.set_defaults(run=run)
     return command
 
 
-def new_actions(commands: Commands, name: str, help_text: str, run: Run) -> Commands:
-    """The actions of a command that has some (`punie tools list`), to add to; the one chosen is `action`."""
-    return new_command(commands, name, help_text, run).add_subparsers(dest="action", required=True, metavar="ACTION")
+def new_actions(commands: Commands, name: str, help_text: str) -> Commands:
+    """A new command that has actions, such as `punie tools list`; the actions are added to what is returned."""
+    command = commands.add_parser(name, allow_abbrev=False, help=help_text)
+    return command.add_subparsers(dest="action", required=True, metavar="ACTION")
 
 
 def new_action(
-    actions: Commands, name: str, help_text: str, *, as_json: bool = False, cwd: bool = False
+    actions: Commands, name: str, help_text: str, run: Run, *, as_json: bool = False, cwd: bool = False
 ) -> argparse.ArgumentParser:
-    """An action of that name, with the flags that most have."""
-    action = actions.add_parser(name, allow_abbrev=False, help=help_text)
+    """A new action, with `--json` and `--cwd` where they are asked for."""
+    action = new_command(actions, name, help_text, run)
     if as_json:
-        action.add_argument("--json", action="store_true", help="print JSON, for programs")
+        add_json(action)
     if cwd:
-        action.add_argument("--cwd", metavar="DIR", default=".", help="the project's directory (default: this one)")
+        add_cwd(action)
     return action
+
+
+def add_json(command: argparse.ArgumentParser, help_text: str = "print JSON, for programs") -> None:
+    """`--json`."""
+    command.add_argument("--json", dest="as_json", action="store_true", help=help_text)
+
+
+def add_cwd(command: argparse.ArgumentParser) -> None:
+    """`--cwd`."""
+    command.add_argument("--cwd", metavar="DIR", default=".", help="the project's directory (default: this one)")
 
 
 def add_model(command: argparse.ArgumentParser) -> None:
@@ -59,7 +88,7 @@ def add_mode(command: argparse.ArgumentParser) -> None:
 
 
 def add_rules(command: argparse.ArgumentParser) -> None:
-    """`--allow` and `--deny`, as often as one likes."""
+    """`--allow` and `--deny`, each any number of times."""
     for name in ("allow", "deny"):
         command.add_argument(
             f"--{name}",
@@ -70,10 +99,10 @@ def add_rules(command: argparse.ArgumentParser) -> None:
         )
 
 
-def permission_flags(arguments: argparse.Namespace) -> dict[str, str | None]:
-    """The flags of permissions by the keys of the settings; those that may be repeated as a JSON list."""
-    repeated = {f"permissions.{name}": getattr(arguments, name, []) for name in ("allow", "deny")}
-    return {
-        "permissions.mode": arguments.mode,
-        **{key: json.dumps(texts) for key, texts in repeated.items() if texts},
-    }
+def settings_flags(
+    *, model: str | None = None, mode: str | None, allow: Sequence[str] = (), deny: Sequence[str] = ()
+) -> dict[str, str | None]:
+    """These flags by the keys of the settings, as `load_settings` takes them; rules as a JSON list."""
+    rules = {"permissions.allow": allow, "permissions.deny": deny}
+    given = {key: json.dumps(texts) for key, texts in rules.items() if texts}
+    return {"model": model, "permissions.mode": mode, **given}

@@ -106,6 +106,11 @@ def wrong(what: str, exit_code: int = EXIT_USAGE) -> int:
     return exit_code
 
 
+def person_is_here() -> bool:
+    """Whether a person sits at this terminal, to read stderr and to answer."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def ask_person(question: str) -> str:
     """Put the question on stderr, so that stdout stays for programs; gives the line that is typed, with its end."""
     sys.stderr.write(question)
@@ -113,16 +118,18 @@ def ask_person(question: str) -> str:
     return sys.stdin.readline()
 
 
-def directory_of(cwd: str) -> Path | None:
-    """The directory of `--cwd`, absolute and with links followed; None, with a line on stderr, where there is none."""
+def directory_of(cwd: str) -> Path:
+    """The directory of `--cwd`, absolute and with links followed; where there is none, the process exits with code 2.
+
+    Raises `SystemExit`, as argparse does for wrong usage.
+    """
     try:
         directory = Path(cwd).resolve()
         if directory.is_dir():
             return directory
     except (OSError, ValueError):  # the shell's own directory may be gone
         pass
-    wrong(f"--cwd {cwd} is not a directory. Name one that exists.")
-    return None
+    raise SystemExit(wrong(f"--cwd {cwd} is not a directory. Name one that exists."))
 
 
 def exit_at_once(exit_code: int) -> NoReturn:

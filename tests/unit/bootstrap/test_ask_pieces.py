@@ -146,5 +146,16 @@ async def test_a_reader_that_leaves_ends_the_turn(asked: Asked) -> None:
 
 
 def test_a_directory_that_is_none_exits_2(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert run_ask(model=None, permissions={}, as_json=False, cwd=str(tmp_path / "none"), prompt="x") == 2
+    given: Any = {
+        "model": None,
+        "mode": None,
+        "allow": [],
+        "deny": [],
+        "as_json": False,
+        "prompt": "x",
+        "session": None,
+    }
+    with pytest.raises(SystemExit) as left:
+        run_ask(**given, cwd=str(tmp_path / "none"))
+    assert left.value.code == 2
     assert "is not a directory" in capsys.readouterr().err

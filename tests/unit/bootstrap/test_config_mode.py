@@ -268,7 +268,9 @@ def test_a_setting_is_explained_though_the_settings_do_not_load(machine: Machine
 
 
 def test_a_directory_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path):
-    assert run_config(key=None, sources=False, as_json=False, cwd=str(tmp_path / "none"), flags={}) == 2
+    with pytest.raises(SystemExit) as left:
+        run_config(as_json=False, cwd=str(tmp_path / "none"), model=None, mode=None)
+    assert left.value.code == 2
     assert "--cwd" in capsys.readouterr().err
 
 

@@ -110,7 +110,7 @@ def serve_options(arguments: list[str]) -> ServeOptions:
     """What the command makes of them."""
     taken: list[ServeOptions] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("punie.commands.serve.run.run_serve", lambda options: taken.append(options) or 0)
+        patch.setattr("punie.commands.serve.run.run_serve", lambda **flags: taken.append(ServeOptions(**flags)) or 0)
         assert main(["serve", "--port", "0", *arguments]) == 0
     return taken[0]
 

@@ -120,11 +120,15 @@ def _load_draft_sessions() -> ServeSessions:
     return partial(serve_sessions, draft=DraftSessionMethods)
 
 
-def run_acp(*, model: str | None, mode: str | None, log_file: str | None, draft: bool = False) -> int:
-    """Serve one ACP client on this process's stdin and stdout; gives the exit code, or leaves with it.
+def run_acp(*, model: str | None, mode: str | None, log_file: str | None, draft: bool, setup_model: bool) -> int:
+    """Serve one ACP client on stdin and stdout; returns the exit code, or leaves the process with it.
 
-    With `draft` a client that asks for ACP v2 gets it.
+    With `draft`, a client that asks for ACP v2 gets it. With `setup_model`, a model is set up instead.
     """
+    if setup_model:
+        from punie.commands.setup.model import run_model_setup
+
+        return run_model_setup(proposed=model)
     write_fd = claim_stdout()
     read_fd = claim_stdin()
     try:

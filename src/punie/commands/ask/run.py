@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from punie.adapters.console.front_end import ConsoleBroker, DenialTally, Headles
 from punie.adapters.console.output import Pipe
 from punie.application.agent import PunieAgent
 from punie.bootstrap.lifespan import Process
+from punie.commands.flags import settings_flags
 from punie.commands.running import (
     EXIT_DENIED,
     EXIT_FAILED,
@@ -25,6 +26,7 @@ from punie.commands.running import (
     command_environ,
     directory_of,
     exit_at_once,
+    person_is_here,
     start_logging,
     watch_signals,
     wrong,
@@ -110,7 +112,7 @@ class AskMode:
     def _peer(self, agent: PunieAgent, session_id: str) -> Peer:
         """The terminal as the session's client; when whoever reads our output leaves, the turn ends."""
         self._out.gone = partial(agent.cancel, session_id)
-        person = sys.stdin.isatty() and sys.stderr.isatty() and not self.as_json
+        person = person_is_here() and not self.as_json
         broker = ConsoleBroker(sys.stdin.readline) if person else HeadlessBroker()
         events = self._lines if self.as_json else TextSink(self._out, sys.stderr, self._tally)
         return Peer(ClientCapabilities(), broker, events)
@@ -168,17 +170,16 @@ class AskMode:
 def run_ask(
     *,
     model: str | None,
-    permissions: Mapping[str, str | None],
+    mode: str | None,
+    allow: Sequence[str],
+    deny: Sequence[str],
     as_json: bool,
     cwd: str,
     prompt: str,
-    session: str | None = None,
+    session: str | None,
 ) -> int:
-    """Run one prompt; gives the exit code, or leaves with it."""
-    environ = command_environ()
-    directory = directory_of(cwd)
-    if directory is None:
-        return EXIT_USAGE
-    flags = {"model": model, **permissions}
-    mode = AskMode(environ, flags, as_json, directory, prompt, start_logging(environ, None), session)
-    return exit_at_once(anyio.run(mode.run))
+    """Run `punie ask`; returns the exit code, or leaves the process with it."""
+    environ, directory = command_environ(), directory_of(cwd)
+    flags = settings_flags(model=model, mode=mode, allow=allow, deny=deny)
+    ask = AskMode(environ, flags, as_json, directory, prompt, start_logging(environ, None), session)
+    return exit_at_once(anyio.run(ask.run))

@@ -5,12 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from punie.commands.flags import new_command
-
-if TYPE_CHECKING:
-    from punie.commands.flags import Commands
+from punie.commands.flags import Commands, new_command
 
 SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
 _FILES = {"F", "FILE"}

@@ -14,7 +14,8 @@ from punie.bootstrap.settings.keys import CALL_BOUNDS, KEYS, PER_TOOL, RULES, Ke
 from punie.bootstrap.settings.settings import Traced, trace_settings, variable_of
 from punie.bootstrap.settings.trust import stored_trust
 from punie.commands.config.shown import explain_json, explain_key, explain_text, show_json, show_toml, shown
-from punie.commands.running import EXIT_USAGE, command_environ, directory_of, start_logging, wrong
+from punie.commands.flags import settings_flags
+from punie.commands.running import command_environ, directory_of, start_logging, wrong
 from punie.domain.errors import SettingsError
 from punie.domain.values.display import one_line
 
@@ -80,14 +81,13 @@ def _unknown(name: str) -> str:
     return f"{shown_name} is no setting of this version. {hint}"
 
 
-def run_config(*, key: str | None, sources: bool, as_json: bool, cwd: str, flags: Mapping[str, str | None]) -> int:
-    """Explain that setting, or show all; gives the exit code."""
-    environ = command_environ()
-    directory = directory_of(cwd)
-    if directory is None:
-        return EXIT_USAGE
-    mode = ConfigMode(environ, flags, str(directory), as_json, Pipe(sys.stdout))
+def run_config(
+    *, as_json: bool, cwd: str, model: str | None, mode: str | None, key: str | None = None, sources: bool = False
+) -> int:
+    """Explain that setting, or show all; returns the exit code."""
+    flags = settings_flags(model=model, mode=mode)
+    config = ConfigMode(command_environ(), flags, str(directory_of(cwd)), as_json, Pipe(sys.stdout))
     try:
-        return mode.show(sources=sources) if key is None else mode.explain(key)
+        return config.show(sources=sources) if key is None else config.explain(key)
     except SettingsError as error:
         return wrong(str(error))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import cast
 
 import anyio
 from attrs import frozen
 
+from punie.commands.running import EXIT_DONE, EXIT_FAILED, EXIT_MODEL, EXIT_USAGE, watch_signals
 from punie.domain.errors import EngineErrorKind, SettingsError
 from punie.mechanics.jsonrpc.errors import RpcError
 from punie_ide.demo.conversation import Conversation
@@ -28,25 +29,33 @@ from punie_ide.project.toolset import PROJECT_TOOLS
 from punie_ide.session import IdeSession
 from punie_ide.task_group import flat_task_group
 
-DONE, FAILED, USAGE, NO_MODEL = 0, 1, 2, 4
-_EXIT_OF_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
 _SETTINGS_CODES = frozenset({SettingsError.code, EngineErrorKind.CONFIGURATION.value})
 _MODEL_CODES = frozenset(kind.value for kind in EngineErrorKind) - {EngineErrorKind.INTERNAL.value}
 
 
+def demo(*, project: str | None, model: str | None, interactive: bool, in_place: bool) -> int:
+    """Run `punie demo`; returns the exit code of `run_demo`."""
+    return anyio.run(partial(run_demo, project=project, model=model, interactive=interactive, in_place=in_place))
+
+
 async def run_demo(*, project: str | None, model: str | None, interactive: bool, in_place: bool) -> int:
-    """Run `punie demo`; gives the exit code.
+    """Play the demo; returns the exit code.
 
     0: everything happened; 1: something did not, or the agent failed; 2: the project cannot be used or the settings do
-    not load; 4: the model could not be reached; 130 and 143: a signal ended it, and everything was cleaned up.
+    not load; 4: the model could not be reached; 130 and 143: a signal ended the demo, and everything was cleaned up.
     """
-    stopped_by: list[signal.Signals] = []
-    code = FAILED
+    stopped_by: list[int] = []
+    code = EXIT_FAILED
     async with flat_task_group() as tasks:
-        tasks.start_soon(_watch_signals, tasks.cancel_scope, stopped_by)
+
+        def stop(exit_code: int) -> None:
+            stopped_by.append(exit_code)
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(watch_signals, stop)
         code = await _run(project, model, interactive=interactive, in_place=in_place)
         tasks.cancel_scope.cancel()
-    return _EXIT_OF_SIGNAL[stopped_by[0]] if stopped_by else code
+    return stopped_by[0] if stopped_by else code
 
 
 async def _run(project: str | None, model: str | None, *, interactive: bool, in_place: bool) -> int:
@@ -56,27 +65,17 @@ async def _run(project: str | None, model: str | None, *, interactive: bool, in_
             place = await anyio.to_thread.run_sync(lambda: prepare(project, Path(folder), in_place=in_place))
         except NoSuchProjectError as error:
             print(f"punie demo: {error}", file=sys.stderr)  # noqa: T201 - a command line speaks on stderr
-            return USAGE
+            return EXIT_USAGE
         play = _play(model, place, Path(folder))
         demo = _Demo(screen, place, play, scripted=model is None, interactive=interactive)
         try:
             return await demo.run(_environment(model, Path(folder)))
         except AgentGone as error:
             screen.line(str(error), "red")
-            return FAILED
+            return EXIT_FAILED
         except RpcError as error:
             screen.line(f"The agent refused: {error.message}", "red")
             return _exit_code(error)
-
-
-async def _watch_signals(scope: anyio.CancelScope, stopped_by: list[signal.Signals]) -> None:
-    """Ctrl-C and a termination end the demo in order: the agent gone, its programs gone, the copy removed."""
-    if sys.platform == "win32":
-        return  # no signal receivers there; Ctrl-C is Python's KeyboardInterrupt
-    with anyio.open_signal_receiver(*_EXIT_OF_SIGNAL) as signals:
-        async for number in signals:
-            stopped_by.append(number)
-            scope.cancel()
 
 
 def _play(model: str | None, place: Place, folder: Path) -> Play:
@@ -100,8 +99,8 @@ def _exit_code(error: RpcError) -> int:
     data = cast("dict[str, object]", error.data) if isinstance(error.data, dict) else {}
     code = data.get("code")
     if code in _SETTINGS_CODES:
-        return USAGE
-    return NO_MODEL if code in _MODEL_CODES else FAILED
+        return EXIT_USAGE
+    return EXIT_MODEL if code in _MODEL_CODES else EXIT_FAILED
 
 
 @frozen
@@ -132,7 +131,7 @@ class _Demo:
         show_verdict(self.screen, verdict)
         if self.place.in_place and self.place.note in verdict.changed:
             self.screen.line(f"The new file {self.place.note} is yours to keep or delete.")
-        return FAILED if verdict.missing and not self.interactive else DONE
+        return EXIT_FAILED if verdict.missing and not self.interactive else EXIT_DONE
 
     def _introduce(self) -> None:
         model = "a packaged script in place of a model: no key, no network" if self.scripted else self.play.model

@@ -16,7 +16,7 @@ from punie.bootstrap.settings.settings import Traced, trace_settings
 from punie.bootstrap.settings.trust import stored_trust
 from punie.commands.doctor import connections, machine, settings, state
 from punie.commands.doctor.examination import Case, Check, Examination, Page, Probe, as_json, on_disk, settled, summary
-from punie.commands.running import EXIT_FAILED, EXIT_USAGE, directory_of, start_logging, unless_interrupted
+from punie.commands.running import EXIT_FAILED, directory_of, start_logging, unless_interrupted
 from punie.commands.setup.ides import IDES
 from punie.domain.errors import SettingsError
 from punie.domain.values.display import one_line
@@ -111,13 +111,8 @@ class DoctorMode:
 
 def run_doctor(*, as_json: bool, cwd: str, offline: bool) -> int:
     """Look at everything; gives the exit code."""
-    environ = dict(os.environ)
-    directory = directory_of(cwd)
-    if directory is None:
-        return EXIT_USAGE
-    mode = DoctorMode(
-        environ, str(directory), as_json, offline, _quiet_log(environ), _page(environ), _is_watched(environ)
-    )
+    environ, directory = dict(os.environ), str(directory_of(cwd))
+    mode = DoctorMode(environ, directory, as_json, offline, _quiet_log(environ), _page(environ), _is_watched(environ))
     return anyio.run(mode.run)
 
 

@@ -83,8 +83,8 @@ def _now() -> float:
     return datetime.now(UTC).timestamp()
 
 
-def run_grants(*, action: str, as_json: bool = False, grant_id: str = "", verify: bool = False, limit: int = 0) -> int:
-    """Run `list`, `revoke` or `audit`; gives the exit code."""
+def run_grants(action: str, *, as_json: bool, grant_id: str = "", verify: bool = False, limit: int = 0) -> int:
+    """Run `list`, `revoke` or `audit`; returns the exit code."""
     environ = command_environ()
     mode = GrantsMode(StateFile(database_file(environ), start_logging(environ, None)), as_json)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import BinaryIO
 
 from attrs import define
@@ -13,6 +13,7 @@ from attrs import define
 from punie.application.tools.terminals.run_command import RunCommand
 from punie.bootstrap.settings.settings import Settings, load_settings
 from punie.bootstrap.settings.trust import stored_trust
+from punie.commands.flags import settings_flags
 from punie.commands.permissions.judge import (
     CheckRequest,
     NotARequestError,
@@ -35,7 +36,7 @@ LINE_LIMIT_BYTES = 1_048_576
 
 @define
 class PermissionsMode:
-    """One run of one of the two; each method gives the exit code."""
+    """One run of `check` or `explain`; each method returns the exit code."""
 
     judge: PermissionJudge
     here: str
@@ -118,25 +119,37 @@ def _mode(cwd: str, flags: Mapping[str, str | None]) -> PermissionsMode:
     return PermissionsMode(PermissionJudge(environ, settings, parser), os.path.abspath(cwd), _write)  # noqa: PTH100 - it need not exist
 
 
-def run_check(*, as_json: bool, cwd: str, flags: Mapping[str, str | None]) -> int:
-    """Answer the requests on stdin; gives the exit code."""
+def run_check(*, as_json: bool, cwd: str, mode: str | None, allow: Sequence[str], deny: Sequence[str]) -> int:
+    """Answer the requests on stdin; returns the exit code."""
+    flags = settings_flags(mode=mode, allow=allow, deny=deny)
     return _guarded(lambda: _mode(cwd, flags).check(_lines(sys.stdin.buffer), as_json=as_json))
 
 
-def run_explain(*, words: tuple[str, ...], cwd: str, flags: Mapping[str, str | None]) -> int:
-    """Explain one decision: `words` are a command line, or a tool and its arguments as JSON; none: the policy."""
-    return _guarded(lambda: _explain(words, cwd, flags))
+def run_explain(
+    *,
+    what: str | None,
+    arguments: str | None,
+    cwd: str,
+    mode: str | None,
+    allow: Sequence[str],
+    deny: Sequence[str],
+) -> int:
+    """Explain one decision; returns the exit code.
+
+    `what` is a command line, or with `arguments` (JSON) a tool's name; None shows the policy in force.
+    """
+    flags = settings_flags(mode=mode, allow=allow, deny=deny)
+    return _guarded(lambda: _explain(_mode(cwd, flags), what, arguments))
 
 
-def _explain(words: tuple[str, ...], cwd: str, flags: Mapping[str, str | None]) -> int:
-    mode = _mode(cwd, flags)
-    if not words:
+def _explain(mode: PermissionsMode, what: str | None, arguments: str | None) -> int:
+    if what is None:
         mode.write(in_force(mode.judge.settings(mode.here).policy))
         return 0
-    tool, arguments = (
-        (RunCommand.DESCRIPTOR.name, {"command": words[0]}) if len(words) == 1 else (words[0], _object(words[1]))
-    )
-    return mode.explain(CheckRequest.of({"tool": tool, "arguments": arguments}, mode.here))
+    request: dict[str, object] = {"tool": RunCommand.DESCRIPTOR.name, "arguments": {"command": what}}
+    if arguments is not None:
+        request = {"tool": what, "arguments": _object(arguments)}
+    return mode.explain(CheckRequest.of(request, mode.here))
 
 
 def _object(text: str) -> object:

@@ -17,10 +17,10 @@ from punie.bootstrap.settings.settings import LeftOut, project_gains
 from punie.commands.permissions.judge import rule_words
 from punie.commands.running import (
     EXIT_FAILED,
-    EXIT_USAGE,
     ask_person,
     command_environ,
     directory_of,
+    person_is_here,
     start_logging,
     wrong,
 )
@@ -80,17 +80,13 @@ class TrustMode:
 
 def run_trust(*, cwd: str, revoke: bool, yes: bool) -> int:
     """Trust the project's settings in that directory, or no longer; gives the exit code."""
-    environ = command_environ()
-    directory = directory_of(cwd)
-    if directory is None:
-        return EXIT_USAGE
+    environ, directory = command_environ(), str(directory_of(cwd))
     state = StateFile(database_file(environ), start_logging(environ, None))
-    person = sys.stdin.isatty() and sys.stderr.isatty()
-    mode = TrustMode(SqliteTrustStore(state), sys.stdout, ask_person if person else None)
+    mode = TrustMode(SqliteTrustStore(state), sys.stdout, ask_person if person_is_here() else None)
     try:
         if revoke:
-            return mode.revoke(str(project_settings_file(str(directory))))
-        return mode.trust(project_gains(environ, str(directory)), yes=yes)
+            return mode.revoke(str(project_settings_file(directory)))
+        return mode.trust(project_gains(environ, directory), yes=yes)
     except SettingsError as error:
         return wrong(str(error))
     finally:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import anyio
-from attrs import define, field
+from attrs import define
 
-from punie.adapters.console.front_end import ConsoleBroker, HeadlessBroker
-from punie.adapters.console.output import Pipe, table
+from punie.adapters.console.output import table
 from punie.application.pipelines.composed_tool import ComposedTool
 from punie.application.pipelines.outcome import STOPPED_BY_DENIAL
 from punie.bootstrap.pipeline_files import Shelf, checked, shelf_of
-from punie.bootstrap.session_here import SessionHere, open_session_here
+from punie.bootstrap.session_here import SessionHere
 from punie.bootstrap.settings.files import pipelines_folder
+from punie.commands.flags import settings_flags
 from punie.commands.running import (
     EXIT_DENIED,
     EXIT_FAILED,
@@ -27,14 +25,14 @@ from punie.commands.running import (
     directory_of,
     exit_at_once,
     start_logging,
-    unless_interrupted,
     wrong,
 )
-from punie.domain.errors import ArgumentsRefusedError, EngineError, PunieError, SettingsError
+from punie.commands.tools.run import SessionMode
+from punie.domain.errors import ArgumentsRefusedError
 from punie.domain.pipelines.expressions import Problem
 from punie.domain.pipelines.pipeline import Pipeline
 from punie.domain.tools.tool import ToolOutcome, ToolResult
-from punie.domain.values.display import display_safe, one_line
+from punie.domain.values.display import display_safe
 from punie.domain.values.json_value import JsonObject, NotJsonError, freeze_object, thaw_object
 
 
@@ -43,13 +41,8 @@ class WrongInputError(ValueError):
 
 
 @define
-class PipelinesMode:
-    """One run of `punie pipelines`; the methods give the exit code."""
-
-    environ: Mapping[str, str]
-    cwd: Path
-    as_json: bool
-    _out: Pipe = field(factory=lambda: Pipe(sys.stdout), init=False)
+class PipelinesMode(SessionMode):
+    """One run of `punie pipelines`."""
 
     @property
     def _own(self) -> str:
@@ -60,60 +53,44 @@ class PipelinesMode:
         shelf = shelf_of(self._own, str(self.cwd))
         for line in shelf.problems():
             wrong(line)
-        if self.as_json:
-            self._print_json([_entry(pipeline) for pipeline in shelf.pipelines])
-        else:
-            rows = [(one.name, one.place, one.description) for one in shelf.pipelines]
-            self._out.write(table(("NAME", "SOURCE", "DESCRIPTION"), rows))
+        rows = [(one.name, one.place, one.description) for one in shelf.pipelines]
+        entries = [_entry(pipeline) for pipeline in shelf.pipelines]
+        self.show(entries, table(("NAME", "SOURCE", "DESCRIPTION"), rows))
         return 0
 
     def check(self, file: str) -> int:
         """Say everything that is wrong with a file; nothing is run."""
-        path = self.cwd / file
         try:
-            read = checked(self._own, str(self.cwd), path)
+            read = checked(self._own, str(self.cwd), self.cwd / file)
         except OSError as error:
-            sys.stderr.write(f"punie: {display_safe(file)} cannot be read: {error.strerror or error}\n")
-            return EXIT_USAGE
-        if self.as_json:
-            self._print_json(_checked(file, read.pipeline, read.problems))
-        else:
-            for problem in read.problems:
-                self._out.write(f"{display_safe(_line(file, problem))}\n")
-            if read.pipeline is not None:
-                names = ", ".join(step.id for step in read.pipeline.steps)
-                self._out.write(f"{display_safe(file)}: {read.pipeline.name} is sound; steps: {names}\n")
+            return wrong(f"{file} cannot be read: {error.strerror or error}")
+        said = [_line(file, problem) for problem in read.problems]
+        if read.pipeline is not None:
+            names = ", ".join(step.id for step in read.pipeline.steps)
+            said.append(f"{file}: {read.pipeline.name} is sound; steps: {names}")
+        self.show(_checked(file, read.pipeline, read.problems), "".join(f"{display_safe(line)}\n" for line in said))
         return EXIT_FAILED if read.pipeline is None else 0
 
-    async def run(
-        self, name: str, inputs: tuple[str, ...], written: str | None, flags: Mapping[str, str | None]
-    ) -> int:
+    async def run(self, name: str, inputs: Sequence[str], written: str | None, flags: Mapping[str, str | None]) -> int:
         """Run one in a session here, asking as `punie tools call` does."""
 
         async def work() -> int:
-            # Caught inside the task group that watches for signals: it would hand the error on in a group.
             try:
                 return await self._session(name, inputs, written, flags)
             except WrongInputError as error:
                 return wrong(str(error))
-            except PunieError as error:
-                wrong(str(error))
-                return EXIT_USAGE if isinstance(error, (SettingsError, EngineError)) else EXIT_FAILED
 
-        return await unless_interrupted(work)
+        return await self.finished(work)
 
     async def _session(
-        self, name: str, inputs: tuple[str, ...], written: str | None, flags: Mapping[str, str | None]
+        self, name: str, inputs: Sequence[str], written: str | None, flags: Mapping[str, str | None]
     ) -> int:
         shelf = shelf_of(self._own, str(self.cwd))
         pipeline = next((one for one in shelf.pipelines if one.name == name), None)
         if pipeline is None:
             return self._unknown(name, shelf)
         arguments = _arguments(pipeline, inputs, written)
-        person = sys.stdin.isatty() and sys.stderr.isatty() and not self.as_json
-        broker = ConsoleBroker(sys.stdin.readline) if person else HeadlessBroker()
-        named = {**flags, "tools.pipelines": pipeline.name}
-        async with open_session_here(str(self.cwd), broker=broker, environ=self.environ, flags=named) as session:
+        async with self.open(flags={**flags, "tools.pipelines": pipeline.name}) as session:
             return await self._run(session, pipeline, arguments)
 
     async def _run(self, session: SessionHere, pipeline: Pipeline, arguments: JsonObject) -> int:
@@ -123,19 +100,9 @@ class PipelinesMode:
         tool = registry.get(pipeline.name)
         if not isinstance(tool, ComposedTool):
             return wrong(_why_not(session, pipeline, taken=tool is not None))
-        return self._told(pipeline.name, await session.call(pipeline.name, arguments))
-
-    def _told(self, name: str, result: ToolResult) -> int:
-        code = _exit_code(result)
-        if self.as_json:
-            told = {"name": name, "outcome": result.outcome.value, "text": result.text, "code": result.code}
-            structured = thaw_object(result.structured) if isinstance(result.structured, Mapping) else {}
-            self._print_json({**told, **structured, "exitCode": code})
-        elif result.succeeded:
-            self._out.write(f"{display_safe(result.text)}\n")
-        else:
-            wrong(result.text)
-        return code
+        result = await session.call(pipeline.name, arguments)
+        structured = thaw_object(result.structured) if isinstance(result.structured, Mapping) else {}
+        return self.told(pipeline.name, result, structured, _exit_code(result))
 
     def _unknown(self, name: str, shelf: Shelf) -> int:
         broken = [
@@ -143,12 +110,7 @@ class PipelinesMode:
         ]
         if broken:
             return wrong(f"{broken[0]}. `punie pipelines check FILE` says all of it.")
-        near = difflib.get_close_matches(name, [one.name for one in shelf.pipelines], n=3)
-        hint = f"Did you mean {', '.join(near)}?" if near else "`punie pipelines list` names them all."
-        return wrong(f"there is no pipeline named {one_line(name, 80)!r}. {hint}")
-
-    def _print_json(self, value: object) -> None:
-        self._out.write(json.dumps(value, indent=2) + "\n")
+        return self.unknown("pipeline", name, [one.name for one in shelf.pipelines])
 
 
 def _entry(pipeline: Pipeline) -> dict[str, object]:
@@ -186,7 +148,7 @@ def _line(file: str, problem: Problem) -> str:
     return f"{file}{line}: {'warning: ' if problem.warning else ''}{problem.sentence()}"
 
 
-def _arguments(pipeline: Pipeline, inputs: tuple[str, ...], written: str | None) -> JsonObject:
+def _arguments(pipeline: Pipeline, inputs: Sequence[str], written: str | None) -> JsonObject:
     """The arguments of the call. Raises `WrongInputError`."""
     given: dict[str, object] = {}
     if written is not None:
@@ -234,16 +196,22 @@ def _exit_code(result: ToolResult) -> int:
     return EXIT_USAGE if result.code == ArgumentsRefusedError.code else EXIT_FAILED
 
 
-def run_pipelines(*, action: str, cwd: str, as_json: bool, words: Mapping[str, Any]) -> int:
-    """Run one `punie pipelines` command; gives the exit code, or leaves with it."""
-    environ = command_environ()
-    directory = directory_of(cwd)
-    if directory is None:
-        return EXIT_USAGE
+def _mode(cwd: str, *, as_json: bool) -> PipelinesMode:
+    environ, directory = command_environ(), directory_of(cwd)
     start_logging(environ, None)
-    mode = PipelinesMode(environ, directory, as_json)
-    if action == "list":
-        return mode.list()
-    if action == "check":
-        return mode.check(words["file"])
-    return exit_at_once(anyio.run(mode.run, words["name"], tuple(words["input"]), words["inputs"], words["flags"]))
+    return PipelinesMode(environ, directory, as_json)
+
+
+def run_list(*, cwd: str, as_json: bool) -> int:
+    """Run `punie pipelines list`; returns the exit code."""
+    return _mode(cwd, as_json=as_json).list()
+
+
+def run_check(*, cwd: str, as_json: bool, file: str) -> int:
+    """Run `punie pipelines check`; returns the exit code."""
+    return _mode(cwd, as_json=as_json).check(file)
+
+
+def run_run(*, cwd: str, as_json: bool, name: str, given: list[str], inputs: str | None, **flags: Any) -> int:
+    """Run `punie pipelines run`; `flags` are those of permissions. Leaves the process with the exit code."""
+    return exit_at_once(anyio.run(_mode(cwd, as_json=as_json).run, name, given, inputs, settings_flags(**flags)))

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
-from punie.commands.flags import add_mode, add_model, new_command
-
-if TYPE_CHECKING:
-    from punie.commands.flags import Commands
+from punie.commands.flags import Commands, add_json, add_mode, add_model, new_command, runs
 
 PORT = 8477
 
 
 def add(commands: Commands) -> None:
     """Declare the command with its flags."""
-    serve = new_command(commands, "serve", "serve ACP clients over WebSocket", _run)
+    serve = new_command(commands, "serve", "serve ACP clients over WebSocket", runs("serve.run:run_serve"))
     serve.add_argument("--host", default="127.0.0.1", help="where to listen (default: 127.0.0.1, this machine only)")
     serve.add_argument("--port", metavar="N", type=_port, default=PORT, help=f"0 picks one (default: {PORT})")
     serve.add_argument("--token-file", metavar="F", help="the token clients show (default: a new one at each start)")
@@ -25,7 +21,12 @@ def add(commands: Commands) -> None:
         "--allow-origin", metavar="ORIGIN", action="append", default=[], help="let pages of that origin in, too"
     )
     serve.add_argument(
-        "--grace", metavar="SECONDS", type=_seconds, default=600.0, help="how long sessions wait for a lost client"
+        "--grace",
+        dest="grace_s",
+        metavar="SECONDS",
+        type=_seconds,
+        default=600.0,
+        help="how long sessions wait for a lost client",
     )
     serve.add_argument(
         "--max-sessions", metavar="N", type=_count, default=100, help="sessions that may be open at once (default: 100)"
@@ -33,30 +34,11 @@ def add(commands: Commands) -> None:
     serve.add_argument(
         "--insecure-no-tls", action="store_true", help="let other machines in though nothing is encrypted"
     )
-    serve.add_argument("--acp-v2", action="store_true", help="speak ACP v2, a draft, with clients that ask for it")
-    serve.add_argument("--json", action="store_true", help="print the ready line as JSON, for programs")
-    serve.add_argument("--log-file", metavar="F", help="write the log there, rotated, instead of to stderr")
-
-
-def _run(arguments: argparse.Namespace) -> int:
-    from punie.commands.serve.run import ServeOptions, run_serve
-
-    return run_serve(
-        ServeOptions(
-            host=arguments.host,
-            port=arguments.port,
-            token_file=arguments.token_file,
-            model=arguments.model,
-            mode=arguments.mode,
-            allow_origin=tuple(arguments.allow_origin),
-            grace_s=arguments.grace,
-            max_sessions=arguments.max_sessions,
-            insecure_no_tls=arguments.insecure_no_tls,
-            draft=arguments.acp_v2,
-            as_json=arguments.json,
-            log_file=arguments.log_file,
-        )
+    serve.add_argument(
+        "--acp-v2", dest="draft", action="store_true", help="speak ACP v2, a draft, with clients that ask for it"
     )
+    add_json(serve, "print the ready line as JSON, for programs")
+    serve.add_argument("--log-file", metavar="F", help="write the log there, rotated, instead of to stderr")
 
 
 def _port(text: str) -> int:

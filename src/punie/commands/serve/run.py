@@ -13,11 +13,11 @@ from collections.abc import Generator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 from anyio.abc import SocketAttribute
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 from punie.bootstrap.settings.files import state_dir
 from punie.commands.running import EXIT_DONE, EXIT_USAGE, start_logging, watch_signals
@@ -46,7 +46,7 @@ class ServeOptions:
     token_file: str | None = None
     model: str | None = None
     mode: str | None = None
-    allow_origin: tuple[str, ...] = ()
+    allow_origin: tuple[str, ...] = field(default=(), converter=tuple[str, ...])
     grace_s: float = 600.0
     max_sessions: int = 100
     insecure_no_tls: bool = False
@@ -68,8 +68,12 @@ class Stoppable(Protocol):
         ...
 
 
-def run_serve(options: ServeOptions) -> int:
-    """Serve until a signal comes; gives the exit code, or leaves with it."""
+def run_serve(**flags: Any) -> int:
+    """Serve until a signal comes; the flags are the fields of `ServeOptions`.
+
+    Returns the exit code, or leaves the process with it.
+    """
+    options = ServeOptions(**flags)
     try:
         log = start_logging(os.environ, options.log_file)
     except OSError as error:

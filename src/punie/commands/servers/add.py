@@ -22,6 +22,7 @@ from punie.commands.running import (
     EXIT_USAGE,
     ask_person,
     command_environ,
+    person_is_here,
     start_logging,
     unless_interrupted,
     wrong,
@@ -174,5 +175,4 @@ def run_add(*, source: str, name: str | None, yes: bool, as_json: bool) -> int:
     """Run `punie servers add`; gives the exit code."""
     environ = command_environ()
     start_logging(environ, None)
-    person = sys.stdin.isatty() and sys.stderr.isatty()
-    return AddMode(environ, source, name, yes, as_json, ask_person if person else None).run()
+    return AddMode(environ, source, name, yes, as_json, ask_person if person_is_here() else None).run()

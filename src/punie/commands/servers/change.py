@@ -21,7 +21,7 @@ from punie.adapters.storage.servers import SqliteServerApprovals
 from punie.adapters.storage.state_file import StateFile
 from punie.bootstrap.server_files import NO_SERVERS, ROOT_KEYS, ServersFileError, configured_servers, user_servers_file
 from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of, database_file
-from punie.commands.running import EXIT_FAILED, EXIT_USAGE, command_environ, directory_of, start_logging, wrong
+from punie.commands.running import EXIT_FAILED, command_environ, directory_of, start_logging, wrong
 from punie.commands.settings_writing import replace_file
 from punie.domain.errors import UnknownServerError
 from punie.domain.servers.server import ServerConfig, ServerOrigin
@@ -226,11 +226,8 @@ def _of_the_project(config: ServerConfig, action: str) -> str:
     return f"the server {config.name} is the project's, in {config.place}, which is not yours alone: {what}."
 
 
-def run_change(*, action: str, name: str, as_json: bool, cwd: str) -> int:
-    """Run one of the commands; gives the exit code."""
-    environ = command_environ()
-    directory = directory_of(cwd)
-    if directory is None:
-        return EXIT_USAGE
+def run_change(action: str, *, name: str, as_json: bool, cwd: str) -> int:
+    """Run `punie servers remove`, `enable`, `disable` or `revoke`; returns the exit code."""
+    environ, directory = command_environ(), directory_of(cwd)
     mode = ChangeMode(environ, str(directory), name, as_json, start_logging(environ, None))
     return anyio.run(mode.revoke) if action == "revoke" else mode.change(action)

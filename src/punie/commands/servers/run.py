@@ -27,7 +27,6 @@ from punie.bootstrap.server_files import ConfiguredServers, configured_servers
 from punie.bootstrap.settings.files import database_file
 from punie.commands.running import (
     EXIT_FAILED,
-    EXIT_USAGE,
     command_environ,
     directory_of,
     start_logging,
@@ -220,12 +219,9 @@ async def _checked(registry: ServerRegistry, name: str) -> Check:
     return Check(info or ServerInfo(name, "", ServerStatus.ERROR), took_ms)
 
 
-def run_servers(*, action: str, name: str | None, as_json: bool, cwd: str) -> int:
-    """Run one `punie servers` command; gives the exit code."""
-    environ = command_environ()
-    directory = directory_of(cwd)
-    if directory is None:
-        return EXIT_USAGE
+def run_servers(action: str, *, as_json: bool, cwd: str, name: str | None = None) -> int:
+    """Run `punie servers list`, `check`, `approve` or `refresh`; returns the exit code."""
+    environ, directory = command_environ(), directory_of(cwd)
     log = start_logging(environ, None)
     mode = ServersMode(environ, as_json, str(directory), action, name, log, watched=sys.stderr.isatty())
     return anyio.run(mode.run)

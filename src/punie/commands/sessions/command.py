@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
-from punie.commands.flags import new_action, new_actions
-
-if TYPE_CHECKING:
-    from punie.commands.flags import Commands
+from punie.commands.flags import Commands, new_action, new_actions, runs
 
 
 def add(commands: Commands) -> None:
     """Declare the command with its flags."""
-    actions = new_actions(commands, "sessions", "stored sessions: list, show, export, delete", _run)
+    actions = new_actions(commands, "sessions", "stored sessions: list, show, export, delete")
 
     def new(name: str, help_text: str) -> argparse.ArgumentParser:
-        return new_action(actions, name, help_text, as_json=True)
+        return new_action(actions, name, help_text, runs("sessions.run:run_sessions", name), as_json=True)
 
     listing = new("list", "the sessions that are stored, the latest first")
     listing.add_argument("--cwd", metavar="DIR", help="only those of that directory")
-    listing.add_argument("--all", action="store_true", help="all of them, not the latest 50 (JSON has them all anyway)")
+    listing.add_argument(
+        "--all",
+        dest="everything",
+        action="store_true",
+        help="all of them, not the latest 50 (JSON has them all anyway)",
+    )
     for name, help_text in (
         ("show", "one conversation, as a person reads it"),
         ("export", "one session as JSON lines, for `punie sessions import`"),
@@ -30,16 +31,3 @@ def add(commands: Commands) -> None:
     taking = new("import", "store a session that was exported")
     taking.add_argument("given", metavar="FILE", help="the file with its JSON lines")
     taking.add_argument("--new-id", action="store_true", help="under an id of its own, beside the one it came from")
-
-
-def _run(arguments: argparse.Namespace) -> int:
-    from punie.commands.sessions.run import run_sessions
-
-    return run_sessions(
-        action=arguments.action,
-        as_json=arguments.json,
-        given=getattr(arguments, "given", ""),
-        cwd=getattr(arguments, "cwd", None),
-        everything=getattr(arguments, "all", False),
-        new_id=getattr(arguments, "new_id", False),
-    )

@@ -186,8 +186,8 @@ class SessionsMode:
 
 
 def run_sessions(
-    *,
     action: str,
+    *,
     as_json: bool,
     given: str = "",
     cwd: str | None = None,

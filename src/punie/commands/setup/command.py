@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING
-
-from punie.commands.flags import add_mode, add_model, new_action, new_actions
-
-if TYPE_CHECKING:
-    from punie.commands.flags import Commands
+from punie.commands.flags import Commands, add_mode, add_model, new_action, new_actions, runs
 
 _IDES = {"jetbrains": "PyCharm, IntelliJ IDEA and the others", "zed": "Zed"}
 
 
 def add(commands: Commands) -> None:
     """Declare the command with its flags."""
-    actions = new_actions(commands, "setup", "make Punie known to your IDE", _run)
+    actions = new_actions(commands, "setup", "make Punie known to your IDE")
     for key, label in _IDES.items():
-        ide = new_action(actions, key, f"write Punie into the agents of {label}; all else there stays", as_json=True)
+        help_text = f"write Punie into the agents of {label}; all else there stays"
+        ide = new_action(actions, key, help_text, runs("setup.ide:run_ide_setup", key), as_json=True)
         ide.add_argument("--dry-run", action="store_true", help="show the change and write nothing")
         ide.add_argument("--name", metavar="N", default="punie", help="what the IDE calls it (default: punie)")
         add_model(ide)
         add_mode(ide)
-    model = new_action(actions, "model", "choose a model, try it, and keep its key", as_json=True)
+    run = runs("setup.model:run_model_setup")
+    model = new_action(actions, "model", "choose a model, try it, and keep its key", run, as_json=True)
     model.add_argument("--provider", metavar="P", help="openai-chat, anthropic, google, ollama and so on")
     model.add_argument("--model", metavar="M", help="provider:name, or the name alone behind --provider")
     model.add_argument("--base-url", metavar="URL", help="the address of a server of your own, such as http://host/v1")
@@ -31,32 +27,3 @@ def add(commands: Commands) -> None:
     key.add_argument("--key-stdin", action="store_true", help="keep the key that the first line of stdin is")
     key.add_argument("--forget", action="store_true", help="keep no key any more: of --provider or --model, or of any")
     model.add_argument("--yes", action="store_true", help="keep it also where it does not work yet")
-
-
-def _run(arguments: argparse.Namespace) -> int:
-    return _run_model(arguments) if arguments.action == "model" else _run_ide(arguments)
-
-
-def _run_model(arguments: argparse.Namespace) -> int:
-    from punie.commands.setup.model import ModelFlags, run_forget, run_model_setup
-
-    if arguments.forget:
-        return run_forget(arguments.provider or arguments.model)
-    return run_model_setup(
-        ModelFlags(arguments.provider, arguments.model, arguments.base_url, arguments.yes, arguments.json),
-        key_env=arguments.key_env,
-        key_stdin=arguments.key_stdin,
-    )
-
-
-def _run_ide(arguments: argparse.Namespace) -> int:
-    from punie.commands.setup.ide import run_ide_setup
-
-    flags = {"--model": arguments.model, "--mode": arguments.mode}
-    return run_ide_setup(
-        ide=arguments.action,
-        name=arguments.name,
-        flags={flag: value for flag, value in flags.items() if value is not None},
-        dry_run=arguments.dry_run,
-        as_json=arguments.json,
-    )

@@ -278,7 +278,7 @@ def _wrong(what: str, code: int = EXIT_USAGE) -> int:
     return code
 
 
-def run_ide_setup(*, ide: str, name: str, flags: Mapping[str, str], dry_run: bool, as_json: bool) -> int:
-    """Run `punie setup jetbrains` or `zed`; gives the exit code."""
-    setup = IdeSetup(ide_named(ide), os.environ, this_installation(), name, flags, dry_run, as_json)
-    return setup.run()
+def run_ide_setup(ide: str, *, as_json: bool, dry_run: bool, name: str, model: str | None, mode: str | None) -> int:
+    """Run `punie setup jetbrains` or `zed`; returns the exit code."""
+    flags = {flag: value for flag, value in (("--model", model), ("--mode", mode)) if value is not None}
+    return IdeSetup(ide_named(ide), os.environ, this_installation(), name, flags, dry_run, as_json).run()

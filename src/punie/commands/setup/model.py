@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from attrs import define, frozen
 
@@ -239,10 +240,8 @@ class ModelSetup:
             wrong("the --model of this command line wins over the settings.", 0)
 
 
-def run_forget(model: str | None) -> int:
-    """Run `punie setup model --forget`: of the provider of that name, or of all."""
-    environ = command_environ()
-    start_logging(environ, None)
+def _forget(environ: Mapping[str, str], model: str | None) -> int:
+    """Forget the key of the provider of that name, or every key."""
     variable = None if model is None else key_variable(model)
     if model is not None and variable is None:
         return wrong(f"Punie keeps no keys for {model}. {NOTHING}")
@@ -254,10 +253,12 @@ def run_forget(model: str | None) -> int:
     return 0
 
 
-def run_model_setup(flags: ModelFlags, *, key_env: str | None = None, key_stdin: bool = False) -> int:
-    """Run `punie setup model`; gives the exit code."""
-    environ = command_environ()
+def run_model_setup(*, key_env: str | None = None, key_stdin: bool = False, forget: bool = False, **flags: Any) -> int:
+    """Run `punie setup model`; `flags` are the fields of `ModelFlags`. Returns the exit code."""
+    environ, given = command_environ(), ModelFlags(**flags)
     start_logging(environ, None)
+    if forget:
+        return _forget(environ, given.provider or given.model)
 
     def given_key() -> str | None:
         if key_env is not None:
@@ -269,4 +270,4 @@ def run_model_setup(flags: ModelFlags, *, key_env: str | None = None, key_stdin:
         return checked_key(hidden("Key (not shown): ") if sys.stdin.isatty() else sys.stdin.readline())
 
     person = None if key_stdin else person_here()
-    return ModelSetup(environ, flags, given_key, person, Credentials.of(environ)).run()
+    return ModelSetup(environ, given, given_key, person, Credentials.of(environ)).run()

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from attrs import frozen
 
 from punie.bootstrap.engines import SCRIPT_PREFIX
+from punie.commands.running import person_is_here
 from punie.domain.model.choice import DIRECT
 from punie.domain.values.display import display_safe
 
@@ -173,10 +174,8 @@ class Person:
 
 
 def person_here() -> Person | None:
-    """Whoever sits at this terminal; None where nobody does."""
-    if not sys.stdin.isatty() or not sys.stderr.isatty():
-        return None
-    return Person(_line, hidden, _say)
+    """The person at this terminal; None where there is none."""
+    return Person(_line, hidden, _say) if person_is_here() else None
 
 
 def _line(question: str) -> str:

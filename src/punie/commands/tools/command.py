@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
-from punie.commands.flags import new_action, new_actions
-
-if TYPE_CHECKING:
-    from punie.commands.flags import Commands
+from punie.commands.flags import Commands, new_action, new_actions, runs
 
 
 def add(commands: Commands) -> None:
     """Declare the command with its flags."""
-    actions = new_actions(commands, "tools", "list, show, search, check, call tools; what they cost", _run)
+    actions = new_actions(commands, "tools", "list, show, search, check, call tools; what they cost")
 
     def new(name: str, help_text: str) -> argparse.ArgumentParser:
-        action = new_action(actions, name, help_text, as_json=True, cwd=True)
+        action = new_action(actions, name, help_text, runs("tools.run:run_tools", name), as_json=True, cwd=True)
         action.add_argument("--model", metavar="M", help="as a session with that model (default: direct)")
         return action
 
     new("list", "the tools that a session here would have").add_argument(
-        "--all", action="store_true", help="also those that are left out, with reasons"
+        "--all", dest="every", action="store_true", help="also those that are left out, with reasons"
     )
     new("show", "everything about one tool").add_argument("name", metavar="NAME")
     new("search", "the tools whose name or description has these words").add_argument("query", metavar="QUERY")
@@ -32,16 +28,3 @@ def add(commands: Commands) -> None:
     check.add_argument("name", metavar="NAME")
     check.add_argument("arguments", metavar="JSON", nargs="?", default="{}", help="the arguments (default: {})")
     new("tokens", "about how many tokens the tools cost at each model request")
-
-
-def _run(arguments: argparse.Namespace) -> int:
-    from punie.commands.tools.run import run_tools
-
-    return run_tools(
-        action=arguments.action,
-        words=tuple(getattr(arguments, word) for word in ("name", "query", "arguments") if hasattr(arguments, word)),
-        as_json=arguments.json,
-        cwd=arguments.cwd,
-        model=arguments.model,
-        every=getattr(arguments, "all", False),
-    )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import anyio
@@ -23,12 +24,12 @@ from punie.commands.running import (
     command_environ,
     directory_of,
     exit_at_once,
+    person_is_here,
     start_logging,
     unless_interrupted,
     wrong,
 )
 from punie.commands.tools.shown import (
-    Costs,
     Listed,
     as_check,
     as_cost_table,
@@ -52,35 +53,73 @@ _EXIT_OF_OUTCOME = {ToolOutcome.SUCCEEDED: 0, ToolOutcome.DENIED: EXIT_DENIED}
 
 
 @define
-class ToolsMode:
-    """One run of `punie tools`; `run` gives the exit code. `action` is the subcommand, `words` what follows it."""
+class SessionMode:
+    """One run of a command that works with a session on this machine, opened as `punie ask` opens one.
+
+    The exit code is returned. `cwd` is the session's directory, absolute.
+    """
 
     environ: Mapping[str, str]
-    model: str | None
-    as_json: bool
     cwd: Path
+    as_json: bool
+    _out: Pipe = field(factory=lambda: Pipe(sys.stdout), init=False)
+
+    def open(
+        self, model: str | None = None, flags: Mapping[str, str | None] | None = None
+    ) -> AbstractAsyncContextManager[SessionHere]:
+        """A session whose questions a person answers, if there is one and the output is not for a program."""
+        person = person_is_here() and not self.as_json
+        broker = ConsoleBroker(sys.stdin.readline) if person else HeadlessBroker()
+        return open_session_here(str(self.cwd), model=model or DIRECT, broker=broker, environ=self.environ, flags=flags)
+
+    async def finished(self, work: Callable[[], Awaitable[int]]) -> int:
+        """The exit code of the work, of what it refused, or of the signal that ended it."""
+
+        async def unless_refused() -> int:
+            # Caught inside the task group that watches for signals: it would hand the error on in a group.
+            try:
+                return await work()
+            except PunieError as error:
+                wrong(str(error))
+                return EXIT_USAGE if isinstance(error, (SettingsError, EngineError)) else EXIT_FAILED
+
+        return await unless_interrupted(unless_refused)
+
+    def show(self, value: object, text: str) -> None:
+        """Print the value as JSON, or the text."""
+        self._out.write(json.dumps(value, indent=2) + "\n" if self.as_json else text)
+
+    def told(self, name: str, result: ToolResult, more: Mapping[str, object], code: int) -> int:
+        """Print how a call ended; `more` is in the JSON alone."""
+        if self.as_json or result.succeeded:
+            told = {"name": name, "outcome": result.outcome.value, "text": result.text, "code": result.code}
+            self.show({**told, **more, "exitCode": code}, f"{display_safe(result.text)}\n")
+        else:
+            wrong(result.text)
+        return code
+
+    def unknown(self, what: str, name: str, names: Sequence[str]) -> int:
+        """Say that there is no such thing, and which ones have a similar name."""
+        near = difflib.get_close_matches(name, names, n=3)
+        hint = f"Did you mean {', '.join(near)}?" if near else f"`punie {what}s list` names them all."
+        return wrong(f"there is no {what} named {one_line(name, 80)!r}. {hint}")
+
+
+@define
+class ToolsMode(SessionMode):
+    """One run of `punie tools`. `action` is the subcommand, `words` are what follows it."""
+
+    model: str | None
     action: str
     words: tuple[str, ...]
     every: bool
-    _out: Pipe = field(factory=lambda: Pipe(sys.stdout), init=False)
 
     async def run(self) -> int:
-        """Open a session as `punie ask` would, do what was asked for, and close it."""
-        return await unless_interrupted(self._session_or_refusal)
-
-    async def _session_or_refusal(self) -> int:
-        # Caught inside the task group that watches for signals: it would hand the error on in a group.
-        try:
-            return await self._session()
-        except PunieError as error:
-            return self._refused(error)
+        """Open a session, do what was asked for, and close it; returns the exit code."""
+        return await self.finished(self._session)
 
     async def _session(self) -> int:
-        person = sys.stdin.isatty() and sys.stderr.isatty() and not self.as_json
-        broker = ConsoleBroker(sys.stdin.readline) if person else HeadlessBroker()
-        async with open_session_here(
-            str(self.cwd), model=self.model or DIRECT, broker=broker, environ=self.environ
-        ) as session:
+        async with self.open(self.model) as session:
             return await self._act(session)
 
     async def _act(self, session: SessionHere) -> int:
@@ -99,40 +138,29 @@ class ToolsMode:
             case "tokens", _:
                 # The session here has no model; what is asked for is what the configured one would read.
                 policy = load_settings(self.environ, {"model": self.model}, str(self.cwd)).disclosure
-                self._tokens(costs_of(registry.catalog(), policy))
+                costs = costs_of(registry.catalog(), policy)
+                self.show(as_costs(costs), as_cost_table(costs))
             case _:
-                self._list(listed(registry, registry.tools), left_out(registry) if self.every else [])
+                self._list(listed(registry, registry.tools), left_out(registry) if self.every else ())
         return 0
 
-    def _list(self, entries: list[Listed], missing: list[Listed] | None = None) -> None:
-        missing = missing or []
-        if self.as_json:
-            self._print_json([as_entry(entry) for entry in (*entries, *missing)])
-        else:
-            self._out.write(as_table(entries, missing))
-
-    def _tokens(self, costs: Costs) -> None:
-        if self.as_json:
-            self._print_json(as_costs(costs))
-        else:
-            self._out.write(as_cost_table(costs))
+    def _list(self, entries: Sequence[Listed], missing: Sequence[Listed] = ()) -> None:
+        self.show([as_entry(entry) for entry in (*entries, *missing)], as_table(entries, missing))
 
     def _show(self, registry: ToolRegistry, name: str) -> int:
-        found = next(
-            (entry for entry in (*listed(registry, registry.tools), *left_out(registry)) if entry.tool.name == name),
-            None,
-        )
+        every = (*listed(registry, registry.tools), *left_out(registry))
+        found = next((entry for entry in every if entry.tool.name == name), None)
         if found is None:
             return self._unknown(registry, name)
-        if self.as_json:
-            self._print_json(as_full_entry(found))
-        else:
-            self._out.write(as_page(found))
+        self.show(as_full_entry(found), as_page(found))
         return 0
 
     async def _call(self, session: SessionHere, name: str, written: str) -> int:
         arguments = self._arguments(session.registry, name, written)
-        return EXIT_USAGE if arguments is None else self._told(name, await session.call(name, arguments))
+        if arguments is None:
+            return EXIT_USAGE
+        result = await session.call(name, arguments)
+        return self.told(name, result, encode_result(result), _EXIT_OF_OUTCOME.get(result.outcome, EXIT_FAILED))
 
     async def _check(self, session: SessionHere, name: str, written: str) -> int:
         """Tell what keeps the call from running unasked, and what it will probably take; nothing is run."""
@@ -142,11 +170,9 @@ class ToolsMode:
         desk = session.live.desk
         problems = await desk.validate(ToolCall("", name, arguments))
         estimate = await desk.estimate(name, arguments)
-        if self.as_json:
-            expected = None if estimate is None else as_estimate(estimate)
-            self._print_json({"name": name, "problems": list(problems), "estimate": expected})
-        else:
-            self._out.write(as_check(name, problems, estimate))
+        expected = None if estimate is None else as_estimate(estimate)
+        value = {"name": name, "problems": list(problems), "estimate": expected}
+        self.show(value, as_check(name, problems, estimate))
         return EXIT_FAILED if problems else 0
 
     def _arguments(self, registry: ToolRegistry, name: str, written: str) -> JsonObject | None:
@@ -160,41 +186,18 @@ class ToolsMode:
             wrong(f'the arguments must be a JSON object such as \'{{"path": "a.txt"}}\': {error}')
             return None
 
-    def _told(self, name: str, result: ToolResult) -> int:
-        code = _EXIT_OF_OUTCOME.get(result.outcome, EXIT_FAILED)
-        if self.as_json:
-            told = {"name": name, "outcome": result.outcome.value, "text": result.text, "code": result.code}
-            self._print_json({**told, **encode_result(result), "exitCode": code})
-        elif result.succeeded:
-            self._out.write(f"{display_safe(result.text)}\n")
-        else:
-            wrong(result.text)
-        return code
-
     def _unknown(self, registry: ToolRegistry, name: str) -> int:
         reasons = {left.tool.name: left.reason for left in registry.left_out}
         if name in reasons:
             return wrong(f"the tool {name} is left out: {reasons[name]}")
-        near = difflib.get_close_matches(name, [tool.name for tool in registry.tools], n=3)
-        hint = f"Did you mean {', '.join(near)}?" if near else "`punie tools list` names them all."
-        return wrong(f"there is no tool named {one_line(name, 80)!r}. {hint}")
-
-    def _refused(self, error: PunieError) -> int:
-        wrong(str(error))
-        return EXIT_USAGE if isinstance(error, (SettingsError, EngineError)) else EXIT_FAILED
-
-    def _print_json(self, value: object) -> None:
-        self._out.write(json.dumps(value, indent=2) + "\n")
+        return self.unknown("tool", name, [tool.name for tool in registry.tools])
 
 
 def run_tools(
-    *, action: str, words: tuple[str, ...], as_json: bool, cwd: str, model: str | None = None, every: bool = False
+    action: str, *, as_json: bool, cwd: str, model: str | None = None, every: bool = False, **words: str
 ) -> int:
-    """Run one `punie tools` command; gives the exit code, or leaves with it."""
-    environ = command_environ()
-    directory = directory_of(cwd)
-    if directory is None:
-        return EXIT_USAGE
+    """Run one `punie tools` command; returns the exit code, or leaves the process with it."""
+    environ, directory = command_environ(), directory_of(cwd)
     start_logging(environ, None)
-    mode = ToolsMode(environ, model, as_json, directory, action, words, every)
-    return exit_at_once(anyio.run(mode.run))
+    given = tuple(words[word] for word in ("name", "query", "arguments") if word in words)
+    return exit_at_once(anyio.run(ToolsMode(environ, directory, as_json, model, action, given, every).run))

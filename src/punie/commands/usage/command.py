@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING
-
-from punie.commands.flags import new_command
-
-if TYPE_CHECKING:
-    from punie.commands.flags import Commands
+from punie.commands.flags import Commands, new_command, runs
 
 
 def add(commands: Commands) -> None:
     """Declare the command with its flags."""
-    usage = new_command(commands, "usage", "what was called, how it went and what it cost", _run)
+    usage = new_command(commands, "usage", "what was called, how it went and what it cost", runs("usage.run:run_usage"))
     usage.add_argument("--since", metavar="WHEN", help="7d, 12h or a date such as 2026-11-01 (default: all there is)")
     usage.add_argument("--session", metavar="ID", help="only that session")
     usage.add_argument(
@@ -25,17 +19,4 @@ def add(commands: Commands) -> None:
     usage.add_argument("--cwd", metavar="DIR", default=".", help="the project whose tools are compared (default: this)")
     usage.add_argument(
         "--disable", metavar="NAME", nargs="+", default=(), help="leave these tools out from the next session on"
-    )
-
-
-def _run(arguments: argparse.Namespace) -> int:
-    from punie.commands.usage.run import run_usage
-
-    return run_usage(
-        since=arguments.since,
-        session=arguments.session,
-        by=arguments.by,
-        form=arguments.form,
-        cwd=arguments.cwd,
-        disable=arguments.disable,
     )

@@ -114,8 +114,6 @@ def run_usage(
     if disable:
         return run_disable(environ, disable)
     directory = directory_of(cwd)
-    if directory is None:
-        return EXIT_USAGE
     try:
         begin = 0.0 if since is None else parse_since(since, datetime.now(UTC).timestamp())
     except ValueError as error:
