@@ -36,8 +36,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Wrong usage exits with code 2, as argparse does."""
     words = sys.argv[1:] if argv is None else argv
     chosen = words[0] if words and words[0] in COMMANDS and words[0] != WITH_ALL else None
-    arguments = parser(chosen).parse_args(words)
-    exit_code: int = arguments.run(arguments)
+    whole = parser(chosen)
+    flags = vars(whole.parse_args(words))
+    flags.pop("action", None)
+    if flags.pop("command") == WITH_ALL:
+        flags["parser"] = whole
+    module, _, function = flags.pop("run").partition(":")
+    exit_code: int = getattr(import_module(f"punie.commands.{module}"), function)(*flags.pop("first"), **flags)
     return exit_code
 
 
@@ -50,5 +55,4 @@ def parser(only: str | None = None) -> argparse.ArgumentParser:
     commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name in COMMANDS if only is None else (only,):
         import_module(f"punie.commands.{name}.command").add(commands)
-    whole.set_defaults(parser=whole)  # for the command that describes them all
     return whole

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
-from importlib import import_module
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from punie.domain.permission.modes import Mode
@@ -13,32 +12,15 @@ from punie.domain.permission.modes import Mode
 # argparse gives the type of add_subparsers() no public name.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
-Run: TypeAlias = Callable[[argparse.Namespace], int]
-"""Runs a command with its arguments; returns the exit code."""
 
-_DECLARED = {"command", "action", "run", "parser"}
-"""The arguments that say which command was chosen, and not how to run it."""
+def new_command(commands: Commands, name: str, help_text: str, run: str, *first: str) -> argparse.ArgumentParser:
+    """A new command; its flags are added to the parser that is returned.
 
-
-def runs(place: str, *first: str) -> Run:
-    """What runs the function at a place below `punie.commands`, such as `ask.run:run_ask`.
-
-    The module is imported when the command runs. The function is called with `first` and then with each flag as a
-    keyword argument, and returns the exit code.
+    `run` is a function below `punie.commands`, such as `ask.run:run_ask`, whose module is imported when the command
+    runs. The function is called with `first` and with each flag as a keyword argument, and returns the exit code.
     """
-    module, _, function = place.partition(":")
-
-    def run(arguments: argparse.Namespace) -> int:
-        work: Callable[..., int] = getattr(import_module(f"punie.commands.{module}"), function)
-        return work(*first, **{name: value for name, value in vars(arguments).items() if name not in _DECLARED})
-
-    return run
-
-
-def new_command(commands: Commands, name: str, help_text: str, run: Run) -> argparse.ArgumentParser:
-    """A new command; its flags are added to the parser that is returned."""
     command = commands.add_parser(name, allow_abbrev=False, help=help_text)
-    command.set_defaults(run=run)
+    command.set_defaults(run=run, first=first)
     return command
 
 
@@ -49,10 +31,10 @@ def new_actions(commands: Commands, name: str, help_text: str) -> Commands:
 
 
 def new_action(
-    actions: Commands, name: str, help_text: str, run: Run, *, as_json: bool = False, cwd: bool = False
+    actions: Commands, name: str, help_text: str, run: str, *first: str, as_json: bool = False, cwd: bool = False
 ) -> argparse.ArgumentParser:
-    """A new action, with `--json` and `--cwd` where they are asked for."""
-    action = new_command(actions, name, help_text, run)
+    """A new action, as `new_command` makes a command, with `--json` and `--cwd` where they are asked for."""
+    action = new_command(actions, name, help_text, run, *first)
     if as_json:
         add_json(action)
     if cwd:

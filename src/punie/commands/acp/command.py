@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from punie.commands.flags import Commands, add_mode, add_model, new_command, runs
+from punie.commands.flags import Commands, add_mode, add_model, new_command
 
 
 def add(commands: Commands) -> None:
     """Declare the command with its flags."""
-    acp = new_command(commands, "acp", "serve an IDE over ACP on stdin and stdout", runs("acp.run:run_acp"))
+    acp = new_command(commands, "acp", "serve an IDE over ACP on stdin and stdout", "acp.run:run_acp")
     add_model(acp)
     add_mode(acp)
     acp.add_argument("--log-file", metavar="F", help="write the log there, rotated, instead of to stderr")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from punie.commands.flags import Commands, add_cwd, add_json, add_mode, add_model, add_rules, new_command, runs
+from punie.commands.flags import Commands, add_cwd, add_json, add_mode, add_model, add_rules, new_command
 
 
 def add(commands: Commands) -> None:
     """Declare the command with its flags."""
-    ask = new_command(commands, "ask", "run one prompt on this machine, without an IDE", runs("ask.run:run_ask"))
+    ask = new_command(commands, "ask", "run one prompt on this machine, without an IDE", "ask.run:run_ask")
     add_model(ask)
     add_mode(ask)
     add_rules(ask)

@@ -16,15 +16,16 @@ _FOLDERS = {"DIR"}
 
 def add(commands: Commands) -> None:
     """Declare the command with its flags."""
-    completion = new_command(commands, "completion", "print what makes a shell complete punie's commands", _run)
+    completion = new_command(
+        commands,
+        "completion",
+        "print what makes a shell complete punie's commands",
+        "completion.command:run_completion",
+    )
     completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    return run_completion(arguments.parser, arguments.shell)
-
-
-def run_completion(parser: argparse.ArgumentParser, shell: str) -> int:
+def run_completion(*, parser: argparse.ArgumentParser, shell: str) -> int:
     """Print the script for that shell; gives the exit code."""
     import shtab
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from punie.commands.flags import Commands, add_mode, add_model, new_action, new_actions, runs
+from punie.commands.flags import Commands, add_mode, add_model, new_action, new_actions
 
 
 def add(commands: Commands) -> None:
     """Declare the command with its flags."""
     actions = new_actions(commands, "config", "the settings in force, and where each came from")
-    run = runs("config.run:run_config")
+    run = "config.run:run_config"
     show = new_action(actions, "show", "every setting with its value, as TOML", run, as_json=True, cwd=True)
     show.add_argument(
         "--sources", action="store_true", help="also where each value came from, and the files that count"

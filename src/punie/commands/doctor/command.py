@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from punie.commands.flags import Commands, add_cwd, add_json, new_command, runs
+from punie.commands.flags import Commands, add_cwd, add_json, new_command
 
 
 def add(commands: Commands) -> None:
     """Declare the command with its flags."""
     doctor = new_command(
-        commands, "doctor", "check all that a session needs, and say what to do", runs("doctor.run:run_doctor")
+        commands, "doctor", "check all that a session needs, and say what to do", "doctor.run:run_doctor"
     )
     add_json(doctor)
     add_cwd(doctor)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from punie.commands.flags import Commands, add_json, add_mode, add_rules, new_action, new_actions, runs
+from punie.commands.flags import Commands, add_json, add_mode, add_rules, new_action, new_actions
 
 
 def add(commands: Commands) -> None:
@@ -12,7 +12,7 @@ def add(commands: Commands) -> None:
     actions = new_actions(commands, "permissions", "what may run, and why")
 
     def kept(name: str, help_text: str) -> argparse.ArgumentParser:
-        return new_action(actions, name, help_text, runs("permissions.kept:run_grants", name), as_json=True)
+        return new_action(actions, name, help_text, "permissions.kept:run_grants", name, as_json=True)
 
     kept("list", "what was granted for good")
     revoke = kept("revoke", "take a grant back")
@@ -21,16 +21,16 @@ def add(commands: Commands) -> None:
     audit.add_argument("--verify", action="store_true", help="look through all of it for changes made afterwards")
     audit.add_argument("--limit", metavar="N", type=int, default=50, help="how many decisions (default: 50)")
     answering = "read one JSON request a line, answer one decision a line"
-    check = new_action(actions, "check", answering, runs("permissions.run:run_check"), cwd=True)
+    check = new_action(actions, "check", answering, "permissions.run:run_check", cwd=True)
     add_json(check, "answer JSON, for programs")
     showing = "show how the decision on a call comes about; alone: what is in force"
-    explain = new_action(actions, "explain", showing, runs("permissions.run:run_explain"), cwd=True)
+    explain = new_action(actions, "explain", showing, "permissions.run:run_explain", cwd=True)
     explain.add_argument("what", metavar="LINE|TOOL", nargs="?", help="a command line, or with JSON a tool's name")
     explain.add_argument("arguments", metavar="JSON", nargs="?", help="the arguments of the tool")
     for action in (check, explain):
         add_mode(action)
         add_rules(action)
     trusting = "let the project's own settings loosen, for their content as it is now"
-    trust = new_action(actions, "trust", trusting, runs("permissions.trust:run_trust"), cwd=True)
+    trust = new_action(actions, "trust", trusting, "permissions.trust:run_trust", cwd=True)
     trust.add_argument("--revoke", action="store_true", help="trust them no longer")
     trust.add_argument("--yes", action="store_true", help="do not ask")

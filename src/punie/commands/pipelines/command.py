@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from punie.commands.flags import Commands, add_mode, add_rules, new_action, new_actions, runs
+from punie.commands.flags import Commands, add_mode, add_rules, new_action, new_actions
 
 
 def add(commands: Commands) -> None:
@@ -12,7 +12,7 @@ def add(commands: Commands) -> None:
     actions = new_actions(commands, "pipelines", "list, check, run composed tools")
 
     def new(name: str, help_text: str) -> argparse.ArgumentParser:
-        return new_action(actions, name, help_text, runs(f"pipelines.run:run_{name}"), as_json=True, cwd=True)
+        return new_action(actions, name, help_text, f"pipelines.run:run_{name}", as_json=True, cwd=True)
 
     new("list", "the pipelines that a session here would have")
     check = new("check", "everything that is wrong with a pipeline file")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from punie.commands.flags import Commands, add_json, add_mode, add_model, new_command, runs
+from punie.commands.flags import Commands, add_json, add_mode, add_model, new_command
 
 PORT = 8477
 
 
 def add(commands: Commands) -> None:
     """Declare the command with its flags."""
-    serve = new_command(commands, "serve", "serve ACP clients over WebSocket", runs("serve.run:run_serve"))
+    serve = new_command(commands, "serve", "serve ACP clients over WebSocket", "serve.run:run_serve")
     serve.add_argument("--host", default="127.0.0.1", help="where to listen (default: 127.0.0.1, this machine only)")
     serve.add_argument("--port", metavar="N", type=_port, default=PORT, help=f"0 picks one (default: {PORT})")
     serve.add_argument("--token-file", metavar="F", help="the token clients show (default: a new one at each start)")

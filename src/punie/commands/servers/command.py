@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import argparse
 
-from punie.commands.flags import Commands, Run, new_action, new_actions, runs
+from punie.commands.flags import Commands, new_action, new_actions
 
 
 def add(commands: Commands) -> None:
     """Declare the command with its flags."""
     actions = new_actions(commands, "servers", "MCP servers: which there are, and their state")
 
-    def new(name: str, help_text: str, run: Run, *, anywhere: bool = False) -> argparse.ArgumentParser:
-        return new_action(actions, name, help_text, run, as_json=True, cwd=not anywhere)
-
     def asking(name: str, help_text: str) -> argparse.ArgumentParser:
-        return new(name, help_text, runs("servers.run:run_servers", name))
+        return new_action(actions, name, help_text, "servers.run:run_servers", name, as_json=True, cwd=True)
 
     def changing(name: str, help_text: str) -> argparse.ArgumentParser:
-        return new(name, help_text, runs("servers.change:run_change", name))
+        return new_action(actions, name, help_text, "servers.change:run_change", name, as_json=True, cwd=True)
 
     asking("list", "the configured servers, without starting any")
     asking("check", "connect to one, or to all, and list its tools").add_argument("name", metavar="NAME", nargs="?")
@@ -26,11 +23,12 @@ def add(commands: Commands) -> None:
     changing("revoke", "take the approval of a project's server back").add_argument("name", metavar="NAME")
     asking("refresh", "ask one, or all, anew: what is different").add_argument("name", metavar="NAME", nargs="?")
     showing = "add a described server to your own: show what it would run, and ask"
-    adding = new("add", showing, runs("servers.add:run_add"), anywhere=True)
+    adding = new_action(actions, "add", showing, "servers.add:run_add", as_json=True)
     adding.add_argument("source", metavar="SOURCE", help="a server.json, its address, or a name in the registry")
     adding.add_argument("--name", metavar="NAME", help="what to call it (default: the last part of its name)")
     adding.add_argument("--yes", action="store_true", help="do not ask")
-    search = new("search", "what the configured registry knows", runs("servers.search:run_search"), anywhere=True)
+    searching = "what the configured registry knows"
+    search = new_action(actions, "search", searching, "servers.search:run_search", as_json=True)
     search.add_argument("query", metavar="QUERY", help="a part of the name")
     search.add_argument("--limit", metavar="N", type=int, default=20, help="how many servers (default: 20)")
     changing("enable", "use one of your own servers again").add_argument("name", metavar="NAME")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from punie.commands.flags import Commands, new_action, new_actions, runs
+from punie.commands.flags import Commands, new_action, new_actions
 
 
 def add(commands: Commands) -> None:
@@ -12,7 +12,7 @@ def add(commands: Commands) -> None:
     actions = new_actions(commands, "sessions", "stored sessions: list, show, export, delete")
 
     def new(name: str, help_text: str) -> argparse.ArgumentParser:
-        return new_action(actions, name, help_text, runs("sessions.run:run_sessions", name), as_json=True)
+        return new_action(actions, name, help_text, "sessions.run:run_sessions", name, as_json=True)
 
     listing = new("list", "the sessions that are stored, the latest first")
     listing.add_argument("--cwd", metavar="DIR", help="only those of that directory")

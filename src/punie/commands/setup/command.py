@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from punie.commands.flags import Commands, add_mode, add_model, new_action, new_actions, runs
+from punie.commands.flags import Commands, add_mode, add_model, new_action, new_actions
 
 _IDES = {"jetbrains": "PyCharm, IntelliJ IDEA and the others", "zed": "Zed"}
 
@@ -12,12 +12,12 @@ def add(commands: Commands) -> None:
     actions = new_actions(commands, "setup", "make Punie known to your IDE")
     for key, label in _IDES.items():
         help_text = f"write Punie into the agents of {label}; all else there stays"
-        ide = new_action(actions, key, help_text, runs("setup.ide:run_ide_setup", key), as_json=True)
+        ide = new_action(actions, key, help_text, "setup.ide:run_ide_setup", key, as_json=True)
         ide.add_argument("--dry-run", action="store_true", help="show the change and write nothing")
         ide.add_argument("--name", metavar="N", default="punie", help="what the IDE calls it (default: punie)")
         add_model(ide)
         add_mode(ide)
-    run = runs("setup.model:run_model_setup")
+    run = "setup.model:run_model_setup"
     model = new_action(actions, "model", "choose a model, try it, and keep its key", run, as_json=True)
     model.add_argument("--provider", metavar="P", help="openai-chat, anthropic, google, ollama and so on")
     model.add_argument("--model", metavar="M", help="provider:name, or the name alone behind --provider")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from punie.commands.flags import Commands, new_action, new_actions, runs
+from punie.commands.flags import Commands, new_action, new_actions
 
 
 def add(commands: Commands) -> None:
@@ -12,7 +12,7 @@ def add(commands: Commands) -> None:
     actions = new_actions(commands, "tools", "list, show, search, check, call tools; what they cost")
 
     def new(name: str, help_text: str) -> argparse.ArgumentParser:
-        action = new_action(actions, name, help_text, runs("tools.run:run_tools", name), as_json=True, cwd=True)
+        action = new_action(actions, name, help_text, "tools.run:run_tools", name, as_json=True, cwd=True)
         action.add_argument("--model", metavar="M", help="as a session with that model (default: direct)")
         return action
 

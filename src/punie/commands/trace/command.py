@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from punie.commands.flags import Commands, new_command, runs
+from punie.commands.flags import Commands, new_command
 
 
 def add(commands: Commands) -> None:
     """Declare the command with its flags."""
     help_text = "a stored session as one HTML page: what happened, when, and what it cost"
-    trace = new_command(commands, "trace", help_text, runs("trace.run:run_trace"))
+    trace = new_command(commands, "trace", help_text, "trace.run:run_trace")
     trace.add_argument("given", metavar="SESSION", help="its id, how that begins, or `last`")
     trace.add_argument("--output", metavar="FILE", help="where the page goes (default: punie-trace-SESSION.html here)")
     trace.add_argument("--force", action="store_true", help="write over a file that is no trace")
