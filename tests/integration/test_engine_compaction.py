@@ -26,12 +26,13 @@ from punie.domain.session.events import (
     UsageChanged,
 )
 from punie.domain.session.log import LoggedEvent
-from punie.domain.session.transcript import Transcript, transcript_of
+from punie.domain.session.transcript import Transcript
 from punie.domain.session.turn import StopReason, Turn, TurnLimits
 from punie.domain.tools.tool import ToolCall, ToolKind, ToolOutcome, ToolResult
 from punie.domain.values.content import Prompt
 from punie.ports.engine import EngineSession
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor, catalog_of
+from tests.fakes.transcripts import transcript_of
 from tests.integration import engine_bench
 from tests.integration.engine_bench import PLACES, dangling
 from tests.stub_openai import Call, Failure, Recorded, Reply

@@ -24,12 +24,13 @@ from punie.domain.session.log import (
     SessionBegun,
 )
 from punie.domain.session.session import SessionSpec
-from punie.domain.session.transcript import AgentSaid, PersonSaid, transcript_of
+from punie.domain.session.transcript import AgentSaid, PersonSaid
 from punie.domain.session.turn import StopReason, Turn
 from punie.domain.values.content import Prompt
 from punie.ports.engine import EventSink, ToolDoor
 from tests.contract.session_benches import Table
 from tests.fakes.clock import FakeClock
+from tests.fakes.transcripts import transcript_of
 from tests.unit.application.desk_bench import CWD
 from tests.unit.application.session_bench import PlayedEngine, SessionBench, just_end
 

@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 
 from punie.domain.session.events import CallFinished, TextDelta, ToolCallAnnounced, ToolCallUpdated, TurnEnded
 from punie.domain.session.log import LoggedEvent, PromptAccepted, SessionBegun
-from punie.domain.session.recovery import NEVER_BEGAN, owed
-from punie.domain.session.transcript import INTERRUPTED, ToolUsed, transcript_of
+from punie.domain.session.recovery import NEVER_BEGAN
+from punie.domain.session.transcript import INTERRUPTED, ToolUsed
 from punie.domain.session.turn import StopReason
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind, ToolOutcome
 from punie.domain.values.content import Prompt, Text
+from tests.fakes.transcripts import owed, transcript_of
 
 GO = PromptAccepted("t", Prompt.of_text("go"))
 FAILED = ToolOutcome.FAILED

@@ -22,13 +22,13 @@ from punie.domain.session.transcript import (
     TurnsLeftOut,
     TurnStoppedShort,
     prompts_in,
-    transcript_of,
 )
 from punie.domain.session.turn import StopReason
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind, ToolOutcome
 from punie.domain.values.content import Prompt
 from punie.domain.values.json_value import freeze_object
+from tests.fakes.transcripts import transcript_of
 
 END = TurnEnded(StopReason.END_TURN)
 

@@ -15,8 +15,8 @@ from attrs import evolve
 from msgspec import Raw
 
 from punie.adapters.acp.handshake import Params, decode, decode_params
-from punie.domain.entry_fields import EntryError
 from punie.domain.servers.entries import EntrySource, broken, check_name, server_of, with_ide_ways
+from punie.domain.servers.entry_fields import EntryError
 from punie.domain.servers.server import ClientTransport, ServerConfig, ServerOrigin
 from punie.domain.values.display import one_line
 from punie.domain.values.variables import Variables

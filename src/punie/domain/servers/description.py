@@ -1,6 +1,6 @@
-"""`server.json`, in which the public MCP registry describes a server (schema 2025-12-11), and what comes of it.
+"""Descriptions of servers by the public MCP registry (`server.json`, schema 2025-12-11), and the plans made of them.
 
-It is a stranger's text: what is not understood is refused with a sentence, never guessed at.
+A description is not trusted: any part that is not understood is refused with a sentence, never guessed at.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from typing import NoReturn, cast
-from urllib.parse import urlsplit
+from typing import cast
 
 from attrs import field, frozen
 
-from punie.domain.servers.inputs import DescriptionError, Inputs, Wanted, clean, items, text
+from punie.domain.servers.entry_fields import http_parts
+from punie.domain.servers.inputs import DescriptionError, Inputs, Wanted, clean, items, mapping, text
 from punie.domain.servers.packages import address_warnings, command_of, command_warnings
-from punie.domain.values.json_value import json_type
+from punie.domain.values.jsonc import no_number
 
 _NAME = re.compile(r"[A-Za-z0-9.-]+/[A-Za-z0-9._-]+")
 LONGEST_NAME = 200
@@ -28,7 +28,7 @@ _TYPES = {"streamable-http": "http", "sse": "sse"}
 
 @frozen
 class ServerDescription:
-    """A described server; what it says of itself is a stranger's text, to be shown with care."""
+    """A described server; its texts are not trusted and have to be made safe before they are shown."""
 
     name: str
     version: str
@@ -40,17 +40,17 @@ class ServerDescription:
 
     @property
     def short_name(self) -> str:
-        """What it is called where nobody says otherwise."""
+        """The name that the server gets unless a person chooses another."""
         return self.name.rpartition("/")[2]
 
 
 @frozen
 class ServerPlan:
-    """What adding a described server comes to: the entry of `mcp.json`, and all that a person decides on.
+    """The plan to add a described server: the entry of `mcp.json`, and everything that a person decides on.
 
-    `line` is the exact command line or address with references in place of what is to be set; `source` names the
-    package; `wanted` are the variables to set; `left_out` what may be set by hand; `skipped` why other ways are not
-    taken.
+    `line` is the exact command line or address with references in place of values to set; `source` names the package;
+    `wanted` are the variables to set; `left_out` are values that may be set by hand; `skipped` says why other packages
+    and addresses are not used.
     """
 
     description: ServerDescription
@@ -66,7 +66,7 @@ class ServerPlan:
 def parse_description(source: str) -> ServerDescription:
     """The description in that text, bare or as a registry wraps it. Raises `DescriptionError`."""
     try:
-        parsed: object = json.loads(source, object_pairs_hook=_once, parse_constant=_no_number)
+        parsed: object = json.loads(source, object_pairs_hook=_once, parse_constant=no_number)
     except RecursionError:
         raise DescriptionError("it nests too deeply") from None
     except ValueError as error:
@@ -75,9 +75,9 @@ def parse_description(source: str) -> ServerDescription:
 
 
 def described(parsed: object) -> ServerDescription:
-    """The same of what was parsed already. Raises `DescriptionError`."""
-    whole = _object(parsed, "it")
-    fields = _object(whole["server"], "server") if "server" in whole and "name" not in whole else whole
+    """The description in parsed JSON. Raises `DescriptionError`."""
+    whole = mapping(parsed, "it")
+    fields = mapping(whole["server"], "server") if "server" in whole and "name" not in whole else whole
     name = text(fields, "name")
     if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
         raise DescriptionError(f"{name!r} is no name of a server: it must be like com.example/weather, in ASCII")
@@ -98,10 +98,10 @@ def described(parsed: object) -> ServerDescription:
 
 
 def plan_of(description: ServerDescription, name: str | None = None) -> ServerPlan:
-    """How that server is run or reached: by the first of its packages, then of its addresses, that is understood.
+    """The plan for the first of the server's packages, else of its addresses, that is understood.
 
-    `name` is what a person calls it. Raises `DescriptionError` with every reason where there is none, and for one that
-    was deleted.
+    `name` is the person's name for the server. Raises `DescriptionError` with every reason where none is understood,
+    and for a server that was deleted.
     """
     if description.status == "deleted":
         raise DescriptionError(f"{description.name} {description.version} was deleted: {_why(description)}")
@@ -168,15 +168,10 @@ def _reach(
 
 
 def _check_url(url: str) -> None:
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-        named = parts.username is not None or parts.password is not None
-    except ValueError:
-        usable = named = False
-    if not usable or " " in url or "{" in url.replace("${", ""):
+    parts = http_parts(url)
+    if parts is None or " " in url or "{" in url.replace("${", ""):
         raise DescriptionError(f"{url!r} is not an http or https address")
-    if named:
+    if parts.username is not None or parts.password is not None:
         raise DescriptionError(f"{url!r} has a name or a password in it")
 
 
@@ -194,12 +189,6 @@ def _official(whole: Mapping[str, object]) -> Mapping[str, object]:
     return cast("Mapping[str, object]", found) if isinstance(found, Mapping) else {}
 
 
-def _object(value: object, where: str) -> Mapping[str, object]:
-    if not isinstance(value, Mapping):
-        raise DescriptionError(f"{where} must be an object, not {json_type(value)}")
-    return cast("Mapping[str, object]", value)
-
-
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     made: dict[str, object] = {}
     for key, value in pairs:
@@ -207,7 +196,3 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
             raise DescriptionError(f"{key!r} is there twice in one object")
         made[key] = value
     return made
-
-
-def _no_number(said: str) -> NoReturn:
-    raise ValueError(f"{said} is not JSON")

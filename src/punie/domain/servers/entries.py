@@ -5,13 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping
 from typing import cast
-from urllib.parse import urlsplit
 
 from attrs import evolve, frozen
 
-from punie.domain.entry_fields import (
+from punie.domain.servers.entry_fields import (
     LONGEST_S,
     EntryError,
+    http_parts,
     number_in,
     table_in,
     text_in,
@@ -44,10 +44,10 @@ _TYPES = {
 
 @frozen
 class EntrySource:
-    """Where definitions come from, and what is put in for their variables. `place` is the file.
+    """The source of definitions, and the values of their variables. `place` is the file.
 
-    `env_file` reads the file of variables at an absolute path, or says in an `EntryError` why it cannot be used; where
-    there is none, no such file is read.
+    `env_file` reads the file of variables at an absolute path, and raises an `EntryError` where that cannot be used;
+    without it, no such file is read.
     """
 
     origin: ServerOrigin
@@ -68,7 +68,7 @@ def server_of(name: str, entry: object, source: EntrySource) -> ServerConfig:
         transport = _transport(fields, source.variables)
         written = _as_written(fields if isinstance(transport, StdioTransport) else {"url": fields["url"]})
         if isinstance(transport, StdioTransport):
-            # What is in the file is run like what is in `env`: it is part of what a person approves.
+            # The variables of the file are set like those of `env`: a person approves both.
             transport = _checked(evolve(transport, env={**_env_file(fields, source), **transport.env}))
         return _with_times(fields, transport=transport, written=written or "", made=made)
     except (EntryError, ExpansionError) as error:
@@ -76,7 +76,7 @@ def server_of(name: str, entry: object, source: EntrySource) -> ServerConfig:
 
 
 def broken(config: ServerConfig, problem: str, fields: Mapping[str, object] | None = None) -> ServerConfig:
-    """That server, not to be used for that reason; its command is shown as far as there is one."""
+    """That server, unusable for that reason; its command is shown as far as there is one."""
     return ServerConfig(
         config.name, None, config.origin, disabled=config.disabled, problem=f"{config.place}: {problem}",
         written=_as_written(fields or {}) or config.written, place=config.place,
@@ -93,7 +93,7 @@ def _as_written(fields: Mapping[str, object]) -> str | None:
 
 
 def check_name(name: str) -> None:
-    """Raises `EntryError` for what cannot be the name of a server."""
+    """Raise `EntryError` for a text that cannot be the name of a server."""
     if not name.strip():
         raise EntryError("a server needs a name")
     if len(name) > LONGEST_NAME or not name.isprintable():
@@ -118,7 +118,8 @@ def _transport(fields: Mapping[str, object], variables: Variables) -> Transport:
     headers = {key: expand(value) for key, value in table_in(fields, "headers").items()}
     if any(sign in text for pair in headers.items() for text in pair for sign in "\r\n\0"):
         raise EntryError("a header must be one line")
-    _check_url(url)
+    if http_parts(url) is None or not url.isprintable() or " " in url:
+        raise EntryError("its url is not an http or https address")
     return HttpTransport(url, headers, sse=kind == "sse")
 
 
@@ -168,16 +169,6 @@ def _from(workspace: str, path: str) -> str:
     return f"{workspace.rstrip('/')}/{path}"
 
 
-def _check_url(url: str) -> None:
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or not url.isprintable() or " " in url:
-        raise EntryError("its url is not an http or https address")
-
-
 def _with_times(
     fields: Mapping[str, object], *, transport: Transport, written: str, made: ServerConfig
 ) -> ServerConfig:
@@ -187,11 +178,9 @@ def _with_times(
     ours = cast("Mapping[str, object]", ours)
     timeout_ms = number_in(fields, "timeout", 0.0)
     call_s = timeout_ms / 1000 if timeout_ms >= SHORTEST_TIMEOUT_MS else DEFAULT_CALL_S
-    return ServerConfig(
-        name=made.name,
+    return evolve(
+        made,
         transport=transport,
-        origin=made.origin,
-        disabled=made.disabled,
         startup_s=number_in(ours, "startup_timeout_s", DEFAULT_STARTUP_S),
         call_s=number_in(ours, "call_timeout_s", min(call_s, LONGEST_S)),
         ttl_s=number_in(ours, "ttl_s", DEFAULT_TTL_S),
@@ -199,7 +188,6 @@ def _with_times(
         exclude=texts_in(ours, "exclude"),
         always=("*",) if fields.get("alwaysLoad") is True else texts_in(ours, "always"),
         written=written,
-        place=made.place,
         warnings=tuple(unused_keys(fields)) if made.origin is not ServerOrigin.CLIENT else (),
     )
 
@@ -211,9 +199,9 @@ PROJECT_ARGUMENT = "projectPath"
 
 
 def with_ide_ways(config: ServerConfig, cwd: str) -> ServerConfig:
-    """The server as it is, or, where a client says that it is its own IDE's, with its address and the project's path.
+    """The server, with its address and the project's path where a client says that the server is its own IDE's.
 
-    Only a client's word counts: what a file names is reached as it is written there, and in no other way.
+    Only a client is believed: a server from a file is reached as the file says, and in no other way.
     """
     transport = config.transport
     if config.origin is not ServerOrigin.CLIENT or not isinstance(transport, StdioTransport):
@@ -230,16 +218,16 @@ def with_ide_ways(config: ServerConfig, cwd: str) -> ServerConfig:
 
 
 def _project(named: str, cwd: str) -> str:
-    """The project that the IDE names where the session is about it, or about a part of it; else the session's folder.
+    """The project that the IDE names, where the session works in it or in a part of it; else the session's folder.
 
-    So no call goes to another project than the one the session was opened for.
+    No call may go to another project than the one that the session was opened for.
     """
     related = named and (is_inside(named, (cwd,)) or is_inside(cwd, (named,)))
     return named if related else cwd
 
 
 def _address(env: Mapping[str, str], project: str) -> HttpTransport | None:
-    """This machine and nothing else; None where the port is none. The variables go along as headers of their names."""
+    """The address on this machine, with the variables as headers; None where the port is invalid."""
     port = env[PORT]
     if not (port.isascii() and port.isdecimal() and len(port) <= 5 and 1 <= int(port) <= 65_535):
         return None

@@ -1,6 +1,6 @@
-"""The inputs of a server's description: what is fixed, what a person has to give, and what is left out.
+"""The inputs of a server's description: fixed values, values that a person has to give, and values that are left out.
 
-What a person has to give becomes a reference to a variable of the environment, so that no secret is written down.
+A value that a person has to give becomes a reference to a variable of the environment: no secret is written down.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _FLAG = re.compile(r"--?[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class DescriptionError(Exception):
-    """Why a description is not used, in words for a person."""
+    """A description is not used; the message says why, in words for a person."""
 
 
 @frozen
 class Wanted:
-    """A variable of the environment that a person has to set, what it is for, and what its publisher says of it."""
+    """A variable of the environment that a person has to set, its purpose, and its publisher's words about it."""
 
     variable: str
     purpose: str
@@ -36,14 +36,14 @@ class Wanted:
 
 @frozen
 class Argument:
-    """One argument of a command line; a `name` without a value is a switch, a value without a name stands alone."""
+    """One argument of a command line; a `name` without a value is a switch, a value without a name an operand."""
 
     name: str | None
     value: str | None
 
     @property
     def words(self) -> tuple[str, ...]:
-        """As it is written: `--name=value`, but `-n value`."""
+        """The words of the command line: `--name=value`, but `-n` and `value`."""
         if self.name is None or self.value is None:
             return (self.name or self.value or "",)
         return (f"{self.name}={self.value}",) if self.name.startswith("--") else (self.name, self.value)
@@ -58,7 +58,7 @@ class Inputs:
     left_out: list[str] = field(factory=list[str])
 
     def arguments(self, given: Mapping[str, object], key: str) -> tuple[Argument, ...]:
-        """The arguments of that list, those left out that may be. Raises `DescriptionError`."""
+        """The arguments of that list without the optional ones. Raises `DescriptionError`."""
         found = (self._argument(argument, f"{key}[{number}]") for number, argument in enumerate(items(given, key)))
         return tuple(argument for argument in found if argument is not None)
 
@@ -78,7 +78,7 @@ class Inputs:
         return made
 
     def value(self, fields: Mapping[str, object], where: str, *, purpose: str, variable: str) -> str | None:
-        """The fixed text, else the default, else what a person has to give; None for what may be left out."""
+        """The fixed text, else the default, else a reference to a variable; None for an optional value."""
         required, secret = yes(fields, "isRequired", where), yes(fields, "isSecret", where)
         if "value" in fields:
             return self.filled(text(fields, "value", where), fields, where, required=required)
@@ -90,11 +90,11 @@ class Inputs:
         return None
 
     def filled(self, template: str, fields: Mapping[str, object], where: str, *, required: bool) -> str | None:
-        """The text with its `{variables}` put in; those that nobody defined stay as they are."""
+        """The text with its `{variables}` replaced; undefined ones stay as they are."""
         clean(template, where)
-        variables = _mapping(fields.get("variables", {}), f"{where}.variables")
+        variables = mapping(fields.get("variables", {}), f"{where}.variables")
         places = [match for match in _PLACE.finditer(template) if match[1] in variables]
-        given = {match[1]: _mapping(variables[match[1]], f"{where}.variables.{match[1]}") for match in places}
+        given = {match[1]: mapping(variables[match[1]], f"{where}.variables.{match[1]}") for match in places}
         open_ones = [name for name, inner in given.items() if _is_open(inner, where)]
         if open_ones and not required and not any(yes(given[name], "isRequired", where) for name in open_ones):
             self.left_out.append(f"{where} ({', '.join(open_ones)})")
@@ -113,7 +113,7 @@ class Inputs:
         return joined([*parts, template[end:]], references, where)
 
     def named(self, name: str) -> str:
-        """A variable's name for something that has none of its own."""
+        """The name of a variable for a value without one."""
         made = re.sub(r"[^A-Za-z0-9]+", "_", f"{self.prefix}_{name}").strip("_").upper()
         return f"_{made}" if made[:1].isdigit() else made
 
@@ -142,7 +142,7 @@ class Inputs:
 
 
 def text(fields: Mapping[str, object], key: str, where: str = "") -> str:
-    """That text of an object, bounded. Raises `DescriptionError` where it is something else, or nothing."""
+    """That text of an object, bounded. Raises `DescriptionError` where the text is missing or no text."""
     value = fields.get(key)
     place = f"{where}.{key}" if where else key
     if key not in fields:
@@ -162,11 +162,11 @@ def items(fields: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
     listed = cast("list[object]", value)
     if len(listed) > MOST_ITEMS:
         raise DescriptionError(f"{key} has more than {MOST_ITEMS} items")
-    return [_mapping(item, f"{key}[{number}]") for number, item in enumerate(listed)]
+    return [mapping(item, f"{key}[{number}]") for number, item in enumerate(listed)]
 
 
 def yes(fields: Mapping[str, object], key: str, where: str) -> bool:
-    """That boolean; no where there is none. Raises `DescriptionError`."""
+    """That boolean; False where there is none. Raises `DescriptionError`."""
     value = fields.get(key, False)
     if not isinstance(value, bool):
         raise DescriptionError(f"{where}.{key} must be true or false")
@@ -174,16 +174,16 @@ def yes(fields: Mapping[str, object], key: str, where: str) -> bool:
 
 
 def clean(value: str, where: str) -> str:
-    """The text, that a person sees whole on one line. Raises `DescriptionError` for any other."""
+    """The text, which a person can see whole on one line. Raises `DescriptionError` for any other text."""
     if not value.isprintable():
         raise DescriptionError(f"{where} has characters that cannot be seen, such as a line break")
     return value
 
 
 def joined(parts: list[str], references: int, where: str) -> str:
-    """The parts as one text, in which no `${...}` stands but those many of ours. Raises `DescriptionError`.
+    """The parts as one text with exactly that many references `${...}`. Raises `DescriptionError`.
 
-    Another would be filled in from the person's environment: a description could send anything there away.
+    A reference of the description's own would be replaced from the environment, which could send its secrets away.
     """
     made = "".join(parts)
     if made.count("${") != references:
@@ -195,7 +195,8 @@ def _is_open(inner: Mapping[str, object], where: str) -> bool:
     return "value" not in inner and ("default" not in inner or yes(inner, "isSecret", where))
 
 
-def _mapping(value: object, where: str) -> Mapping[str, object]:
+def mapping(value: object, where: str) -> Mapping[str, object]:
+    """The object at `where`. Raises `DescriptionError` for any other value."""
     if not isinstance(value, Mapping):
         raise DescriptionError(f"{where} must be an object, not {json_type(value)}")
     return cast("Mapping[str, object]", value)

@@ -1,8 +1,8 @@
-"""Names of servers' tools that every model provider accepts: `server__tool`, unique, and the same every time (R-11).
+"""Names of servers' tools that every model provider accepts: `server__tool`, unique, and the same every time.
 
-A name depends on its server's and its tool's own names alone, never on what else is there: what a rule or a grant says
-about a name stays about that tool when others come and go. A part that had to be changed carries a digest of what it
-was, so that two names never become one; the original is kept beside it (`ToolInfo.name`).
+A name depends on its server's and its tool's own names alone: a rule or a grant about a name still means the same tool
+when others are added and removed. A part that had to be changed ends in a digest of the original, so that two names
+never become one; the original is kept beside the name (`ToolInfo.name`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 SEPARATOR = "__"
 QUALIFIED_LIMIT = 64
 SERVER_LIMIT = 24
-"""How much of a qualified name its server may take: more than half is left for the tool."""
+"""The characters of a qualified name that its server may take: more than half is left for the tool."""
 
 _DIGEST = 8
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
@@ -32,7 +32,7 @@ def server_part(server: str) -> str:
 
 
 def qualified_name(server: str, tool: str) -> str:
-    """What a model calls that server's tool: 1 to 64 of `[A-Za-z0-9_-]`. Of a long name the tail is kept."""
+    """The name of that server's tool for a model: 1 to 64 of `[A-Za-z0-9_-]`. Of a long name the tail is kept."""
     prefix = server_part(server) + SEPARATOR
     room = QUALIFIED_LIMIT - len(prefix)
     if _SAFE.fullmatch(tool) and len(tool) <= room:

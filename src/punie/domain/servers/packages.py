@@ -1,4 +1,4 @@
-"""The command line that runs a package of a server's description, and what a person should look at before."""
+"""The command line that runs a package of a server's description, and warnings for the person who decides on it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _LOADERS = re.compile(
 
 
 def command_warnings(program: str, args: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
-    """Sentences about a command line and the names of its variables; none where nothing stands out."""
+    """Sentences about a command line and the names of its variables; none for a line without risks."""
     found = [*_words(args), *(_of_docker(args) if program == "docker" else ())]
     found += [
         f"it sets {name}, which can make programs run or fetch something else"
@@ -129,7 +129,7 @@ _NO_CHECKSUM = "it gives a checksum of its file, which {runner} does not check"
 
 @frozen
 class Command:
-    """A command line: the program, its arguments, its variables, and what it runs in words; `notes` are warnings."""
+    """A command line: the program, its arguments and variables, and its package in words; `notes` are warnings."""
 
     program: str
     args: tuple[str, ...]
@@ -139,7 +139,7 @@ class Command:
 
 
 def command_of(package: Mapping[str, object], inputs: Inputs) -> Command:
-    """How to run that package. Raises `DescriptionError` where that is not known, or the version is not exact."""
+    """The command that runs the package. Raises `DescriptionError` for an unknown kind or an inexact version."""
     kind = text(package, "registryType")
     if kind not in _KINDS:
         raise DescriptionError(f"packages of the type {kind!r} are not understood; npm, pypi and oci are")
@@ -237,7 +237,7 @@ def _docker(
 
 
 def _docker_option(argument: Argument) -> tuple[str, ...]:
-    """The option, if it takes up no word that it does not have: else the next one would be the image."""
+    """The option's words. Raises `DescriptionError` for an unknown one, which could take the image as its value."""
     first = argument.words[0]
     if argument.value is None or (argument.name is None and "=" not in first):
         if first in _DOCKER_OURS:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TypeAlias, cast
 
 from attrs import field, frozen
+from attrs.converters import optional
 
 from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, freeze_object, json_text, thaw_object
 
@@ -21,10 +22,6 @@ NAME_LIMIT = 64
 DEFAULT_TTL_S = 300.0
 DEFAULT_STARTUP_S = 30.0
 DEFAULT_CALL_S = 60.0
-
-
-def _optional_object(value: object) -> JsonObject | None:
-    return None if value is None else freeze_object(value)
 
 
 def _pairs(values: Mapping[str, str]) -> Mapping[str, str]:
@@ -68,7 +65,7 @@ class ClientTransport:
 
     @property
     def line(self) -> str:
-        """How a person tells it from the others."""
+        """The text by which a person recognises the server."""
         return f"the client's server {self.server_id}"
 
 
@@ -76,7 +73,7 @@ Transport: TypeAlias = StdioTransport | HttpTransport | ClientTransport
 
 
 class ServerOrigin(StrEnum):
-    """Where a server's definition comes from; a project's is never started before a person approved it."""
+    """The source of a server's definition; a project's server is never started before a person approved it."""
 
     CLIENT = "client"
     USER = "user"
@@ -87,12 +84,12 @@ class ServerOrigin(StrEnum):
 class ServerConfig:
     """One server as it is configured; lives as long as the session, or the command, that read it.
 
-    `problem` says why it cannot be used, in words for a person; then `transport` may be None. Times are in seconds.
-    `include` and `exclude` are globs over the server's own tool names; `always` are such of tools loaded in full.
-    `written` is the command line or address before variables were put in; `place` is the file that defines it.
-    `warnings` are sentences about what in its definition is not used. `fallback` is where the same server is reached
-    when `transport` does not lead to it; `sent_along` are arguments that every call carries whose tool takes them;
-    `fleeting` names variables that are new each time and say nothing about which server it is.
+    `problem` says why the server cannot be used, in words for a person; `transport` may then be None. Times are in
+    seconds. `include`, `exclude` and `always` are globs over the server's own tool names; those of `always` are loaded
+    in full. `written` is the command line or address before its variables were replaced; `place` is the file that
+    defines it. `warnings` are sentences about unused parts of the definition. `fallback` is another way to the same
+    server, for when `transport` fails; `sent_along` are arguments of every call whose tool takes them; `fleeting` names
+    variables that change each time and do not identify the server.
     """
 
     name: str
@@ -115,7 +112,7 @@ class ServerConfig:
 
     @property
     def shown(self) -> str:
-        """The command line or address for lists: as it was written, so that no value of a variable is shown."""
+        """The command line or address for lists: as it was written, without the values of variables."""
         return self.line if self.written is None else self.written
 
     @property
@@ -125,7 +122,7 @@ class ServerConfig:
 
     @property
     def fingerprint(self) -> str:
-        """A digest of everything that would be run or reached: an approval holds for this and nothing else."""
+        """A digest of everything that would be run or reached: an approval holds for it and nothing else."""
         said: list[object] = [self.name, type(self.transport).__name__]
         match self.transport:
             case StdioTransport(command, args, env, cwd):
@@ -140,7 +137,7 @@ class ServerConfig:
 
 
 class ServerStatus(StrEnum):
-    """How a server stands."""
+    """The status of a server."""
 
     IDLE = "idle"
     STARTING = "starting"
@@ -164,7 +161,7 @@ class ServerInfo:
 
 @frozen
 class ToolInfo:
-    """One tool of one server, as it was listed. `name` is the server's own; `qualified` is what models call (R-11).
+    """One tool of one server, as it was listed. `name` is the server's own name, `qualified` the one for models.
 
     `input_schema` and `output_schema` are the same JSON values that the server sent, key order included.
     """
@@ -174,12 +171,12 @@ class ToolInfo:
     qualified: str
     description: str = ""
     input_schema: JsonObject = field(default=EMPTY_OBJECT, converter=freeze_object)
-    output_schema: JsonObject | None = field(default=None, converter=_optional_object)
+    output_schema: JsonObject | None = field(default=None, converter=optional(freeze_object))
     title: str | None = None
     annotations: JsonObject = field(default=EMPTY_OBJECT, converter=freeze_object)
 
     def to_dict(self) -> dict[str, object]:
-        """The tool as plain JSON values, under the names that MCP and our own JSON give them."""
+        """The tool as plain JSON values, under the names of MCP and of Punie's own JSON."""
         told: dict[str, object] = {
             "name": self.name,
             "server": self.server,
@@ -195,7 +192,7 @@ class ToolInfo:
 
     @classmethod
     def from_dict(cls, told: Mapping[str, object]) -> ToolInfo:
-        """The tool again. Raises `ValueError` for what `to_dict` never gave."""
+        """The tool that `to_dict` told of. Raises `ValueError` for any other object."""
         texts = {key: told.get(key) for key in ("name", "server", "qualified")}
         title, description = told.get("title"), told.get("description", "")
         if not all(isinstance(text, str) for text in (*texts.values(), description, title or "")):
@@ -203,19 +200,20 @@ class ToolInfo:
         return cls(
             **cast("dict[str, str]", texts),
             description=str(description),
-            input_schema=freeze_object(told.get("inputSchema")),
-            output_schema=_optional_object(told.get("outputSchema")),
+            input_schema=told.get("inputSchema"),
+            output_schema=told.get("outputSchema"),
             title=None if title is None else str(title),
-            annotations=freeze_object(told.get("annotations", EMPTY_OBJECT)),
+            annotations=told.get("annotations", EMPTY_OBJECT),
         )
 
 
 @frozen
 class ServerListing:
-    """A server's whole answer to `tools/list`: good tools in its order, bad ones with reasons, how long it holds.
+    """A server's whole answer to `tools/list`: good tools in its order, bad ones with reasons, and its lifetime.
 
-    `ttl_s` is the server's own wish; None or 0 where it has none. `legacy` says that it leaves unanswered which
-    revisions of the protocol it speaks, as some old ones do: next time it is better not asked, for that takes long.
+    `ttl_s` is the lifetime that the server asks for, None or 0 where it asks for none. `legacy` says that the server
+    did not answer which revisions of the protocol it speaks, as some old ones do: asking takes long, and is skipped the
+    next time.
     """
 
     tools: tuple[ToolInfo, ...]
@@ -226,7 +224,7 @@ class ServerListing:
 
 @frozen
 class RefreshDelta:
-    """What a refresh brought, by qualified name; `errors` by server."""
+    """The changes of a refresh, by qualified name; `errors` by server."""
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -236,7 +234,7 @@ class RefreshDelta:
 
 @frozen
 class ServerApproval:
-    """A person let a project's server run: exactly what `fingerprint` stands for, in that absolute directory.
+    """A person's approval of a project's server, with exactly that `fingerprint`, in that absolute directory.
 
     `at` is seconds since the epoch.
     """
@@ -251,7 +249,7 @@ class ServerApproval:
 class KeptListing:
     """The tools a server listed last, for sessions in that absolute directory; `listed_at` is seconds since the epoch.
 
-    `fingerprint` is that of the definition it was reached by: of another one it says nothing about what is there now.
+    `fingerprint` is that of the definition by which the server was reached: the listing is of no use for another one.
     `legacy` is as in `ServerListing`.
     """
 
@@ -264,7 +262,7 @@ class KeptListing:
 
 
 def compared(before: Iterable[ToolInfo], after: Iterable[ToolInfo]) -> RefreshDelta:
-    """What came, went and changed, each by qualified name and sorted; the order of keys in a schema is no change."""
+    """The tools added, removed and changed, by qualified name, sorted; the order of keys in a schema is no change."""
     old = {tool.qualified: tool for tool in before}
     new = {tool.qualified: tool for tool in after}
     return RefreshDelta(

@@ -1,4 +1,4 @@
-"""Slash commands: how one is told of, recognised in a prompt, and filled in (ACP, slash commands)."""
+"""Slash commands: their descriptions, their use in a prompt, and the texts behind them (ACP: slash commands)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from punie.domain.values.content import Prompt, Text
 from punie.domain.values.display import one_line
 
 ARGUMENTS = "$ARGUMENTS"
-"""In a prompt of the project's: what the person typed after the command's name."""
+"""The part of a prompt file that becomes the text typed after the command's name."""
 
 DESCRIPTION_CHARS = 200
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _TYPED = re.compile(rf"\s*/({NAME.pattern})(?:\s+|\Z)")
-_FRONT_MATTER = re.compile(r"---[ \t]*\n(?P<head>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+FRONT_MATTER = re.compile(r"---[ \t]*\n(?P<head>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _SAID = re.compile(r"^(description|argument-hint)[ \t]*:[ \t]*(.*)$", re.MULTILINE)
 
 
 @frozen
 class CommandInfo:
-    """What a person is told of a command; `hint` says what may follow its name, None where nothing does."""
+    """A command as a person sees it; `hint` describes the text that may follow its name, None where none may."""
 
     name: str
     description: str
@@ -38,13 +38,13 @@ class TypedCommand:
 
 @frozen
 class PromptFile:
-    """A prompt of the project's: the command it makes, and the text that the model gets."""
+    """A prompt file of the project: the command that it makes, and the text that the model gets."""
 
     info: CommandInfo
     text: str
 
     def filled(self, typed: TypedCommand, prompt: Prompt) -> Prompt:
-        """What the model gets instead of what was typed; what else came with the prompt stays."""
+        """The prompt for the model in place of the typed one; its other blocks stay."""
         text = self.text.replace(ARGUMENTS, typed.arguments)
         if ARGUMENTS not in self.text and typed.arguments:
             text = f"{text}\n\n{typed.arguments}"
@@ -62,12 +62,12 @@ def typed_in(prompt: Prompt) -> TypedCommand | None:
 
 
 def prompt_file(name: str, text: str) -> PromptFile | None:
-    """The command of a file's name, without its ending, and its text; None where that makes none.
+    """The command of a file by its name, without the ending, and its text; None where these make no command.
 
-    Its description is the front matter's, else its first line.
+    The description is the front matter's, else the first line.
     """
     body, said = text.lstrip("\ufeff").replace("\r\n", "\n"), dict[str, str]()
-    head = _FRONT_MATTER.match(body)
+    head = FRONT_MATTER.match(body)
     if head is not None:
         said = {key: value.strip().strip("\"'") for key, value in _SAID.findall(head["head"])}
         body = body[head.end() :]

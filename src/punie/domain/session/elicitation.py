@@ -16,11 +16,11 @@ from punie.domain.values.display import display_safe, one_line
 from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, JsonValue, freeze_object, json_text
 
 ASK_USER = "ask_user"
-"""The tool that asks for the agent itself: the time of its calls is a person's."""
+"""The tool by which the agent itself asks; the time of its calls counts as a person's."""
 
 
 class ElicitationAction(StrEnum):
-    """What the person did: sent the form, said no, or went away without a choice."""
+    """The person's action: the form was sent, refused, or left without a choice."""
 
     ACCEPT = "accept"
     DECLINE = "decline"
@@ -31,9 +31,9 @@ class ElicitationAction(StrEnum):
 class Elicitation:
     """A question with fields to fill in.
 
-    `message` is what the person reads, and `asker` who wants to know it ("the MCP server weather"). `schema` is a JSON
-    Schema of an object with primitive fields, as `elicitation_form` lets through. `call_id` is the tool call that waits
-    for the answer, where exactly one does.
+    `message` is the text for the person, `asker` the source of the question ("the MCP server weather"). `schema` is a
+    JSON Schema of an object with primitive fields, as `form_of` returns one. `call_id` is the tool call that waits for
+    the answer, where exactly one does.
     """
 
     message: str
@@ -44,7 +44,7 @@ class Elicitation:
 
 @frozen
 class ElicitationAnswer:
-    """What came of it; `content` has the fields where it was accepted, and is empty else."""
+    """The outcome of an elicitation; `content` has the fields where the form was sent, and is empty otherwise."""
 
     action: ElicitationAction
     content: JsonObject = EMPTY_OBJECT
@@ -71,13 +71,13 @@ class UnusableFormError(ValueError):
 
 
 def shown_text(text: str) -> str:
-    """A stranger's message as a person may see it: display-safe, and cut."""
+    """The message of a form as a person may see it: display-safe, and cut."""
     text = display_safe(text).strip()
     return text if len(text) <= TEXT_LIMIT else f"{text[:TEXT_LIMIT]}... (cut)"
 
 
 def form_of(schema: object) -> JsonObject:
-    """The stranger's schema as one that a client can be given. Raises `UnusableFormError`."""
+    """The schema of a form with the parts that a client may be given. Raises `UnusableFormError`."""
     given = _object(schema, "its schema")
     if given.get("type", "object") != "object":
         raise UnusableFormError("its schema does not describe an object")
@@ -96,7 +96,7 @@ def form_of(schema: object) -> JsonObject:
 
 
 def filled(form: JsonObject, content: JsonObject) -> JsonObject:
-    """What a person sent, of the form's fields alone; defaults stand for what was left empty (SEP-1034)."""
+    """A person's values for the form's own fields; an empty field has its default (MCP, SEP-1034)."""
     fields = cast("Mapping[str, JsonObject]", form["properties"])
     found: dict[str, JsonValue] = {}
     for name, field in fields.items():
@@ -127,18 +127,6 @@ def _string(field: _Object) -> dict[str, object]:
     return found
 
 
-def _number(field: _Object) -> dict[str, object]:
-    return _numbers(field, ("minimum", "maximum", "default"), _is_number)
-
-
-def _integer(field: _Object) -> dict[str, object]:
-    return _numbers(field, ("minimum", "maximum", "default"), _is_integer)
-
-
-def _boolean(field: _Object) -> dict[str, object]:
-    return _numbers(field, ("default",), lambda value: isinstance(value, bool))
-
-
 def _several(field: _Object) -> dict[str, object]:
     items = _object(field.get("items"), "the choices of a field")
     choices = _choices(items, "anyOf")
@@ -149,15 +137,6 @@ def _several(field: _Object) -> dict[str, object]:
     if (default := field.get("default")) is not None:
         found["default"] = [_exact(value, "a default", _VALUE_LIMIT) for value in _strings(default, "a default")]
     return found
-
-
-_KINDS: Final[Mapping[str, Callable[[_Object], dict[str, object]]]] = {
-    "string": _string,
-    "number": _number,
-    "integer": _integer,
-    "boolean": _boolean,
-    "array": _several,
-}
 
 
 def _choices(field: _Object, titled: str) -> dict[str, object]:
@@ -203,7 +182,7 @@ def _numbers(field: _Object, names: Iterable[str], fits: Callable[[object], bool
 
 
 def _exact(value: object, what: str, limit: int) -> str:
-    """A text that goes back as it is."""
+    """A text that goes back unchanged."""
     if not isinstance(value, str) or len(value) > limit or display_safe(value) != value:
         raise UnusableFormError(f"{what} is no text, too long, or has characters that a person would not see")
     return value
@@ -243,3 +222,13 @@ def _is_number(value: object) -> bool:
 
 def _is_size(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**32
+
+
+_RANGE: Final = ("minimum", "maximum", "default")
+_KINDS: Final[Mapping[str, Callable[[_Object], dict[str, object]]]] = {
+    "string": _string,
+    "number": lambda field: _numbers(field, _RANGE, _is_number),
+    "integer": lambda field: _numbers(field, _RANGE, _is_integer),
+    "boolean": lambda field: _numbers(field, ("default",), lambda value: isinstance(value, bool)),
+    "array": _several,
+}

@@ -50,7 +50,7 @@ class ToolCallAnnounced:
 
 @frozen
 class ToolCallUpdated:
-    """A call moved on. None means unchanged; `content` and `locations` replace what was shown before.
+    """A call moved on. None means unchanged; `content` and `locations` replace those that were shown before.
 
     `line`, from 1, is in the first of the locations.
     """
@@ -65,7 +65,7 @@ class ToolCallUpdated:
 
 @frozen
 class CallFinished:
-    """What the model is told of a call, just before its card ends: for the session's log, not for ACP."""
+    """The text for the model about a call, just before its card ends: for the session's log, not for ACP."""
 
     call_id: str
     tool: str
@@ -75,14 +75,14 @@ class CallFinished:
 
 @frozen
 class TitleChanged:
-    """The session is called that from now on."""
+    """The session has that title from now on."""
 
     title: str
 
 
 @frozen
 class PlanChanged:
-    """The agent's whole plan from now on; an empty one takes it away."""
+    """The agent's whole plan from now on; an empty one removes it."""
 
     plan: Plan
 
@@ -101,7 +101,7 @@ class PermissionSettled:
 class PermissionAsked:
     """A person is asked whether a call may run: for the session's log, not for ACP, which has a request of its own.
 
-    `options` are what the answer may be, in the words of the question.
+    `options` are the possible answers, in the words of the question.
     """
 
     call_id: str
@@ -111,7 +111,7 @@ class PermissionAsked:
 
 @frozen
 class PermissionAnswered:
-    """What came of the question about that call: for the session's log, not for ACP.
+    """The answer to the question about that call: for the session's log, not for ACP.
 
     `choice` is the option that was picked, in the question's words; None where none was picked.
     """
@@ -125,7 +125,7 @@ class PermissionAnswered:
 
 @frozen
 class SecurityViolation:
-    """A call tried what the session forbids and was refused; `rule` names what it broke."""
+    """A call tried something that the session forbids and was refused; `rule` is the broken one."""
 
     call_id: str
     tool: str
@@ -136,14 +136,14 @@ class SecurityViolation:
 
 @frozen
 class ModeChanged:
-    """The session decides in another mode from now on. It belongs to no turn and may come between two of them."""
+    """The session decides in another mode from now on. The event belongs to no turn and may come between two turns."""
 
     mode: Mode
 
 
 @frozen
 class ModelChanged:
-    """That model answers from the next turn on, and thinks so hard; it comes between two turns or during one."""
+    """That model answers with that effort from the next turn on; the event comes between two turns or during one."""
 
     model: str
     effort: Effort | None = None
@@ -151,7 +151,7 @@ class ModelChanged:
 
 @frozen
 class ModelMenuChanged:
-    """There are other models, or efforts, to choose from than the client was told of; what is in use stays."""
+    """Other models or efforts can be chosen than the client was told of; those in use stay."""
 
 
 @frozen
@@ -173,7 +173,8 @@ class RequestEnding(StrEnum):
 class RequestEnded:
     """A request to the model is over: for the session's log, not for ACP.
 
-    It took `elapsed_s`, and its first piece came `first_s` after it began; None where it had none. `usage` is its own.
+    `elapsed_s` is its time, `first_s` the time until the first piece of the answer (None where there was none), `usage`
+    that of this request alone.
     """
 
     model: str
@@ -185,10 +186,10 @@ class RequestEnded:
 
 @frozen
 class ContextUsed:
-    """How much of the model's context its last request took: everything sent, cached or not, and what came back.
+    """The part of the model's context that its last request took: everything sent, cached or not, and the answer.
 
-    An engine says `used_tokens`, and `size_tokens` where it knows the context's size better than the settings;
-    `cost_usd` is the session's so far and filled in on the way.
+    An engine sets `used_tokens`, and `size_tokens` where it knows the context's size better than the settings;
+    `cost_usd` is the session's cost so far and set on the way to the client.
     """
 
     used_tokens: int
@@ -198,7 +199,7 @@ class ContextUsed:
 
 @frozen
 class CompactionDelta:
-    """The next piece of the summary that takes the place of what was said before."""
+    """The next piece of the summary that replaces the conversation before it."""
 
     compaction_id: str
     text: str
@@ -206,9 +207,9 @@ class CompactionDelta:
 
 @frozen
 class CompactionChanged:
-    """The engine's history is being made shorter, or it was; `summary` is the whole of it, once it is complete.
+    """The engine's history is being shortened, or was; `summary` is the whole summary once it is complete.
 
-    Where it failed, `error` says why, and the history is as it was.
+    Where the shortening failed, `error` is the reason, and the history is unchanged.
     """
 
     compaction_id: str
@@ -219,13 +220,13 @@ class CompactionChanged:
 
 @frozen
 class CommandsChanged:
-    """The slash commands that a person may use, all of them. It belongs to no turn and may come between two of them."""
+    """All slash commands that a person may use. The event belongs to no turn and may come between two turns."""
 
     commands: tuple[CommandInfo, ...]
 
 
 class NoticeSeverity(StrEnum):
-    """How much a notice matters; values are ACP's."""
+    """The weight of a notice; values are ACP's."""
 
     INFO = "info"
     WARNING = "warning"
@@ -234,7 +235,7 @@ class NoticeSeverity(StrEnum):
 
 @frozen
 class NoticeGiven:
-    """Something that a person should know, beside the conversation. It is not kept, and may come between two turns."""
+    """A notice to the person, beside the conversation. A notice is not kept, and may come between two turns."""
 
     severity: NoticeSeverity
     title: str
@@ -243,14 +244,14 @@ class NoticeGiven:
 
 @frozen
 class HistoryForgotten:
-    """The engine knows nothing of what came before this; the session's log still holds it."""
+    """The engine forgot everything before this event; the session's log still holds it."""
 
 
 @frozen
 class ToolsChanged:
-    """Tools went and came since the last such event, or since the session opened; one that changed is in both.
+    """Tools were removed and added since the last such event, or since the session opened; one that changed is in both.
 
-    `unregistered` are names. It belongs to no turn and may come between two of them.
+    `unregistered` are names. The event belongs to no turn and may come between two turns.
     """
 
     unregistered: tuple[str, ...]
@@ -259,7 +260,7 @@ class ToolsChanged:
 
 @frozen
 class TurnEnded:
-    """The turn is over; nothing of it follows. Without a stop reason where it failed: `failure` says why, if known."""
+    """The turn is over; none of its events follows. A failed turn has no stop reason; `failure` says why, if known."""
 
     stop_reason: StopReason | None
     failure: str | None = None

@@ -36,7 +36,7 @@ from punie.domain.values.content import Prompt
 from punie.domain.values.display import one_line
 
 LEASE_S = 60.0
-"""How long a process of another machine is believed to live after it last said so."""
+"""The time for which a process of another machine counts as alive after its last sign of life."""
 
 THIS_PROCESS = "this process"
 
@@ -45,10 +45,10 @@ HAS_BEGUN = "a session that has begun cannot become another one's copy"
 
 @frozen
 class ProcessIdentity:
-    """A process, so that no later one of the same number is taken for it.
+    """A process, distinct from any later one with the same number.
 
-    `machine` names the numbering that `pid` belongs to: two containers of one host have one each. `started` says when
-    it began, in whatever form the system tells that; empty where the system does not.
+    `machine` names the numbering that `pid` belongs to: two containers of one host have one each. `started` is the time
+    at which the process began, in the system's own form; empty where the system does not tell.
     """
 
     machine: str
@@ -58,16 +58,16 @@ class ProcessIdentity:
 
 @frozen
 class Holder:
-    """Whose a session is, and when that process last said that it lives (seconds since the epoch)."""
+    """The process that holds a session, and the time of its last sign of life (seconds since the epoch)."""
 
     process: ProcessIdentity
     renewed_at: float
 
 
 def held_by(holder: Holder, asking: ProcessIdentity, *, lives: bool | None, now: float) -> str | None:
-    """In words who keeps the session from `asking`; None where it is free.
+    """The process that keeps the session from `asking`, in words; None where the session is free.
 
-    `lives` is what the asking machine knows of the holder; None where it cannot know.
+    `lives` says whether the holder is alive, None where the asking machine cannot know.
     """
     if holder.process == asking:
         return THIS_PROCESS
@@ -83,7 +83,7 @@ TITLE_LIMIT = 80
 
 @frozen
 class SessionBegun:
-    """The first event of every log: where the session works. `forked_from` is the session whose log it continues."""
+    """The first event of every log: the session's directories. `forked_from` is the session whose log it continues."""
 
     cwd: str
     additional_directories: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class SessionBegun:
 
 @frozen
 class PromptAccepted:
-    """A turn began: nothing of its work is older than this. `model` answers it, and thinks so hard."""
+    """A turn began: nothing of its work is older than this. `model` answers it, with that `effort`."""
 
     turn_id: str
     prompt: Prompt
@@ -102,7 +102,7 @@ class PromptAccepted:
 
 @frozen
 class PromptFilled:
-    """What the model gets in place of the prompt that this turn began with, which was a command of the project."""
+    """The prompt for the model in place of the one that began this turn, which was a command of the project."""
 
     prompt: Prompt
 
@@ -156,9 +156,9 @@ class SessionSummary:
 
 @frozen
 class EngineSnapshot:
-    """An engine's own memory of a session, as far as the entry `sequence`; what came later is in the log alone.
+    """An engine's own memory of a session, as far as the entry `sequence`; later events are in the log alone.
 
-    `engine` says whose it is: another engine cannot read it.
+    `engine` is the name of the engine that made it, and the only one that can read it.
     """
 
     engine: str
@@ -175,7 +175,7 @@ class SessionPage:
 
 
 def chosen(events: Iterable[LoggedEvent], before: ModelChoice | None = None) -> ModelChoice | None:
-    """The model that a session was left with; None where its log does not say. From its last prompt on is enough."""
+    """The last model of a session; None where its log does not say. The events from the last prompt on are enough."""
     choice = before
     for event in events:
         match event:
@@ -187,7 +187,7 @@ def chosen(events: Iterable[LoggedEvent], before: ModelChoice | None = None) -> 
 
 
 def summarised(session_id: str, entries: Iterable[LogEntry], known: SessionSummary | None = None) -> SessionSummary:
-    """The summary of a log, or of what was added to one whose summary so far is `known`."""
+    """The summary of a log, or of the entries that follow those of which `known` is the summary."""
     summary = known or SessionSummary(session_id, "")
     for entry in entries:
         summary = evolve(_with(summary, entry.event), updated_at=entry.at, last_sequence=entry.sequence)
@@ -210,6 +210,6 @@ def _with(summary: SessionSummary, event: LoggedEvent) -> SessionSummary:
 
 
 def title_of(prompt: Prompt) -> str | None:
-    """A session's title, from its first prompt: its first line that says anything, cut; None where there is none."""
+    """A session's title: the first line of its first prompt that is not blank, cut; None where there is none."""
     said = next((line for line in prompt.text.splitlines() if line.strip()), "")
     return one_line(said.strip(), TITLE_LIMIT) or None

@@ -1,9 +1,8 @@
-"""A turn that the log is still in: its steps as far as there is room for them, and the time that each kind took."""
+"""A turn whose end was not read from the log yet: its steps as far as there is room, and the time of each kind."""
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from typing import TypeAlias
 
 from attrs import define, evolve, field, frozen
 
@@ -11,18 +10,17 @@ from punie.domain.session.timeline import Excerpt, Interval, Speech, Step, TurnT
 from punie.domain.tools.tool import ToolOutcome
 
 SHORT_CHARS = 200
-"""What is left of a text where the turn has no room for more."""
+"""The characters kept of a text where the turn has no room for more."""
 
 INTERVALS = 20_000
-"""Intervals of each kind that are counted as they are; beyond them the time is counted as one."""
-
+"""Intervals of each kind that are counted one by one; beyond them the time counts as a single interval."""
 
 TEXT_CHARS = 12_000
 
 
 @frozen
 class Room:
-    """How much of a turn is told: the characters of one text, of all of them, and the first and last steps."""
+    """The bounds of a turn on a page: the characters of one text, of all texts, and the first and last steps."""
 
     text_chars: int = TEXT_CHARS
     turn_chars: int = 2_000_000
@@ -33,17 +31,15 @@ class Room:
 STEP_WEIGHT = 1_000
 
 HEAVIEST = 4_000_000
-"""More than this no turn takes on a page, whatever its texts would."""
+"""The most characters that a turn counts for on a page."""
 
 OUTLINE = Room(text_chars=SHORT_CHARS, turn_chars=0, first_steps=0, last_steps=0)
-"""Room for what a turn came to, and for none of its steps."""
-
-_Steps: TypeAlias = "deque[Held]"
+"""Room for the outcome of a turn, and for none of its steps."""
 
 
 @define(eq=False)
 class Held:
-    """A step that may still change; one that was let go of is shown no more."""
+    """A step that may still change; a step that is `gone` is not shown."""
 
     step: Step
     gone: bool = False
@@ -51,13 +47,13 @@ class Held:
 
 @define(eq=False)
 class OpenTurn:
-    """The turn that the log is in."""
+    """The turn of the latest log entry; lives until the entry that ends it."""
 
     seen: TurnTimeline
     room: Room
     ended: float
     first: list[Held] = field(factory=list[Held])
-    last: _Steps = field(factory=deque[Held])
+    last: deque[Held] = field(factory=deque[Held])
     left_out: int = 0
     chars: int = 0
     calls: dict[str, Held] = field(factory=dict[str, Held])
@@ -70,18 +66,14 @@ class OpenTurn:
     def excerpt(self, text: str) -> Excerpt:
         """The text, as far as there is room."""
         limit = self.room.text_chars if self.chars < self.room.turn_chars else min(SHORT_CHARS, self.room.text_chars)
-        self.weigh(min(len(text), TEXT_CHARS))
+        self.chars += min(len(text), TEXT_CHARS)
         return Excerpt.of(text, limit)
 
-    def weigh(self, chars: int) -> None:
-        """So much of the room is taken."""
-        self.chars += chars
-
     def add(self, step: Step) -> Held:
-        """The next step; of too many the first and the last are kept."""
+        """Add the next step; of too many the first and the last are kept."""
         held = Held(step)
         self.message = None
-        self.weigh(STEP_WEIGHT)
+        self.chars += STEP_WEIGHT
         if len(self.first) < self.room.first_steps:
             self.first.append(held)
             return held
@@ -93,7 +85,7 @@ class OpenTurn:
         return held
 
     def add_before_speech(self, step: Step) -> None:
-        """The next step, which began before what was said last: that is what it brought."""
+        """Add a request, which began before the messages that it brought."""
         self.add(step)
         kept = self.last or self.first
         place = len(kept) - 1
@@ -101,18 +93,14 @@ class OpenTurn:
             kept[place - 1], kept[place] = kept[place], kept[place - 1]
             place -= 1
 
-    def call(self, call_id: str) -> Held | None:
-        """The call of that id, unless it is over."""
-        return self.calls.get(call_id)
-
     def timed(self, intervals: list[Interval], start: float, end: float) -> None:
-        """Something took from one moment to the other."""
-        if len(intervals) >= INTERVALS:  # then it is one long time: seconds do not matter there
+        """Add an interval to one of the three lists."""
+        if len(intervals) >= INTERVALS:  # a turn with so many is so long that seconds do not matter
             intervals[:] = [(min(start for start, _ in intervals), max(end for _, end in intervals))]
         intervals.append((start, end))
 
     def timeline(self) -> TurnTimeline:
-        """All that is known of it."""
+        """The turn as far as it is known."""
         shares = shares_of((self.seen.began, self.ended), self.tools, self.model, self.waiting)
         steps = tuple(held.step for held in (*self.first, *self.last))
         return evolve(

@@ -1,8 +1,8 @@
-"""What a turn whose process died still owes its log: an end to every call, and to itself; and what a log ends with."""
+"""Recovery: the events that close a turn whose process died, and the last model and context in a log."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import ClassVar
 
 from attrs import define, field
@@ -26,7 +26,7 @@ class _OpenCall:
     ended: bool = False
 
     def closing(self) -> Iterator[LoggedEvent]:
-        """A call that was let start is interrupted, unless the model was told how it ended; another one did nothing."""
+        """A call that had begun was interrupted, unless the model was told its end; any other one did nothing."""
         words = INTERRUPTED if self.begun else NEVER_BEGAN
         told = self.told
         if told is None:
@@ -39,7 +39,7 @@ class _OpenCall:
 
 @define
 class LastTurn:
-    """Takes a log's events in order, and knows what its last turn still owes; keeps its open calls alone."""
+    """The open calls of a log's last turn; takes the log's events in order."""
 
     running: bool = field(default=False, init=False)
     _calls: dict[str, _OpenCall] = field(factory=dict[str, _OpenCall], init=False)
@@ -62,7 +62,7 @@ class LastTurn:
                 pass
 
     def calls_owed(self) -> tuple[LoggedEvent, ...]:
-        """The events that end the calls which are open; none outside of a turn."""
+        """The events that end the open calls; none outside a turn."""
         if not self.running:
             return ()
         return tuple(closing for call in self._calls.values() for closing in call.closing())
@@ -79,7 +79,7 @@ class LastTurn:
             self._forget(event.call_id)
 
     def _forget(self, call_id: str) -> None:
-        """A call that owes nothing any more: a turn may have any number of them."""
+        """Drop the call if it needs no more events: a turn may have any number of calls."""
         call = self._calls[call_id]
         if call.ended and call.told is not None:
             del self._calls[call_id]
@@ -87,13 +87,13 @@ class LastTurn:
 
 @define
 class LogEnd:
-    """Takes a log's events in order, from `LOOKS_BACK` before its last prompt at the latest, and knows its end.
+    """The end of a log; takes the log's events in order, beginning at least `LOOKS_BACK` before its last prompt.
 
-    `choice` is the model that the session was left with, `context` how full it was; None where the log does not say.
+    `choice` is the session's last model, `context` the last used part of its context; None where the log does not say.
     """
 
     LOOKS_BACK: ClassVar[int] = 20
-    """How far before a prompt the end of the turn before may stand: modes and models may have changed since."""
+    """The most events between the end of a turn and the next prompt: changes of modes and models."""
 
     choice: ModelChoice | None = field(default=None, init=False)
     context: ContextUsed | None = field(default=None, init=False)
@@ -113,16 +113,8 @@ class LogEnd:
         self.choice = chosen((event,), self.choice)
 
     def owed(self) -> tuple[LoggedEvent, ...]:
-        """The events that close the last turn; none where it is closed. Each turn says how full the context was."""
+        """The events that close the last turn, its context included; none where it is closed."""
         owed = self._turn.owed()
         if not owed or self.context is None or self._says_context:
             return owed
         return (*owed[:-1], self.context, owed[-1])
-
-
-def owed(events: Iterable[LoggedEvent]) -> tuple[LoggedEvent, ...]:
-    """The events that close the last turn of a log; none where it is closed. `events` begin at its prompt or before."""
-    turn = LastTurn()
-    for event in events:
-        turn.take(event)
-    return turn.owed()

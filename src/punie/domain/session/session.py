@@ -12,7 +12,10 @@ from punie.domain.tools.discovery import DroppedEntry, Tier
 
 @frozen
 class SessionSpec:
-    """What a client asks for: absolute working directory, further roots, its servers; lives as long as the session."""
+    """A client's request for a session: working directory, further roots (all absolute), servers.
+
+    The specification lives as long as the session.
+    """
 
     cwd: str
     additional_directories: tuple[str, ...] = ()
@@ -26,7 +29,7 @@ class SessionSpec:
 
 @frozen
 class DiscoveryReport:
-    """What the session answer tells the IDE's author about discovery (docs/interfaces.md)."""
+    """The outcome of discovery, for the IDE's author: a part of the answer to a new session (docs/interfaces.md)."""
 
     tier: Tier
     tools: int
@@ -36,7 +39,7 @@ class DiscoveryReport:
 
 @frozen
 class SessionOptions:
-    """What a person may set of a session, and what it is set to."""
+    """The settings of a session that a person may change, with their values."""
 
     mode: Mode = Mode.ASK
     models: ModelMenu = field(factory=ModelMenu)
@@ -54,5 +57,5 @@ class OpenedSession:
 
     @property
     def options(self) -> SessionOptions:
-        """What a person may set of it."""
+        """The settings that a person may change."""
         return SessionOptions(self.mode, self.models)

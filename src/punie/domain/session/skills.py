@@ -1,4 +1,4 @@
-"""Skills: folders with a SKILL.md (the open Agent Skills format), told of in a line and loaded when they are needed."""
+"""Skills: folders with a SKILL.md (the open Agent Skills format), listed in a line each and loaded when needed."""
 
 from __future__ import annotations
 
@@ -7,31 +7,32 @@ from collections.abc import Iterable, Iterator
 
 from attrs import frozen
 
+from punie.domain.session.commands import FRONT_MATTER
 from punie.domain.values.display import one_line
 
 SKILLS_LIMIT = 64
-"""Skills that a session offers."""
+"""The most skills that a session offers."""
 
 LINE_CHARS = 300
 LINES_CHARS = 12_000
-"""What the lines of all skills may take of the instructions."""
+"""The characters of the instructions that the lines of all skills may take."""
 
 DESCRIPTION_CHARS = 1_024
-"""By the format, the longest description."""
+"""The longest description that the format allows."""
 
 _NAME = re.compile(r"(?=.{1,64}\Z)[a-z0-9]+(-[a-z0-9]+)*")
-_HEAD = re.compile(r"---[ \t]*\n(?P<head>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+
 _ENTRY = re.compile(r"(?P<key>[A-Za-z][\w-]*)[ \t]*:(?:[ \t]+(?P<value>.*))?")
 _BLOCK = re.compile(r"[|>][+-]?\d?")
 
 
 class BrokenSkillError(ValueError):
-    """A SKILL.md that makes no skill; the message says what is wrong with it."""
+    """A SKILL.md makes no skill; the message says what is wrong with it."""
 
 
 @frozen
 class Skill:
-    """One skill; `folder` is absolute, with its links followed. Its words are its author's, as those of any file."""
+    """One skill; `folder` is absolute, with its links followed. Its words are as little trusted as any file's."""
 
     name: str
     description: str
@@ -40,7 +41,7 @@ class Skill:
 
 @frozen
 class SkillText:
-    """What a skill says, without its head, and the files beside it, by absolute path."""
+    """The text of a skill without its front matter, and the files beside it, by absolute path."""
 
     skill: Skill
     body: str
@@ -51,7 +52,7 @@ class SkillText:
 def skill_of(folder: str, text: str) -> SkillText:
     """The skill that a SKILL.md makes. Raises `BrokenSkillError`."""
     plain = text.lstrip("\ufeff").replace("\r\n", "\n")
-    head = _HEAD.match(plain)
+    head = FRONT_MATTER.match(plain)
     if head is None:
         raise BrokenSkillError("it does not begin with a head between two lines of ---")
     said = _entries(head["head"])
@@ -77,7 +78,7 @@ def skill_lines(skills: Iterable[Skill]) -> str:
 
 
 def _entries(head: str) -> dict[str, str]:
-    """The head's texts by key; what is nested below a key is passed over. No more of YAML than the format needs."""
+    """The texts of the front matter by key, without nested ones: as much of YAML as the format needs."""
     found: dict[str, str] = {}
     lines = head.split("\n")
     for number, line in enumerate(lines):

@@ -1,4 +1,4 @@
-"""What happened in a session and when: the values that a trace shows, with as much text as a page has room for."""
+"""The timeline of a session: the values that a trace shows, with as much text as a page has room for."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Interval: TypeAlias = tuple[float, float]
 
 @frozen
 class Excerpt:
-    """A text as far as there is room for it; `left_out` characters are not in it."""
+    """A text as far as there is room for it; `left_out` is the number of characters that are not in it."""
 
     text: str
     left_out: int = 0
@@ -57,7 +57,7 @@ class Request:
 
 @frozen
 class Question:
-    """A question to a person; `answered` is None where it never was, `verdict` what it came to."""
+    """A question to a person with its final `verdict`; `answered` is None where no answer came."""
 
     asked: float
     reason: str
@@ -106,7 +106,7 @@ class PlanSeen:
 
 @frozen
 class Remark:
-    """Something else that happened, in words; `detail` may be long."""
+    """Any other event, in words; `detail` may be long."""
 
     at: float
     words: str
@@ -118,9 +118,9 @@ Step: TypeAlias = Speech | Request | Call | PlanSeen | Remark
 
 @frozen
 class Shares:
-    """What the time of a turn went to, in seconds; the four are all of it.
+    """The use of a turn's time, in seconds; the four add up to all of it.
 
-    Where several things happened at once, a tool's work counts before the model's, and waiting for a person last.
+    Where several intervals overlap, a tool's work counts before the model's, and waiting for a person last.
     """
 
     tools_s: float = 0.0
@@ -130,7 +130,7 @@ class Shares:
 
     @property
     def total_s(self) -> float:
-        """All of it."""
+        """The whole time."""
         return self.tools_s + self.model_s + self.waiting_s + self.other_s
 
     def __add__(self, more: Shares) -> Shares:
@@ -144,11 +144,11 @@ class Shares:
 
 @frozen
 class TurnTimeline:
-    """One turn. `ended` is the last that is known of it, which is its end only where `is_over`.
+    """One turn. `ended` is the time of its latest entry, which is its end only where `is_over`.
 
-    `steps` are in the order in which they began; `left_out` of them are missing behind the first `gap_at`. `before` is
-    what happened between the turn before and this one. `weight` is roughly the characters that its texts take, and
-    `first_sequence` the entry of the log that it begins with.
+    `steps` are in the order in which they began; `left_out` of them are missing behind the first `gap_at`. `before` are
+    the remarks since the turn before. `weight` is roughly the number of characters of its texts, and `first_sequence`
+    the number of its first entry in the log.
     """
 
     number: int
@@ -178,7 +178,7 @@ class TurnTimeline:
 
 @frozen
 class Totals:
-    """What the session came to; `cost_usd` in `usage` is None where no turn's was known."""
+    """The sums over a session's turns; `cost_usd` in `usage` is None where no turn's cost was known."""
 
     turns: int = 0
     requests: int = 0
@@ -189,7 +189,7 @@ class Totals:
     failed: int = 0
 
     def with_turn(self, turn: TurnTimeline) -> Totals:
-        """Together with one more turn."""
+        """The sums with one more turn."""
         used = turn.usage or Usage()
         return Totals(
             self.turns + 1,
@@ -204,9 +204,9 @@ class Totals:
 
 @frozen
 class SessionOutline:
-    """What the first reading found: the latest turns without their steps, and how many came before those.
+    """The result of the first reading of a log: the sums, and the latest turns without their steps.
 
-    The turns from `full_from` on are told in full.
+    The turns from `full_from` on are shown in full.
     """
 
     summary: SessionSummary
@@ -217,14 +217,14 @@ class SessionOutline:
 
     @property
     def left_out(self) -> int:
-        """Turns that are not even outlined."""
+        """The number of turns that are not even outlined."""
         return self.totals.turns - len(self.turns)
 
 
 def shares_of(
     turn: Interval, tools: Sequence[Interval], model: Sequence[Interval], waiting: Sequence[Interval]
 ) -> Shares:
-    """What the time of a turn went to, by the intervals of each kind."""
+    """The use of a turn's time, by the intervals of each kind."""
     at_tools = _covered(turn, tools)
     with_model = _covered(turn, (*tools, *model))
     with_waiting = _covered(turn, (*tools, *model, *waiting))
@@ -233,10 +233,10 @@ def shares_of(
 
 
 def _covered(turn: Interval, intervals: Sequence[Interval]) -> float:
-    """How many seconds of the turn at least one of them covers."""
+    """The seconds of the turn that at least one of the intervals covers."""
     covered, reached = 0.0, turn[0]
     for start, end in sorted(intervals):
-        start, end = max(start, reached), min(end, turn[1])  # noqa: PLW2901 - what of it counts
+        start, end = max(start, reached), min(end, turn[1])  # noqa: PLW2901 - the part that counts
         if end > start:
             covered += end - start
             reached = end

@@ -48,7 +48,7 @@ from punie.domain.values.json_value import JsonValue, thaw
 from punie.domain.values.line_changes import LineChanges, changed_lines
 
 REMARKS_BETWEEN = 20
-"""What is told of the time between two turns: the latest of it."""
+"""The most remarks on the time between two turns: the latest ones."""
 
 LINES_A_CHANGE = 400
 FILES_A_CALL = 20
@@ -57,14 +57,14 @@ ARGUMENTS_A_CALL = 30
 CHANGE_WEIGHT = 40_000
 TITLE_CHARS = 300
 OPEN_CALLS = 10_000
-"""Calls without an end that are remembered; more of them are no log of ours."""
+"""The most calls without an end that are remembered; no log of Punie has more."""
 
 
 @define
 class TimelineBuilder:
-    """Takes the entries of a log in their order; `take` gives a turn once it is over, `end` the one that is not.
+    """Builds turns from the entries of a log in order: `take` returns one once it is over, `end` the one that is not.
 
-    `turns` is how many came before the first entry.
+    `turns` is the number of turns before the first entry.
     """
 
     room: Room = field(factory=Room)
@@ -75,7 +75,7 @@ class TimelineBuilder:
     _at: float = field(default=0.0, init=False)
 
     def take(self, entry: LogEntry) -> TurnTimeline | None:
-        """The next entry."""
+        """Take the next entry; returns the turn that it ends, if any."""
         event, self._at = entry.event, entry.at
         if isinstance(event, PromptAccepted):
             before = self.end()
@@ -106,12 +106,12 @@ class TimelineBuilder:
             before=tuple(self._between),
         )  # fmt: skip
         self._turn = OpenTurn(seen, self.room, entry.at)
-        self._turn.weigh(len(seen.prompt.text))
+        self._turn.chars += len(seen.prompt.text)
         self._between.clear()
         self._between_since = None
 
     def _beside(self, entry: LogEntry) -> None:
-        """Something between two turns."""
+        """Keep an event between two turns."""
         remark = _remark(entry)
         if remark is not None:
             self._between_since = entry.sequence if self._between_since is None else self._between_since
@@ -139,13 +139,13 @@ class TimelineBuilder:
             case ToolCallAnnounced():
                 _announced(turn, entry.at, entry.event)
             case ToolCallUpdated(call_id):
-                _updated(turn, entry.at, entry.event, turn.call(call_id))
+                _updated(turn, entry.at, entry.event, turn.calls.get(call_id))
             case CallFinished(call_id):
-                _finished(turn, entry.event, turn.call(call_id))
+                _finished(turn, entry.event, turn.calls.get(call_id))
             case PermissionAsked(call_id):
-                _asked(turn, entry.at, entry.event, turn.call(call_id))
+                _asked(turn, entry.at, entry.event, turn.calls.get(call_id))
             case PermissionAnswered(call_id):
-                _answered(turn, entry.at, entry.event, turn.call(call_id))
+                _answered(turn, entry.at, entry.event, turn.calls.get(call_id))
             case _:
                 remark = _remark(entry)
                 if remark is not None:
@@ -255,7 +255,7 @@ def _changes(turn: OpenTurn, content: tuple[ResultContent, ...]) -> tuple[LineCh
     for diff in diffs:
         if turn.chars < turn.room.turn_chars:
             changes.append(changed_lines(diff, LINES_A_CHANGE))
-        turn.weigh(min(len(diff.old_text or "") + len(diff.new_text), CHANGE_WEIGHT))
+        turn.chars += min(len(diff.old_text or "") + len(diff.new_text), CHANGE_WEIGHT)
     return tuple(changes)
 
 

@@ -1,8 +1,7 @@
-"""A conversation as any engine can take it up: what was said and done, without what only one model understands."""
+"""Transcripts: a conversation in a form that any engine can continue, without anything that only one model reads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TypeAlias
 
 from attrs import define, field, frozen
@@ -27,7 +26,7 @@ INTERRUPTED = (
 )
 
 LIMIT_CHARS = 400_000
-"""What of a long conversation another engine is told: its latest turns, so much of them."""
+"""Characters of a long conversation that another engine is told: those of its latest turns."""
 
 
 @frozen
@@ -46,7 +45,7 @@ class AgentSaid:
 
 @frozen
 class ToolUsed:
-    """One call, and what the model was told of it."""
+    """One call, and the text that the model got of it."""
 
     call_id: str
     tool: str
@@ -57,14 +56,14 @@ class ToolUsed:
 
 @frozen
 class TurnStoppedShort:
-    """The turn before this did not come to its end; `how` says it in words that follow "it"."""
+    """The turn before this item did not end normally; `how` says so in words that follow "it"."""
 
     how: str
 
 
 @frozen
 class TurnsLeftOut:
-    """So many turns stood here: too long ago to be told, or the person had them forgotten. Always the first item."""
+    """The number of turns that are missing here, too old to be told or forgotten on request. Always the first item."""
 
     count: int
 
@@ -75,11 +74,11 @@ Transcript: TypeAlias = tuple[TranscriptItem, ...]
 
 @define
 class TranscriptBuilder:
-    """Takes a log's events in order; lives until `build`. Beyond the limit the oldest whole turns are let go."""
+    """Takes a log's events in order; lives until `build`. Beyond the limit the oldest whole turns are dropped."""
 
     limit_chars: int = LIMIT_CHARS
     forgotten: bool = field(default=False, init=False)
-    """Whether the person had the engine forget: what came before that is no part of it."""
+    """Whether the person had the engine forget; anything before that is no part of the transcript."""
 
     _clearing: bool = field(default=False, init=False)
     _turns: list[list[TranscriptItem]] = field(factory=lambda: [[]], init=False)
@@ -89,7 +88,7 @@ class TranscriptBuilder:
     _left_out: int = field(default=0, init=False)
 
     def take(self, event: LoggedEvent | SessionEvent) -> None:
-        """The next event."""
+        """Take the next event."""
         match event:
             case PromptAccepted(_, prompt):
                 self._close_turn()
@@ -105,7 +104,8 @@ class TranscriptBuilder:
                 self._close_message()
                 self._open[call_id] = event
             case CallFinished(call_id, tool, outcome, text):
-                self._used(self._open.pop(call_id, None), ToolUsed(call_id, tool, None, outcome, text))
+                card = self._open.pop(call_id, None)
+                self._used(ToolUsed(call_id, tool, None if card is None else card.raw_input, outcome, text))
             case HistoryForgotten():
                 self._forget()
             case TurnEnded(reason):
@@ -114,14 +114,14 @@ class TranscriptBuilder:
                 pass
 
     def build(self) -> Transcript:
-        """All that was taken; every call has a result."""
+        """The transcript of all events that were taken; every call has a result."""
         self._close_turn()
         told = tuple(item for turn in self._turns for item in turn)
         return (TurnsLeftOut(self._left_out), *told) if self._left_out else told
 
     def _add(self, item: TranscriptItem, size: int) -> None:
         if self._clearing and not isinstance(item, PersonSaid):
-            return  # the rest of the turn that had it forgotten says nothing by itself
+            return  # the rest of the turn that asked to forget means nothing without its beginning
         self._clearing = False
         self._turns[-1].append(item)
         self._sizes[-1] += size
@@ -133,7 +133,7 @@ class TranscriptBuilder:
             self._add(TurnStoppedShort(how), len(how))
 
     def _fill(self, prompt: Prompt) -> None:
-        """The model got that in place of what the person typed."""
+        """Replace the typed prompt by the one that the model got."""
         turn = self._turns[-1]
         if len(turn) == 1 and isinstance(turn[0], PersonSaid):
             turn[0] = PersonSaid(prompt)
@@ -159,17 +159,15 @@ class TranscriptBuilder:
             self._add(AgentSaid(text), len(text))
 
     def _close_turn(self) -> None:
-        """Nothing of the turn can follow: a call that never ended was interrupted."""
+        """End the turn; a call that never ended was interrupted."""
         self._close_message()
         for card in tuple(self._open.values()):
-            self._used(card, ToolUsed(card.call_id, card.tool, None, ToolOutcome.CANCELLED, INTERRUPTED))
+            self._used(ToolUsed(card.call_id, card.tool, card.raw_input, ToolOutcome.CANCELLED, INTERRUPTED))
         self._open.clear()
 
-    def _used(self, card: ToolCallAnnounced | None, used: ToolUsed) -> None:
+    def _used(self, used: ToolUsed) -> None:
         self._close_message()
-        arguments = None if card is None else card.raw_input
-        whole = ToolUsed(used.call_id, used.tool, arguments, used.outcome, used.text)
-        self._add(whole, len(used.text) + len(json_text(arguments)))
+        self._add(used, len(used.text) + len(json_text(used.arguments)))
 
 
 def _begins(turn: list[TranscriptItem]) -> bool:
@@ -180,21 +178,13 @@ def _size(prompt: Prompt) -> int:
     return sum(len(str(block)) for block in prompt.blocks)
 
 
-def transcript_of(events: Iterable[LoggedEvent], limit_chars: int = LIMIT_CHARS) -> Transcript:
-    """What those events say to an engine, in their order."""
-    builder = TranscriptBuilder(limit_chars)
-    for event in events:
-        builder.take(event)
-    return builder.build()
-
-
 def before_last_prompt(transcript: Transcript) -> Transcript:
-    """The same without its last turn that is told."""
+    """The transcript without its last turn."""
     last = max((place for place, item in enumerate(transcript) if isinstance(item, PersonSaid)), default=0)
     return transcript[:last]
 
 
 def prompts_in(transcript: Transcript) -> int:
-    """How many turns it is of: whole, broken off, and those that are left out."""
+    """The number of turns of a transcript: whole, broken off, and left out."""
     left_out = sum(item.count for item in transcript if isinstance(item, TurnsLeftOut))
     return left_out + sum(isinstance(item, PersonSaid) for item in transcript)

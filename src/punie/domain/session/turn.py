@@ -14,7 +14,7 @@ from punie.domain.values.content import Prompt
 
 
 class StopReason(StrEnum):
-    """ACP's stop reasons (A-08)."""
+    """ACP's stop reasons."""
 
     END_TURN = "end_turn"
     MAX_TOKENS = "max_tokens"
@@ -25,10 +25,10 @@ class StopReason(StrEnum):
 
 @frozen
 class TurnLimits:
-    """Bounds of one turn: model requests, after which it stops with `max_turn_requests`.
+    """Bounds of one turn: after `max_requests` requests to the model it stops with `max_turn_requests`.
 
-    Beyond `compact_above_tokens` an engine makes its history shorter before it asks its model; None where it never
-    does so unasked. `compact_share` is the same as a part of the model's context, whichever model that is by then.
+    Beyond `compact_above_tokens` an engine shortens its history before it asks its model; None where it never does so
+    unasked. `compact_share` is the same bound as a part of the model's context, for whichever model answers.
     """
 
     max_requests: int = 200
@@ -38,9 +38,9 @@ class TurnLimits:
 
 @frozen
 class Turn:
-    """What an engine is asked to do: answer `prompt` under `instructions`. `id` is unique in the process.
+    """The task of an engine: answer `prompt` under `instructions`. `id` is unique in the process.
 
-    `effort` is how hard its model shall think, where it can be told; None is the model's own default.
+    `effort` is the thinking effort of its model, where that can be set; None is the model's own default.
     """
 
     id: str
@@ -53,14 +53,14 @@ class Turn:
 
 @frozen
 class TurnReport:
-    """How a turn ended, and what it used."""
+    """The end of a turn, and its usage."""
 
     stop_reason: StopReason
     usage: Usage = Usage()
 
 
 class StepStatus(StrEnum):
-    """How far a step is; values are ACP's."""
+    """The progress of a step; values are ACP's."""
 
     PENDING = "pending"
     IN_PROGRESS = "in_progress"
@@ -68,7 +68,7 @@ class StepStatus(StrEnum):
 
 
 class StepPriority(StrEnum):
-    """How much a step matters to the whole; values are ACP's."""
+    """The weight of a step in the plan; values are ACP's."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -88,11 +88,11 @@ Plan = tuple[PlanStep, ...]
 
 
 NAME_LIMIT = 128
-"""How much of a name is kept: a model may call a tool by any text."""
+"""The characters kept of a name: a model may call a tool by any text."""
 
 
 def _name(value: str) -> str:
-    """The name, cut, with what is no character replaced."""
+    """The name, cut, with surrogates replaced."""
     return value[:NAME_LIMIT].encode("utf-8", "replace").decode("utf-8")
 
 
@@ -100,8 +100,8 @@ def _name(value: str) -> str:
 class CallRecord:
     """One finished call. Times are milliseconds, `started_at` seconds since the epoch in UTC.
 
-    `correlation_id` is the id under which the client sees the call. `waited_ms` is how long a person thought about it
-    and is no part of `elapsed_ms`. `bytes_in` are the arguments as JSON, `bytes_out` the text that the model got.
+    `correlation_id` is the id under which the client sees the call. `waited_ms` is the time that a person took to
+    answer, and no part of `elapsed_ms`. `bytes_in` are the arguments as JSON, `bytes_out` the text for the model.
     """
 
     session_id: str

@@ -1,4 +1,4 @@
-"""How far a turn is, for a client that takes up its session in the middle of it."""
+"""The progress of a turn, for a client that connects to its session in the middle of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from punie.domain.tools.execution import CallStatus
 
 @frozen
 class TurnSoFar:
-    """A turn at one moment: how many calls it announced, and those that are open, with whether they are at work."""
+    """A turn at one moment: the number of calls that it announced, and whether each open call is running."""
 
     turn_id: str
     announced: int = 0
@@ -28,12 +28,12 @@ class TurnProgress:
     _open: dict[str, bool] = field(factory=dict[str, bool], init=False)
 
     def begin(self, turn_id: str) -> None:
-        """A turn begins: what is left of another is none of its own."""
+        """Begin a turn; nothing of the turn before belongs to it."""
         self._turn_id, self._announced = turn_id, 0
         self._open.clear()
 
     def take(self, event: SessionEvent) -> None:
-        """The next event."""
+        """Take the next event."""
         match event:
             case ToolCallAnnounced(call_id):
                 self._announced += 1
@@ -46,7 +46,7 @@ class TurnProgress:
                 pass
 
     def of(self, turn_id: str) -> TurnSoFar:
-        """That turn as it is now; one that nothing was heard of yet has done nothing."""
+        """That turn as it is now; an unknown one has done nothing yet."""
         if turn_id != self._turn_id:
             return TurnSoFar(turn_id)
         return TurnSoFar(turn_id, self._announced, dict(self._open))

@@ -37,7 +37,7 @@ def parse_jsonc(text: str) -> Parsed:
     plain = _COMMENT.sub(_blank, text.removeprefix("\ufeff"))
     plain = _LAST_COMMA.sub(_blank, plain)
     try:
-        parsed: Parsed = json.loads(plain, object_pairs_hook=_of_pairs, parse_constant=_no_number)
+        parsed: Parsed = json.loads(plain, object_pairs_hook=_of_pairs, parse_constant=no_number)
     except RecursionError as error:
         raise ValueError("it nests too deeply") from error
     return parsed
@@ -65,7 +65,8 @@ def _of_pairs(pairs: list[tuple[str, Parsed]]) -> dict[str, Parsed]:
     return twice
 
 
-def _no_number(text: str) -> NoReturn:
+def no_number(text: str) -> NoReturn:
+    """Refuse NaN and the infinities, which Python's reader would take. Raises `ValueError`."""
     raise ValueError(f"{text} is not JSON")
 
 

@@ -1,10 +1,11 @@
-"""The fields of a server's definition, read one by one without trusting any of them."""
+"""The fields of a server's definition, read one by one and checked for their types."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias, cast
+from urllib.parse import SplitResult, urlsplit
 
 from punie.domain.values.json_value import json_type
 
@@ -26,11 +27,11 @@ _LONGEST_TOLD: Final = 60
 
 
 class EntryError(Exception):
-    """Why a definition cannot be used, in words for a person."""
+    """A definition cannot be used; the message says why, in words for a person."""
 
 
 def unused_keys(fields: Fields) -> Iterator[str]:
-    """A sentence about each key that means nothing to Punie, and which therefore changes nothing."""
+    """A sentence about each key that Punie does not know and therefore ignores."""
     ours = fields.get("punie")
     named = [key for key in fields if key not in _KNOWN]
     if isinstance(ours, Mapping):
@@ -42,7 +43,7 @@ def unused_keys(fields: Fields) -> Iterator[str]:
 
 
 def text_in(fields: Fields, key: str) -> str:
-    """The text there. Raises `EntryError`, as all of these do."""
+    """The text at that key. Raises `EntryError`, as all of these functions do."""
     value = fields.get(key)
     if not isinstance(value, str):
         raise EntryError(f"its {key} must be a text, not {json_type(value)}")
@@ -50,7 +51,7 @@ def text_in(fields: Fields, key: str) -> str:
 
 
 def texts_in(fields: Fields, key: str) -> tuple[str, ...]:
-    """The list of texts there; empty where there is none."""
+    """The list of texts at that key; empty where there is none."""
     value = fields.get(key)
     if value is None:
         return ()
@@ -60,7 +61,7 @@ def texts_in(fields: Fields, key: str) -> tuple[str, ...]:
 
 
 def table_in(fields: Fields, key: str) -> Mapping[str, str]:
-    """Names and texts; a number is taken as it is written, what is null is left out."""
+    """The names and texts at that key; a number becomes its text, and null is left out."""
     value = fields.get(key)
     if value is None:
         return {}
@@ -74,7 +75,7 @@ def table_in(fields: Fields, key: str) -> Mapping[str, str]:
 
 
 def number_in(fields: Fields, key: str, default: float) -> float:
-    """The number there, bounded; `default` where there is none, or 0. `timeout` is in milliseconds."""
+    """The number at that key, bounded; `default` where there is none, or 0. `timeout` is in milliseconds."""
     value = fields.get(key)
     if value is None:
         return default
@@ -82,3 +83,13 @@ def number_in(fields: Fields, key: str, default: float) -> float:
         raise EntryError(f"its {key} must be a number, and not below 0")
     limit = LONGEST_S * (1000 if key == "timeout" else 1)
     return float(min(value, limit)) if value > 0 else default
+
+
+def http_parts(url: str) -> SplitResult | None:
+    """The parts of an http or https address with a host; None for any other text."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return None
+    return parts if usable else None

@@ -1,0 +1,25 @@
+"""A log at once: its transcript, and the events that would close it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from punie.domain.session.log import LoggedEvent
+from punie.domain.session.recovery import LastTurn
+from punie.domain.session.transcript import LIMIT_CHARS, Transcript, TranscriptBuilder
+
+
+def transcript_of(events: Iterable[LoggedEvent], limit_chars: int = LIMIT_CHARS) -> Transcript:
+    """The transcript of those events."""
+    builder = TranscriptBuilder(limit_chars)
+    for event in events:
+        builder.take(event)
+    return builder.build()
+
+
+def owed(events: Iterable[LoggedEvent]) -> tuple[LoggedEvent, ...]:
+    """The events that close the last turn of a log; none where it is closed."""
+    turn = LastTurn()
+    for event in events:
+        turn.take(event)
+    return turn.owed()
