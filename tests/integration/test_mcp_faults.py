@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from punie.adapters.local.clock import LocalClock
-from punie.adapters.mcp import server as server_module
+from punie.adapters.mcp import servers as server_module
 from punie.adapters.mcp.servers import McpServers
 from punie.domain.servers.server import ServerConfig, StdioTransport
 from punie.domain.tools.tool import ToolOutcome

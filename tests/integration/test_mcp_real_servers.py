@@ -16,8 +16,7 @@ from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.stapled import MultiListener
 
 from punie.adapters.local.clock import LocalClock
-from punie.adapters.mcp.server import McpServer
-from punie.adapters.mcp.servers import McpServers
+from punie.adapters.mcp.servers import McpServer, McpServers
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.domain.tools.tool import ToolResult
 from punie.domain.values.content import EmbeddedResource, Image, ResourceLink

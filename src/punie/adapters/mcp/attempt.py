@@ -1,43 +1,31 @@
-"""One connection to a server, as its owner and its users both see it: being made, usable, over."""
+"""One connection to a server while it is made, usable and over, and the ways that lead to the server."""
 
 from __future__ import annotations
 
 import logging
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, Final, Protocol
 
 import anyio
 from attrs import define, evolve, field
 
+from punie.adapters.mcp.calls import ProgressSteps
 from punie.adapters.mcp.child import ServerProcess
 from punie.domain.servers.server import ServerConfig, ServerListing, StdioTransport, Transport
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonObject
 from punie.ports.servers import ServerChannel
 
-
-class CallWatch(Protocol):
-    """What watches over a running call; `call_id` is the one that the client knows it by."""
-
-    call_id: str
-
-    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
-        """Hear how far it is: how much is done, of how much, and in words."""
-        ...
-
-    def pause(self) -> AbstractContextManager[None]:
-        """Until this is left a person thinks, and the call's time does not run."""
-        ...
-
-
 _WORDS_SHOWN = 500
 
 
 class LinkError(Exception):
-    """A request to a server did not get an answer that can be used; the words follow "the server ..."."""
+    """A request to a server had no usable answer; the words follow "the server ..." in a sentence.
+
+    `lost` says that the connection is over, `code` is the code of an error that the server answered with.
+    """
 
     def __init__(self, words: str, *, lost: bool = False, code: int | None = None) -> None:
         super().__init__(words)
@@ -46,7 +34,7 @@ class LinkError(Exception):
 
 
 class Connection(Protocol):
-    """A connection that stands, as its users see it."""
+    """A usable connection; `legacy` says that its server speaks a revision with a handshake."""
 
     legacy: bool
 
@@ -54,24 +42,24 @@ class Connection(Protocol):
         """All pages of the server's tools. Raises `LinkError`."""
         ...
 
-    async def call(self, name: str, arguments: JsonObject, watch: CallWatch) -> dict[str, Any]:
-        """Call a tool once; its result as it came. Raises `LinkError`."""
+    async def call(self, name: str, arguments: JsonObject, steps: ProgressSteps) -> dict[str, Any]:
+        """Call a tool once; returns its result as it came. Raises `LinkError`."""
         ...
 
 
 def _nothing() -> None:
-    """Do nothing with it."""
+    """Do nothing: the default of `Attempt.stood`."""
 
 
 @define(eq=False)
 class Attempt:
     """One connection from its first moment to its last; the owner's task makes it and ends with it.
 
-    `settled` is set once it is usable or failed, `finish` when it shall end (`lost`: the other side went away;
-    `stopped`: we want no more of it), `ended` when nothing of it is left. `failure` is why it could not be made, or
-    broke. `deaf` says that the server leaves unanswered, or left when it was asked last, which revisions it speaks.
-    `stood` is called once it is usable. Where there are several ways to the server, `tried` has what became of those
-    that did not lead there, and `last_way` says that no other is left.
+    `settled` is set once the connection is usable or failed, `finish` when it shall end (`lost`: the other side went
+    away; `stopped`: it is not wanted any more), `ended` when nothing of it is left. `failure` is why it could not be
+    made, or broke. `deaf` says that the server leaves the question for its revisions unanswered, or did so when it was
+    last asked. `stood` is called once the connection is usable. Where there are several ways to the server, `tried` has
+    the outcome of those that failed, and `last_way` says that no other is left.
     """
 
     started_s: float
@@ -93,48 +81,48 @@ class Attempt:
 
     @property
     def over(self) -> bool:
-        """Whether no new request may be made on it; one that is still being made may come to something yet."""
+        """Whether no new request may be made; a connection that is still being made may become usable yet."""
         return self.stopped or (self.lost and self.link is not None) or self.ended.is_set()
 
     def usable(self, link: Connection) -> None:
-        """It stands."""
+        """The connection was made."""
         self.link = link
         self.settled.set()
         self.stood()
 
     def end(self) -> None:
-        """Nothing of it is left; where it never stood and there is another way, whoever waits goes on waiting."""
+        """Nothing of the connection is left; before another way is tried, those who wait go on waiting."""
         if self.last_way or self.stopped or self.link is not None:
             self.ended.set()
             self.settled.set()
 
     def next_way(self, tried: str) -> None:
-        """One way did not lead there: forget all of it but these sentences."""
+        """One way failed: forget all of it but these sentences."""
         self.begin_again()
         self.tried += tried
         self.making = anyio.CancelScope()
         self.process = self.refused = self.failure = None
 
     def fail(self, words: str) -> None:
-        """It could not be made, or broke; the first reason counts."""
+        """The connection could not be made, or broke; the first reason counts."""
         if self.failure is None:
             self.failure = words
 
     def ran(self, process: ServerProcess) -> None:
-        """A program was started for it."""
+        """A program was started for the connection."""
         self.process = process
 
     def answered(self, status: int) -> None:
-        """An address answered with that HTTP status; 405 is how a server says that it has no stream of its own."""
+        """An address answered with that HTTP status; with 405 a server only says that it opens no stream itself."""
         if status >= 400 and status != 405:
             self.refused = status
 
     def left_unanswered(self) -> None:
-        """The server says nothing to the question which revisions it speaks; it costs long to ask."""
+        """The server left the question for its revisions unanswered, which costs time at every start."""
         self.deaf = True
 
     def begin_again(self) -> None:
-        """What was remembered of the server no longer holds: it is asked everything."""
+        """Forget what was known of the server, which is asked anew."""
         self.deaf, self.lost, self.finish = False, False, anyio.Event()
 
     def lose(self) -> None:
@@ -143,7 +131,7 @@ class Attempt:
         self.finish.set()
 
     def stop(self) -> None:
-        """Want no more of it; returns at once, its owner ends it."""
+        """End the connection; returns at once, its owner ends it."""
         self.stopped = True
         self.finish.set()
         if self.link is None:
@@ -151,9 +139,9 @@ class Attempt:
 
     @property
     def last_words(self) -> str:
-        """How a program of ours ended and what it said to standard error, or how an address refused us.
+        """How the server's program ended and its last standard error, or the refusal of its address.
 
-        As sentences with a space before each; empty where it is not known.
+        Sentences with a space before each; empty where nothing is known.
         """
         process = self.process
         if process is None:
@@ -179,30 +167,30 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class Hold(Protocol):
-    """Owns one connection from its making to its end, in one way; ends without an error, whatever happens."""
+    """Owns one connection from its making to its end, in one way; never raises."""
 
     async def __call__(self, attempt: Attempt, config: ServerConfig, /) -> None:
-        """Hold it."""
+        """Make the connection, wait for its end, and leave nothing of it."""
         ...
 
 
 class Ways:
-    """Remembers which way worked last, which is the first one then; lives as long as the server.
+    """The ways to one server, that which worked last coming first; lives as long as the server.
 
-    All ways together keep within the bound of one start. A way that is not the last has half of what is left of it,
-    since a program may hang without a word; half of 30 s still is more than the 10 s that the library waits before
-    it asks an old server anew in the way it knows.
+    All ways together keep within the time limit of one start. A way that is not the last has half of the remaining
+    time, since a program may hang silently; half of 30 s is more than the 10 s after which the library asks an old
+    server anew with a handshake.
     """
 
     def __init__(self, config: ServerConfig) -> None:
         self._config = config
         both = [way for way in (config.transport, config.fallback) if way is not None]
-        # On Windows no program is started yet; the address of the same server is as good there.
+        # On Windows no program is started yet, and the address of the same server is as good.
         startable = [way for way in both if sys.platform != "win32" or not isinstance(way, StdioTransport)]
         self._ways: list[Transport] = startable or both
 
     async def hold(self, attempt: Attempt, hold: Hold) -> None:
-        """Hold a connection in the first way that leads to one; where none does, the attempt has all the reasons."""
+        """Hold a connection in the first way that works; where none does, the attempt has all the reasons."""
         until = anyio.current_time() + self._config.startup_s
         ways = tuple(self._ways)
         try:

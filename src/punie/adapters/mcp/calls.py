@@ -11,14 +11,13 @@ from typing import Any, Final, cast
 
 import anyio
 
-from punie.adapters.mcp.attempt import CallWatch
 from punie.domain.tools.tool import ToolOutcome, ToolResult
 from punie.domain.values.content import EmbeddedResource, Image, ResourceLink, ResultContent, Text
 from punie.domain.values.json_value import JsonObject, JsonValue, NotJsonError, freeze, json_text
 from punie.ports.tools import ArgumentValidator, CallProgress
 
 ITEM_LIMIT: Final = 1_000
-"""More items of content than this are counted, not shown."""
+"""Items of content beyond this are counted and left out."""
 
 _UNKNOWN: Final = re.compile(r"unknown tool|no such tool|tool\b.{0,120}\bnot found", re.IGNORECASE | re.DOTALL)
 
@@ -29,19 +28,19 @@ def to_result(
     tool: str,
     output_schema: JsonObject | None,
     validator: ArgumentValidator | None,
-    warned: set[str] | None = None,
+    warned: set[str],
 ) -> ToolResult:
-    """Everything the server sent, in its order; what cannot be read is named. Its output schema only warns.
+    """All content of an answer to `tools/call`, in its order; content that cannot be read is named.
 
-    It warns once a tool where `warned` is given, which remembers them: some servers never send what they promise.
+    A result that does not fit the output schema is given a warning, once a tool: `warned` remembers the tools, since
+    some servers never send what they promise.
     """
     content = tuple(_contents(raw.get("content"), server, tool))
     structured, warnings = _structured(raw)
     failed = raw.get("isError") is True
-    told = set[str]() if warned is None else warned
-    if not failed and output_schema is not None and not warnings and tool not in told:
+    if not failed and output_schema is not None and not warnings and tool not in warned:
         warnings = _mismatches(structured, output_schema, validator, given="structuredContent" in raw)
-        told.update([tool] if warnings else [])
+        warned.update([tool] if warnings else [])
     lines = [_for_model(item) for item in content]
     if not lines:
         lines = [_answer_without_content(structured, failed=failed)]
@@ -57,7 +56,7 @@ def to_result(
 
 
 def names_no_tool(result: ToolResult) -> bool:
-    """Whether a failed result says that the server no longer knows the tool: its list is out of date."""
+    """Whether a failed result says that the server no longer knows the tool, so that its listing is out of date."""
     return not result.succeeded and _UNKNOWN.search(result.text[:2_000]) is not None
 
 
@@ -177,18 +176,16 @@ def _as_json(value: object) -> str:
 
 
 PATIENCE: Final = 10
-"""A call that goes on telling of its progress may take this many times the server's `call_s`."""
+"""A call that keeps reporting progress may take this many times the server's `call_s`."""
 
 _CHARS: Final = 300
 
 
-class ProgressSteps(CallWatch):
-    """Hands steps on and gives the call more time for each; lives as long as the call, whose `scope` it bounds.
+class ProgressSteps:
+    """Reports the steps of a call and extends its time with each; lives as long as the call, whose `scope` it bounds.
 
-    While a person is asked something for the call, its time stands still.
-
-    One step is on its way at a time. What comes meanwhile replaces what waits: a server that tells faster than
-    anybody listens fills no memory, and the last word is not lost.
+    One step is reported at a time, and a newer one replaces that which waits: a server that reports faster than the
+    client reads fills no memory, and the last step is not lost.
     """
 
     def __init__(self, shown: CallProgress, scope: anyio.CancelScope, call_s: float) -> None:
@@ -204,7 +201,7 @@ class ProgressSteps(CallWatch):
         scope.deadline = anyio.current_time() + call_s
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
-        """Take one step; steps after the call's end are dropped."""
+        """Take one step: how much is done, of how much, and in words. Steps after the call's end are dropped."""
         if self._closed:
             return
         self._give_time()
@@ -221,6 +218,7 @@ class ProgressSteps(CallWatch):
 
     @contextmanager
     def pause(self) -> Iterator[None]:
+        """Stop the call's time while a person is asked something for it."""
         began = anyio.current_time()
         self._paused += 1
         self._scope.deadline = math.inf
@@ -237,7 +235,7 @@ class ProgressSteps(CallWatch):
             self._scope.deadline = min(anyio.current_time() + self._call_s, self._latest_end)
 
     def close(self) -> None:
-        """The call has its result."""
+        """The call has ended."""
         self._closed = True
 
 

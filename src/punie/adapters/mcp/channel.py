@@ -1,7 +1,7 @@
-"""MCP by way of the client: each message goes through the `ServerChannel`, as ACP's binding of 2026-07-28 wants it.
+"""MCP by way of the client: each message goes through the `ServerChannel` (ACP's binding of MCP 2026-07-28).
 
-The ids that the library counts never leave the process: the channel gives requests ids of its own, and what the server
-says of one is given the library's again.
+The library's ids never leave the process: the channel gives requests ids of its own, and notifications about a request
+get the library's id again.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from punie.adapters.mcp.stdio import Streams
 from punie.ports.servers import ChannelError, ServerAnswerError, ServerChannel
 
 REVISION: Final = "2026-07-28"
-"""The one revision of MCP that is spoken over ACP; nothing is negotiated, so nothing is sent before it is needed."""
+"""The only revision of MCP over ACP; nothing is negotiated, so nothing is sent before it is needed."""
 
 WAITING_LIMIT: Final = 256
-"""Steps of progress beyond this are dropped, and twice as many of anything: then one of a kind waits already."""
+"""Waiting messages beyond which steps of progress are dropped; beyond twice as many every notification is."""
 
 _PROGRESS: Final = "notifications/progress"
 _SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
@@ -42,7 +42,7 @@ class ChannelMessages:
 
     @asynccontextmanager
     async def streams(self) -> AsyncIterator[Streams]:
-        """Nothing is sent before somebody writes; what runs when the context is left is taken back."""
+        """The streams; requests that run when the context is left are withdrawn."""
         write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
         async with self._answers, self._read, write, outgoing, anyio.create_task_group() as tasks:
             tasks.start_soon(self._carry, outgoing, tasks)
@@ -75,7 +75,7 @@ class ChannelMessages:
             result = await self._channel.request(self._server_id, request.method, request.params or {}, heard)
         except ServerAnswerError as error:
             code, words = error.code, error.message
-            if code == types.CONNECTION_CLOSED:  # the library's own word for it, and not the server's
+            if code == types.CONNECTION_CLOSED:  # has a meaning of its own in the library
                 code, words = IN_WORDS, f"answered with an error: {words} (code {code})"
         except ChannelError as error:
             code, words = types.CONNECTION_CLOSED if error.lost else IN_WORDS, error.words
@@ -88,7 +88,7 @@ class ChannelMessages:
         return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=request.id, error=failed))
 
     def _hear(self, request: types.JSONRPCRequest, method: str, params: Mapping[str, object]) -> None:
-        """What the server says of this request, under the id that the library knows it by."""
+        """Pass on a notification about a request, under the id that the library knows it by."""
         waiting = self._answers.statistics().current_buffer_used
         if waiting >= (WAITING_LIMIT if method == _PROGRESS else 2 * WAITING_LIMIT):
             return
@@ -115,7 +115,7 @@ class ChannelMessages:
 
 
 def _progress(params: Mapping[str, object]) -> dict[str, Any] | None:
-    """What of a step can be used: the library stumbles over the rest, loudly."""
+    """The usable members of a step of progress, since the library fails on others; None without a number."""
     done, total, message = params.get("progress"), params.get("total"), params.get("message")
     if not _is_number(done):
         return None
@@ -124,7 +124,7 @@ def _progress(params: Mapping[str, object]) -> dict[str, Any] | None:
 
 
 def _acknowledged(params: Mapping[str, object]) -> dict[str, Any] | None:
-    """What the server agreed to tell of, as far as it was asked."""
+    """The notifications that the server agreed to send, of those that were asked for."""
     agreed = params.get("notifications")
     if not isinstance(agreed, dict):
         return None

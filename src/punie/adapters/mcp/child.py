@@ -1,8 +1,8 @@
 """A server's process in a group of its own, with its three pipes (POSIX).
 
-Nothing of the group is left behind: not when the connection is closed, not when the program ends and leaves children,
-and not when Punie itself is killed: a tiny guard waits for the end of a pipe that only Punie holds open, and then
-kills the group.
+Nothing of the group is left behind when the connection is closed, when the program ends and leaves children, and when
+Punie itself is killed: a small guard process waits for the end of a pipe that only Punie holds open, and then kills the
+group.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from punie.mechanics.process_group import ProcessGroup
 INHERITED: Final = (
     "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER",
 )  # fmt: skip
-"""What a server gets to know of our environment; everything else its configuration must name."""
+"""The variables of Punie's environment that a server inherits; its configuration must name all others."""
 
 CHUNK_BYTES: Final = 16_384
-"""Read at once: little enough that a server that floods us leaves the others their turn."""
+"""The bytes of one read, few enough that a server that floods its pipe leaves the others their turn."""
 
 STDERR_KEPT_BYTES: Final = 8_192
 
@@ -38,18 +38,18 @@ _GUARD: Final = """trap "" HUP INT TERM QUIT; read -r released || kill -9 "-$1" 
 
 
 def server_environment(ours: Mapping[str, str], added: Mapping[str, str]) -> dict[str, str]:
-    """The safe few of `ours`, and what the configuration adds."""
+    """The inherited variables of `ours`, and those that the configuration adds."""
     return {name: ours[name] for name in INHERITED if name in ours and not ours[name].startswith("()")} | dict(added)
 
 
-class ServerProcess:
-    """A started server; lives until `free` was called. Raises `OSError` or `ValueError` where it cannot be started.
+class ServerProcess(ProcessGroup):
+    """A started server; lives until `free`. Raises `OSError` or `ValueError` where it cannot be started.
 
-    Made in the thread of the event loop; that blocks for the moment it takes to start a program.
+    The constructor runs in the thread of the event loop and blocks for the moment that starting a program takes.
     """
 
     def __init__(self, transport: StdioTransport) -> None:
-        self._popen = subprocess.Popen(  # noqa: S603 - running it is the job; a person wrote or approved this line
+        popen = subprocess.Popen(  # noqa: S603 - running it is the job; a person wrote or approved this line
             [transport.command, *transport.args],
             cwd=transport.cwd,
             env=server_environment(os.environ, transport.env),
@@ -59,27 +59,22 @@ class ServerProcess:
             bufsize=0,
             start_new_session=True,
         )
-        self._guard = _start_guard(self._popen.pid)
-        pipes = (self._popen.stdin, self._popen.stdout, self._popen.stderr)
-        self._in, self._out, self._err = (pipe.fileno() if pipe is not None else -1 for pipe in pipes)
+        self._guard = _start_guard(popen.pid)
+        self._pipes = (popen.stdin, popen.stdout, popen.stderr)
+        self._in, self._out, self._err = (pipe.fileno() if pipe is not None else -1 for pipe in self._pipes)
         for number in (self._in, self._out, self._err):
             os.set_blocking(number, False)
-        self._group = ProcessGroup(self._popen)
+        super().__init__(popen)
         self._stderr = bytearray()
 
     @property
-    def pid(self) -> int:
-        """The process's id, which is its group's id too."""
-        return self._group.pid
-
-    @property
     def exit_code(self) -> int | None:
-        """How it ended, negative for a signal; None until `free`."""
+        """The exit code, negative for a signal; None until `free`."""
         return self._popen.returncode
 
     @property
     def stderr(self) -> str:
-        """The end of what it wrote there."""
+        """The end of its standard error, `STDERR_KEPT_BYTES` at most."""
         return self._stderr.decode("utf-8", "replace")
 
     async def read(self) -> bytes:
@@ -87,12 +82,12 @@ class ServerProcess:
         return await _read(self._out)
 
     async def keep_stderr(self) -> None:
-        """Take what it writes to standard error as it comes, and keep the end of it; ends with the pipe."""
+        """Read standard error as it comes and keep its end; returns with the end of the pipe."""
         while chunk := await _read(self._err):
             self._stderr = (self._stderr + chunk)[-STDERR_KEPT_BYTES:]
 
     async def write(self, data: bytes) -> None:
-        """Write all of it, waiting for the server to take it. Raises `BrokenPipeError` where it no longer reads."""
+        """Write all of `data`, waiting for the server to read. Raises `BrokenPipeError` where it no longer reads."""
         view = memoryview(data)
         while view:
             await anyio.wait_writable(self._in)
@@ -101,35 +96,32 @@ class ServerProcess:
             except BlockingIOError:
                 continue
 
-    async def wait(self) -> None:
-        """Wait until the program itself ended, whatever still holds its pipes; for one task only."""
-        await self._group.wait()
-
     def kill_group(self) -> None:
         """Kill the program and everything that stayed in its group."""
-        self._group.send(signal.SIGKILL)
+        self.send(signal.SIGKILL)
 
     async def end(self) -> None:
-        """Close its input, which asks it to end; press it where it does not; leave nothing of its group.
+        """End the program: close its input, then send SIGTERM, then kill its whole group.
 
-        No task may be writing. Bounded by the three grace times; only a program that hangs in the kernel outlives it.
+        No task may be writing. Bounded by the three grace times; only a program that hangs in the kernel outlives them.
         """
         if self._popen.stdin is not None:
             self._popen.stdin.close()
-        if not await self._group.ended_within(EOF_GRACE_S):
-            self._group.send(signal.SIGTERM)
-            await self._group.ended_within(TERM_GRACE_S)
-        self._group.send(signal.SIGKILL)
-        await self._group.ended_within(KILL_GRACE_S)
+        if not await self.ended_within(EOF_GRACE_S):
+            self.send(signal.SIGTERM)
+            await self.ended_within(TERM_GRACE_S)
+        self.kill_group()
+        await self.ended_within(KILL_GRACE_S)
 
-    def free(self) -> None:
-        """Give everything back; no task may wait for one of its pipes any more."""
-        self._group.send(signal.SIGKILL)
-        self._group.free()
-        for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
+    def free(self) -> int | None:
+        """Kill what is left and close the pipes, which no task may wait for any more; returns the exit code."""
+        self.kill_group()
+        code = super().free()
+        for pipe in self._pipes:
             if pipe is not None:
                 pipe.close()
         _release_guard(self._guard)
+        return code
 
 
 async def _read(number: int) -> bytes:
@@ -155,7 +147,7 @@ def _start_guard(group: int) -> subprocess.Popen[bytes] | None:
             start_new_session=True,
         )
     except OSError:
-        return None  # the server works without: only a kill -9 of Punie may leave it
+        return None  # the server works without a guard, but may outlive a kill -9 of Punie
 
 
 def _release_guard(guard: subprocess.Popen[bytes] | None) -> None:

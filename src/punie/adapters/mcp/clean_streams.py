@@ -1,8 +1,8 @@
-"""What a server says, made fit for a strict library on the way to it, with the original kept.
+"""Streams around those of a server that replace answers the strict library would refuse, and keep the original.
 
-The library refuses a whole listing for one bad tool, and a whole result for one bad field or a mismatch with the
-tool's output schema: after the effect. So of listings and results it only gets a skeleton that it cannot object to,
-and the answer as it came rides along under `RAW` in `_meta`, for us to read with patience.
+The library refuses a whole listing for one bad tool, and a whole result for one bad field or a mismatch with the tool's
+output schema, after the tool had its effect. It therefore gets a skeleton of listings and results that it accepts, with
+the original answer under `RAW` in `_meta`, which Punie reads with more tolerance.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ S = TypeVar("S", bound="ReadStream[SessionMessage | Exception] | WriteStream[Ses
 
 
 class _AroundStream(Generic[S]):
-    """A stream around another one, which is closed with it; lives as long as the connection."""
+    """A stream that closes the one it wraps; lives as long as the connection."""
 
     def __init__(self, inner: S) -> None:
         self._inner = inner
@@ -48,13 +48,13 @@ class _AroundStream(Generic[S]):
 
 
 class NotedWrites(_AroundStream[WriteStream[SessionMessage]], WriteStream[SessionMessage]):
-    """Hands messages on, and notes which requests will be answered with tools or with a result.
+    """Passes messages on, and notes which requests will be answered with tools or with a result.
 
-    Of asking people it tells the server what is true: forms where `forms` says so, and never pages to open.
+    The capability for questions is corrected: forms with `forms`, and never pages to open. `deaf` is called for a
+    server that gets the older greeting because it left the question for its revisions unanswered.
     """
 
     def __init__(self, inner: WriteStream[SessionMessage], *, forms: bool, deaf: Callable[[], None]) -> None:
-        """`deaf` is called for a server that is greeted as an old one because it left the first question unanswered."""
         super().__init__(inner)
         self._forms = forms
         self._deaf = deaf
@@ -76,7 +76,7 @@ class NotedWrites(_AroundStream[WriteStream[SessionMessage]], WriteStream[Sessio
 
 
 class CleanReads(_AroundStream[ReadStream[SessionMessage | Exception]], ReadStream[SessionMessage | Exception]):
-    """Hands messages on, answers to `tools/list` and `tools/call` as skeletons; says when the stream ended."""
+    """Passes messages on, with skeletons for answers to `tools/list` and `tools/call`; calls `ended` at the end."""
 
     def __init__(
         self, inner: ReadStream[SessionMessage | Exception], writes: NotedWrites, ended: Callable[[], None]
@@ -87,7 +87,7 @@ class CleanReads(_AroundStream[ReadStream[SessionMessage | Exception]], ReadStre
 
     @property
     def last_context(self) -> Any:
-        """The context that the library's own streams bring along with a message."""
+        """The context that the library's own streams set with each message."""
         return getattr(self._inner, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:
@@ -116,7 +116,7 @@ class CleanReads(_AroundStream[ReadStream[SessionMessage | Exception]], ReadStre
         if method == _LIST:
             result = _skeleton_list(message.result, modern=modern)
         elif method == _CALL and message.result.get("resultType") != "input_required":
-            # As an error, because the library then leaves the structured content alone; what it is, RAW says.
+            # An error, because the library then does not check the structured content; RAW has the real outcome.
             result = {"content": [], "isError": True, **({"resultType": "complete"} if modern else {})}
         else:
             return item
@@ -125,7 +125,7 @@ class CleanReads(_AroundStream[ReadStream[SessionMessage | Exception]], ReadStre
 
 
 def _with_true_capabilities(params: dict[str, Any], *, forms: bool) -> dict[str, Any]:
-    """The library takes whoever can be asked for somebody who can be asked everything."""
+    """The parameters with corrected capabilities: the library claims every kind of question for any callback."""
     meta: Any = params.get("_meta")
     if isinstance(meta, dict) and _CAPABILITIES in meta:
         known = cast("dict[str, Any]", meta)
@@ -141,7 +141,7 @@ def _true(capabilities: dict[str, Any], *, forms: bool) -> dict[str, Any]:
 
 
 def raw_of(meta: Any) -> dict[str, Any] | None:
-    """The answer as it came, from a skeleton's `_meta`; None where it is no skeleton."""
+    """The original answer from the `_meta` of a skeleton; None for anything else."""
     raw = cast("dict[str, Any]", meta).get(RAW) if isinstance(meta, dict) else None
     return cast("dict[str, Any]", raw) if isinstance(raw, dict) else None
 

@@ -28,7 +28,8 @@ from mcp.shared._httpx_utils import MCP_DEFAULT_SSE_READ_TIMEOUT, MCP_DEFAULT_TI
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from punie import __version__
-from punie.adapters.mcp.attempt import Attempt, CallWatch, Connection, LinkError
+from punie.adapters.mcp.attempt import Attempt, Connection, LinkError
+from punie.adapters.mcp.calls import ProgressSteps
 from punie.adapters.mcp.channel import REVISION, ChannelMessages
 from punie.adapters.mcp.clean_streams import CleanReads, NotedWrites, raw_of
 from punie.adapters.mcp.listing import ListingBuilder, raw_tools, usable_tool
@@ -41,39 +42,37 @@ from punie.ports.people import Elicitor
 from punie.ports.tools import ArgumentValidator
 
 CLOSE_S: Final = 4.0
-"""How long an orderly goodbye may take; then the connection is torn down."""
+"""How long an orderly end may take before the connection is torn down."""
 
-# What the library says of a server's faults holds the server's own words: without a handler of somebody's it would go
-# to the terminal as it is. Ours are told in sentences.
+# The library logs the server's own words, which without any handler would reach the terminal as they are.
 for _name in ("mcp", "client", "httpx2"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
+_FAILURES: Final = (MCPError, ValueError, RuntimeError, anyio.BrokenResourceError, anyio.ClosedResourceError)
 _LISTEN_FIRST_S: Final = 1.0
 _LISTEN_LAST_S: Final = 60.0
 
 
 class Link(Connection):
-    """A connection that stands; lives as long as its owner's task holds it."""
+    """A usable connection; lives as long as its owner's task holds it."""
 
     def __init__(self, client: Client, server: str, questions: Questions) -> None:
-        """`legacy` says whether the server speaks a revision with a handshake, from before 2026-07-28."""
         self._client = client
         self._server = server
         self._questions = questions
         self.legacy = client.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
 
     async def list_tools(self) -> ServerListing:
-        """All pages of its tools. Raises `LinkError`."""
         built = ListingBuilder(self._server)
         cursor: str | None = None
         seen: set[str] = set()
         while True:
             try:
                 page = await self._client.list_tools(cursor=cursor, cache_mode="bypass")
-            except (MCPError, ValueError, RuntimeError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+            except _FAILURES as error:
                 failed = as_link_error(error)
                 if cursor is None and failed.code == types.METHOD_NOT_FOUND:
-                    return built.listing()  # it offers no tools at all
+                    return built.listing()  # the server offers no tools at all
                 if cursor is None or failed.lost:
                     raise failed from error
                 built.cut_short(f"the server {failed}")
@@ -89,18 +88,17 @@ class Link(Connection):
                 return built.listing()
             seen.add(cursor)
 
-    async def call(self, name: str, arguments: JsonObject, watch: CallWatch) -> dict[str, Any]:
-        """Call a tool once; its result as it came. Raises `LinkError`."""
+    async def call(self, name: str, arguments: JsonObject, steps: ProgressSteps) -> dict[str, Any]:
         try:
-            with self._questions.during(watch):
-                result = await self._client.call_tool(name, thaw_object(arguments), progress_callback=watch)
-        except (MCPError, ValueError, RuntimeError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+            with self._questions.during(steps):
+                result = await self._client.call_tool(name, thaw_object(arguments), progress_callback=steps)
+        except _FAILURES as error:
             raise as_link_error(error) from error
         raw = raw_of(result.meta)
         return result.model_dump(mode="json", by_alias=True, exclude_none=True) if raw is None else raw
 
     async def listen(self, changed: Callable[[], None]) -> None:
-        """Hear of changes from a server that only tells who listens; returns where it cannot be listened to."""
+        """Call `changed` for changes that a newer server announces to listeners only; returns where it has none."""
         pause = _LISTEN_FIRST_S
         while not self.legacy:
             try:
@@ -126,10 +124,9 @@ async def hold(
     elicitor: Elicitor | None,
     validator: ArgumentValidator | None,
 ) -> None:
-    """Own one connection from its making to its end; the only task that enters and leaves it.
+    """Own one connection from its making to its end; the only task that enters and leaves it. Never raises.
 
-    Whatever the server does, and whatever the library raises for it, ends here: other servers go on. `legacy` is a
-    memory: a server that refuses to be greeted so is asked at once what it speaks.
+    `legacy` is what is known of the server: one that refuses the older greeting is asked at once for its revisions.
     """
     questions = Questions(config.name, elicitor, validator)
     try:
@@ -158,15 +155,11 @@ async def _served(
         attempt.making.deadline = math.inf
         link = Link(client, config.name, questions)
         attempt.usable(link)
-        await _live(attempt, link, changed)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(link.listen, changed)
+            await attempt.finish.wait()
+            tasks.cancel_scope.cancel()
         attempt.making.deadline = anyio.current_time() + CLOSE_S
-
-
-async def _live(attempt: Attempt, link: Link, changed: Callable[[], None]) -> None:
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(link.listen, changed)
-        await attempt.finish.wait()
-        tasks.cancel_scope.cancel()
 
 
 def _client(
@@ -216,20 +209,17 @@ _LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 def http_streams(
     transport: HttpTransport, answered: Callable[[int], None], limit_bytes: int = LINE_LIMIT_BYTES
 ) -> AbstractAsyncContextManager[TransportStreams]:
-    """Message streams to that address; `answered` hears the HTTP status of everything that comes back.
+    """Message streams to an address; `answered` is called with the HTTP status of each response.
 
-    An answer over the limit breaks off as it is read. Events are bounded one by one: by the same limit, and by the
-    library's own of 1 MiB in the older form.
+    A body over `limit_bytes` breaks off while it is read. Events are bounded one by one: by the same limit, or by the
+    library's own of 1 MiB in the older form with server-sent events.
     """
     here = urlsplit(transport.url).hostname in _LOOPBACK_NAMES
     client: Any = partial(_http_client, answered, limit_bytes, here)
     if transport.sse:
-        return cast("AbstractAsyncContextManager[TransportStreams]", _older(transport, client))
+        older: Any = sse_client(transport.url, dict(transport.headers), httpx_client_factory=client)
+        return cast("AbstractAsyncContextManager[TransportStreams]", older)
     return _streamable(transport, client, limit_bytes)
-
-
-def _older(transport: HttpTransport, client: Any) -> AbstractAsyncContextManager[Any]:
-    return sse_client(transport.url, dict(transport.headers), httpx_client_factory=client)
 
 
 @asynccontextmanager
@@ -272,7 +262,7 @@ def _http_client(answered: Callable[[int], None], limit_bytes: int, here: bool, 
 
 
 def _direct_client(**settings: Any) -> httpx2.AsyncClient:
-    """For this machine: no proxy of the environment's comes between, or hears what is meant for a server here."""
+    """A client for this machine, past any proxy of the environment, which must not see its messages."""
     timeout = httpx2.Timeout(MCP_DEFAULT_TIMEOUT, read=MCP_DEFAULT_SSE_READ_TIMEOUT)
     wanted: dict[str, Any] = {"timeout": timeout} | settings
     return httpx2.AsyncClient(trust_env=False, **wanted)

@@ -1,4 +1,4 @@
-"""What a server answers to `tools/list`, tool by tool: a bad one is named and left out, and never hides the rest."""
+"""Answers to `tools/list`, tool by tool: one that cannot be used is named and left out, and hides no other."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ RawObject: TypeAlias = "Mapping[str, Any]"
 
 PAGE_LIMIT: Final = 100
 TOOL_LIMIT: Final = 2_000
-"""What a server lists beyond this, on one page or on many, is left out: every tool costs everybody's event loop."""
+"""The tools of one server, on one page or many; further ones are left out, since each costs time of the event loop."""
 
 _NAME_LIMIT: Final = 512
 _SHOWN_NAME: Final = 80
 
 
 def usable_tool(raw: object) -> tuple[str, dict[str, Any]] | str:
-    """A tool's name and input schema, or why it cannot be used. A schema that names no type is one of an object."""
+    """The name and input schema of a tool, or why it cannot be used. A schema without a type describes an object."""
     if not isinstance(raw, Mapping):
         return "it is no object"
     tool = cast("RawObject", raw)
@@ -42,19 +42,19 @@ def usable_tool(raw: object) -> tuple[str, dict[str, Any]] | str:
 
 
 def visible(text: str) -> str:
-    """The text without what a person would not see in it and a model would: control and format characters."""
+    """The text without control and format characters, which a model reads and a person does not see."""
     return "".join(each for each in text if each in "\n\t" or unicodedata.category(each) not in {"Cc", "Cf"})
 
 
 def raw_tools(result: RawObject) -> list[object]:
-    """The tools of one page as they came, one beyond the limit at most; empty where there is no list of them."""
+    """The tools of one page as they came, at most one beyond the limit; empty where there is no list."""
     tools = result.get("tools")
     return cast("list[object]", tools)[: TOOL_LIMIT + 1] if isinstance(tools, list) else []
 
 
 @define
 class ListingBuilder:
-    """Puts pages together; lives for one listing."""
+    """Assembles the pages of one listing."""
 
     server: str
     _tools: dict[str, ToolInfo] = field(factory=dict[str, ToolInfo])
@@ -63,7 +63,7 @@ class ListingBuilder:
     _pages: int = 0
 
     def add(self, result: RawObject, refused: Iterable[str] = ()) -> None:
-        """Take one page; `refused` are the names that the protocol's own rules took out of it."""
+        """Take one page; `refused` are names that the library removed from it by the rules of the protocol."""
         self._pages += 1
         ttl = result.get("ttlMs")
         if self._pages == 1 and isinstance(ttl, (int, float)) and not isinstance(ttl, bool) and ttl > 0:
@@ -77,7 +77,7 @@ class ListingBuilder:
 
     @property
     def full(self) -> bool:
-        """Whether no more is taken: a server cannot fill the memory."""
+        """Whether a limit is reached, so that no further page is taken."""
         return self._pages >= PAGE_LIMIT or self._taken >= TOOL_LIMIT
 
     @property
@@ -85,11 +85,11 @@ class ListingBuilder:
         return len(self._tools) + len(self._dropped)
 
     def cut_short(self, reason: str) -> None:
-        """Note that there may be more tools, and why they were not asked for."""
+        """Note that there may be more tools, and why they were not requested."""
         self._dropped.append(("(further pages)", reason))
 
     def listing(self) -> ServerListing:
-        """Everything so far."""
+        """The listing so far."""
         return ServerListing(tuple(self._tools.values()), tuple(self._dropped), self._ttl_s)
 
     def _take(self, number: int, raw: object, refused: frozenset[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any, Final, cast
 
 import mcp_types as types
@@ -13,23 +13,21 @@ from mcp.shared.message import SessionMessage
 from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST
 
 from punie.adapters.mcp.attempt import LinkError
+from punie.mechanics.jsonrpc.envelope import RequestId, without_surrogates
 from punie.mechanics.jsonrpc.lines import Oversized
 
 LINE_LIMIT_BYTES: Final = 16 * 1024 * 1024
-"""No single message may be longer; a longer one fails the request that it answers, and costs no more memory."""
+"""The longest message that is read; a longer one fails the request that it answers, and costs no more memory."""
 
 EDGE_BYTES: Final = 512
-"""What is kept of both ends of a line over the limit, where its id may be."""
+"""The bytes that are kept of each end of a line over the limit, where its id may be."""
 
 UNREADABLE: Final = -32700
-"""JSON-RPC's code for what could not be parsed; ours for an answer that cannot be used."""
+"""JSON-RPC's code for a parse error, used here for any answer that cannot be used."""
 
 _ID: Final = re.compile(rb'"id"\s*:\s*(?:(\d{1,15})|"([^"\\]{1,64})")')
 _BODY: Final = re.compile(rb'"(?:result|error)"\s*:')
 _ESCAPED_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
-
-RequestId = int | str
-
 
 _WANTED: Final = frozenset(
     {
@@ -39,13 +37,13 @@ _WANTED: Final = frozenset(
         "notifications/tools/list_changed",
     }
 )
-"""The notifications that mean something to us; the others end here, so that a flood of them costs little."""
+"""The notifications that are passed on; the others end here, so that a flood of them costs little."""
 
 
 def read_line(line: bytes, waiting: Collection[RequestId]) -> list[SessionMessage] | None:
-    """The message in a line, with bytes that are no UTF-8 replaced; an answer that cannot be used fails its request.
+    """The message in a line, with invalid UTF-8 replaced; an answer that cannot be used fails its request.
 
-    None for a banner, a log line, garbage: a server's stray words end nothing. Empty for an unused notification.
+    None for a line that is no message, such as a banner or a log line. Empty for an unused notification.
     """
     text = line.decode("utf-8", "replace").strip()
     if not text.startswith("{"):
@@ -59,7 +57,7 @@ def read_line(line: bytes, waiting: Collection[RequestId]) -> list[SessionMessag
     if "id" not in value and value.get("method") not in _WANTED:
         return [] if "method" in value else None
     if _ESCAPED_SURROGATE.search(text):
-        value = _without_lone_surrogates(value)
+        value = without_surrogates(value)
     try:
         return [SessionMessage(types.jsonrpc_message_adapter.validate_python(value, by_name=False))]
     except (ValueError, RecursionError):  # also the library's ValidationError
@@ -70,16 +68,16 @@ def read_line(line: bytes, waiting: Collection[RequestId]) -> list[SessionMessag
 
 
 def refused_oversize(line: Oversized, limit_bytes: int, waiting: Collection[RequestId]) -> list[SessionMessage]:
-    """What fails the request that a line over the limit answers."""
+    """The errors for the request that a line over the limit answers."""
     size, limit = line.size_bytes / 1_048_576, limit_bytes / 1_048_576
     reason = f"its answer has {size:.1f} MiB in one message, over the limit of {limit:.0f} MiB; ask for less at once"
     return refusals(line.head, line.tail, waiting, reason)
 
 
 def refusals(head: bytes, tail: bytes, waiting: Collection[RequestId], reason: str) -> list[SessionMessage]:
-    """Fail the request whose id stands at either end of an unreadable line; all that wait where it stands at neither.
+    """The errors for the request whose id is at an end of an unreadable line; for all requests where no id is.
 
-    A line that is no answer to a known request fails none.
+    A line that is no answer, or answers an unknown request, has no error.
     """
     body = _BODY.search(head)
     found = _ID.search(head, 0, body.start() if body else len(head)) or _last_id(tail)
@@ -91,13 +89,13 @@ def refusals(head: bytes, tail: bytes, waiting: Collection[RequestId], reason: s
 
 
 def refusal(answered: RequestId, reason: str) -> SessionMessage:
-    """An error in the server's place."""
+    """An error answer in place of the server's."""
     error = types.ErrorData(code=UNREADABLE, message=reason)
     return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=answered, error=error))
 
 
 def _last_id(tail: bytes) -> re.Match[bytes] | None:
-    """An id behind a body stands at the very end; one further in is part of the body."""
+    """The id behind a body, which is at the very end; an id further in is part of the body."""
     everywhere = list(_ID.finditer(tail))
     found = everywhere[-1] if everywhere else None
     return found if found is not None and tail[found.end() :].strip() in {b"}", b',"jsonrpc":"2.0"}'} else None
@@ -107,44 +105,34 @@ def _no_number(_name: str) -> None:
     """NaN and the infinities are no JSON; they count as null."""
 
 
-def _without_lone_surrogates(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, list):
-        return [_without_lone_surrogates(item) for item in cast("list[Any]", value)]
-    if isinstance(value, dict):
-        items = cast("dict[str, Any]", value).items()
-        return {_without_lone_surrogates(key): _without_lone_surrogates(item) for key, item in items}
-    return value
-
-
 IN_WORDS: Final = -(2**40)
-"""Our own code for a failure whose message is all there is to say; MCP's codes have 32 bits."""
+"""Punie's own code for a failure whose message is complete; MCP's codes have 32 bits."""
 
 _LIMIT: Final = 600
 _FORGOTTEN: Final = (INVALID_REQUEST, "Session terminated")
-"""How the library says that an address knows our session no longer, as after a restart there."""
+"""The library's error for an address that no longer knows the session, as after a restart."""
 
 
 def in_words(error: BaseException) -> str:
-    """Why a connection could not be made, or broke: the first plain error of a group says it."""
-    first = next(_plain(error), error)
-    match first:
+    """Why a connection could not be made, or broke; of a group of errors the first counts."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    match error:
         case FileNotFoundError():
             return "cannot be started: there is no such program or folder. Check its command, its cwd and PATH"
         case PermissionError():
             return "cannot be started: its command is no executable file, or access is denied"
         case MCPError():
-            return _protocol_words(first)
+            return _protocol_words(error)
         case OSError():
-            return f"cannot be started or reached: {first.strerror or first}"
+            return f"cannot be started or reached: {error.strerror or error}"
         case _:
-            text = str(first) or type(first).__name__
+            text = str(error) or type(error).__name__
             return f"cannot be used: {_short(text)}"
 
 
 def as_link_error(error: Exception) -> LinkError:
-    """What became of one request."""
+    """The failure of one request as a `LinkError`."""
     if isinstance(error, MCPError):
         over = error.code == CONNECTION_CLOSED or (error.code, error.message) == _FORGOTTEN
         return LinkError(_protocol_words(error), lost=over, code=error.code)
@@ -163,14 +151,6 @@ def _protocol_words(error: MCPError) -> str:
     if error.code == UNREADABLE:
         return f"cannot be understood: {error.message}"
     return f"answered with an error: {_short(error.message)} (code {error.code})"
-
-
-def _plain(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - a group of whatever
-            yield from _plain(inner)  # pyright: ignore[reportUnknownArgumentType] - as above
-    else:
-        yield error
 
 
 def _short(text: str) -> str:

@@ -1,7 +1,7 @@
-"""What a server wants to know of a person while it works on a call: asked where somebody can answer, declined else.
+"""Questions of a server to a person while it works on a call: asked where a person can answer, else declined.
 
-A server of before 2026-07-28 asks by a request of its own, which over standard input and output does not say for which
-call; a newer one by an answer that is not one yet. The library brings both here.
+A server older than revision 2026-07-28 asks by a request of its own, which over standard input and output does not name
+the call; a newer one asks by an incomplete answer. The library calls `Questions.hear` for both.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import mcp_types as types
 from attrs import define, field
 from mcp.client.session import ClientRequestContext
 
-from punie.adapters.mcp.attempt import CallWatch
+from punie.adapters.mcp.calls import ProgressSteps
 from punie.domain.session.elicitation import (
     CANCELLED,
     Elicitation,
@@ -34,20 +34,20 @@ from punie.ports.people import Elicitor
 from punie.ports.tools import ArgumentValidator
 
 THINKING_S: Final = 3_600.0
-"""How long a person may think about one question; then it is taken back."""
+"""How long a person may think about one question before it is withdrawn."""
 
 QUESTIONS_A_CALL: Final = 20
-"""What a server asks beyond this while it works on one call is declined unasked."""
+"""Questions of a server during one call that are put to the person; further ones are declined."""
 
 REFUSALS_TOLD: Final = 20
-"""So many refusals of one connection are in the log: a server that asks for ever fills no disk."""
+"""Refusals of one connection that are logged: a server that keeps asking fills no disk."""
 
 _LOG: Final = logging.getLogger(__name__)
 
 
 @define(eq=False)
 class _Call:
-    watch: CallWatch
+    steps: ProgressSteps
     asked: int = 0
     over: anyio.Event = field(factory=anyio.Event)
 
@@ -56,7 +56,7 @@ _RUNNING: ContextVar[_Call | None] = ContextVar("_RUNNING", default=None)
 
 
 class Questions:
-    """Carries the questions of one connection; lives as long as it. One question is open at a time."""
+    """The questions of one connection, of which one is open at a time; lives as long as the connection."""
 
     def __init__(self, server: str, elicitor: Elicitor | None, validator: ArgumentValidator | None) -> None:
         self._server = one_line(server)
@@ -68,13 +68,13 @@ class Questions:
 
     @property
     def can_be_asked(self) -> bool:
-        """Whether somebody can answer, and the answer be checked; only then a server is told that it may ask."""
+        """Whether a person can answer and the answer be checked; only then the server learns that it may ask."""
         return self._elicitor is not None and self._validator is not None
 
     @contextmanager
-    def during(self, watch: CallWatch) -> Iterator[None]:
-        """A call runs; what the server asks meanwhile ends with it."""
-        call = _Call(watch)
+    def during(self, steps: ProgressSteps) -> Iterator[None]:
+        """Note a running call; a question that the server asks meanwhile ends with it."""
+        call = _Call(steps)
         self._calls.append(call)
         token = _RUNNING.set(call)
         try:
@@ -85,7 +85,7 @@ class Questions:
             call.over.set()
 
     async def hear(self, context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
-        """Answer one question of the server; what cannot be asked is declined, and the log says why."""
+        """Answer one question of the server; one that cannot be asked is declined, with the reason in the log."""
         del context
         asking = self._asking()
         refusal = self._refusal(asking)
@@ -97,7 +97,7 @@ class Questions:
             return types.ElicitResult(action="decline")
         for call in asking:
             call.asked += 1
-        call_id = asking[0].watch.call_id if len(asking) == 1 else None
+        call_id = asking[0].steps.call_id if len(asking) == 1 else None
         asker = f"The MCP server {self._server}"
         answer = await self._ask(Elicitation(shown_text(params.message), form, asker, call_id), asking)
         accepted = answer.action is ElicitationAction.ACCEPT
@@ -105,12 +105,12 @@ class Questions:
         return types.ElicitResult(action=answer.action.value, content=content)
 
     def _asking(self) -> Sequence[_Call]:
-        """The calls that may have led to the question: its own where that can be told, else all that run."""
+        """The calls that may have led to the question: its own where that is known, else all that run."""
         own = _RUNNING.get()
         return tuple(call for call in self._calls if call is own) or tuple(self._calls)
 
     def _refusal(self, asking: Sequence[_Call]) -> str | None:
-        """Why nothing is asked, whatever it is."""
+        """The reason why no question is put, or None."""
         if not self.can_be_asked:
             return "nobody is there who could answer"
         if not asking:
@@ -120,7 +120,7 @@ class Questions:
         return None
 
     def _form(self, params: types.ElicitRequestParams) -> JsonObject | str:
-        """The form to show, or why it is not shown."""
+        """The form to show, or the reason why it is not shown."""
         if isinstance(params, types.ElicitRequestURLParams):
             return "it wants a page opened, and only forms can be shown"
         try:
@@ -134,7 +134,7 @@ class Questions:
         answer = CANCELLED
         with ExitStack() as pauses:
             for call in asking:
-                pauses.enter_context(call.watch.pause())
+                pauses.enter_context(call.steps.pause())
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_end_with, asking, tasks.cancel_scope)
                 with anyio.move_on_after(THINKING_S):
@@ -150,7 +150,7 @@ class Questions:
         if answer.action is not ElicitationAction.ACCEPT:
             return answer
         content = filled(elicitation.schema, answer.content)
-        if self._validator.problems(elicitation.schema, content):  # not named in the log: it is a person's answer
+        if self._validator.problems(elicitation.schema, content):  # not logged: they hold parts of a person's answer
             _LOG.warning("The answer for the server %s does not fit its form, and counts as cancelled.", self._server)
             return CANCELLED
         return ElicitationAnswer(ElicitationAction.ACCEPT, content)

@@ -1,29 +1,268 @@
-"""The servers of a session."""
+"""The MCP servers of a session: each connected when it is needed, watched over, and never trusted."""
 
 from __future__ import annotations
 
+import importlib
+import math
+import secrets
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 import anyio
+import anyio.to_thread
 from anyio.abc import TaskGroup
+from attrs import define, evolve, field, frozen
 
-from punie.adapters.mcp.server import McpServer
-from punie.domain.servers.server import ServerConfig
+from punie.adapters.mcp.attempt import Attempt, Connection, LinkError, Ways
+from punie.adapters.mcp.calls import ProgressSteps, names_no_tool, to_result
+from punie.domain.servers.server import ClientTransport, ServerConfig, ServerListing, StdioTransport
+from punie.domain.tools.tool import ToolResult
+from punie.domain.values.json_value import JsonObject
 from punie.ports.machine import Clock
 from punie.ports.people import Elicitor
-from punie.ports.servers import ServerChannel, ServerUnavailableError, ToolServers
-from punie.ports.tools import ArgumentValidator
+from punie.ports.servers import ServerChannel, ServerUnavailableError, ToolServer, ToolServers
+from punie.ports.tools import ArgumentValidator, CallProgress
+
+BACKOFF_FIRST_S: Final = 1.0
+BACKOFF_LAST_S: Final = 60.0
+STABLE_S: Final = 10.0
+"""A connection that was lost earlier than this counts as a failure."""
+
+HANGS_TOLERATED: Final = 3
+"""Calls in a row that may run out of time before the server is started anew."""
+
+_LINK: Final = "punie.adapters.mcp.link"
+_EPITAPH_S: Final = 1.0
+_UNKNOWN_CODES: Final = frozenset({-32601, -32602})
+
+
+@frozen
+class Surroundings:
+    """The ports that servers work with; see `McpServers` for those that may be missing."""
+
+    clock: Clock
+    validator: ArgumentValidator | None = None
+    elicitor: Elicitor | None = None
+    channel: ServerChannel | None = None
+
+
+@define(eq=False)
+class McpServer(ToolServer):
+    """A server that speaks MCP; lives as long as the `McpServers` that opened it.
+
+    Each connection has an owner task of its own, so that a failure stays in that connection. A lost connection is made
+    anew when it is next needed: at once the first time, later not before a pause that doubles, with jitter, from
+    `BACKOFF_FIRST_S` to `BACKOFF_LAST_S`; earlier requests fail at once with the reason. `tasks` is the group of the
+    owners, and `legacy` says that the server is known to speak a revision with a handshake.
+    """
+
+    _config: ServerConfig
+    _tasks: Callable[[], TaskGroup]
+    _around: Surroundings
+    _legacy: bool = False
+    _deaf: bool = field(init=False)
+    _ways: Ways = field(init=False)
+    _attempt: Attempt | None = field(default=None, init=False)
+    _listeners: list[Callable[[], None]] = field(factory=list[Callable[[], None]], init=False)
+    _failures: int = field(default=0, init=False)
+    _last_failure: str = field(default="", init=False)
+    _not_before_s: float = field(default=-math.inf, init=False)
+    _hangs: int = field(default=0, init=False)
+    _promised: Mapping[str, JsonObject] = field(factory=dict[str, JsonObject], init=False)
+    _warned: set[str] = field(factory=set[str], init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._deaf, self._ways = self._legacy, Ways(self._config)
+
+    @property
+    def config(self) -> ServerConfig:
+        return self._config
+
+    @property
+    def connected(self) -> bool:
+        return self._attempt is not None and self._attempt.link is not None and not self._attempt.over
+
+    def on_change(self, hear: Callable[[], None]) -> None:
+        """Call `hear` on every announced change, lost connection, and tool that the server says it does not know."""
+        self._listeners.append(hear)
+
+    async def list_tools(self) -> ServerListing:
+        """Ask for all pages, and once more where the connection turns out to be lost: asking changes nothing."""
+        for last in (False, True):
+            attempt = await self._connected()
+            try:
+                with anyio.fail_after(self._config.call_s):
+                    listing = await _linked(attempt).list_tools()
+            except TimeoutError:
+                self._hung(attempt)
+                raise self._unavailable(f"did not list its tools within {self._config.call_s:g} s") from None
+            except LinkError as error:
+                if error.lost:
+                    attempt.lose()
+                if last or not error.lost:
+                    raise self._unavailable(f"{error}", await self._epitaph(attempt, error)) from None
+            else:
+                self._hangs = 0
+                listing = evolve(listing, legacy=attempt.deaf)
+                self._promised = {tool.name: tool.output_schema for tool in listing.tools if tool.output_schema}
+                return listing
+        raise AssertionError  # the second round returns or raises
+
+    async def call(self, name: str, arguments: JsonObject, progress: CallProgress) -> ToolResult:
+        """Call the tool once; its progress extends the time limit (`ProgressSteps`)."""
+        attempt = await self._connected()
+        with anyio.CancelScope() as scope:
+            steps = ProgressSteps(progress, scope, self._config.call_s)
+            try:
+                raw = await _linked(attempt).call(name, arguments, steps)
+            except LinkError as error:
+                return await self._failed_call(attempt, name, error)
+            finally:
+                steps.close()
+            self._hangs = 0
+            result = to_result(
+                raw, self._config.name, name, self._promised.get(name), self._around.validator, self._warned
+            )
+            if names_no_tool(result):
+                self._changed()
+            return result
+        self._hung(attempt)
+        return ToolResult.failure(
+            f"The tool {name} of the server {self._config.name} did not answer in time and was told to stop. It may "
+            "have done its work all the same: look before you call it again.",
+            code="timeout",
+        )
+
+    def stop(self) -> None:
+        """End the connection where there is one; returns at once, the owner's task ends it."""
+        if self._attempt is not None:
+            self._attempt.stop()
+
+    async def _connected(self) -> Attempt:
+        """A usable connection, made now where there is none. Raises `ServerUnavailableError`."""
+        self._refuse()
+        if _LINK not in sys.modules:
+            await anyio.to_thread.run_sync(importlib.import_module, _LINK, abandon_on_cancel=True)
+        attempt = self._attempt
+        if attempt is None or attempt.over:
+            pause = self._not_before_s - self._around.clock.monotonic_s()
+            if pause > 0:
+                raise ServerUnavailableError(f"{self._last_failure} It is tried again in {math.ceil(pause)} s.")
+            attempt = self._attempt = Attempt(self._around.clock.monotonic_s(), self._around.channel)
+            self._tasks().start_soon(self._own, attempt, name=f"server {self._config.name}")
+        with anyio.move_on_after(self._config.startup_s):
+            await attempt.settled.wait()
+        if attempt.failure is not None:
+            raise self._unavailable(attempt.failure, attempt.last_words)
+        if attempt.link is None:
+            raise self._unavailable(f"did not answer within {self._config.startup_s:g} s of its start", attempt.tried)
+        return attempt
+
+    def _refuse(self) -> None:
+        if self._config.disabled:
+            raise self._unavailable("is disabled in its configuration")
+        if self._config.problem is not None or self._config.transport is None:
+            raise self._unavailable(f"cannot be used: {self._config.problem or 'it has neither a command nor a url'}")
+        if isinstance(self._config.transport, ClientTransport) and self._around.channel is None:
+            raise self._unavailable("is a client's own, and there is no client here to reach it through")
+        alone = isinstance(self._config.transport, StdioTransport) and self._config.fallback is None
+        if alone and sys.platform == "win32":
+            raise self._unavailable("is a program, and Punie does not start those on Windows yet; give it as a url")
+
+    async def _own(self, attempt: Attempt) -> None:
+        from punie.adapters.mcp.link import hold
+
+        attempt.deaf = self._deaf
+        try:
+            elicitor, validator = self._around.elicitor, self._around.validator
+            make = partial(hold, legacy=self._legacy, changed=self._changed, elicitor=elicitor, validator=validator)
+            await self._ways.hold(attempt, make)
+        finally:
+            self._take_stock(attempt)
+        if attempt.link is not None and not attempt.stopped:
+            self._changed()
+
+    def _take_stock(self, attempt: Attempt) -> None:
+        """Note how a connection ended, for the next one."""
+        lived_s = self._around.clock.monotonic_s() - attempt.started_s
+        remembered_wrong = self._deaf and attempt.deaf and attempt.link is None
+        self._legacy = attempt.link.legacy if attempt.link is not None else False
+        self._deaf = attempt.deaf and self._legacy
+        if attempt.stopped or (attempt.link is not None and lived_s >= STABLE_S):
+            self._failures = 0
+            return
+        self._failures += 1
+        self._last_failure = str(self._unavailable(attempt.failure or "ended", attempt.last_words))
+        pause = _pause(self._failures)
+        if remembered_wrong:
+            return  # the next try asks for the revision, which needs no pause
+        # A server that hangs costs its whole start at every try, so at most half of the time goes into tries.
+        self._not_before_s = self._around.clock.monotonic_s() + (
+            pause if attempt.link is not None else max(pause, lived_s)
+        )
+
+    def _hung(self, attempt: Attempt) -> None:
+        self._hangs += 1
+        if self._hangs >= HANGS_TOLERATED:
+            self._hangs = 0
+            attempt.stop()
+
+    def _changed(self) -> None:
+        for hear in self._listeners:
+            hear()
+
+    async def _failed_call(self, attempt: Attempt, name: str, error: LinkError) -> ToolResult:
+        if error.lost:
+            attempt.lose()
+        elif error.code in _UNKNOWN_CODES:
+            self._changed()
+        words = await self._epitaph(attempt, error)
+        after = " Whether the tool did its work is not known: look before you call it again." if error.lost else ""
+        code = "server_lost" if error.lost else "tool_failed"
+        return ToolResult.failure(
+            f"The tool {name} failed: the server {self._config.name} {error}.{words}{after}", code=code
+        )
+
+    async def _epitaph(self, attempt: Attempt, error: LinkError) -> str:
+        """How a lost server ended; waits for that for a moment."""
+        if not error.lost:
+            return ""
+        with anyio.move_on_after(_EPITAPH_S):
+            await attempt.ended.wait()
+        broke = f" It {attempt.failure}." if attempt.failure is not None and attempt.process is None else ""
+        return broke + attempt.last_words
+
+    def _unavailable(self, words: str, more: str = "") -> ServerUnavailableError:
+        return ServerUnavailableError(f"The server {self._config.name} {words}.{more}")
+
+
+def _linked(attempt: Attempt) -> Connection:
+    assert attempt.link is not None  # noqa: S101 - _connected gives no other
+    return attempt.link
+
+
+def _pause(failures: int) -> float:
+    """Seconds before the next try: none after the first failure, then more and more, up to a quarter less at random."""
+    if failures <= 1:
+        return 0.0
+    whole = min(BACKOFF_FIRST_S * 2 ** min(failures - 2, 16), BACKOFF_LAST_S)
+    return whole * (1 - secrets.SystemRandom().random() / 4)
+
 
 CLOSE_S = 6.0
-"""What all connections together may take to end; then their tasks are cancelled, which kills what they hold."""
+"""The time that all connections have to end; then their tasks are cancelled, which kills their programs."""
 
 
 class McpServers(ToolServers):
     """Servers that speak MCP; an async context manager, lives as long as the session.
 
     Nothing is started, and `mcp` is not loaded, before a server is asked for its tools. On leaving the context every
-    connection ends, and of the programs that were started none is left.
+    connection ends, and none of the started programs is left. `validator` checks results against output schemas;
+    without it no warning is given. `elicitor` puts the questions of servers to a person; without it or the validator
+    they are declined. `channel` leads to the servers that the client runs.
     """
 
     def __init__(
@@ -33,15 +272,7 @@ class McpServers(ToolServers):
         elicitor: Elicitor | None = None,
         channel: ServerChannel | None = None,
     ) -> None:
-        """`validator` checks results against what a tool promises; without one there is no warning.
-
-        `elicitor` asks a person what a server wants to know; without it, or a validator to check what comes back,
-        servers hear that the person declined. `channel` is the way to the client's own servers.
-        """
-        self._clock = clock
-        self._validator = validator
-        self._elicitor = elicitor
-        self._channel = channel
+        self._around = Surroundings(clock, validator, elicitor, channel)
         self._servers: dict[str, McpServer] = {}
         self._group: TaskGroup | None = None
 
@@ -59,15 +290,13 @@ class McpServers(ToolServers):
         group.cancel_scope.deadline = anyio.current_time() + CLOSE_S
         for server in self._servers.values():
             server.stop()
-        # The group is told of no error: it would wrap it into a group of its own.
+        # The group is left without the error, which it would wrap into a group of its own.
         await group.__aexit__(None, None, None)
 
     def open(self, config: ServerConfig, *, legacy: bool = False) -> McpServer:
         """The server of that name; the configuration it was first opened with counts."""
         if config.name not in self._servers:
-            self._servers[config.name] = McpServer(
-                config, self._tasks, self._clock, self._validator, self._elicitor, self._channel, legacy=legacy
-            )
+            self._servers[config.name] = McpServer(config, self._tasks, self._around, legacy)
         return self._servers[config.name]
 
     def _tasks(self) -> TaskGroup:

@@ -1,4 +1,4 @@
-"""MCP over the standard input and output of a program: bounded, tolerant, and nothing of it is left behind."""
+"""MCP over the standard input and output of a program: bounded, tolerant, and without a process left behind."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from punie.domain.servers.server import StdioTransport
 from punie.mechanics.jsonrpc.lines import LineSplitter, Oversized
 
 PER_S: Final = 5_000.0
-"""So many stray lines in a second are borne for ever."""
+"""Stray lines per second that are read without a pause for ever."""
 
 AT_ONCE: Final = 20_000.0
-"""So many are borne in one go, after some quiet."""
+"""Stray lines that are read at once after some quiet."""
 
 A_REQUEST: Final = 20.0
-"""A request, which the library has to answer, costs as much as so many lines."""
+"""The cost in lines of a request, which the library has to answer."""
 
 _PER_BYTE: Final = 1 / 1_024
 _FEW: Final = 16
@@ -32,9 +32,9 @@ _LONGEST_PAUSE_S: Final = 5.0
 
 
 class Noise:
-    """A budget that time fills again; lives as long as the stream. Who overdraws it is read more slowly.
+    """A budget that refills with time and slows the reading when it is overdrawn; lives as long as the stream.
 
-    A server that is not read has to wait: the pipe is small. Its answers to what it was asked cost it nothing.
+    The pipe is small, so a server that is not read has to wait. Answers to requests cost nothing.
     """
 
     def __init__(self) -> None:
@@ -42,11 +42,11 @@ class Noise:
         self._at_s = anyio.current_time()
 
     def heard(self, size_bytes: int, *, asks: bool) -> None:
-        """A line of that size answered no request; perhaps it asks for something."""
+        """Charge a line that answered no request; `asks` says that it is a request."""
         self._left -= (A_REQUEST if asks else 1) + size_bytes * _PER_BYTE
 
     async def pause(self) -> None:
-        """Wait until the budget is no longer overdrawn, or for long enough."""
+        """Wait until the budget is no longer overdrawn, for `_LONGEST_PAUSE_S` at most."""
         now_s = anyio.current_time()
         self._left = min(self._left + (now_s - self._at_s) * PER_S, AT_ONCE)
         self._at_s = now_s
@@ -55,7 +55,7 @@ class Noise:
 
 
 def newest(messages: list[SessionMessage]) -> list[SessionMessage]:
-    """Of many that came together, without notifications that a later one of them makes old; the order stays."""
+    """Messages that came together, without notifications that a later one replaces; the order stays."""
     if len(messages) <= _FEW:
         return messages
     last = {key: place for place, message in enumerate(messages) if (key := _replaced_by(message)) is not None}
@@ -67,7 +67,7 @@ def newest(messages: list[SessionMessage]) -> list[SessionMessage]:
 
 
 def _replaced_by(message: SessionMessage) -> tuple[str, object] | None:
-    """What a notification has in common with those that make it old; None where nothing does."""
+    """A key that is equal for notifications of which the latest replaces the others; None for all other messages."""
     match message.message:
         case types.JSONRPCNotification(method="notifications/tools/list_changed" as method):
             return method, None
@@ -82,16 +82,16 @@ _LOG: Final = logging.getLogger(__name__)
 _FLUSH_S: Final = 0.3
 _LAST_WORDS_S: Final = 1.0
 _ENDLESS_BYTES: Final = 16 * LINE_LIMIT_BYTES
-"""A dropped line that goes on beyond this has no end, and its server is of no use."""
+"""A dropped line that is longer than this is taken to have no end, and its server is ended."""
 
 _MOST_OWED: Final = 100
-"""So many of a server's own requests may wait for us at once; requests beyond that are dropped."""
+"""The server's own requests that may wait for an answer at once; further ones are dropped."""
 
 _QUEUED: Final = 2 * _MOST_OWED
-"""What may wait to be written, so that whoever gives up on a server that does not read need not wait for it."""
+"""Messages that may wait to be written, so that giving up on a server that does not read needs no wait."""
 
 _UNANSWERED: Final = frozenset({"subscriptions/listen"})
-"""Requests that stay open: no unreadable answer is theirs."""
+"""Requests that stay open, so that an unreadable answer is never taken for theirs."""
 
 Streams: TypeAlias = (
     "tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]"
@@ -101,7 +101,7 @@ Streams: TypeAlias = (
 class StdioPipes:
     """One run of a server's program as a pair of message streams; entered once, by the task that owns the connection.
 
-    Raises `OSError` or `ValueError` where the program cannot be started; `started` is told of one that was.
+    Raises `OSError` or `ValueError` where the program cannot be started; `started` is called with one that was.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class StdioPipes:
 
     @asynccontextmanager
     async def streams(self) -> AsyncIterator[Streams]:
-        """Start the program, and end it and all of its group with the context."""
+        """Start the program; it and all of its group end with the context."""
         process = ServerProcess(self._transport)
         try:
             self._started(process)
@@ -152,7 +152,7 @@ class StdioPipes:
     async def _hear(
         self, process: ServerProcess, incoming: MemoryObjectSendStream[SessionMessage | Exception], done: anyio.Event
     ) -> None:
-        """Hand on what the server says; output without a reader is still taken, so that the server can end."""
+        """Pass on the server's messages; output without a reader is still read, so that the server can end."""
         lines, noise = LineSplitter(self._limit, head_bytes=EDGE_BYTES, tail_bytes=EDGE_BYTES), Noise()
         async with incoming:
             while chunk := await process.read():
@@ -187,7 +187,7 @@ class StdioPipes:
         return wanted
 
     def _wanted(self, message: types.JSONRPCMessage) -> bool:
-        """Note which requests are answered, and which of the server's own are made and withdrawn."""
+        """Whether to pass a message on; notes answered requests, and the server's own that begin or are withdrawn."""
         match message:
             case types.JSONRPCResponse() | types.JSONRPCError():
                 self._waiting.pop(message.id or 0, None)
@@ -216,12 +216,12 @@ class StdioPipes:
                         text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
                         await process.write(text.encode() + b"\n")
         except OSError:
-            process.kill_group()  # it no longer reads: the end of the program ends the session
+            process.kill_group()  # the server no longer reads; the end of its program ends the session
         finally:
             done.set()
 
     def _note(self, message: types.JSONRPCMessage) -> None:
-        """Remember which requests wait for an answer."""
+        """Note which requests wait for an answer."""
         if isinstance(message, types.JSONRPCRequest) and message.method not in _UNANSWERED:
             self._waiting[message.id] = None
         elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
@@ -232,7 +232,7 @@ class StdioPipes:
     async def _attend(
         self, process: ServerProcess, incoming: MemoryObjectSendStream[SessionMessage | Exception], done: anyio.Event
     ) -> None:
-        """See the program's end, take along what it left, and end the session even where somebody holds its pipe."""
+        """Wait for the program's end, kill what it left, and end the session even where its pipe is still held."""
         await process.wait()
         process.kill_group()
         with anyio.move_on_after(_LAST_WORDS_S):

@@ -173,7 +173,7 @@ def encode(value: object) -> bytes:
     try:
         text = _encode(value)
     except UnicodeEncodeError:
-        text = _encode(_without_surrogates(msgspec.to_builtins(value, enc_hook=_open_raw)))
+        text = _encode(without_surrogates(msgspec.to_builtins(value, enc_hook=_open_raw)))
     # Only a Raw made elsewhere can hold a newline, and valid JSON has it only between tokens.
     return text.replace(b"\n", b" ") if b"\n" in text else text
 
@@ -314,12 +314,13 @@ def _open_raw(value: object) -> object:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def _without_surrogates(value: object) -> object:
+def without_surrogates(value: object) -> object:
+    """A JSON value whose texts have U+FFFD in place of each lone surrogate."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):
         items = cast("dict[object, object]", value).items()
-        return {_without_surrogates(key): _without_surrogates(item) for key, item in items}
+        return {without_surrogates(key): without_surrogates(item) for key, item in items}
     if isinstance(value, list | tuple):
-        return [_without_surrogates(item) for item in cast("list[object]", value)]
+        return [without_surrogates(item) for item in cast("list[object]", value)]
     return value

@@ -27,7 +27,7 @@ JSON = st.recursive(
 
 def read(raw: dict[str, Any], schema: dict[str, Any] | None = None) -> ToolResult:
     frozen = None if schema is None else freeze_object(schema)
-    return to_result(raw, "server", "tool", frozen, JsonSchemaRsValidator())
+    return to_result(raw, "server", "tool", frozen, JsonSchemaRsValidator(), set())
 
 
 @given(st.dictionaries(st.sampled_from(["content", "structuredContent", "isError", "x"]), JSON))

@@ -11,7 +11,8 @@ from attrs import define, field
 from pytest_mock import MockerFixture
 
 from punie.adapters.mcp import attempt as ways_module
-from punie.adapters.mcp.attempt import Attempt, CallWatch, Connection, Hold, Ways
+from punie.adapters.mcp.attempt import Attempt, Connection, Hold, Ways
+from punie.adapters.mcp.calls import ProgressSteps
 from punie.domain.servers.server import HttpTransport, ServerConfig, ServerListing, StdioTransport, Transport
 from punie.domain.values.json_value import JsonObject
 
@@ -30,7 +31,7 @@ class Stands(Connection):
     async def list_tools(self) -> ServerListing:
         return ServerListing(())
 
-    async def call(self, name: str, arguments: JsonObject, watch: CallWatch) -> dict[str, Any]:
+    async def call(self, name: str, arguments: JsonObject, steps: ProgressSteps) -> dict[str, Any]:
         raise AssertionError
 
 
