@@ -30,7 +30,7 @@ from punie.application.desk.call import SessionContext
 from punie.application.desk.command_review import CommandReview
 from punie.application.desk.permission import SessionPermission
 from punie.application.desk.session_desk import SessionDesk
-from punie.application.offer.assemble import AssembleTools, LocalServices
+from punie.application.offer.assemble import AssembleTools
 from punie.application.offer.discover import DiscoverTools, ListMore, PlugInTools
 from punie.application.offer.offered import Elsewhere, Nowhere, OfferedTools
 from punie.application.offer.registry import ToolRegistry
@@ -40,7 +40,8 @@ from punie.application.tools.files.file_memory import KeptOutputs
 from punie.application.tools.session.ask_user import AskUser
 from punie.application.tools.session.load_skill import LoadSkill
 from punie.application.tools.session.update_plan import UpdatePlan
-from punie.application.tools.session_tool import SessionTool
+from punie.application.tools.session_tool import Services, SessionTool
+from punie.application.tools.terminals.get_shell_info import ShellInfo
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.application.turns.instructions import Instructions
 from punie.application.turns.live_session import LiveSession
@@ -65,6 +66,8 @@ from punie.domain.tools.availability import Surroundings, capabilities_of
 from punie.domain.tools.discovery import LocalTools
 from punie.domain.values.paths import is_inside
 from punie.ports.people import Peer
+from punie.ports.tools import PythonChecks
+from punie.ports.workspace import FileTree, Repository, Workspace
 
 if TYPE_CHECKING:
     from punie.adapters.mcp.servers import McpServers
@@ -96,16 +99,18 @@ def terminals(setup: SessionSetup, outputs: LocalOutputStore) -> LocalTerminals:
 
 def local(
     setup: SessionSetup, peer: Peer, guard: LocalPathGuard, terminals: LocalTerminals, shared: Shared
-) -> LocalServices:
+) -> Services:
     """The services of this machine."""
     spec = setup.spec
-    return LocalServices(
-        workspace=LocalWorkspace(guard),
-        ledger=TerminalLedger(terminals if peer.shown is None else peer.shown(terminals), setup.log),
-        tree=LocalFileTree(guard, spec.roots),
-        repository=DulwichRepository(spec.cwd, spec.roots),
-        shell=shared.shell,
-        checks=ProjectChecks(spec.cwd),
+    return Services(
+        {
+            Workspace: LocalWorkspace(guard),
+            TerminalLedger: TerminalLedger(terminals if peer.shown is None else peer.shown(terminals), setup.log),
+            FileTree: LocalFileTree(guard, spec.roots),
+            Repository: DulwichRepository(spec.cwd, spec.roots),
+            ShellInfo: shared.shell,
+            PythonChecks: ProjectChecks(spec.cwd),
+        }
     )
 
 
@@ -183,7 +188,7 @@ def discover(setup: SessionSetup, peer: Peer, validator: JsonSchemaRsValidator, 
 def assemble(
     setup: SessionSetup,
     peer: Peer,
-    local: LocalServices,
+    local: Services,
     client_ledger: TerminalLedger | None,
     outputs: LocalOutputStore,
 ) -> AssembleTools:
@@ -193,7 +198,7 @@ def assemble(
     return AssembleTools(setup.id, peer, local, client_ledger, setup.log, kept=kept, reads_disk=reads_disk)
 
 
-def registry(setup: SessionSetup, peer: Peer, local: LocalServices) -> ToolRegistry:
+def registry(setup: SessionSetup, peer: Peer, local: Services) -> ToolRegistry:
     """The registry of the session's tools, without those that the settings disable."""
     capabilities = capabilities_of(peer.capabilities, setup.settings[LOCAL_TOOLS])
     made = ToolRegistry(local, Surroundings(capabilities, sys.platform, is_installed))
@@ -296,7 +301,7 @@ def session(
 ) -> LiveSession:
     """The session itself."""
     settings, conversation = setup.settings, setup.conversation
-    ledgers = (assemble.client_ledger, assemble.local.ledger)
+    ledgers = (assemble.client_ledger, assemble.local.get(TerminalLedger))
     return LiveSession(
         id=setup.id,
         desk=desk,

@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from attrs import define, field
 
+from punie.application.tools.session_tool import Services
+from punie.application.tools.terminals.get_shell_info import ShellInfo
+from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.domain.errors import ToolFailedError
 from punie.domain.session.skills import Skill, SkillText
 from punie.domain.tools.checks import Check, PlannedCheck, ProblemReport, TestReport
 from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
-from punie.ports.workspace import Commit, Findings, FoundLine, Listing, RepositoryStatus, SkillShelf
+from punie.ports.tools import PythonChecks
+from punie.ports.workspace import (
+    Commit,
+    FileTree,
+    Findings,
+    FoundLine,
+    Listing,
+    Repository,
+    RepositoryStatus,
+    SkillShelf,
+    Workspace,
+)
 
 
 @define
@@ -123,3 +137,17 @@ class MadeUpChecks:
     ) -> ProblemReport | TestReport:
         self.read_from.append((planned, output, ended))
         return self.report
+
+
+def local_services(files: Workspace, ledger: TerminalLedger, tree: MadeUpTree | None = None) -> Services:
+    """All services of a made-up machine."""
+    return Services(
+        {
+            Workspace: files,
+            TerminalLedger: ledger,
+            FileTree: tree or MadeUpTree(),
+            Repository: MadeUpRepository(),
+            ShellInfo: ShellInfo("a", "b", "c", "d", "e"),
+            PythonChecks: MadeUpChecks(),
+        }
+    )

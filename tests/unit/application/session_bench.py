@@ -15,14 +15,13 @@ from punie.adapters.storage.memory import MemoryUsageLedger
 from punie.application.agent import PunieAgent
 from punie.application.desk.call import SessionContext
 from punie.application.desk.session_desk import SessionDesk
-from punie.application.offer.assemble import AssembleTools, LocalServices
+from punie.application.offer.assemble import AssembleTools
 from punie.application.offer.discover import DiscoverTools
 from punie.application.offer.offered import OfferedTools
 from punie.application.offer.toolbox import Toolbox
 from punie.application.sessions.kept_record import KeptRecord
 from punie.application.sessions.recorder import MemoryRecord, SessionRecorder
 from punie.application.sessions.stored import NothingKept, SessionShelf, StoredSessions, TakenUp
-from punie.application.tools.terminals.get_shell_info import ShellInfo
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.application.turns.instructions import Instructions
 from punie.application.turns.live_session import LiveSession
@@ -39,7 +38,7 @@ from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 from tests.fakes.permission import permission_of
 from tests.unit.application.desk_bench import CWD, LOG
-from tests.unit.application.doubles import MadeUpChecks, MadeUpNotes, MadeUpRepository, MadeUpTree, MemoryOutputs
+from tests.unit.application.doubles import MadeUpNotes, MemoryOutputs, local_services
 
 Play = Callable[[Turn, ToolDoor, EventSink], Awaitable[StopReason]]
 
@@ -123,8 +122,7 @@ class SessionBench:
         machine, validator, clock = FakeClient(shows_terminals=False), JsonSchemaRsValidator(), FakeClock()
         local_ledger = TerminalLedger(machine, LOG)
         client_ledger = None if peer.terminals is None else TerminalLedger(peer.terminals, LOG)
-        shell = ShellInfo("a", "b", "c", "d", "e")
-        services = LocalServices(machine, local_ledger, MadeUpTree(), MadeUpRepository(), shell, MadeUpChecks())
+        services = local_services(machine, local_ledger)
         discover = DiscoverTools(session_id, peer.capabilities, peer.catalog, validator, clock, self.local, LOG)
         toolbox = Toolbox(discover, AssembleTools(session_id, peer, services, client_ledger, LOG))
         guard = LocalPathGuard(spec.roots, spec.cwd)

@@ -250,8 +250,7 @@ async def test_programs_in_the_background_end_with_their_session() -> None:
     async with bench.agent() as agent:
         opened = await bench.opened(agent)
         (session,) = bench.sessions
-        terminal_id = await bench.client.create(Command.of("serve", (), CWD))
-        session.ledgers[0].own(terminal_id, "turn-1")
+        terminal_id = await session.ledgers[0].start(Command.of("serve", (), CWD), "turn-1")
         await agent.close_session(opened.id)
     assert bench.client.released == [terminal_id]
 

@@ -8,10 +8,9 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.application.offer.assemble import AssembleTools, LocalServices
+from punie.application.offer.assemble import AssembleTools
 from punie.application.tools.own_tools import PLANNABLE
 from punie.application.tools.session_tool import SessionTool
-from punie.application.tools.terminals.get_shell_info import ShellInfo
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.domain.session.events import ToolCallAnnounced
 from punie.domain.tools.discovery import CatalogAnswer, ClientCapabilities, LocalTools, ToolPlan, plan_tools
@@ -20,7 +19,7 @@ from punie.domain.values.json_value import thaw
 from tests.fakes.catalog import answer
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import LOG, call, desk_of
-from tests.unit.application.doubles import MadeUpChecks, MadeUpRepository, MadeUpTree
+from tests.unit.application.doubles import MadeUpTree, local_services
 
 pytestmark = pytest.mark.anyio
 
@@ -45,8 +44,7 @@ class Place:
 
     def tools(self, local: LocalTools = LocalTools.AUTO) -> tuple[SessionTool, ...]:
         plan: ToolPlan = plan_tools(self.capabilities, self.catalog, local, PLANNABLE)
-        shell = ShellInfo("a", "b", "c", "d", "e")
-        services = LocalServices(self.machine, self.local_ledger, self.tree, MadeUpRepository(), shell, MadeUpChecks())
+        services = local_services(self.machine, self.local_ledger, self.tree)
         peer = self.client.peer(self.capabilities)
         reads_disk = local is not LocalTools.NEVER
         return AssembleTools("sess-1", peer, services, self.client_ledger, LOG, reads_disk=reads_disk)(plan)

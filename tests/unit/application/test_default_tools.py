@@ -10,11 +10,10 @@ import pytest
 
 from punie.adapters.local.clock import LocalClock
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.application.offer.assemble import AssembleTools, LocalServices
+from punie.application.offer.assemble import AssembleTools
 from punie.application.offer.discover import DiscoverTools
 from punie.application.offer.toolbox import Toolbox
 from punie.application.tools.own_tools import OWN_TOOLS
-from punie.application.tools.terminals.get_shell_info import ShellInfo
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.application.turns.instructions import Instructions
 from punie.domain.tools.catalog import ToolCatalog
@@ -23,7 +22,7 @@ from punie.domain.values.json_value import freeze_object, thaw_object
 from punie.ports.people import Peer
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import LOG
-from tests.unit.application.doubles import MadeUpChecks, MadeUpNotes, MadeUpRepository, MadeUpTree
+from tests.unit.application.doubles import MadeUpNotes, local_services
 
 pytestmark = pytest.mark.anyio
 
@@ -60,14 +59,7 @@ KINDS = {
 async def default_catalog() -> ToolCatalog:
     """What a session without capabilities is offered, built from nothing each time."""
     client = FakeClient()
-    local = LocalServices(
-        client,
-        TerminalLedger(client, LOG),
-        MadeUpTree(),
-        MadeUpRepository(),
-        ShellInfo("a", "b", "c", "d", "e"),
-        MadeUpChecks(),
-    )
+    local = local_services(client, TerminalLedger(client, LOG))
     discover = DiscoverTools(
         "s", ClientCapabilities(), None, JsonSchemaRsValidator(), LocalClock(), LocalTools.AUTO, LOG
     )

@@ -21,7 +21,8 @@ from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.application.desk import session_desk
 from punie.application.desk import stages as desk_limits
 from punie.application.desk.stages import LoopGuard
-from punie.application.tools.files.read_file import ReadFile, ReadFileOrOutput
+from punie.application.tools.files.file_memory import KeptOutputs, ServedFiles
+from punie.application.tools.files.read_file import ReadFile
 from punie.application.tools.files.write_file import WriteFile
 from punie.application.tools.session_tool import Lifecycle
 from punie.application.tools.terminals.run_command import RunCommand
@@ -282,10 +283,10 @@ async def test_where_the_file_is_gone_the_model_hears_that_the_beginning_was_dro
 async def test_read_file_reads_what_was_kept_and_no_other_tool_and_no_other_path_does(tmp_path: Path) -> None:
     base = tmp_path.resolve()
     async with LocalOutputStore(str(base / "outputs")) as store:
-        kept_reader = ReadFile(LocalWorkspace(LocalPathGuard((store.folder,), store.folder)))
+        kept = KeptOutputs(store, LocalWorkspace(LocalPathGuard((store.folder,), store.folder)))
         client = FakeClient(files={f"{CWD}/a.txt": "ours"})
-        reading = ReadFileOrOutput(ReadFile(client), kept_reader, store)
-        bench = await desk_of([reading, WriteFile(client, client)], client=client)
+        files = ServedFiles(client, client, kept=kept)
+        bench = await desk_of([ReadFile(files), WriteFile(files)], client=client)
         bench.desk.outputs = store
         path = await store.keep("call_1", "one\ntwo\nthree\n")
         assert path is not None
@@ -309,12 +310,12 @@ async def test_read_file_reads_what_was_kept_and_no_other_tool_and_no_other_path
 async def test_the_middle_of_a_programs_long_output_is_read_by_lines_from_its_file(tmp_path: Path) -> None:
     base = tmp_path.resolve()
     async with LocalOutputStore(str(base / "outputs")) as store, LocalTerminals(store) as terminals:
-        kept_reader = ReadFile(LocalWorkspace(LocalPathGuard((store.folder,), store.folder)))
+        kept = KeptOutputs(store, LocalWorkspace(LocalPathGuard((store.folder,), store.folder)))
         (base / "project").mkdir()
         client = FakeClient(files={})
         client.queue_permission_selected("allow_once")
         run = RunCommand(TerminalLedger(terminals, logging.getLogger("punie.test")))
-        reading = ReadFileOrOutput(ReadFile(client), kept_reader, store)
+        reading = ReadFile(ServedFiles(client, kept=kept))
         bench = await desk_of([run, reading], client=client, roots=(str(base / "project"),))
         bench.desk.outputs = store
         with anyio.fail_after(20):

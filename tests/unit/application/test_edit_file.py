@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from punie.application.tools.files.edit_file import EditFile
+from punie.application.tools.files.file_memory import ServedFiles
 from punie.application.tools.files.read_file import ReadFile
 from punie.domain.tools.tool import ToolResult
 from tests.fakes.client import FakeClient
@@ -22,7 +23,7 @@ PATCH = "--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,3 @@\n one\n-two\n+2\n+2.5\n"
 async def edit(text: str, *, decoded_elsewhere: bool = False, **arguments: Any) -> tuple[str, ToolResult, FakeClient]:
     client = FakeClient(files={A: text})
     client.queue_permission_selected("allow_once")
-    bench = await desk_of([EditFile(client, decoded_elsewhere=decoded_elsewhere)], client=client)
+    bench = await desk_of([EditFile(ServedFiles(client, decoded_elsewhere=decoded_elsewhere))], client=client)
     with anyio.fail_after(5):
         result = await bench.turn().call(call("edit_file", {"path": A, **arguments}))
     return client.files[A], result, client
@@ -96,7 +97,7 @@ async def test_a_replacement_character_that_is_really_in_the_file_is_no_obstacle
 
 async def test_a_file_that_is_no_text_is_said_to_be_what_it_is_and_not_shown() -> None:
     client = FakeClient(files={A: "\ufffdPNG\r\n\x1a\n\0\0\0\rIHDR"})
-    bench = await desk_of([ReadFile(client)], client=client)
+    bench = await desk_of([ReadFile(ServedFiles(client))], client=client)
     result = await bench.turn().call(call("read_file", {"path": A}))
     assert (result.succeeded, result.code) == (False, "not_text")
     assert "a PNG image, 16 characters" in result.text

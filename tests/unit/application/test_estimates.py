@@ -8,8 +8,8 @@ import pytest
 
 from punie.application.desk.statistics import ENOUGH, CallStatistics
 from punie.application.tools.files.edit_file import EditFile
-from punie.application.tools.files.file_memory import FileMemory
-from punie.application.tools.files.read_file import ReadFile, ReadFileOrOutput
+from punie.application.tools.files.file_memory import FileMemory, KeptOutputs, ServedFiles
+from punie.application.tools.files.read_file import ReadFile
 from punie.application.tools.files.write_file import WriteFile
 from punie.domain.session.turn import CallRecord
 from punie.domain.tools.execution import CallLimits, Limits, ResourceEstimate
@@ -29,10 +29,8 @@ SIZE = len(TEXT.encode())
 
 async def bench_of(limits: Limits | None = None) -> DeskBench:
     client, memory = FakeClient(files={A: TEXT}), FileMemory()
-    read = ReadFileOrOutput(ReadFile(client, memory), ReadFile(client), MemoryOutputs())
-    return await desk_of(
-        [read, WriteFile(client, client, memory), EditFile(client, memory)], client=client, limits=limits
-    )
+    files = ServedFiles(client, client, memory, kept=KeptOutputs(MemoryOutputs(), client))
+    return await desk_of([ReadFile(files), WriteFile(files), EditFile(files)], client=client, limits=limits)
 
 
 async def known(bench: DeskBench, name: str, **arguments: Any) -> ResourceEstimate:

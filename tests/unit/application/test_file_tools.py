@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from punie.application.tools.files.edit_file import EditFile
-from punie.application.tools.files.file_memory import FileMemory
+from punie.application.tools.files.file_memory import FileMemory, ServedFiles
 from punie.application.tools.files.read_file import ReadFile
 from punie.application.tools.files.write_file import WriteFile
 from punie.domain.errors import ToolFailedError
@@ -26,7 +26,7 @@ A = "/project/src/a.py"
 
 async def bench_of(client: FakeClient, **how: Any) -> DeskBench:
     memory = FileMemory()
-    tools = [ReadFile(client, memory), WriteFile(client, client, memory), EditFile(client, memory)]
+    tools = [kind(ServedFiles(client, client, memory)) for kind in (ReadFile, WriteFile, EditFile)]
     return await desk_of(tools, client=client, **how)
 
 
@@ -125,7 +125,7 @@ async def test_a_new_file_has_no_old_text_in_its_diff() -> None:
 
 async def test_without_anybody_to_read_the_old_text_from_the_diff_has_none() -> None:
     client = FakeClient(files={A: "old"})
-    bench = await desk_of([WriteFile(client, None)], client=client)
+    bench = await desk_of([WriteFile(ServedFiles(client))], client=client)
     client.queue_permission_selected("allow_once")
     assert (await use(bench, "write_file", path=A, content="new")).content == (Diff(A, None, "new"),)
     assert client.reads == []

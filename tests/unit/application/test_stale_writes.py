@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from punie.application.tools.files.edit_file import EditFile
-from punie.application.tools.files.file_memory import FileMemory
+from punie.application.tools.files.file_memory import FileMemory, ServedFiles
 from punie.application.tools.files.read_file import ReadFile
 from punie.application.tools.files.write_file import WriteFile
 from punie.domain.tools.tool import ToolOutcome, ToolResult
@@ -26,8 +26,8 @@ EDITS: dict[str, dict[str, Any]] = {
 
 async def bench_of(client: FakeClient, *, reads_back: bool = True) -> DeskBench:
     memory = FileMemory()
-    write = WriteFile(client, client if reads_back else FakeClient(), memory)
-    return await desk_of([ReadFile(client, memory), write, EditFile(client, memory)], client=client)
+    files = ServedFiles(client, client if reads_back else FakeClient(), memory)
+    return await desk_of([ReadFile(files), WriteFile(files), EditFile(files)], client=client)
 
 
 async def use(bench: DeskBench, name: str, **arguments: Any) -> ToolResult:

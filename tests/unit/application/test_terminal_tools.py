@@ -33,9 +33,7 @@ async def bench_of(client: FakeClient) -> tuple[DeskBench, TerminalLedger]:
 
 async def running(client: FakeClient, ledger: TerminalLedger, output: str = "", exit_code: int | None = None) -> str:
     client.queue_terminal("serve", output, exit_code)
-    terminal_id = await client.create(Command.of("serve", (), "/project"))
-    ledger.own(terminal_id, "turn-1")
-    return terminal_id
+    return await ledger.start(Command.of("serve", (), "/project"), "turn-1")
 
 
 async def use(bench: DeskBench, name: str, terminal_id: str) -> ToolResult:

@@ -12,7 +12,7 @@ from attrs import define, field
 
 from punie.application.offer.registry import ToolRegistry
 from punie.application.offer.toolbox import ToolNews
-from punie.application.tools.session_tool import NoServices
+from punie.application.tools.session_tool import Services
 from punie.domain.session.events import SessionEvent, ToolsChanged
 from punie.ports.engine import EventSink
 from tests.fakes.gate import Gate
@@ -53,7 +53,7 @@ async def told(registry: ToolRegistry, listener: Listener) -> AsyncIterator[None
 
 
 def registry_of(*names: str) -> ToolRegistry:
-    registry = ToolRegistry(NoServices())
+    registry = ToolRegistry(Services())
     registry.offer(tool(name) for name in names)
     return registry
 

@@ -9,7 +9,6 @@ import anyio.lowlevel
 import pytest
 from attrs import evolve
 
-from punie.application.offer.assemble import LocalServices
 from punie.application.offer.registry import (
     RegistryEvent,
     ToolNameTakenError,
@@ -20,7 +19,6 @@ from punie.application.offer.registry import (
 )
 from punie.application.offer.toolbox import Toolbox
 from punie.application.tools.session_tool import CallContext, PreparedCall, Services, SessionTool
-from punie.application.tools.terminals.get_shell_info import ShellInfo
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.domain.errors import ToolDisabledError, UnknownToolError
 from punie.domain.session.events import ToolCallUpdated
@@ -33,17 +31,10 @@ from punie.ports.tools import CallProgress
 from punie.ports.workspace import FileTree, Workspace
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import LOG, call, desk_of, tool
-from tests.unit.application.doubles import MadeUpChecks, MadeUpRepository, MadeUpTree
+from tests.unit.application.doubles import local_services
 
 CLIENT = FakeClient()
-SERVICES = LocalServices(
-    CLIENT,
-    TerminalLedger(CLIENT, LOG),
-    MadeUpTree(),
-    MadeUpRepository(),
-    ShellInfo("a", "b", "c", "d", "e"),
-    MadeUpChecks(),
-)
+SERVICES = local_services(CLIENT, TerminalLedger(CLIENT, LOG))
 
 
 class Greet(TypedTool):
@@ -122,13 +113,13 @@ def test_a_factory_gets_the_sessions_services_late_and_once() -> None:
     assert registry.get("lint") is made
     assert got == [SERVICES]
     assert got[0].get(Workspace) is CLIENT
-    assert got[0].get(FileTree) is SERVICES.tree
+    assert got[0].get(FileTree) is SERVICES.by_type[FileTree]
 
 
 @pytest.mark.requirement("S2-14")
 def test_another_workspace_in_the_services_is_the_one_a_factory_gets() -> None:
     other = FakeClient()
-    registry = ToolRegistry(evolve(SERVICES, workspace=other))
+    registry = ToolRegistry(SERVICES.beside({Workspace: other}))
     registry.register_type(Greet)
     made = registry.get("greet")
     assert isinstance(made, Greet)

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from attrs import define, field, frozen
 
 from punie.application.desk.call import CallRequest
-from punie.application.tools.session_tool import KnowsFiles
 from punie.domain.session.turn import CallRecord
 from punie.domain.tools.execution import CallCounts, ResourceEstimate, ToolStatistics, by_outcome
 from punie.domain.tools.metadata import Permission
@@ -124,7 +123,7 @@ def expected_s(descriptor: ToolDescriptor, arguments_json: str, statistics: Call
 
 
 def estimated(request: CallRequest, statistics: CallStatistics) -> ResourceEstimate | None:
-    """What the call will probably take, from facts that the session has already; nothing is read or run.
+    """The time, bytes and files that the call will probably take; nothing is read or run to find out.
 
     Time and output size are those of earlier calls of about that size, else the time that the tool declares; the output
     of a call that reads a whole file is as large as the file. None where nothing but the arguments' size is known.
@@ -133,9 +132,11 @@ def estimated(request: CallRequest, statistics: CallStatistics) -> ResourceEstim
     descriptor = request.tool.descriptor
     seen = statistics.expected(descriptor.name, bytes_in)
     declared_ms = descriptor.details.estimated_time_ms
-    time_ms = None if declared_ms is None else float(declared_ms)
-    time_ms, bytes_out = (time_ms, None) if seen is None else (seen.elapsed_ms, seen.bytes_out)
-    file_bytes = _file_bytes(request)
+    if seen is None:
+        time_ms, bytes_out = None if declared_ms is None else float(declared_ms), None
+    else:
+        time_ms, bytes_out = seen.elapsed_ms, seen.bytes_out
+    file_bytes = request.tool.file_bytes(request.arguments, request.context)
     if file_bytes is not None and descriptor.kind is ToolKind.READ:
         bytes_out = float(min(file_bytes, request.limits.output_bytes))
     files = tuple(where.path for where in request.context.locations)
@@ -143,11 +144,6 @@ def estimated(request: CallRequest, statistics: CallStatistics) -> ResourceEstim
     if time_ms is None and bytes_out is None and file_bytes is None and memory_mb is None and not files:
         return None
     return ResourceEstimate(time_ms, bytes_out, bytes_in, files, file_bytes, memory_mb)
-
-
-def _file_bytes(request: CallRequest) -> int | None:
-    tool = request.tool
-    return tool.file_bytes(request.arguments, request.context) if isinstance(tool, KnowsFiles) else None
 
 
 def _starts_programs(request: CallRequest) -> bool:

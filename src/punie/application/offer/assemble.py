@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import cast
 
 from attrs import field, frozen
 
 from punie.application.tools.files.file_memory import FileMemory, KeptOutputs, ServedFiles
 from punie.application.tools.own_tools import PLANNED, as_ours
-from punie.application.tools.session_tool import CallContext, PreparedCall, Service, Services, SessionTool
-from punie.application.tools.terminals.get_shell_info import ShellInfo
+from punie.application.tools.session_tool import CallContext, PreparedCall, Services, SessionTool
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.domain.permission.grants import takes_command
 from punie.domain.tools.arguments import text_argument
@@ -21,16 +18,16 @@ from punie.domain.values.display import one_line
 from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, freeze_object
 from punie.domain.values.terminal import Command
 from punie.ports.people import Peer
-from punie.ports.tools import CallProgress, PythonChecks, ToolExecutor
-from punie.ports.workspace import FileTree, Repository, Workspace
+from punie.ports.tools import CallProgress, ToolExecutor
+from punie.ports.workspace import Workspace
 
 
 @frozen
 class BridgedTool(SessionTool):
-    """Hands a call on, and leaves a line in the log each time; bound to one session.
+    """A tool that the client, an MCP server or a plug-in serves; lives as long as the session offers it.
 
-    A tool with the name of one of ours is titled and judged like ours. `sent_along` are arguments that each call
-    carries that does not give them itself.
+    A tool with the name of one of ours is titled and judged like ours. Every call is logged. `sent_along` are arguments
+    that are added to each call that does not give them itself.
     """
 
     tool: ToolDescriptor = field(converter=as_ours)
@@ -55,7 +52,7 @@ class BridgedTool(SessionTool):
         return super().denial(arguments) if own is None else own.denied(arguments)
 
     def command(self, arguments: JsonObject, context: CallContext) -> Command | None:
-        # A word whose meaning is not known may change the command.
+        # An argument whose role is not known may change the command.
         return super().command(arguments, context) if self.tool.roles.know(arguments) else None
 
     def sent(self, arguments: JsonObject) -> JsonObject:
@@ -73,41 +70,17 @@ class BridgedTool(SessionTool):
 
 
 @frozen
-class LocalServices(Services):
-    """What this machine can serve in one session, also to the factories of tools; lives as long as the session."""
-
-    workspace: Workspace
-    ledger: TerminalLedger
-    tree: FileTree
-    repository: Repository
-    shell: ShellInfo
-    checks: PythonChecks
-
-    def get(self, kind: type[Service]) -> Service:
-        known: Mapping[object, object] = {
-            Workspace: self.workspace,
-            TerminalLedger: self.ledger,
-            FileTree: self.tree,
-            Repository: self.repository,
-            ShellInfo: self.shell,
-            PythonChecks: self.checks,
-        }
-        if kind not in known:
-            raise LookupError(f"this session has no {kind.__name__}")
-        return cast("Service", known[kind])
-
-
-@frozen
 class AssembleTools:
     """Binds plans to one session's ports; lives as long as the session.
 
-    `client_ledger` is None where the client has no terminals; the plan then names none of its terminal tools.
-    `reads_disk` is False where this machine serves nothing (`tools.local` is `never`): not even the old text of a diff.
+    `local` are the services of this machine: files, terminals, repository, shell and checks. `client_ledger` is None
+    where the client has no terminals; the plan then names none of its terminal tools. `reads_disk` is False where this
+    machine serves nothing (`tools.local` is `never`), so that not even the old text of a diff is read from its disk.
     """
 
     session_id: str
     peer: Peer
-    local: LocalServices
+    local: Services
     client_ledger: TerminalLedger | None
     log: logging.Logger
     memory: FileMemory = field(factory=FileMemory, kw_only=True)
@@ -123,27 +96,20 @@ class AssembleTools:
 
     def _built_in(self, tool: BuiltIn) -> SessionTool:
         by_client = tool.server is Server.CLIENT
-        workspace = self.peer.workspace if by_client and self.peer.workspace is not None else self.local.workspace
-        ledger = self.client_ledger if by_client and self.client_ledger is not None else self.local.ledger
-        before, elsewhere = self._before(by_client=by_client), workspace is self.peer.workspace
-        files = ServedFiles(workspace, before, self.memory, elsewhere, self.kept)
-        return PLANNED[tool.name].from_services(_Served(self.local, files, ledger))
+        workspace = self.peer.workspace if by_client else None
+        ledger = self.client_ledger if by_client else None
+        files = ServedFiles(
+            workspace or self.local.get(Workspace),
+            self._before(by_client=by_client),
+            self.memory,
+            decoded_elsewhere=workspace is not None,
+            kept=self.kept,
+        )
+        ledger = ledger or self.local.get(TerminalLedger)
+        return PLANNED[tool.name].from_services(self.local.beside({ServedFiles: files, TerminalLedger: ledger}))
 
     def _before(self, *, by_client: bool) -> Workspace | None:
-        """Whom a write asks for the old text: the client where it reads, else this machine's disk."""
+        """The reader of the old text of a write: the client where it reads, else this machine's disk."""
         if by_client and self.peer.capabilities.read_text_file:
             return self.peer.workspace
-        return self.local.workspace if self.reads_disk else None
-
-
-@frozen
-class _Served(Services):
-    """A session's services as one server of a tool gives them: its files and terminals, else those of this machine."""
-
-    local: LocalServices
-    files: ServedFiles
-    ledger: TerminalLedger
-
-    def get(self, kind: type[Service]) -> Service:
-        own: Mapping[object, object] = {ServedFiles: self.files, TerminalLedger: self.ledger}
-        return cast("Service", own[kind]) if kind in own else self.local.get(kind)
+        return self.local.get(Workspace) if self.reads_disk else None

@@ -13,7 +13,7 @@ from typing import ClassVar, TypeAlias
 
 from attrs import define, field, frozen
 
-from punie.application.tools.session_tool import CallContext, NoServices, PreparedCall, Services, SessionTool
+from punie.application.tools.session_tool import CallContext, PreparedCall, Services, SessionTool
 from punie.domain.tools.availability import (
     LeftOut,
     ListedTool,
@@ -88,7 +88,7 @@ class _Entry:
 class ToolRegistry:
     """The registry of one session; lives as long as the session. Tools that cannot work here are left out."""
 
-    services: Services = field(factory=NoServices)
+    services: Services = field(factory=Services)
     surroundings: Surroundings = field(factory=Surroundings)
     _entries: dict[str, _Entry] = field(factory=dict[str, _Entry], init=False)
     _disabled: set[str] = field(factory=set[str], init=False)

@@ -1,4 +1,4 @@
-"""What every tool of ours says of itself, in its own class: `TOOLS` in `own_tools` lists the classes."""
+"""The base of our own tools, each of which is one class; `TOOLS` in `own_tools` lists the classes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from punie.application.tools.session_tool import CallContext, PreparedCall, Serv
 from punie.domain.tools.discovery import Serving
 from punie.domain.tools.metadata import Capability, Permission, ToolExample, ToolMetadata
 from punie.domain.tools.roles import Role
-from punie.domain.tools.tool import ToolDescriptor
+from punie.domain.tools.tool import ToolDescriptor, ToolResult
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonObject
 
@@ -19,7 +19,7 @@ BOOLEAN: Mapping[str, object] = {"type": "boolean"}
 
 TITLE_CHARS = 160
 COMMAND_TITLE_CHARS = 400
-"""Of a title that shows a command."""
+"""The length of a title that shows a command."""
 
 
 def schema(required: Mapping[str, object], optional: Mapping[str, object] | None = None) -> dict[str, object]:
@@ -39,7 +39,7 @@ def optional(kind: str, description: str | None = None, **more: object) -> dict[
 
 
 def details(requires: Capability, does: Permission, *examples: tuple[Mapping[str, object], str]) -> ToolMetadata:
-    """What a tool of ours requires of its surroundings and does, and calls of it, each with what it is for."""
+    """The metadata of a tool of ours: its requirements, its effects, and calls, each with its purpose."""
     return ToolMetadata(
         author="Punie",
         examples=(ToolExample(dict(arguments), what) for arguments, what in examples),
@@ -49,7 +49,7 @@ def details(requires: Capability, does: Permission, *examples: tuple[Mapping[str
 
 
 class _TitleParts(dict[str, str]):
-    """The parts of a title; a call that does not give one is titled by what stands in for it."""
+    """The parts of a title, with words in place of those that a call does not give."""
 
     def __missing__(self, name: str) -> str:
         return _STAND_INS.get(name, "")
@@ -59,12 +59,12 @@ _STAND_INS = {"path": ".", "terminal_id": "a terminal"}
 
 
 class BuiltInTool(SessionTool):
-    """A tool of ours: a subclass is all of it, and one line in `own_tools` registers it.
+    """A tool of ours; one line in `own_tools` registers a subclass. An object lives as long as its session offers it.
 
-    A subclass gives `DESCRIPTOR`, with the roles of its parameters and its column of the table of modes, and
-    `prepare`. `SERVING` says who may carry the tool out; `NEEDS` are the types of its attributes, in their order, which
-    it gets from the session's services. `TALKS` says that it only tells or asks the person something. `TITLE` is the
-    title of a call and `DENIAL` the words after "Permission denied to", both with `Roles.parts` in braces.
+    A subclass has a `DESCRIPTOR`, with the roles of its parameters and its column of the table of modes, and `prepare`.
+    `SERVING` says who may carry the tool out. `NEEDS` are the types of its attributes, in their order, which are taken
+    from the session's services. `TALKS` says that the tool only tells or asks the person something. `TITLE` titles a
+    call and `DENIAL` has the words after "Permission denied to", both with `Roles.parts` in braces.
     """
 
     DESCRIPTOR: ToolDescriptor
@@ -76,20 +76,20 @@ class BuiltInTool(SessionTool):
 
     @classmethod
     def from_services(cls, services: Services) -> SessionTool:
-        """The tool of one session. Raises `LookupError` where the session lacks a service that it needs."""
+        """The tool for one session. Raises `LookupError` where the session lacks a service that the tool needs."""
         needed: list[object] = [services.get(kind) for kind in cls.NEEDS]
         return cls(*needed)
 
     @classmethod
     def titled(cls, arguments: JsonObject) -> str:
-        """The title of a call, whoever serves it; empty where the class has none. Total."""
+        """The title of a call, whoever serves it; empty where the class has none. Never raises."""
         roles = cls.DESCRIPTOR.roles
         limit = COMMAND_TITLE_CHARS if Role.COMMAND in roles else TITLE_CHARS
         return one_line(cls.TITLE.format_map(_TitleParts(roles.parts(arguments))), limit)
 
     @classmethod
     def denied(cls, arguments: JsonObject) -> str:
-        """The first words of a denial as the model reads it, whoever serves the call. Total."""
+        """The first words of a denial as the model reads it, whoever serves the call. Never raises."""
         does = cls.DENIAL.format_map({"path": "", **cls.DESCRIPTOR.roles.parts(arguments)})
         return f"Permission denied to {does or f'use {cls.DESCRIPTOR.name}'}"
 
@@ -105,3 +105,15 @@ class BuiltInTool(SessionTool):
 
     @abstractmethod
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall: ...
+
+
+class PlainTool(BuiltInTool):
+    """A tool of ours whose calls need no preparation: `run` is all of a call."""
+
+    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
+        return PreparedCall(lambda _progress: self.run(arguments, context))
+
+    @abstractmethod
+    async def run(self, arguments: JsonObject, context: CallContext) -> ToolResult:
+        """Carry out a call. Raises `ToldToModel` where the call cannot work."""
+        ...

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol, TypeAlias, TypeVar, cast
 
 from attrs import define, field, frozen
 
@@ -19,15 +19,15 @@ from punie.domain.values.terminal import Command
 from punie.ports.tools import CallProgress
 
 CALLS_LIMIT = 1_000
-"""Calls that one run may come to, those of composed calls in it counted too."""
+"""Calls that one composed call may make, with those of the composed calls in it."""
 
 DEPTH_LIMIT = 5
-"""How deep composed calls may stand in one another."""
+"""How deep composed calls may be nested."""
 
 
 @define
 class Bounds:
-    """What one outermost composed call, and all composed calls in it, may come to; lives as long as it."""
+    """The calls and the work that are left to an outermost composed call; all composed calls in it share them."""
 
     calls: int = CALLS_LIMIT
     work: WorkLeft = field(factory=WorkLeft)
@@ -38,7 +38,7 @@ CallWithin: TypeAlias = "Callable[[ToolCall, Composition], Awaitable[ToolResult]
 
 @frozen
 class Composition:
-    """The desk as one composed call sees it; lives as long as it."""
+    """The desk as one composed call uses it; lives as long as that call. `depth` counts from 1."""
 
     tool: str
     call_within: CallWithin
@@ -46,14 +46,14 @@ class Composition:
     bounds: Bounds = field(factory=Bounds)
 
     async def call(self, call: ToolCall) -> ToolResult:
-        """One call, with its own card, question, limits and record. Raises `LimitExceededError` beyond the bounds."""
+        """Make a call with its own card, question, limits and record. Raises `LimitExceededError` beyond the bounds."""
         if self.bounds.calls <= 0:
             raise LimitExceededError(self.tool, f"it came to more than {CALLS_LIMIT} calls. Do it in parts")
         self.bounds.calls -= 1
         return await self.call_within(call, self)
 
     def deeper(self, tool: str) -> Composition:
-        """As a composed call in this one sees it. Raises `LimitExceededError` where that is too deep."""
+        """The desk for a composed call in this one. Raises `LimitExceededError` where that is nested too deep."""
         if self.depth >= DEPTH_LIMIT:
             raise LimitExceededError(tool, f"it stands {DEPTH_LIMIT} deep in other composed calls, which is the limit")
         return Composition(tool, self.call_within, self.depth + 1, self.bounds)
@@ -65,10 +65,11 @@ Composed: TypeAlias = Callable[[Composition, CallProgress], Awaitable[ToolResult
 
 @frozen
 class CallContext:
-    """Where a call stands: ids, the session's directory, the turn, its bounds, and its paths in the order of `paths`.
+    """The ids of a call, its directory, bounds and places; lives as long as the call.
 
-    `call_id` is the id under which the client sees the call. `memory_mb` bounds each program that it starts here.
-    `command` is what the tool's `command` gave: the policy decides on this object, and this object is what runs.
+    `call_id` is the id that the client sees. `cwd` is the session's absolute directory. `locations` are the places of
+    the paths that the call names, in their order. `memory_mb` bounds each program that the call starts on this machine.
+    `command` is the result of the tool's `command`: the policy decides on this object, and this object runs.
     """
 
     call_id: str
@@ -82,19 +83,19 @@ class CallContext:
 
 
 async def only_in_a_turn(_progress: CallProgress) -> ToolResult:
-    """The effect of a call that is composed of others: outside a turn there is no door for those."""
+    """The effect of a composed call, which only fails: outside a turn there is no desk for the calls in it."""
     raise ToolFailedError("It makes calls of other tools, which takes a turn to make them in.")
 
 
 @frozen
 class PreparedCall:
-    """A call that is ready to run: `effect` runs it once; `diffs` is what it would change, for the question.
+    """A call that is ready to run, and has had no effect so far; lives as long as the call.
 
-    Nothing had an effect yet: preparing reads at most. `watches_time` says that the effect keeps to the call's time
-    limit by itself and needs a moment beyond it to stop in good order; any other is stopped at the limit. `about` is
-    text that the question shows whole. `waits_for_person` says that the effect is a person's thinking, which no limit
-    of time is for. `composed` runs in place of `effect` where there is one: it makes other calls, so that it takes no
-    place among those that run at once, and no time of its own.
+    `effect` runs the call once. `diffs` are the changes that the question shows. `watches_time` says that the effect
+    keeps to the call's time limit itself and needs a moment beyond it to stop in good order; any other effect is
+    stopped at the limit. `waits_for_person` says that the effect waits for a person, so that no time limit applies.
+    `about` is text that the question shows whole. `composed`, where there is one, runs in place of `effect`: it makes
+    other calls, so it takes no place among the calls that run at once, and no time of its own.
     """
 
     effect: Effect
@@ -106,32 +107,35 @@ class PreparedCall:
 
 
 class SessionTool(Protocol):
-    """One tool bound to one session."""
+    """A tool of one session; lives as long as the session offers it.
+
+    Methods other than `prepare` never raise, although the arguments are not validated yet when they are called.
+    """
 
     @property
     @abstractmethod
     def descriptor(self) -> ToolDescriptor:
-        """What the model is offered."""
+        """The definition that the model is offered."""
         ...
 
     @abstractmethod
     def title(self, arguments: JsonObject) -> str:
-        """What a person reads on the card; total: arguments are not validated yet."""
+        """The text of the card that a person sees."""
         ...
 
     def denial(self, arguments: JsonObject) -> str:
-        """The first words of a denial as the model reads it; total."""
+        """The first words of a denial as the model reads it."""
         del arguments
         return f"Permission denied to use {self.descriptor.name}"
 
     def paths(self, arguments: JsonObject) -> tuple[str, ...]:
-        """The paths that the call names, by the roles of the descriptor unless a tool knows better; total."""
+        """The paths that the call names, by the roles of the descriptor unless a tool knows better."""
         return self.descriptor.roles.paths(arguments)
 
     def command(self, arguments: JsonObject, context: CallContext) -> Command | None:
-        """The program or shell line that the call would run; None where it runs none, or that cannot be told.
+        """The program or shell line that the call would run; None where there is none, or it cannot be told.
 
-        Total: arguments are not validated yet. A tool that takes a command counts as not understood where it is None.
+        A call of a tool that takes a command counts as not understood where this is None.
         """
         roles = self.descriptor.roles
         if Role.COMMAND not in roles:
@@ -139,17 +143,22 @@ class SessionTool(Protocol):
         return roles.command(arguments, tuple(where.path for where in context.locations), context.cwd)
 
     def sent(self, arguments: JsonObject) -> JsonObject:
-        """The arguments as they would be sent, which is what a person is shown; total."""
+        """The arguments as they would be sent, which are those that a person is shown."""
         return arguments
+
+    def file_bytes(self, arguments: JsonObject, context: CallContext) -> int | None:
+        """The bytes of files that the call would read or write, without looking; None where the session knows none."""
+        del arguments, context
+        return None
 
     @abstractmethod
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
-        """Read what is needed to show what would happen. Raises `ToldToModel` where the call cannot work."""
+        """Read, at most, what is needed to show the effect of the call. Raises `ToldToModel` where it cannot work."""
         ...
 
 
 class Lifecycle(ABC):
-    """A `SessionTool` that also needs setting up and taking down derives from this (S2-02, S2-06, S2-07)."""
+    """Base of a `SessionTool` that needs setting up and taking down."""
 
     @abstractmethod
     async def initialise(self) -> None:
@@ -162,29 +171,21 @@ class Lifecycle(ABC):
         ...
 
 
-class KnowsFiles(ABC):
-    """A `SessionTool` that may know how much of files a call would read or write derives from this (S2-26)."""
-
-    @abstractmethod
-    def file_bytes(self, arguments: JsonObject, context: CallContext) -> int | None:
-        """Bytes, by what the session knows already, without looking; None where it does not know. Total."""
-        ...
-
-
 Service = TypeVar("Service")
 
 
-class Services(Protocol):
-    """What a tool may take from its session: ports by their type. Lives as long as the session."""
+@frozen
+class Services:
+    """The services of a session, ports for the most part, by their types; lives as long as the session."""
 
-    @abstractmethod
-    def get(self, kind: type[Service]) -> Service:
-        """The session's implementation of that port. Raises `LookupError` where it has none."""
-        ...
-
-
-class NoServices(Services):
-    """A session without services: for tools that need none."""
+    by_type: Mapping[object, object] = field(factory=dict[object, object])
 
     def get(self, kind: type[Service]) -> Service:
-        raise LookupError(f"this session has no {kind.__name__}")
+        """The session's service of that type. Raises `LookupError` where there is none."""
+        if kind not in self.by_type:
+            raise LookupError(f"this session has no {kind.__name__}")
+        return cast("Service", self.by_type[kind])
+
+    def beside(self, others: Mapping[object, object]) -> Services:
+        """These services with others, which come first where both have a type."""
+        return Services({**self.by_type, **others})

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from attrs import field, frozen
+from attrs import frozen
 
 from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, details, optional, schema
-from punie.application.tools.files.file_memory import FileMemory, ServedFiles, path_of, require_unchanged, text_or_none
+from punie.application.tools.files.file_memory import ServedFiles, path_of, require_unchanged, text_or_none
 from punie.application.tools.files.patching import apply_patch
-from punie.application.tools.session_tool import CallContext, KnowsFiles, PreparedCall, Services, SessionTool
+from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.domain.errors import ArgumentsRefusedError, ToolFailedError
 from punie.domain.tools.arguments import flag_argument, text_argument
 from punie.domain.tools.discovery import Serving
@@ -18,21 +18,19 @@ from punie.domain.values.content import Diff
 from punie.domain.values.file_kind import looks_binary
 from punie.domain.values.json_value import JsonObject
 from punie.ports.tools import CallProgress
-from punie.ports.workspace import Workspace
 
 
 @frozen
-class EditFile(BuiltInTool, KnowsFiles):
+class EditFile(BuiltInTool):
     """Replaces one exact piece of a file, or every occurrence of it, or applies a unified diff.
 
-    Line ends, a byte order mark and every byte that is not edited stay. `decoded_elsewhere` says that somebody else
-    turned the file's bytes into text: one that holds U+FFFD is refused then, for its bytes would be lost.
+    Line ends, a byte order mark and every byte that is not edited stay. Where the client turned the file's bytes into
+    text, a text with U+FFFD is refused, since writing it would lose bytes.
     """
 
-    workspace: Workspace
-    memory: FileMemory = field(factory=FileMemory)
-    decoded_elsewhere: bool = False
+    files: ServedFiles
     SERVING = Serving.BY_CLIENT | Serving.BY_MACHINE
+    NEEDS = (ServedFiles,)
     TITLE = "Editing {path}"
     DENIAL = "edit {path}"
     DESCRIPTOR = ToolDescriptor(
@@ -65,29 +63,24 @@ class EditFile(BuiltInTool, KnowsFiles):
         ),
     )
 
-    @classmethod
-    def from_services(cls, services: Services) -> SessionTool:
-        served = services.get(ServedFiles)
-        return cls(served.workspace, served.memory, served.decoded_elsewhere)
-
     def file_bytes(self, arguments: JsonObject, context: CallContext) -> int | None:
-        return self.memory.size_bytes(path_of(context)) if context.locations else None
+        return self.files.memory.size_bytes(path_of(context)) if context.locations else None
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
-        path = path_of(context)
+        path, workspace, memory = path_of(context), self.files.workspace, self.files.memory
         change = self.DESCRIPTOR.roles.change(arguments)
         _require_one_form(change)
-        before = await self.workspace.read_text(path)
-        self.memory.check(path, before)
+        before = await workspace.read_text(path)
+        memory.check(path, before)
         self._require_whole(path, before)
         after, said = _patched(before, change.patch) if change.patch else _replaced(before, change, arguments)
         diff = Diff(path, before, after)
 
         async def effect(_progress: CallProgress) -> ToolResult:
-            async with self.memory.alone(path):
-                require_unchanged(path, before, await text_or_none(self.workspace, path))
-                await self.workspace.write_text(path, after)
-                self.memory.remember(path, after)
+            async with memory.alone(path):
+                require_unchanged(path, before, await text_or_none(workspace, path))
+                await workspace.write_text(path, after)
+                memory.remember(path, after)
             return ToolResult.success(
                 f"Successfully edited {text_argument(arguments, 'path')} ({said[1]} {said[0]})",
                 content=(diff,),
@@ -97,7 +90,7 @@ class EditFile(BuiltInTool, KnowsFiles):
         return PreparedCall(effect, (diff,))
 
     def _require_whole(self, path: str, before: str) -> None:
-        if self.decoded_elsewhere and ("\ufffd" in before or looks_binary(before)):
+        if self.files.decoded_elsewhere and ("\ufffd" in before or looks_binary(before)):
             raise ToolFailedError(
                 f"{path} holds bytes that the client could not decode, and writing it would lose them, so it was not "
                 "edited. Use run_command with a program that keeps them (sed), or ask the user to convert it to UTF-8."
@@ -146,7 +139,7 @@ def _replaced(before: str, change: Change, arguments: JsonObject) -> tuple[str, 
 
 
 def _uniform_windows(text: str) -> bool:
-    """Whether every line ends with CR LF: then what is put in does too, however the model wrote it."""
+    """Whether every line ends with CR LF; the new text gets the same ends then, however the model wrote it."""
     return "\r\n" in text and text.count("\n") == text.count("\r\n")
 
 

@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 import anyio
 from attrs import define, field, frozen
 
+from punie.application.tools.files.patching import lines_of
 from punie.application.tools.session_tool import CallContext
 from punie.domain.errors import FileChangedError, ToldToModel, ToolFailedError
 from punie.domain.values.json_value import utf8_size
@@ -23,20 +24,20 @@ from punie.domain.values.paths import shown_path
 from punie.ports.workspace import OutputStore, Workspace
 
 PATH_LIMIT = 2_000
-"""Files remembered; the one that was used longest ago is forgotten first."""
+"""Files that are remembered; the one that was used longest ago is forgotten first."""
 
 TEXT_LIMIT_CHARS = 500_000
-"""A longer text is remembered by its digest alone: a change is still seen, its diff cannot be shown."""
+"""A longer text is remembered by its digest alone: a change is still noticed, without a diff."""
 
 ALL_TEXTS_LIMIT_CHARS = 10_000_000
 DIFF_LIMIT_CHARS = 6_000
 _DIFF_LINES = 20_000
-"""difflib takes time that grows with the square in bad cases; larger texts get no diff."""
+"""Larger texts get no diff: in bad cases the time that difflib takes grows with the square of the lines."""
 
 
 @frozen
 class _Part:
-    """Lines of a file: from `first` (counted from 0) on, `count` of them or all."""
+    """Lines of a file: `count` of them, or all, from `first` on, which is counted from 0."""
 
     first: int = 0
     count: int | None = None
@@ -45,10 +46,10 @@ class _Part:
         if self.first == 0 and self.count is None:
             return text
         stop = None if self.count is None else self.first + self.count
-        return "".join(itertools.islice(_lines(text), self.first, stop))
+        return "".join(itertools.islice(lines_of(text), self.first, stop))
 
     def digest(self, text: str) -> bytes:
-        """Of these lines' text, whatever ends the lines; of a part also whether or not the last one is ended."""
+        """The digest of that text without regard to line ends, nor, for a part, to the end of the last line."""
         plain = text.replace("\r\n", "\n")
         if self.first or self.count is not None:
             plain = plain.removesuffix("\n")
@@ -67,30 +68,30 @@ class _Seen:
 
 @define
 class FileMemory:
-    """The files of one session; lives as long as it. Bounded in files and characters."""
+    """The texts that a session last read or wrote; lives as long as the session, bounded in files and characters."""
 
     _seen: OrderedDict[str, _Seen] = field(factory=OrderedDict, init=False)
     _chars: int = field(default=0, init=False)
     _held: dict[str, tuple[anyio.Lock, int]] = field(factory=dict, init=False)
 
     def remember(self, path: str, text: str) -> None:
-        """The session read all of the file, or wrote it."""
+        """Remember a file that the session read as a whole, or wrote."""
         self._keep(path, WHOLE, text)
 
     def remember_part(self, path: str, text: str, line_1based: int | None, limit_lines: int | None) -> None:
-        """The session read some lines. What it knew of the whole stands: a change since then is still unseen."""
+        """Remember lines that the session read, unless it knows the whole file: a change since then is still unseen."""
         known = self._seen.get(path)
         if known is None or known.part != WHOLE:
             self._keep(path, _Part((line_1based or 1) - 1, limit_lines), text)
 
     def size_bytes(self, path: str) -> int | None:
-        """How large the file was when the session last read all of it or wrote it; None where that is not known."""
+        """The size of the file when the session last read all of it or wrote it; None where that is not known."""
         known = self._seen.get(path)
         return utf8_size(known.text) if known is not None and known.part == WHOLE and known.text is not None else None
 
     @asynccontextmanager
     async def alone(self, path: str) -> AsyncGenerator[None]:
-        """Hold a file while it is compared and written, so that of two calls the second sees what the first wrote."""
+        """Hold a file while it is compared and written, so that of two calls the second sees the text of the first."""
         lock, users = self._held.get(path, (anyio.Lock(), 0))
         self._held[path] = (lock, users + 1)
         try:
@@ -102,9 +103,10 @@ class FileMemory:
                 self._held[path] = (lock, users - 1)
 
     def check(self, path: str, now: str | None) -> None:
-        """Raise `FileChangedError` where the file is not what the session knows; `now` is None where it is not there.
+        """Raise `FileChangedError` where the file differs from the text that the session knows.
 
-        A change of the line ends alone is none. A file that is gone is told once; the next write may make it anew.
+        `now` is the present text, None where there is no file. Line ends do not count. A file that is gone is reported
+        once; the next write may create it again.
         """
         known = self._seen.get(path)
         if known is None:
@@ -174,11 +176,6 @@ def _diff(path: str, before: str, now: str, first: int) -> str:
     return "\n".join(text) + note
 
 
-def _lines(text: str) -> list[str]:
-    *whole, rest = text.split("\n")
-    return [f"{line}\n" for line in whole] + ([rest] if rest else [])
-
-
 @frozen
 class KeptOutputs:
     """Long results of the session, and the workspace that reads them; lives as long as the session."""
@@ -189,29 +186,33 @@ class KeptOutputs:
 
 @frozen
 class ServedFiles:
-    """The files of one session as one server of them gives them; lives as long as the tools that are made of it.
+    """The files of one session as the client or this machine serves them; lives as long as the tools made of it.
 
-    `workspace` reads and writes. `before` tells what a write replaces, None where nothing can. `memory` is what the
-    session knows of its files. `decoded_elsewhere` says that somebody else turns bytes into text. `kept` are the long
-    results that lie outside the project, None where they are not to be read.
+    `workspace` reads and writes. `before` reads the text that a write replaces, None where nothing can. `memory` is the
+    session's knowledge of its files. `decoded_elsewhere` says that the client turns bytes into text. `kept` are long
+    results outside the project, None where they are not to be read.
     """
 
     workspace: Workspace
-    before: Workspace | None
-    memory: FileMemory
+    before: Workspace | None = None
+    memory: FileMemory = field(factory=FileMemory)
     decoded_elsewhere: bool = False
     kept: KeptOutputs | None = None
 
+    def reader_of(self, path: str) -> Workspace:
+        """The workspace that reads the file of that absolute path."""
+        return self.workspace if self.kept is None or not self.kept.store.holds(path) else self.kept.workspace
+
 
 def path_of(context: CallContext) -> str:
-    """Where the call's path leads. Raises `ToolFailedError` where it named none."""
+    """The place to which the call's path leads. Raises `ToolFailedError` where the call names none."""
     if not context.locations:
         raise ToolFailedError("path is empty. Give the path of a file.")
     return context.locations[0].path
 
 
 def folder_of(context: CallContext) -> str:
-    """Where the call's path leads; the session's directory where it named none."""
+    """The place to which the call's path leads; the session's directory where the call names none."""
     return context.locations[0].path if context.locations else context.cwd
 
 
@@ -222,7 +223,7 @@ def relative(path: str, cwd: str) -> str:
 
 
 async def text_or_none(workspace: Workspace, path: str) -> str | None:
-    """The whole text; None where there is no such file, or one that is no text."""
+    """The whole text of a file; None where there is no such file, or it is no text."""
     try:
         return await workspace.read_text(path)
     except ToldToModel:

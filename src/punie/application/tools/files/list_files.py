@@ -1,26 +1,25 @@
-"""list_files: ACP has no method for it, so the tool looks at this machine's disk."""
+"""list_files: the names of files on this machine's disk, since ACP has no method that lists files."""
 
 from __future__ import annotations
 
 from attrs import frozen
 
-from punie.application.tools.built_in import BOOLEAN, BuiltInTool, details, optional, schema
+from punie.application.tools.built_in import BOOLEAN, PlainTool, details, optional, schema
 from punie.application.tools.files.file_memory import folder_of, relative
-from punie.application.tools.session_tool import CallContext, PreparedCall
+from punie.application.tools.session_tool import CallContext
 from punie.domain.tools.arguments import flag_argument
 from punie.domain.tools.discovery import Serving
 from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.json_value import JsonObject
-from punie.ports.tools import CallProgress
 from punie.ports.workspace import FileTree
 
 LIST_LIMIT = 1000
 
 
 @frozen
-class ListFiles(BuiltInTool):
+class ListFiles(PlainTool):
     """Lists a folder, or the tree below it."""
 
     tree: FileTree
@@ -42,16 +41,10 @@ class ListFiles(BuiltInTool):
         ),
     )
 
-    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
-        path = folder_of(context)
-
-        async def effect(_progress: CallProgress) -> ToolResult:
-            listing = await self.tree.list_files(
-                path, recursive=flag_argument(arguments, "recursive"), limit=LIST_LIMIT
-            )
-            names = [relative(entry, context.cwd) for entry in listing.paths]
-            note = "" if listing.complete else f"\n[only the first {len(names)}; list a folder below instead]"
-            text = "\n".join(names) or f"{path} is empty, or git ignores all of it."
-            return ToolResult.success(text + note, structured={"files": names, "complete": listing.complete})
-
-        return PreparedCall(effect)
+    async def run(self, arguments: JsonObject, context: CallContext) -> ToolResult:
+        path, recursive = folder_of(context), flag_argument(arguments, "recursive")
+        listing = await self.tree.list_files(path, recursive=recursive, limit=LIST_LIMIT)
+        names = [relative(entry, context.cwd) for entry in listing.paths]
+        note = "" if listing.complete else f"\n[only the first {len(names)}; list a folder below instead]"
+        text = "\n".join(names) or f"{path} is empty, or git ignores all of it."
+        return ToolResult.success(text + note, structured={"files": names, "complete": listing.complete})

@@ -32,7 +32,7 @@ class Hunk:
 def apply_patch(text: str, patch: str) -> tuple[str, int]:
     """The text with every hunk applied, and how many there were. Raises `ToolFailedError` that names the hunk."""
     hunks = parse_patch(patch)
-    lines = _split(text)
+    lines = lines_of(text)
     shift = 0
     done_until = 0
     for hunk in hunks:
@@ -49,7 +49,7 @@ def apply_patch(text: str, patch: str) -> tuple[str, int]:
 def parse_patch(patch: str) -> tuple[Hunk, ...]:
     """The hunks of a unified diff for one file, what stands before the first one passed over."""
     # A patch all of whose lines end with CR LF came so on its way; else CR is part of the lines it quotes.
-    reader = _Reader(_split(patch.replace("\r\n", "\n") if _SENT_AS_WINDOWS.search(patch) else patch))
+    reader = _Reader(lines_of(patch.replace("\r\n", "\n") if _SENT_AS_WINDOWS.search(patch) else patch))
     hunks: list[Hunk] = []
     while reader.to_next_header():
         hunks.append(reader.hunk(len(hunks) + 1))
@@ -178,6 +178,7 @@ def _require_ended(lines: list[str], hunk: Hunk, at: int) -> None:
         )
 
 
-def _split(text: str) -> list[str]:
+def lines_of(text: str) -> list[str]:
+    """The lines of a text, each with the line feed that ends it."""
     *whole, rest = text.split("\n")
     return [f"{line}\n" for line in whole] + ([rest] if rest else [])

@@ -1,4 +1,4 @@
-"""search_text: ACP has no method for it, so the tool looks at this machine's disk."""
+"""search_text: lines of files on this machine's disk, since ACP has no method that searches files."""
 
 from __future__ import annotations
 

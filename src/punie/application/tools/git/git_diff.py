@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from punie.application.tools.built_in import BOOLEAN, BuiltInTool, details, optional, schema
-from punie.application.tools.session_tool import CallContext, PreparedCall
+from punie.application.tools.built_in import BOOLEAN, PlainTool, details, optional, schema
+from punie.application.tools.session_tool import CallContext
 from punie.domain.tools.arguments import flag_argument
 from punie.domain.tools.discovery import Serving
 from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.json_value import JsonObject
-from punie.ports.tools import CallProgress
 from punie.ports.workspace import Repository
 
 
 @frozen
-class GitDiff(BuiltInTool):
+class GitDiff(PlainTool):
     """Changes as a unified diff."""
 
     repository: Repository
@@ -35,11 +34,7 @@ class GitDiff(BuiltInTool):
         details=details(Capability.GIT, Permission.READ, ({"path": "src"}, "what changed below a folder")),
     )
 
-    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
+    async def run(self, arguments: JsonObject, context: CallContext) -> ToolResult:
         path = context.locations[0].path if context.locations else None
-
-        async def effect(_progress: CallProgress) -> ToolResult:
-            text = await self.repository.diff(path, staged=flag_argument(arguments, "staged"))
-            return ToolResult.success(text or "There are no such changes.", structured={"diff": text})
-
-        return PreparedCall(effect)
+        text = await self.repository.diff(path, staged=flag_argument(arguments, "staged"))
+        return ToolResult.success(text or "There are no such changes.", structured={"diff": text})

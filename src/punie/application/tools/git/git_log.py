@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from attrs import asdict, frozen
 
-from punie.application.tools.built_in import BuiltInTool, details, optional, schema
-from punie.application.tools.session_tool import CallContext, PreparedCall
+from punie.application.tools.built_in import PlainTool, details, optional, schema
+from punie.application.tools.session_tool import CallContext
 from punie.domain.tools.arguments import whole_argument
 from punie.domain.tools.discovery import Serving
 from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.json_value import JsonObject
-from punie.ports.tools import CallProgress
 from punie.ports.workspace import Commit, Repository
 
 LOG_DEFAULT = 10
@@ -20,7 +19,7 @@ LOG_LIMIT = 200
 
 
 @frozen
-class GitLog(BuiltInTool):
+class GitLog(PlainTool):
     """The newest commits."""
 
     repository: Repository
@@ -38,15 +37,10 @@ class GitLog(BuiltInTool):
         details=details(Capability.GIT, Permission.READ, ({"limit": 5}, "the last five commits")),
     )
 
-    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
-        limit = min(whole_argument(arguments, "limit") or LOG_DEFAULT, LOG_LIMIT)
-
-        async def effect(_progress: CallProgress) -> ToolResult:
-            commits = await self.repository.log(limit)
-            text = "\n".join(commit_line(commit) for commit in commits) or "There are no commits yet."
-            return ToolResult.success(text, structured={"commits": [asdict(commit) for commit in commits]})
-
-        return PreparedCall(effect)
+    async def run(self, arguments: JsonObject, context: CallContext) -> ToolResult:
+        commits = await self.repository.log(min(whole_argument(arguments, "limit") or LOG_DEFAULT, LOG_LIMIT))
+        text = "\n".join(commit_line(commit) for commit in commits) or "There are no commits yet."
+        return ToolResult.success(text, structured={"commits": [asdict(commit) for commit in commits]})
 
 
 def commit_line(commit: Commit) -> str:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from attrs import asdict, frozen
 
-from punie.application.tools.built_in import BuiltInTool, details, schema
-from punie.application.tools.session_tool import CallContext, PreparedCall
+from punie.application.tools.built_in import PlainTool, details, schema
+from punie.application.tools.session_tool import CallContext
 from punie.domain.tools.discovery import Serving
 from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.roles import Column
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.json_value import JsonObject
-from punie.ports.tools import CallProgress
 from punie.ports.workspace import Repository
 
 
 @frozen
-class GitStatus(BuiltInTool):
+class GitStatus(PlainTool):
     """Branch and changed files."""
 
     repository: Repository
@@ -35,17 +32,10 @@ class GitStatus(BuiltInTool):
         details=details(Capability.GIT, Permission.READ, ({}, "branch and changed files")),
     )
 
-    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
-        async def effect(_progress: CallProgress) -> ToolResult:
-            status = await self.repository.status()
-            lines = [f"branch: {status.branch or '(none)'}"]
-            for label in ("staged", "changed", "untracked"):
-                lines += [f"{label}: {path}" for path in getattr(status, label)]
-            text = "\n".join(lines if len(lines) > 1 else [*lines, "nothing changed"])
-            return ToolResult.success(text, structured=asdict(status, value_serializer=_as_list))
-
-        return PreparedCall(effect)
-
-
-def _as_list(_owner: object, _attribute: object, value: object) -> object:
-    return list(cast("tuple[object, ...]", value)) if isinstance(value, tuple) else value
+    async def run(self, arguments: JsonObject, context: CallContext) -> ToolResult:
+        status = await self.repository.status()
+        lines = [f"branch: {status.branch or '(none)'}"]
+        for label in ("staged", "changed", "untracked"):
+            lines += [f"{label}: {path}" for path in getattr(status, label)]
+        text = "\n".join(lines if len(lines) > 1 else [*lines, "nothing changed"])
+        return ToolResult.success(text, structured=asdict(status))

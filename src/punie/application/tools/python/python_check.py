@@ -1,13 +1,12 @@
-"""What python_lint, python_types and python_tests share: the project's own tools, with their results as data.
+"""The base of python_lint, python_types and python_tests: the project's own checks, with their results as data.
 
-They run what is in the project, so every one of them asks, with the exact command in the title.
+A check runs code of the project, so that each call asks a person, with the exact command in the title.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-import anyio
 from attrs import asdict, frozen
 
 from punie.application.tools.built_in import BuiltInTool, details, optional, schema
@@ -29,7 +28,7 @@ from punie.ports.tools import CallProgress, PythonChecks
 
 @frozen
 class PythonCheck(BuiltInTool):
-    """One kind of check. Bound to this machine's terminals: a client's own could lose half of a report."""
+    """A tool that runs one kind of check, in this machine's terminals: a client's could cut a report."""
 
     checks: PythonChecks
     ledger: TerminalLedger
@@ -53,10 +52,9 @@ class PythonCheck(BuiltInTool):
         planned = self._plan(arguments)
 
         async def effect(_progress: CallProgress) -> ToolResult:
-            terminal_id = await self.ledger.terminals.create(planned.command)
-            self.ledger.own(terminal_id, context.turn_id)
+            terminal_id = await self.ledger.start(planned.command, context.turn_id)
             try:
-                ended = await self._ended(terminal_id, context.time_limit_s)
+                ended = await self.ledger.ended(terminal_id, context.time_limit_s)
                 output = await self.ledger.terminals.output(terminal_id)
             finally:
                 await self.ledger.release_surely(terminal_id)
@@ -72,15 +70,9 @@ class PythonCheck(BuiltInTool):
     def _plan(self, arguments: JsonObject) -> PlannedCheck:
         return self.checks.plan(self.CHECK, text_argument(arguments, "path") or None)
 
-    async def _ended(self, terminal_id: str, limit_s: float) -> ExitStatus | None:
-        with anyio.move_on_after(limit_s):
-            return await self.ledger.terminals.wait(terminal_id)
-        await self.ledger.terminals.kill(terminal_id)
-        return None
-
 
 def check_tool(name: str, description: str) -> ToolDescriptor:
-    """A tool that runs one kind of check on a path, or on the project."""
+    """The descriptor of a tool that runs one kind of check on a path, or on the project."""
     return ToolDescriptor(
         name,
         ToolKind.EXECUTE,

@@ -1,4 +1,4 @@
-"""search_tools: finds tools that are not loaded, and loads what fits."""
+"""search_tools: finds tools that are not loaded, and loads those that fit."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from typing import TypeAlias
 
 from attrs import frozen
 
-from punie.application.tools.built_in import BuiltInTool
-from punie.application.tools.session_tool import CallContext, PreparedCall
+from punie.application.tools.built_in import STRING, PlainTool, optional, schema
+from punie.application.tools.session_tool import CallContext
 from punie.domain.tools.arguments import text_argument, whole_argument
 from punie.domain.tools.disclosure import SEARCH_TOOLS, line_of, server_of
 from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonObject
-from punie.ports.tools import CallProgress
 
 DEFAULT_HITS = 5
 MOST_HITS = 20
@@ -23,9 +22,9 @@ MOST_HITS = 20
 
 @frozen
 class FoundTools:
-    """What a search gave: `loaded` are offered from the next model request on, `others` were found beside them.
+    """The result of a search: `loaded` are offered from the next model request on, `others` were found beside them.
 
-    `servers` tells what there is to search, for a search that found nothing.
+    `servers` names the servers whose tools were searched, for a search that found nothing.
     """
 
     loaded: tuple[ToolDescriptor, ...] = ()
@@ -34,15 +33,15 @@ class FoundTools:
 
 
 FindTools: TypeAlias = Callable[[str, int], FoundTools]
-"""From what is wanted, and how many hits at most, to what was found and is loaded now."""
+"""Searches for the words of the first argument; the second is how many hits there may be."""
 
 Freshen: TypeAlias = Callable[[], Awaitable[None]]
-"""Has servers list their tools that never did; done in bounded time."""
+"""Asks servers that have not listed their tools yet, in bounded time."""
 
 
 @frozen
-class SearchTools(BuiltInTool):
-    """There only while tools of the session are not loaded; it has no effect outside of the session."""
+class SearchTools(PlainTool):
+    """Registered only while tools of the session are not loaded; a call has no effect outside of the session."""
 
     find: FindTools
     freshen: Freshen
@@ -50,14 +49,8 @@ class SearchTools(BuiltInTool):
         SEARCH_TOOLS,
         ToolKind.SEARCH,
         "Load more tools, by what they do or by name; then call them.",
-        {
-            "type": "object",
-            "properties": {
-                "query": {"type": "string"},
-                "limit": {"type": ["integer", "null"]},
-            },
-            "required": ["query"],
-        },  # every word of it goes with every request: bounds are kept below instead
+        # The schema goes with every request, so it is short; the bounds are kept below.
+        schema({"query": STRING}, {"limit": optional("integer")}),
         categories=("session",),
         roles={"query": Role.QUERY, "limit": Role.PLAIN},
         column=Column.READ,
@@ -66,15 +59,11 @@ class SearchTools(BuiltInTool):
     def title(self, arguments: JsonObject) -> str:
         return f"Find tools: {one_line(text_argument(arguments, 'query'), 80)}"
 
-    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
+    async def run(self, arguments: JsonObject, context: CallContext) -> ToolResult:
         query = text_argument(arguments, "query")
+        await self.freshen()
         limit = max(1, min(whole_argument(arguments, "limit") or DEFAULT_HITS, MOST_HITS))
-
-        async def effect(_progress: CallProgress) -> ToolResult:
-            await self.freshen()
-            return _told(query, self.find(query, limit))
-
-        return PreparedCall(effect)
+        return _told(query, self.find(query, limit))
 
 
 def _told(query: str, found: FoundTools) -> ToolResult:

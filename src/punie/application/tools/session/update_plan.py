@@ -1,4 +1,4 @@
-"""update_plan: the agent shows what it is going to do and how far it is."""
+"""update_plan: the steps of a task and their progress, as the agent shows them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from typing import TypeVar
 
 from attrs import frozen
 
-from punie.application.tools.built_in import STRING, BuiltInTool, schema
-from punie.application.tools.session_tool import CallContext, PreparedCall
+from punie.application.tools.built_in import STRING, PlainTool, schema
+from punie.application.tools.session_tool import CallContext
 from punie.domain.session.events import PlanChanged
-from punie.domain.session.turn import Plan, PlanStep, StepPriority, StepStatus
+from punie.domain.session.turn import PlanStep, StepPriority, StepStatus
 from punie.domain.tools.arguments import text_argument
 from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonObject
 from punie.ports.engine import EventSink
-from punie.ports.tools import CallProgress
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -32,8 +31,8 @@ _STEP = schema(
 
 
 @frozen
-class UpdatePlan(BuiltInTool):
-    """Puts a plan in place of the last one; has no effect but to be seen, and needs no permission."""
+class UpdatePlan(PlainTool):
+    """Shows a plan in place of the last one; a call has no other effect and needs no permission."""
 
     events: EventSink
     TALKS = True
@@ -52,18 +51,13 @@ class UpdatePlan(BuiltInTool):
         done = sum(step.status is StepStatus.COMPLETED for step in steps)
         return f"Plan: {done} of {len(steps)} done" if steps else "Plan"
 
-    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
-        plan: Plan = tuple(_steps(arguments))
-
-        async def effect(_progress: CallProgress) -> ToolResult:
-            await self.events.emit(PlanChanged(plan))
-            return ToolResult.success("The user sees the plan.")
-
-        return PreparedCall(effect)
+    async def run(self, arguments: JsonObject, context: CallContext) -> ToolResult:
+        await self.events.emit(PlanChanged(tuple(_steps(arguments))))
+        return ToolResult.success("The user sees the plan.")
 
 
 def _steps(arguments: JsonObject) -> Iterator[PlanStep]:
-    """The steps as far as the arguments have their form; they need not be validated yet."""
+    """The steps, as far as the arguments, which may not be validated yet, have their form."""
     entries = arguments.get("entries")
     for entry in (entries if isinstance(entries, tuple) else ())[:STEPS_LIMIT]:
         if isinstance(entry, Mapping):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from attrs import asdict, frozen
 
-from punie.application.tools.built_in import BuiltInTool, details, schema
-from punie.application.tools.session_tool import CallContext, PreparedCall
+from punie.application.tools.built_in import PlainTool, details, schema
+from punie.application.tools.session_tool import CallContext
 from punie.domain.tools.discovery import Serving
 from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.roles import Column
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.json_value import JsonObject
-from punie.ports.tools import CallProgress
 
 
 @frozen
@@ -26,7 +25,7 @@ class ShellInfo:
 
 
 @frozen
-class GetShellInfo(BuiltInTool):
+class GetShellInfo(PlainTool):
     """Tells the facts, and the session's directory."""
 
     info: ShellInfo
@@ -43,9 +42,6 @@ class GetShellInfo(BuiltInTool):
         details=details(Capability.NONE, Permission.READ, ({}, "the machine and the shell")),
     )
 
-    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
-        async def effect(_progress: CallProgress) -> ToolResult:
-            facts = {**asdict(self.info), "cwd": context.cwd}
-            return ToolResult.success("\n".join(f"{key}: {value}" for key, value in facts.items()), structured=facts)
-
-        return PreparedCall(effect)
+    async def run(self, arguments: JsonObject, context: CallContext) -> ToolResult:
+        facts = {**asdict(self.info), "cwd": context.cwd}
+        return ToolResult.success("\n".join(f"{key}: {value}" for key, value in facts.items()), structured=facts)

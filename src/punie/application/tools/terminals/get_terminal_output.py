@@ -1,4 +1,4 @@
-"""get_terminal_output, over whichever terminals the plan names."""
+"""get_terminal_output, in the terminals that the plan names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from punie.domain.tools.tool import ToolResult
 
 
 class GetTerminalOutput(TerminalTool):
-    """What a terminal printed so far."""
+    """Gives the output of a terminal so far."""
 
     TITLE = "Reading the output of {terminal_id}"
     DESCRIPTOR = terminal_tool("get_terminal_output", "Get what a background command printed so far.", Permission.READ)

@@ -1,4 +1,4 @@
-"""kill_terminal, over whichever terminals the plan names."""
+"""kill_terminal, in the terminals that the plan names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from punie.domain.tools.tool import ToolResult
 
 
 class KillTerminal(TerminalTool):
-    """End a terminal's program; its output stays."""
+    """Ends the program of a terminal, whose output stays."""
 
     TITLE = "Stopping {terminal_id}"
     DESCRIPTOR = terminal_tool(

@@ -1,4 +1,4 @@
-"""release_terminal, over whichever terminals the plan names."""
+"""release_terminal, in the terminals that the plan names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from punie.domain.tools.tool import ToolResult
 
 
 class ReleaseTerminal(TerminalTool):
-    """Kill and forget a terminal."""
+    """Ends the program of a terminal and forgets the terminal."""
 
     TITLE = "Releasing {terminal_id}"
     DESCRIPTOR = terminal_tool(

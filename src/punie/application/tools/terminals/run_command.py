@@ -1,4 +1,4 @@
-"""run_command: a program or a shell line, over whichever terminals the plan names."""
+"""run_command: a program or a shell line, in the terminals that the plan names."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from punie.ports.tools import CallProgress
 
 LOOK_FIRST_S = 0.1
 LOOK_LAST_S = 1.0
-"""How often a running command's output is looked at: seldom where nothing new came."""
+"""Pauses between looks at a running command's output: the first, which doubles up to the last while nothing comes."""
 
 LIVE_TAIL_CHARS = 8_192
-"""What the client is shown of the output while the command runs: the last of it."""
+"""The client is shown at most this much of the end of the output while the command runs."""
 
 
 @frozen
 class RunCommand(BuiltInTool):
-    """Runs a program to its end, or starts it in the background."""
+    """Runs a program to its end, or starts the program in the background."""
 
     ledger: TerminalLedger
     SERVING = Serving.BY_CLIENT
@@ -78,7 +78,7 @@ class RunCommand(BuiltInTool):
 
 @frozen
 class _Run:
-    """One command on its way; lives as long as its call."""
+    """One command that runs; lives as long as its call."""
 
     ledger: TerminalLedger
     command: Command
@@ -86,7 +86,7 @@ class _Run:
     progress: CallProgress
 
     async def in_background(self) -> ToolResult:
-        terminal_id = await self._create()
+        terminal_id = await self.ledger.start(self.command, self.context.turn_id)
         return ToolResult.success(
             f"Started in the background as terminal {terminal_id}.",
             content=self._view(terminal_id) or None,
@@ -94,7 +94,7 @@ class _Run:
         )
 
     async def to_the_end(self) -> ToolResult:
-        terminal_id = await self._create()
+        terminal_id = await self.ledger.start(self.command, self.context.turn_id)
         try:
             view = self._view(terminal_id)
             if view:
@@ -105,11 +105,6 @@ class _Run:
             await self.ledger.release_surely(terminal_id)
         return self._result(ended, output, view)
 
-    async def _create(self) -> str:
-        terminal_id = await self.ledger.terminals.create(self.command)
-        self.ledger.own(terminal_id, self.context.turn_id)
-        return terminal_id
-
     async def _wait(self, terminal_id: str) -> ExitStatus | None:
         with anyio.move_on_after(self.context.time_limit_s):
             return await self._watched(terminal_id)
@@ -117,7 +112,7 @@ class _Run:
         return None
 
     async def _watched(self, terminal_id: str) -> ExitStatus:
-        """Wait for the end; meanwhile show what is printed, unless the client shows the terminal itself (S2-90)."""
+        """Wait for the end; meanwhile show what is printed, unless the client shows the terminal itself."""
         terminals, shown, pause_s = self.ledger.terminals, "", LOOK_FIRST_S
         if terminals.shown_by_client:
             return await terminals.wait(terminal_id)

@@ -18,8 +18,7 @@ from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.content import TerminalView, Text
 from punie.domain.values.json_value import JsonObject
-from punie.domain.values.terminal import ExitStatus, TerminalOutput
-from punie.ports.tools import CallProgress
+from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
 from punie.ports.workspace import Terminals
 
 RELEASE_LIMIT_S = 0.5
@@ -34,23 +33,32 @@ class TerminalLedger:
     log: logging.Logger
     _turn_of: dict[str, str] = field(factory=dict, init=False)
 
-    def own(self, terminal_id: str, turn_id: str) -> None:
-        """Enter a terminal that this session started."""
+    async def start(self, command: Command, turn_id: str) -> str:
+        """Start a program in a terminal of that turn; returns the terminal's id."""
+        terminal_id = await self.terminals.create(command)
         self._turn_of[terminal_id] = turn_id
+        return terminal_id
+
+    async def ended(self, terminal_id: str, limit_s: float) -> ExitStatus | None:
+        """Wait for the program's end; None where the program still ran after the limit and was killed."""
+        with anyio.move_on_after(limit_s):
+            return await self.terminals.wait(terminal_id)
+        await self.terminals.kill(terminal_id)
+        return None
 
     def check(self, terminal_id: str) -> str:
-        """The id back where it is ours; raises `UnknownTerminalError` else, before anybody is asked."""
+        """The id, where the session owns that terminal. Raises `UnknownTerminalError` where it does not."""
         if terminal_id not in self._turn_of:
             raise UnknownTerminalError(terminal_id)
         return terminal_id
 
     async def release(self, terminal_id: str) -> None:
-        """Release one of ours; it is forgotten even where the other side fails."""
+        """Release a terminal of the session, which forgets the terminal even where the other side fails."""
         self._turn_of.pop(self.check(terminal_id), None)
         await self.terminals.release(terminal_id)
 
     async def release_surely(self, terminal_id: str) -> None:
-        """As `release`, for clean-up: not cancelled from outside, bounded, and a failure is only logged."""
+        """As `release`, for clean-up: shielded from cancellation, in bounded time, and a failure is logged."""
         with anyio.move_on_after(RELEASE_LIMIT_S, shield=True):
             try:
                 await self.release(terminal_id)
@@ -58,11 +66,11 @@ class TerminalLedger:
                 self.log.info("releasing terminal %s: %s", terminal_id, error)
 
     async def release_turn(self, turn_id: str) -> None:
-        """Release what one turn started and left running, all at once."""
+        """Release every terminal that one turn started and left, all at once."""
         await self._release_all([terminal for terminal, turn in self._turn_of.items() if turn == turn_id])
 
     async def release_everything(self) -> None:
-        """Release what is left when the session ends, all at once."""
+        """Release every terminal that is left when the session ends, all at once."""
         await self._release_all(list(self._turn_of))
 
     async def _release_all(self, terminal_ids: list[str]) -> None:
@@ -76,7 +84,7 @@ class TerminalLedger:
 
 @frozen
 class TerminalTool(BuiltInTool):
-    """A tool that acts on one terminal of this session."""
+    """A tool that acts on one terminal of this session; a call of a terminal that the session does not own fails."""
 
     ledger: TerminalLedger
     SERVING = Serving.BY_CLIENT
@@ -85,19 +93,16 @@ class TerminalTool(BuiltInTool):
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
         terminal_id = self.ledger.check(text_argument(arguments, "terminal_id"))
 
-        async def effect(_progress: CallProgress) -> ToolResult:
-            return await self.act(terminal_id, context)
-
-        return PreparedCall(effect, watches_time=True)
+        return PreparedCall(lambda _progress: self.act(terminal_id, context), watches_time=True)
 
     @abstractmethod
     async def act(self, terminal_id: str, context: CallContext) -> ToolResult:
-        """Do it to a terminal that is known to be ours."""
+        """Carry out a call on a terminal that the session owns."""
         ...
 
 
 def terminal_tool(name: str, description: str, does: Permission) -> ToolDescriptor:
-    """A tool on one of the session's own terminals, for which nobody needs to be asked."""
+    """The descriptor of a tool on one of the session's own terminals, which needs no permission."""
     return ToolDescriptor(
         name,
         ToolKind.EXECUTE,
@@ -113,9 +118,10 @@ def terminal_tool(name: str, description: str, does: Permission) -> ToolDescript
 def printed(
     output: TerminalOutput, ended: ExitStatus | None, view: tuple[TerminalView, ...] = (), more: str = ""
 ) -> ToolResult:
-    """The output as the model reads it: its text, whether it was cut, and how the program ended.
+    """The result that tells the model a program's output, whether it was cut, and how the program ended.
 
-    Where a file has what was cut, the desk puts it before the text for the model; a person is told of the file.
+    Where the output was cut and a file has its beginning, the desk adds that for the model; a person reads the file's
+    name.
     """
     body = output.text if not output.text or output.text.endswith("\n") else f"{output.text}\n"
     text, structured = f"{body}[{ended or 'still running'}]{more}", _structured(output, ended)

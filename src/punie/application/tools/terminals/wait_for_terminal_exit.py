@@ -1,4 +1,4 @@
-"""wait_for_terminal_exit, over whichever terminals the plan names."""
+"""wait_for_terminal_exit, in the terminals that the plan names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from punie.domain.tools.tool import ToolResult
 
 
 class WaitForTerminalExit(TerminalTool):
-    """Wait for a terminal's program to end, within the time limit."""
+    """Waits for the end of a terminal's program, within the time limit."""
 
     TITLE = "Waiting for {terminal_id}"
     DESCRIPTOR = terminal_tool("wait_for_terminal_exit", "Wait until a background command ends.", Permission.READ)
