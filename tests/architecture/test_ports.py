@@ -18,6 +18,7 @@ from punie import adapters
 from punie.application.agent import PunieAgent
 from punie.ports.agent import Agent
 from tests.architecture.source_tree import SRC, imports_of, inside, room, source_files, tree_of
+from tests.fakes.absent import nothing_kept
 
 
 @cache
@@ -114,5 +115,6 @@ def test_a_port_is_kept_by_a_whole_class_that_names_it_as_its_base(port: Any) ->
 
 @pytest.mark.requirement("S3-32", "S3-36")
 def test_punie_agent_satisfies_agent_protocol() -> None:
-    agent = PunieAgent(scope=lambda *_, **__: pytest.fail("no session is opened"), log=logging.getLogger("test"))
+    log = logging.getLogger("test")
+    agent = PunieAgent(lambda *_, **__: pytest.fail("no session is opened"), log, nothing_kept)
     assert isinstance(agent, Agent)

@@ -22,7 +22,6 @@ from punie.application.desk.session_desk import SessionDesk
 from punie.application.desk.turn_desk import TurnDesk
 from punie.application.offer.discover import DiscoverTools
 from punie.application.offer.offered import OfferedTools
-from punie.application.offer.toolbox import Toolbox
 from punie.application.tools.session_tool import CallContext, PreparedCall, SessionTool
 from punie.bootstrap.word_stems import stem
 from punie.domain.permission.flow import Dismissed, PermissionOutcome, PermissionQuestion
@@ -37,6 +36,7 @@ from punie.ports.permission import PermissionBroker
 from punie.ports.tools import CallProgress
 from tests.bench.figures import Row, amount
 from tests.bench.world import World, expect
+from tests.fakes.absent import planned_alone
 from tests.fakes.permission import memory_approvals, permission_of
 
 _MANY = 10_000
@@ -86,7 +86,7 @@ async def _desk(folder: Path) -> SessionDesk:
     log, clock, validator, nobody = logging.getLogger("bench"), LocalClock(), JsonSchemaRsValidator(), _Nobody()
     tool = _NoOp(ToolDescriptor("nothing", "read", parameters=_SCHEMA, source=ToolSource.IDE))
     discover = DiscoverTools("bench", ClientCapabilities(), None, validator, clock, LocalTools.AUTO, log)
-    toolbox = Toolbox(discover, lambda _plan: (tool,))
+    toolbox = planned_alone(discover, lambda _plan: (tool,))
     await toolbox.fill()
     root = str(folder)
     guard = LocalPathGuard((root,), root)

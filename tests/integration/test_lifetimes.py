@@ -25,6 +25,8 @@ from punie.domain.session.turn import StopReason
 from punie.domain.tools.discovery import ClientCapabilities
 from punie.domain.values.content import Prompt
 from punie.ports.people import Peer
+from punie.ports.workspace import FileTree, Repository, Workspace
+from tests.fakes.absent import nothing_kept
 from tests.fakes.client import FakeClient
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("DC-05")]
@@ -58,15 +60,15 @@ def parts(session: LiveSession) -> list[object]:
     assemble: Any = toolbox.build
     return [
         session, session.engine, session.instructions, desk, toolbox, toolbox.discover, assemble, assemble.local,
-        desk.context.guard, desk.context.validator, *session.ledgers, assemble.local.workspace, assemble.local.tree,
-        assemble.local.repository,
+        desk.context.guard, desk.context.validator, *session.ledgers, assemble.local.get(Workspace),
+        assemble.local.get(FileTree), assemble.local.get(Repository),
     ]  # fmt: skip
 
 
 async def once(process: Process, folder: Path, alive: list[weakref.ref[object]] | None = None) -> None:
     """Open a session, run a prompt, close it."""
     client = FakeClient(files={str(folder / "a"): "text"})
-    async with PunieAgent(process.session_scope, LOG) as agent:
+    async with PunieAgent(process.session_scope, LOG, nothing_kept) as agent:
         opened = await agent.open_session(SessionSpec(str(folder)), lambda _id: peer(client))
         report = await agent.begin_turn(opened.id, Prompt.of_text("go")).run()
         assert report.stop_reason is StopReason.END_TURN
@@ -106,7 +108,7 @@ async def test_many_sessions_open_at_once_share_nothing_but_values_and_go_away_t
     process: Process, tmp_path: Path
 ) -> None:
     alive: list[weakref.ref[object]] = []
-    async with PunieAgent(process.session_scope, LOG) as agent:
+    async with PunieAgent(process.session_scope, LOG, nothing_kept) as agent:
         for _ in range(50):
             await agent.open_session(SessionSpec(str(tmp_path)), lambda _id: peer())
         made = [parts(place.session) for place in agent._places.values()]

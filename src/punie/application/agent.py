@@ -9,14 +9,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol, TypeAlias
 
 import anyio
-import anyio.lowlevel
 from anyio.abc import TaskGroup, TaskStatus
 from attrs import define, field
 
 from punie.application.desk.session_desk import SessionDesk
 from punie.application.own_task_group import OwnTaskGroup
 from punie.application.sessions.recorder import Tell
-from punie.application.sessions.stored import NothingKept, SessionShelf, TakenUp
+from punie.application.sessions.stored import SessionShelf, TakenUp
 from punie.application.turns import model_switch
 from punie.application.turns.live_session import LiveSession
 from punie.application.turns.run_turn import PromptTurn
@@ -50,12 +49,6 @@ Keeping: TypeAlias = Callable[[Peer | None], Awaitable[SessionShelf]]
 """Gives the shelf where sessions are kept. The client, where there is one, says what is to be loaded for it."""
 
 
-async def nothing_kept(_peer: Peer | None) -> SessionShelf:
-    """A shelf for sessions that end with their process."""
-    await anyio.lowlevel.checkpoint()
-    return NothingKept()
-
-
 @define
 class _Place:
     """An open session, the turn that runs in it, and the events that close it; lives as long as the session."""
@@ -76,7 +69,7 @@ class PunieAgent(OwnTaskGroup, Agent):
 
     scope: SessionScope
     log: logging.Logger
-    keeping: Keeping = nothing_kept
+    keeping: Keeping
     _places: dict[str, _Place] = field(factory=dict, init=False)
     _opening: dict[str, LiveSession] = field(factory=dict, init=False)
 

@@ -32,7 +32,7 @@ from punie.application.desk.permission import SessionPermission
 from punie.application.desk.session_desk import SessionDesk
 from punie.application.offer.assemble import AssembleTools
 from punie.application.offer.discover import DiscoverTools, ListMore, PlugInTools
-from punie.application.offer.offered import Elsewhere, Nowhere, OfferedTools
+from punie.application.offer.offered import Elsewhere, OfferedTools
 from punie.application.offer.registry import ToolRegistry
 from punie.application.offer.toolbox import Toolbox
 from punie.application.sessions.recorder import SessionRecorder
@@ -170,7 +170,7 @@ def server_registry(
 def servers(setup: SessionSetup, registry: ServerRegistry | None, validator: JsonSchemaRsValidator) -> Elsewhere:
     """The tools of the MCP servers."""
     if registry is None:
-        return Nowhere()
+        return Elsewhere()
     from punie.application.servers.session_servers import SessionServers
 
     return SessionServers(setup.id, registry, validator, setup.log)
@@ -243,7 +243,7 @@ def toolbox(
     composed: ComposedTools,
 ) -> Toolbox:
     """All tools of the session."""
-    return Toolbox(discover, assemble, registry=registry, more=further, last=composed)
+    return Toolbox(discover, assemble, registry, further, composed)
 
 
 def offered(setup: SessionSetup, toolbox: Toolbox, servers: Elsewhere) -> OfferedTools:

@@ -32,6 +32,7 @@ from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolResult, ToolSo
 from punie.domain.values.content import Diff
 from punie.domain.values.json_value import JsonObject
 from punie.ports.tools import CallProgress
+from tests.fakes.absent import planned_alone
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 from tests.fakes.gate import Gate
@@ -140,7 +141,7 @@ async def desk_of(
     client, clock, offered = client or FakeClient(), FakeClock(step_s=0.001), tuple(tools)
     validator = JsonSchemaRsValidator()
     discover = DiscoverTools("s", ClientCapabilities(), None, validator, clock, LocalTools.AUTO, LOG)
-    toolbox = Toolbox(discover, lambda _plan: offered, frozenset(disabled))
+    toolbox = planned_alone(discover, lambda _plan: offered, *disabled)
     await toolbox.fill()
     guard = LocalPathGuard(roots, CWD)
     context = SessionContext("s", CWD, roots, limits or Limits(), guard, validator, client, clock, LOG)

@@ -18,10 +18,9 @@ from punie.application.desk.session_desk import SessionDesk
 from punie.application.offer.assemble import AssembleTools
 from punie.application.offer.discover import DiscoverTools
 from punie.application.offer.offered import OfferedTools
-from punie.application.offer.toolbox import Toolbox
 from punie.application.sessions.kept_record import KeptRecord
 from punie.application.sessions.recorder import MemoryRecord, SessionRecorder
-from punie.application.sessions.stored import NothingKept, SessionShelf, StoredSessions, TakenUp
+from punie.application.sessions.stored import SessionShelf, StoredSessions, TakenUp
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.application.turns.instructions import Instructions
 from punie.application.turns.live_session import LiveSession
@@ -34,6 +33,7 @@ from punie.domain.tools.discovery import ClientCapabilities, LocalTools
 from punie.domain.tools.execution import Limits
 from punie.ports.engine import EngineSession, EventSink, ToolDoor
 from punie.ports.people import Peer
+from tests.fakes.absent import NoCommands, NoShelf, NothingKept, planned_alone
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 from tests.fakes.permission import permission_of
@@ -124,7 +124,7 @@ class SessionBench:
         client_ledger = None if peer.terminals is None else TerminalLedger(peer.terminals, LOG)
         services = local_services(machine, local_ledger)
         discover = DiscoverTools(session_id, peer.capabilities, peer.catalog, validator, clock, self.local, LOG)
-        toolbox = Toolbox(discover, AssembleTools(session_id, peer, services, client_ledger, LOG))
+        toolbox = planned_alone(discover, AssembleTools(session_id, peer, services, client_ledger, LOG))
         guard = LocalPathGuard(spec.roots, spec.cwd)
         context = SessionContext(session_id, spec.cwd, spec.roots, Limits(), guard, validator, recorder, clock, LOG)
         offered = OfferedTools(toolbox, DisclosurePolicy(), stem)
@@ -133,7 +133,17 @@ class SessionBench:
         ledgers = tuple(ledger for ledger in (client_ledger, local_ledger) if ledger is not None)
         instructions = Instructions(spec.cwd, self.notes)
         return LiveSession(
-            session_id, desk, engine, recorder, instructions, ledgers, TurnLimits(), LOG, engine_name="played"
+            session_id,
+            desk,
+            engine,
+            recorder,
+            instructions,
+            ledgers,
+            TurnLimits(),
+            LOG,
+            NoCommands(),
+            NoShelf(),
+            engine_name="played",
         )
 
     @asynccontextmanager

@@ -17,6 +17,7 @@ from punie.domain.values.terminal import Command
 from punie.ports.agent import Agent
 from punie.ports.engine import EventSink, ToolDoor
 from punie.ports.people import Peer
+from tests.fakes.absent import nothing_kept
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import CWD, LOG, call
 from tests.unit.application.session_bench import PlayedEngine, SessionBench
@@ -28,7 +29,7 @@ PROMPT = Prompt.of_text("do it")
 
 @pytest.mark.requirement("S3-32", "S3-36")
 def test_punie_agent_satisfies_agent_protocol() -> None:
-    assert isinstance(PunieAgent(SessionBench().scope, LOG), Agent)
+    assert isinstance(PunieAgent(SessionBench().scope, LOG, nothing_kept), Agent)
 
 
 def waiting(started: anyio.Event) -> PlayedEngine:

@@ -10,7 +10,7 @@ import pytest
 from punie.adapters.storage.sessions.memory_sessions import MemorySessions, MemorySessionStore
 from punie.application.agent import PunieAgent
 from punie.application.sessions.stored import StoredSessions
-from punie.application.turns.live_session import ForTheModel, LiveSession, NoCommands, Outcome
+from punie.application.turns.live_session import ForTheModel, LiveSession, Outcome
 from punie.domain.errors import SessionBusyError, SessionHeldError, SettingsError, UnknownSessionError
 from punie.domain.model.compaction import CompactionStatus
 from punie.domain.session.events import CompactionChanged, TextDelta, TurnEnded
@@ -29,6 +29,7 @@ from punie.domain.session.turn import StopReason, Turn
 from punie.domain.values.content import Prompt
 from punie.ports.engine import EventSink, ToolDoor
 from tests.contract.session_benches import Table
+from tests.fakes.absent import NoCommands
 from tests.fakes.clock import FakeClock
 from tests.fakes.transcripts import transcript_of
 from tests.unit.application.desk_bench import CWD

@@ -12,7 +12,6 @@ from punie.adapters.local.clock import LocalClock
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.offer.assemble import AssembleTools
 from punie.application.offer.discover import DiscoverTools
-from punie.application.offer.toolbox import Toolbox
 from punie.application.tools.own_tools import OWN_TOOLS
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.application.turns.instructions import Instructions
@@ -20,6 +19,7 @@ from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.discovery import ClientCapabilities, LocalTools
 from punie.domain.values.json_value import freeze_object, thaw_object
 from punie.ports.people import Peer
+from tests.fakes.absent import planned_alone
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import LOG
 from tests.unit.application.doubles import MadeUpNotes, local_services
@@ -64,7 +64,7 @@ async def default_catalog() -> ToolCatalog:
         "s", ClientCapabilities(), None, JsonSchemaRsValidator(), LocalClock(), LocalTools.AUTO, LOG
     )
     assemble = AssembleTools("s", Peer(ClientCapabilities(), client, client), local, None, LOG)
-    toolbox = Toolbox(discover, assemble)
+    toolbox = planned_alone(discover, assemble)
     await toolbox.fill()
     return await toolbox.current()
 

@@ -10,7 +10,7 @@ from attrs import define, field
 
 from punie.application.agent import PunieAgent
 from punie.application.turns.live_session import LiveSession
-from punie.application.turns.model_shelf import ModelShelf, NoShelf, ReadyModel
+from punie.application.turns.model_shelf import ModelShelf, ReadyModel
 from punie.application.turns.model_switch import switch_model
 from punie.domain.errors import (
     EngineError,
@@ -27,6 +27,7 @@ from punie.domain.session.turn import StopReason, Turn
 from punie.domain.tools.disclosure import DisclosurePolicy
 from punie.domain.values.content import Prompt
 from punie.ports.engine import Engine, EngineSession, EventSink, ToolDoor
+from tests.fakes.absent import NoShelf
 from tests.unit.application.session_bench import SessionBench
 
 pytestmark = pytest.mark.anyio

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from punie.application.offer.offered import LOADED_BY_ONE_SEARCH, NAMED_AT_ONCE, Nowhere, OfferedTools
+from punie.application.offer.offered import LOADED_BY_ONE_SEARCH, NAMED_AT_ONCE, Elsewhere, OfferedTools
 from punie.domain.permission.decisions import Policy
 from punie.domain.permission.modes import Mode
 from punie.domain.tools.disclosure import SEARCH_TOOLS, DisclosureForm, DisclosurePolicy
@@ -130,7 +130,7 @@ async def test_a_strangers_tool_of_that_name_keeps_it_and_everything_is_loaded()
     assert len(names(bench.desk.offered)) == 61
 
 
-class OneUnlisted(Nowhere):
+class OneUnlisted(Elsewhere):
     def unlisted(self) -> tuple[str, ...]:
         return ("helper",)
 

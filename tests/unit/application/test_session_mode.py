@@ -25,7 +25,7 @@ LOG = logging.getLogger("test.modes")
 async def session(mode: Mode = Mode.ASK) -> tuple[DeskBench, SessionMode]:
     bench = await desk_of([tool("look"), tool("change", asks=True)], policy=Policy(mode))
     made = SessionMode(bench.desk.permission, bench.toolbox.registry, bench.client)
-    made.begin()
+    made.offer_the_way_out()
     return bench, made
 
 

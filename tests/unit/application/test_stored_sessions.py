@@ -121,10 +121,8 @@ async def a_log(sessions: StoredSessions, *events: LoggedEvent, session_id: str 
 async def log_of(sessions: StoredSessions, session_id: str = "s") -> list[LoggedEvent]:
     told: list[LoggedEvent] = []
 
-    async def tell(entry: LogEntry) -> None:
-        told.append(entry.event)
-
-    await sessions.replay(session_id, tell)
+    while page := await sessions.store.read(session_id, len(told)):
+        told += [entry.event for entry in page]
     return told
 
 

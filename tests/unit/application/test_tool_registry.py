@@ -295,16 +295,6 @@ def test_registration_and_removal_are_told_exactly_once_to_each_subscriber() -> 
     assert one == two == [ToolRegistered(Greet.DESCRIPTOR), ToolUnregistered(Greet.DESCRIPTOR)]
 
 
-def test_who_left_hears_no_more() -> None:
-    registry = ToolRegistry(SERVICES)
-    events: list[RegistryEvent] = []
-    leave = registry.subscribe(events.append)
-    leave()
-    leave()
-    registry.register_type(Greet)
-    assert events == []
-
-
 @pytest.mark.requirement("S2-18", "S2-19")
 def test_a_new_catalogue_tells_what_came_and_went_and_nothing_of_what_stayed() -> None:
     registry = filled(tool("lint"), tool("fmt"), tool("check"))

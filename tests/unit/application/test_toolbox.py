@@ -15,6 +15,7 @@ from punie.application.offer.toolbox import Toolbox
 from punie.domain.errors import ToolDisabledError, UnknownToolError
 from punie.domain.tools.discovery import CatalogAnswer, ClientCapabilities, LocalTools
 from punie.ports.tools import ToolSourceError
+from tests.fakes.absent import planned_alone
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 from tests.fakes.gate import Gate
@@ -26,7 +27,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("R-04")]
 def toolbox_of(client: FakeClient, *disabled: str) -> Toolbox:
     can = ClientCapabilities(read_text_file=True, discover_tools=True)
     discover = DiscoverTools("s", can, client, JsonSchemaRsValidator(), FakeClock(), LocalTools.NEVER, LOG)
-    return Toolbox(discover, lambda plan: tuple(map(RecordingTool, plan.catalog)), frozenset(disabled))
+    return planned_alone(discover, lambda plan: tuple(map(RecordingTool, plan.catalog)), *disabled)
 
 
 @asynccontextmanager

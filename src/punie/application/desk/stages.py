@@ -1,11 +1,11 @@
-"""Bounds on calls that failed before and on long results."""
+"""The stages of one call: find, check, decide, prepare, ask, wait for a place, run and cut the result."""
 
 from __future__ import annotations
 
 import contextlib
 from typing import cast
 
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
 from punie.application.desk.call import CallRequest, CallUnderWay
 from punie.application.desk.permission import Judged, Ruling
@@ -64,31 +64,20 @@ class LoopGuard:
                 pass
 
 
-@frozen
-class OutputLimits:
-    """Cuts long results for the model and keeps the whole text in the session's output store."""
-
-    store: OutputStore
-
-    async def limited(self, request: CallRequest, result: ToolResult) -> ToolResult:
-        """The result itself where its text is short enough, else one with head and tail and the name of a file."""
-        text, limit = result.text, request.limits.output_bytes
-        if result.kept is not None:
-            joined = await self._joined(result.kept, text, limit)
-            if joined is not None:
-                return evolve(result, for_model=joined)
-            text = f"[the beginning of the output was dropped]\n{text}"
-        short = cut(text, limit)
-        if short is text:
-            return result if text == result.text else evolve(result, for_model=text)
-        # The text of a file is in that file already.
-        path = None if request.tool.descriptor.gives_file else await self.store.keep(request.context.call_id, text)
-        return evolve(result, for_model=short if path is None else short + _told(KeptOutput(path, 0)))
-
-    async def _joined(self, kept: KeptOutput, text: str, limit: int) -> str | None:
-        """Head and tail of an output whose beginning is in a file; None where the file is gone."""
-        beginning = await self.store.beginning(kept.path, max(0, min(kept.before - kept.left_out, limit)))
-        return None if beginning is None else cut_after(beginning, kept.before, text, limit) + _told(kept)
+async def _limited(store: OutputStore, request: CallRequest, result: ToolResult) -> ToolResult:
+    """The result for the model: with head and tail alone where its text is too long, and the file with all of it."""
+    text, limit, kept = result.text, request.limits.output_bytes, result.kept
+    if kept is not None:
+        beginning = await store.beginning(kept.path, max(0, min(kept.before - kept.left_out, limit)))
+        if beginning is not None:
+            return evolve(result, for_model=cut_after(beginning, kept.before, text, limit) + _told(kept))
+        text = f"[the beginning of the output was dropped]\n{text}"
+    short = cut(text, limit)
+    if short is text:
+        return result if text == result.text else evolve(result, for_model=text)
+    # The text of a file is in that file already.
+    path = None if request.tool.descriptor.gives_file else await store.keep(request.context.call_id, text)
+    return evolve(result, for_model=short if path is None else short + _told(KeptOutput(path, 0)))
 
 
 def _told(kept: KeptOutput) -> str:
@@ -154,7 +143,7 @@ class CallStages:
         result = await self._at_a_place(judged, prepared)
         if isinstance(result, Denied):
             return _denial(request, result)
-        return await OutputLimits(desk.outputs).limited(request, result)
+        return await _limited(desk.outputs, request, result)
 
     async def _announced(self) -> CallRequest:
         """Find the tool and show the card. Raises `ToldToModel` where there is no such tool, or it is disabled."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
 
 import anyio.lowlevel
 from attrs import define, field
@@ -30,7 +28,7 @@ NAMED_AT_ONCE = 20
 """How many tools one search loads by their exact names."""
 
 LOADED_BY_ONE_SEARCH = 3
-"""How many hits one search loads: the best, and others nearly as good. A loaded tool costs tokens at each request."""
+"""How many hits one search loads: the best and those nearly as good. A loaded tool costs tokens at each request."""
 
 NEARLY_AS_GOOD = 0.9
 
@@ -40,18 +38,17 @@ SEARCH_WAIT_S = 5.0
 _WORDS = re.compile(r"[\w-]+")
 
 
-class Elsewhere(Protocol):
-    """The tools of servers. Servers that never listed any are asked when the model searches, and not before."""
+class Elsewhere:
+    """The tools of servers; lives as long as the session. This class serves a session without servers."""
 
-    @abstractmethod
     def unlisted(self) -> tuple[str, ...]:
-        """The names of the servers that never listed tools, as they may be shown before the servers are started."""
-        ...
+        """The names of servers that never listed tools; they are asked only when the model searches."""
+        return ()
 
-    @abstractmethod
     async def freshen(self, within_s: float | None = SEARCH_WAIT_S) -> None:
         """Ask those servers, for at most that time; the tools that they list are added to the session's."""
-        ...
+        del within_s
+        await anyio.lowlevel.checkpoint()
 
     async def tools(self) -> tuple[SessionTool, ...]:
         """The tools that servers listed so far."""
@@ -59,18 +56,8 @@ class Elsewhere(Protocol):
         return ()
 
     def hear(self, changed: Callable[[], None]) -> None:
-        """Call `changed` whenever a server's tools changed; it returns at once."""
+        """Call `changed`, which returns at once, whenever a server's tools changed."""
         del changed
-
-
-class Nowhere(Elsewhere):
-    """A session without servers."""
-
-    def unlisted(self) -> tuple[str, ...]:
-        return ()
-
-    async def freshen(self, within_s: float | None = SEARCH_WAIT_S) -> None:
-        await anyio.lowlevel.checkpoint()
 
 
 @define
@@ -84,7 +71,7 @@ class OfferedTools:
     toolbox: Toolbox
     policy: DisclosurePolicy
     stem: Stem
-    elsewhere: Elsewhere = field(factory=Nowhere)
+    elsewhere: Elsewhere = field(factory=Elsewhere)
     _picked: dict[str, ToolDescriptor] = field(factory=dict[str, ToolDescriptor], init=False)
     _seen: ToolCatalog | None = field(default=None, init=False)
     _unlisted: tuple[str, ...] = field(default=(), init=False)
@@ -108,12 +95,15 @@ class OfferedTools:
 
     def settle(self) -> ToolCatalog:
         """As `current`, without waiting for changes that were announced."""
-        catalog, unlisted = self.toolbox.registry.catalog(), self.elsewhere.unlisted()
+        registry, unlisted = self.toolbox.registry, self.elsewhere.unlisted()
+        catalog = registry.catalog()
         if catalog is self._seen and unlisted == self._unlisted:
             return self._offered
-        others = tuple(tool for tool in catalog if not self.policy.keeps(tool))
-        form = self.policy.form_for(others) if self._may_search() else DisclosureForm.FULL
-        catalog = self._stand(wanted=self._may_search() and (form is not DisclosureForm.FULL or bool(unlisted)))
+        others, may_search = tuple(tool for tool in catalog if not self.policy.keeps(tool)), self._may_search()
+        form = self.policy.form_for(others) if may_search else DisclosureForm.FULL
+        wanted = may_search and (form is not DisclosureForm.FULL or bool(unlisted))
+        registry.keep(SearchTools.DESCRIPTOR, lambda _services: SearchTools(self.find, self.freshen), wanted=wanted)
+        catalog = registry.catalog()
         if others != self._named:
             self._named, self._index = others, None
         if form is DisclosureForm.FULL:
@@ -144,7 +134,8 @@ class OfferedTools:
         self.settle()
         if self._form is DisclosureForm.FULL:
             return ()
-        picked = self._found(names)
+        known = {tool.name: tool for tool in self._named}
+        picked = tuple(known[name] for name in names if name in known)
         fresh = {tool.name: tool for tool in picked if tool.name not in self._picked}
         if fresh:
             self._picked |= fresh
@@ -152,7 +143,7 @@ class OfferedTools:
         return picked
 
     async def freshen(self, within_s: float | None = SEARCH_WAIT_S) -> None:
-        """Have servers that never listed their tools list them for the search."""
+        """Ask servers that never listed their tools, so that a search finds those too."""
         await self.elsewhere.freshen(within_s)
         await self.toolbox.current()
 
@@ -185,10 +176,6 @@ class OfferedTools:
         loaded = tuple(tool for tool in found if tool.name in offered)
         return FoundTools(loaded, tuple(tool for tool in found if tool.name not in offered))
 
-    def _found(self, names: Iterable[str]) -> tuple[ToolDescriptor, ...]:
-        known = {tool.name: tool for tool in self._named}
-        return tuple(known[name] for name in names if name in known)
-
     def _with_picked(
         self,
         catalog: ToolCatalog,
@@ -196,38 +183,23 @@ class OfferedTools:
         form: DisclosureForm,
         unlisted: tuple[str, ...],
     ) -> ToolCatalog:
-        # The listing names what is picked as well: it must not change when something is.
+        # The listing names picked tools as well, so that it does not change when a tool is picked.
         kept = tuple(tool for tool in catalog if self.policy.keeps(tool))
         picked = tuple(self._picked.values())
         elsewhere = unlisted_servers(unlisted)
         searchable = None
         if self.policy.form is DisclosureForm.AUTO:
-            # A provider searches what it is given; servers that have listed nothing yet are searched by ours.
+            # A provider searches the tools that it is given; only our search reaches servers that listed nothing yet.
             beside = tuple(tool for tool in kept if unlisted or tool.name != SEARCH_TOOLS)
             notes = [_joined(findable(others, named=named), elsewhere) for named in (True, False)]
             searchable = SearchableOffer((*beside, *picked), others, *notes)
         return ToolCatalog((*kept, *picked), _joined(listing(others, form), elsewhere), searchable)
 
     def _may_search(self) -> bool:
-        """Whether a built-in tool may have the name, which is neither disabled nor taken."""
+        """Whether the built-in tool for searching may have its name, which is neither disabled nor taken."""
         registry = self.toolbox.registry
-        return registry.is_enabled(SEARCH_TOOLS) and (SEARCH_TOOLS not in self._names() or self._is_ours())
-
-    def _is_ours(self) -> bool:
-        return isinstance(self.toolbox.registry.get(SEARCH_TOOLS), SearchTools)
-
-    def _names(self) -> frozenset[str]:
-        return frozenset(tool.name for tool in self.toolbox.registry.tools)
-
-    def _stand(self, *, wanted: bool) -> ToolCatalog:
-        """Register the tool exactly while it is wanted; returns the registered tools."""
-        registry = self.toolbox.registry
-        stands = self._is_ours()
-        if wanted and not stands:
-            registry.register(SearchTools.DESCRIPTOR, lambda _services: SearchTools(self.find, self.freshen))
-        elif stands and not wanted:
-            registry.unregister(SEARCH_TOOLS)
-        return registry.catalog()
+        found = registry.listed(SEARCH_TOOLS)
+        return registry.is_enabled(SEARCH_TOOLS) and (found is None or found.tool is SearchTools.DESCRIPTOR)
 
 
 def _joined(*notes: str) -> str:

@@ -79,7 +79,7 @@ class _Entry:
     """A registered tool, made when it is first used. `offered` says that it came with the session's catalogue."""
 
     descriptor: ToolDescriptor
-    factory: ToolFactory
+    factory: ToolFactory | None = None
     offered: bool = False
     tool: SessionTool | None = None
 
@@ -109,7 +109,7 @@ class ToolRegistry:
 
     @property
     def statistics(self) -> RegistryStatistics:
-        """The present figures of the registry."""
+        """Counts of the tools that are registered now."""
         tools = self.tools
         enabled = sum(self.is_enabled(tool.name) for tool in tools)
         return RegistryStatistics(
@@ -123,7 +123,7 @@ class ToolRegistry:
 
     @property
     def listing(self) -> ToolListing:
-        """The present registry as clients and people are shown it."""
+        """The registered tools as clients and people are shown them."""
         return ToolListing(tuple(self._listed(tool) for tool in self.tools), self.left_out, self.statistics)
 
     def listed(self, name: str) -> ListedTool | None:
@@ -140,15 +140,9 @@ class ToolRegistry:
             self._catalog = ToolCatalog(tool for tool in self.tools if self.is_enabled(tool.name))
         return self._catalog
 
-    def subscribe(self, hear: Callable[[RegistryEvent], None]) -> Callable[[], None]:
-        """Call `hear` for every registration and removal from now on; the returned function ends that."""
+    def subscribe(self, hear: Callable[[RegistryEvent], None]) -> None:
+        """Call `hear` for every registration and removal from now on."""
         self._subscribers.append(hear)
-
-        def leave() -> None:
-            if hear in self._subscribers:
-                self._subscribers.remove(hear)
-
-        return leave
 
     def register(self, descriptor: ToolDescriptor, factory: ToolFactory) -> bool:
         """Register a tool that `factory` makes from the session's services, once, when it is first used.
@@ -164,8 +158,16 @@ class ToolRegistry:
         return True
 
     def register_type(self, kind: type[TypedTool], /, **configuration: object) -> bool:
-        """As `register`, for a class, which is called with the services and this configuration."""
+        """Register a class, as `register` does; the class is called with the services and this configuration."""
         return self.register(kind.DESCRIPTOR, lambda services: kind(services, **configuration))
+
+    def keep(self, descriptor: ToolDescriptor, factory: ToolFactory, *, wanted: bool) -> None:
+        """Have this tool registered exactly while it is wanted, unless another tool has its name."""
+        entry = self._entries.get(descriptor.name)
+        if wanted and entry is None:
+            self.register(descriptor, factory)
+        elif not wanted and entry is not None and entry.descriptor is descriptor:
+            self.unregister(descriptor.name)
 
     def unregister(self, name: str) -> bool:
         """Remove a tool; returns False where there is none of that name."""
@@ -188,7 +190,7 @@ class ToolRegistry:
         for tool in tools:
             name = tool.descriptor.name
             if name not in own and name not in found and self._works_here(tool.descriptor):
-                found[name] = _Entry(tool.descriptor, _ready(tool), offered=True)
+                found[name] = _Entry(tool.descriptor, offered=True, tool=tool)
         self._entries = {**found, **own}
         self._catalog = None
         for name, old in before.items():
@@ -203,7 +205,7 @@ class ToolRegistry:
         entry = self._entries.get(name)
         if entry is None:
             return None
-        if entry.tool is None:
+        if entry.factory is not None and entry.tool is None:
             entry.tool = entry.factory(self.services)
         return entry.tool
 
@@ -226,7 +228,7 @@ class ToolRegistry:
         return True
 
     def disable_always(self, names: Iterable[str]) -> None:
-        """Switch these names off for the whole session, also for tools that come later: the settings say so."""
+        """Switch these names off for the whole session, as the settings say; later tools of those names are off too."""
         self._locked.update(names)
         self._catalog = None
 
@@ -267,13 +269,8 @@ class ToolRegistry:
 
     def _tell(self, event: RegistryEvent) -> None:
         self._catalog = None
-        for hear in tuple(self._subscribers):
+        for hear in self._subscribers:
             hear(event)
-
-
-def _ready(tool: SessionTool) -> ToolFactory:
-    """A factory for a tool that exists already."""
-    return lambda _services: tool
 
 
 def _mentions(tool: ToolDescriptor, words: Iterable[str]) -> bool:

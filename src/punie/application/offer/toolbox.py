@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 import anyio
-import anyio.lowlevel
 from attrs import define, field
 
 from punie.application.offer.discover import DiscoverTools, ListMore
@@ -28,18 +27,6 @@ BuildTools: TypeAlias = Callable[[ToolPlan], "tuple[SessionTool, ...]"]
 ListLast: TypeAlias = Callable[[tuple[SessionTool, ...]], Awaitable[tuple[SessionTool, ...]]]
 
 
-async def no_more() -> tuple[SessionTool, ...]:
-    """List no tools beside those of the plan."""
-    await anyio.lowlevel.checkpoint()
-    return ()
-
-
-async def nothing_last(_tools: tuple[SessionTool, ...]) -> tuple[SessionTool, ...]:
-    """List no tools that are made of others."""
-    await anyio.lowlevel.checkpoint()
-    return ()
-
-
 @define
 class Toolbox:
     """Fills the session's registry, and again after changes of the tools; lives as long as the session.
@@ -51,19 +38,15 @@ class Toolbox:
 
     discover: DiscoverTools
     build: BuildTools
-    disabled: frozenset[str] = frozenset()
-    registry: ToolRegistry = field(factory=ToolRegistry)
-    more: ListMore = no_more
-    last: ListLast = nothing_last
+    registry: ToolRegistry
+    more: ListMore
+    last: ListLast
     _plan: ToolPlan | None = field(default=None, init=False)
     _client_changed: bool = field(default=False, init=False)
     _announced: int = field(default=0, init=False)
     _taken_in: int = field(default=0, init=False)
     _wake: anyio.Event = field(factory=anyio.Event, init=False)
     _done: anyio.Event = field(factory=anyio.Event, init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self.registry.disable_always(self.disabled)
 
     async def fill(self) -> DiscoveryReport:
         """Ask the client and build the tools: once when the session opens, and again in `watch`."""
@@ -73,19 +56,19 @@ class Toolbox:
         return discovery.report
 
     def mark_stale(self) -> None:
-        """The client's tools changed; returns at once."""
+        """Ask the client again, since its tools changed; returns at once."""
         self._client_changed = True
         self.mark_more_stale()
 
     def mark_more_stale(self) -> None:
-        """Other tools than the client's changed: list them again without asking the client. Returns at once."""
+        """List the other tools than the client's again, since some of them changed; returns at once."""
         self._announced += 1
         self._wake.set()
 
     async def watch(self) -> None:
         """Ask again after every announcement, until cancelled.
 
-        A burst counts once, and announcements that come during an asking cause exactly one more.
+        Announcements that come together cause one asking; those that come during an asking cause exactly one more.
         """
         while True:
             await self._wake.wait()

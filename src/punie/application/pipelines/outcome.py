@@ -1,4 +1,4 @@
-"""What is told of a run: how each step ended, what came out, or where it stopped."""
+"""The report on a run of a pipeline: how each step ended, and the output or the step that stopped the run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STOPPED_BY_DENIAL = "step_denied"
 
 @define
 class StepReport:
-    """How one step went; `calls` is how many it came to, `failed` how many of a loop's did not succeed."""
+    """The status of one step; `calls` counts its calls, `failed` those calls of a loop that did not succeed."""
 
     step: Step
     status: StepStatus = StepStatus.NOT_RUN
@@ -27,7 +27,7 @@ class StepReport:
     failed: int = 0
 
     def told(self) -> dict[str, object]:
-        """Its entry in the structured result."""
+        """The entry of the step in the structured result."""
         entry: dict[str, object] = {"id": self.step.id, "tool": self.step.tool, "status": self.status.value}
         if self.step.for_each is not None:
             entry |= {"calls": self.calls, "failed": self.failed}
@@ -40,13 +40,12 @@ class Stop:
 
     step: Step
     reason: str
-    code: str | None
     index: int | None
 
 
 @define
 class RunReport:
-    """The book of one run; lives as long as it."""
+    """The record of one run; lives as long as the run. `stopped` is set by the step that ends the run early."""
 
     pipeline: Pipeline
     stopped: Stop | None = None
@@ -56,17 +55,13 @@ class RunReport:
         self._steps = {step.id: StepReport(step) for step in self.pipeline.steps}
 
     def begin(self, step: Step) -> StepReport:
-        """A step is on its way: until it says otherwise it was cancelled there."""
+        """Begin a step; the status is cancelled until the step sets another one."""
         report = self._steps[step.id]
         report.status = StepStatus.CANCELLED
         return report
 
-    def stop(self, step: Step, reason: str, code: str | None, index: int | None) -> None:
-        """The run ends here."""
-        self.stopped = Stop(step, reason, code, index)
-
     def success(self, output: JsonValue) -> ToolResult:
-        """It came to its end."""
+        """The result of a run that came to its end."""
         size = weight(output, OUTPUT_LIMIT)
         if size > OUTPUT_LIMIT:
             return self.no_output(f"it is larger than {OUTPUT_LIMIT} characters; take less into [output]")
@@ -78,7 +73,7 @@ class RunReport:
         return ToolResult.success(text, structured={"output": thaw(output), "steps": self._told()})
 
     def no_output(self, reason: str) -> ToolResult:
-        """Every step ran, but [output] comes to nothing."""
+        """The result of a run whose steps all ran, but whose [output] cannot be computed or told."""
         return ToolResult.failure(
             f"{self.pipeline.name} ran all its steps, but its output cannot be told: {reason}. "
             "What the steps did stands.",
@@ -87,13 +82,13 @@ class RunReport:
         )
 
     def failure(self, stop: Stop) -> ToolResult:
-        """It stopped; what ran before stands."""
+        """The result of a run that stopped; the effects of earlier steps stay."""
         ids = [step.id for step in self.pipeline.steps]
         status = self._steps[stop.step.id].status
         item = "" if stop.index is None else f", item {stop.index}"
         done = [one.step.id for one in self._steps.values() if one.status is StepStatus.SUCCEEDED]
         never = [one.step.id for one in self._steps.values() if one.status is StepStatus.NOT_RUN]
-        reason = _cut(stop.reason)
+        reason = stop.reason if len(stop.reason) <= REASON_CHARS else one_line(stop.reason, REASON_CHARS)
         text = (
             f"{self.pipeline.name} stopped at step {ids.index(stop.step.id) + 1} of {len(ids)}, "
             f"{stop.step.id} ({stop.step.tool}{item}), which {_WORDS[status]}: {reason}\n"
@@ -118,7 +113,3 @@ _WORDS = {
     StepStatus.DENIED: "was denied",
     StepStatus.CANCELLED: "was cancelled",
 }
-
-
-def _cut(reason: str) -> str:
-    return reason if len(reason) <= REASON_CHARS else f"{one_line(reason, REASON_CHARS)}"

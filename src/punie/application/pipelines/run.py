@@ -1,4 +1,4 @@
-"""One run of a pipeline: its steps as calls through the desk, in their order, as far as they succeed."""
+"""One run of a pipeline: its steps are calls through the desk, made in their order as far as they succeed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import anyio
 from attrs import define, field, frozen
 
-from punie.application.pipelines.outcome import RunReport, StepReport
+from punie.application.pipelines.outcome import RunReport, StepReport, Stop
 from punie.application.tools.session_tool import Composition
 from punie.domain.errors import LimitExceededError
 from punie.domain.pipelines.expressions import (
@@ -23,33 +23,21 @@ from punie.domain.pipelines.expressions import (
 )
 from punie.domain.pipelines.pipeline import ITEMS_LIMIT, OnError, Pipeline, Step, StepStatus, stages, with_defaults
 from punie.domain.pipelines.templates import Filling
-from punie.domain.tools.tool import ToolCall, ToolOutcome, ToolResult
+from punie.domain.tools.tool import ToolCall, ToolResult
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, JsonValue
 from punie.ports.tools import CallProgress, Expressions
 
 Names = Mapping[str, "JsonValue | Mapping[str, StepView]"]
 
-_STATUS = {
-    ToolOutcome.SUCCEEDED: StepStatus.SUCCEEDED,
-    ToolOutcome.FAILED: StepStatus.FAILED,
-    ToolOutcome.DENIED: StepStatus.DENIED,
-    ToolOutcome.CANCELLED: StepStatus.CANCELLED,
-}
-
 
 @frozen
 class _Ended:
-    """How one call of a step ended, or that it was not made."""
+    """The end of one call of a step, or of a step without a call."""
 
     status: StepStatus
     data: JsonValue = None
     text: str = ""
-    code: str | None = None
-
-    @classmethod
-    def of(cls, result: ToolResult) -> _Ended:
-        return cls(_STATUS[result.outcome], result.data, result.text, result.code)
 
     @property
     def well(self) -> bool:
@@ -61,7 +49,7 @@ _SKIPPED = _Ended(StepStatus.SKIPPED)
 
 @define
 class PipelineRun:
-    """Lives as long as the call of its pipeline. Cancelling the call ends whatever step is under way."""
+    """A run of a pipeline; lives as long as the call of the pipeline, whose cancellation ends the steps under way."""
 
     pipeline: Pipeline
     calls: Composition
@@ -77,7 +65,7 @@ class PipelineRun:
         self.report = RunReport(self.pipeline)
 
     async def run(self, arguments: JsonObject) -> ToolResult:
-        """What came of it: the output, or where it stopped and why, with how each step ended."""
+        """Run every step; returns the output, or the step that stopped the run, with the status of each step."""
         self._inputs = with_defaults(self.pipeline.inputs, arguments)
         for stage in stages(self.pipeline.steps):
             if len(stage) == 1:
@@ -108,15 +96,14 @@ class PipelineRun:
                 tasks.start_soon(one, step)
 
     async def _step(self, step: Step) -> None:
-        """Run it, and keep what came of it for the steps after it."""
+        """Run a step, and keep its result for the steps after it."""
         number = self.pipeline.steps.index(step) + 1
         await self._say(f"{number}/{len(self.pipeline.steps)} {step.id}")
         report = self.report.begin(step)
         try:
             items = self._items(step)
         except ExpressionError as error:
-            ended = _not_called(error)
-            self._keep(step, report, ended, None)
+            self._keep(step, report, _not_called(error), None)
             return
         if items is None:
             self._keep(step, report, await self._call(step, report, self._names(), None), None)
@@ -125,7 +112,7 @@ class PipelineRun:
             self._keep(step, report, _worst(all_ended), all_ended)
 
     def _items(self, step: Step) -> tuple[JsonValue, ...] | None:
-        """What the step goes through; None for a step that is one call. A step that is skipped goes through nothing."""
+        """The items of a loop, none where it is skipped; None for a step that is one call."""
         if step.for_each is None:
             return None
         if not _by_item(step.when) and not self._wanted(step, self._names()):
@@ -138,7 +125,7 @@ class PipelineRun:
         return found
 
     async def _loop(self, step: Step, report: StepReport, items: tuple[JsonValue, ...]) -> list[_Ended]:
-        """One call an item, `at_once` of them at the same time; after one that stops the run no other begins."""
+        """Make a call for each item, `at_once` at the same time; after one that stops the run no other begins."""
         ended = [_Ended(StepStatus.NOT_RUN)] * len(items)
         ahead = iter(enumerate(items))
         over = 0
@@ -171,17 +158,17 @@ class PipelineRun:
         place = "" if index is None else f".{index}"
         report.calls += 1
         try:
-            return _Ended.of(
-                await self.calls.call(ToolCall(f"{self.progress.call_id}.{step.id}{place}", step.tool, arguments))
-            )
+            call = ToolCall(f"{self.progress.call_id}.{step.id}{place}", step.tool, arguments)
+            result = await self.calls.call(call)
         except LimitExceededError as error:
-            return _Ended(StepStatus.FAILED, None, str(error), error.code)
+            return _Ended(StepStatus.FAILED, None, str(error))
+        return _Ended(StepStatus(result.outcome.value), result.data, result.text)
 
     def _wanted(self, step: Step, names: Names) -> bool:
         return step.when if isinstance(step.when, bool) else bool(self._value(step.when, names))
 
     def _keep(self, step: Step, report: StepReport, ended: _Ended, each: list[_Ended] | None) -> None:
-        """The step is over: what the others see of it, and whether the run goes on."""
+        """End a step: keep its result for the other steps, and stop the run where that is to be."""
         self._done += 1
         report.status = ended.status
         if each is None:
@@ -196,7 +183,7 @@ class PipelineRun:
             )
         if self._stops(step, ended) and self.report.stopped is None:
             index = None if each is None else next(place for place, one in enumerate(each) if one is ended)
-            self.report.stop(step, ended.text, ended.code, index)
+            self.report.stopped = Stop(step, ended.text, index)
 
     def _stops(self, step: Step, ended: _Ended) -> bool:
         # A step that was stopped by itself, or with its turn, ends the run whatever the file says.
@@ -219,16 +206,16 @@ class PipelineRun:
 
 
 def _not_called(error: ExpressionError) -> _Ended:
-    return _Ended(StepStatus.FAILED, None, f"{error}.", "expression")
+    return _Ended(StepStatus.FAILED, None, f"{error}.")
 
 
 def _by_item(when: Expression | bool) -> bool:
-    """Whether a condition is about the item, and so about each call."""
+    """Whether a condition names the item of a loop, so that it is about each call."""
     return not isinstance(when, bool) and any(one.path[0] in LOOP_NAMES for one in when.references)
 
 
 def _worst(ended: list[_Ended]) -> _Ended:
-    """The one that tells of a loop: the first that did not go well, else that it succeeded, or was skipped."""
+    """The end of a loop: that of its first call that did not go well, else that it succeeded or was skipped."""
     for one in ended:
         if not one.well and one.status is not StepStatus.NOT_RUN:
             return one

@@ -7,7 +7,6 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Protocol
 
-import anyio.lowlevel
 from attrs import define, frozen
 
 from punie.application.sessions.kept_record import PAGE, RENEW_S, KeptSession, StoredMemory
@@ -67,27 +66,6 @@ class SessionShelf(Protocol):
         ...
 
 
-class NothingKept(SessionShelf):
-    """A shelf that stays empty: every session ends with its process."""
-
-    async def begin(self, session_id: str, spec: SessionSpec) -> TakenUp | None:
-        await anyio.lowlevel.checkpoint()
-
-    async def take_up(self, session_id: str, tell: Tell | None = None) -> TakenUp:
-        await anyio.lowlevel.checkpoint()
-        raise UnknownSessionError(session_id)
-
-    async def fork(self, session_id: str, new_id: str) -> None:
-        await self.take_up(session_id)
-
-    async def page(self, cwd: str | None, cursor: str | None) -> SessionPage:
-        await anyio.lowlevel.checkpoint()
-        return SessionPage(())
-
-    async def delete(self, session_id: str) -> None:
-        await self.take_up(session_id)
-
-
 @define
 class StoredSessions(SessionShelf):
     """The sessions of a store; lives as long as the process. `keeps` says whether sessions of a directory are kept."""
@@ -140,14 +118,6 @@ class StoredSessions(SessionShelf):
     async def delete(self, session_id: str) -> None:
         if not await self.store.delete(session_id):
             raise UnknownSessionError(session_id)
-
-    async def replay(self, session_id: str, tell: Tell) -> None:
-        """Tell the whole log in order, page by page. Raises `SessionStoreError`."""
-        after = 0
-        while page := await self.store.read(session_id, after, PAGE):
-            for entry in page:
-                await tell(entry)
-            after = page[-1].sequence
 
     async def _closed(self, lease: SessionLease, tell: Tell | None) -> LogEnd:
         """Log the end of a turn whose process died, so that every reader of the log sees the same."""

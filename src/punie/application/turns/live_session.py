@@ -7,7 +7,6 @@ from abc import abstractmethod
 from typing import Protocol, TypeAlias
 
 import anyio
-import anyio.lowlevel
 from anyio.abc import TaskGroup
 from attrs import define, evolve, field, frozen
 
@@ -17,10 +16,10 @@ from punie.application.offer.registry import ToolRegistry
 from punie.application.offer.toolbox import ToolNews
 from punie.application.own_task_group import OwnTaskGroup
 from punie.application.sessions.recorder import SessionRecorder
-from punie.application.tools.session.switch_mode import SWITCH_MODE, SwitchMode
+from punie.application.tools.session.switch_mode import SwitchMode
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.application.turns.instructions import Instructions
-from punie.application.turns.model_shelf import ContextGauge, ModelShelf, NoShelf, SwitchLine
+from punie.application.turns.model_shelf import ContextGauge, ModelShelf, SwitchLine
 from punie.domain.model.choice import Effort, ModelChoice, ModelMenu
 from punie.domain.permission.modes import Mode
 from punie.domain.session.events import ModeChanged
@@ -64,26 +63,18 @@ class SessionMode:
         """The mode in force."""
         return self.permission.policy.mode
 
-    def begin(self) -> None:
-        """Offer the tools of the mode in which the session opens."""
-        self._offer_the_way_out()
-
     async def switch(self, mode: Mode) -> None:
         """Change to that mode and tell the client; nothing happens where the mode is in force already."""
         if mode is self.current:
             return
         self.permission.switch(mode)
-        self._offer_the_way_out()
+        self.offer_the_way_out()
         await self.events.emit(ModeChanged(mode))
 
-    def _offer_the_way_out(self) -> None:
+    def offer_the_way_out(self) -> None:
         """Offer the tool that asks to leave the read-only mode in that mode alone; elsewhere it would waste tokens."""
-        taken = any(tool.name == SWITCH_MODE for tool in self.registry.tools)
-        if self.current is not Mode.READ_ONLY:
-            if taken and isinstance(self.registry.get(SWITCH_MODE), SwitchMode):
-                self.registry.unregister(SWITCH_MODE)
-        elif not taken:
-            self.registry.register(SwitchMode.DESCRIPTOR, lambda _services: SwitchMode(self.switch))
+        wanted = self.current is Mode.READ_ONLY
+        self.registry.keep(SwitchMode.DESCRIPTOR, lambda _services: SwitchMode(self.switch), wanted=wanted)
 
 
 CLOSE_LIMIT_S = 2.0
@@ -114,22 +105,6 @@ class Commands(Protocol):
         ...
 
 
-class NoCommands(Commands):
-    """No commands: every prompt goes to the model."""
-
-    async def look(self, session: LiveSession) -> None:
-        await anyio.lowlevel.checkpoint()
-
-    async def announce(self, session: LiveSession) -> None:
-        await anyio.lowlevel.checkpoint()
-
-    async def refresh(self, session: LiveSession) -> None:
-        await anyio.lowlevel.checkpoint()
-
-    async def outcome(self, session: LiveSession, prompt: Prompt, events: EventSink, turn_id: str) -> Outcome:
-        return ForTheModel(prompt)
-
-
 @define
 class LiveSession(OwnTaskGroup):
     """All parts of an open session; an async context manager that is entered and left by the task that owns it.
@@ -147,11 +122,11 @@ class LiveSession(OwnTaskGroup):
     ledgers: tuple[TerminalLedger, ...]
     turn_limits: TurnLimits
     log: logging.Logger
+    commands: Commands
+    shelf: ModelShelf
     model: str = "none"
     engine_name: str = "none"
     gauge: ContextGauge = field(factory=ContextGauge)
-    commands: Commands = field(factory=NoCommands)
-    shelf: ModelShelf = field(factory=NoShelf)
     effort: Effort | None = None
     switches: SwitchLine = field(factory=SwitchLine, init=False)
     _greeted: anyio.Event = field(factory=anyio.Event, init=False)
@@ -196,7 +171,7 @@ class LiveSession(OwnTaskGroup):
         self.desk.offered.settle()
         news = ToolNews(self.desk.registry, self.recorder)
         news.start()
-        self.mode.begin()
+        self.mode.offer_the_way_out()
         await self.commands.look(self)
         for job in (
             self.desk.toolbox.watch,

@@ -8,10 +8,8 @@ from types import TracebackType
 from typing import Protocol
 
 import anyio
-import anyio.lowlevel
 from attrs import define, evolve, field, frozen
 
-from punie.domain.errors import UnknownModelError
 from punie.domain.model.choice import Effort
 from punie.domain.model.usage import Usage
 from punie.domain.session.events import ContextUsed, UsageChanged
@@ -53,23 +51,6 @@ class ModelShelf(Protocol):
     async def explore(self, model: str) -> None:
         """Ask the model's provider for its models and thinking levels, in bounded time; failures are logged."""
         ...
-
-
-class NoShelf(ModelShelf):
-    """The shelf of a session that keeps the engine with which it was opened."""
-
-    def names(self) -> tuple[str, ...]:
-        return ()
-
-    def efforts(self, model: str) -> tuple[Effort, ...]:
-        return ()
-
-    async def take(self, model: str) -> ReadyModel:
-        await anyio.lowlevel.checkpoint()
-        raise UnknownModelError(model)
-
-    async def explore(self, model: str) -> None:
-        await anyio.lowlevel.checkpoint()
 
 
 @define(eq=False)
