@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from punie.bootstrap.session_store import session_store, user_settings
+from punie.bootstrap.optional_parts import session_store, user_settings
 from tests.e2e.conftest import Spawn
 from tests.e2e.raw_client import clean_environment, run_cli
 from tests.e2e.scripts import call, text, write

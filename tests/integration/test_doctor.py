@@ -23,7 +23,7 @@ from punie.commands.doctor import connections as doctor_pipelines
 from punie.commands.doctor import connections as doctor_servers
 from punie.commands.doctor import machine as doctor_ides
 from punie.commands.doctor import machine as doctor_machine
-from punie.commands.doctor import settings as doctor_settings
+from punie.commands.doctor import state as doctor_settings
 from punie.commands.doctor import state as doctor_state
 from punie.commands.doctor.examination import Case, Check, Examination, Probe
 from punie.commands.setup.ides import JETBRAINS, ZED

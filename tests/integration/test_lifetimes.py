@@ -214,7 +214,7 @@ async def test_this_machines_files_and_terminals_are_entered_before_the_session_
     from punie.adapters.local.programs.terminals import LocalTerminals
     from punie.application.sessions.recorder import SessionRecorder
     from punie.bootstrap.container import SessionContainer
-    from punie.bootstrap.model_choices import EngineShelf, ProviderLists
+    from punie.bootstrap.engines import EngineShelf, ProviderLists
     from punie.bootstrap.session_setup import Conversation, SessionSetup
 
     container: Any = await process._container()

@@ -39,7 +39,7 @@ SECRET = "not-a-real-secret"
 
 HOLDER = """
 import logging, os, anyio
-from punie.bootstrap.session_store import session_store, user_settings
+from punie.bootstrap.optional_parts import session_store, user_settings
 from punie.domain.session.events import TextDelta
 from punie.domain.session.log import LogEntry, SessionBegun
 

@@ -1,17 +1,28 @@
-"""Which engine a model's name means."""
+"""The engines in use, each by the name of its model, and the models that a session may choose from."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import partial
 
-from attrs import define, field
+import anyio
+import anyio.to_thread
+from attrs import define, evolve, field, frozen
 
 from punie.adapters.pydantic_ai.engine import PydanticAiEngine
+from punie.application.turns.model_shelf import ModelShelf, ReadyModel
 from punie.bootstrap.plugins import PlugIns, installed_engines
+from punie.bootstrap.settings.keys import CONTEXT_TOKENS, ENGINE, MODEL, MODELS
+from punie.bootstrap.settings.settings import Settings
 from punie.bootstrap.settings.values import EngineChoice
-from punie.domain.model.choice import DIRECT
+from punie.domain.errors import EngineError, PunieError
+from punie.domain.model.choice import DIRECT, Effort, ModelChoice
 from punie.domain.model.place import ModelSettings
+from punie.domain.servers.names import qualified_name
+from punie.domain.servers.server import ServerConfig
+from punie.domain.tools.disclosure import DisclosureForm, DisclosurePolicy
+from punie.domain.values.display import one_line
 from punie.ports.engine import Engine, ModelEngine
 
 SCRIPT_PREFIX = "script:"
@@ -89,3 +100,113 @@ class Engines:
         for engine in self._by_model.values():
             if isinstance(engine, ModelEngine):
                 await engine.aclose()
+
+
+FRESH_S = 300.0
+"""How long what a provider said is not asked again."""
+
+
+def disclosure_of(settings: Settings, servers: tuple[ServerConfig, ...]) -> DisclosurePolicy:
+    """Where there is no model nobody pays for schemas, and a person wants to see every tool."""
+    pinned = tuple(qualified_name(server.name, tool) for server in servers for tool in server.always)
+    policy = evolve(settings.disclosure, always=(*settings.disclosure.always, *pinned))
+    unread = settings[MODEL] in {None, DIRECT} and policy.form is DisclosureForm.AUTO
+    return evolve(policy, form=DisclosureForm.FULL) if unread else policy
+
+
+@define
+class ProviderLists:
+    """What providers offer, by the part of a name before the colon; lives as long as the process.
+
+    A failure is not kept: the next session asks again.
+    """
+
+    _names: dict[str, tuple[str, ...]] = field(factory=dict[str, tuple[str, ...]], init=False)
+    _asked_at: dict[str, float] = field(factory=dict[str, float], init=False)
+    _asking: dict[str, anyio.Lock] = field(factory=dict[str, anyio.Lock], init=False)
+
+    def of(self, model: str) -> tuple[str, ...]:
+        """What that model's provider said it offers; nothing where nobody asked."""
+        return self._names.get(_provider(model), ())
+
+    async def ask(self, model: str, engine: ModelEngine) -> None:
+        """Ask, unless that was done lately. Raises `EngineError`."""
+        provider = _provider(model)
+        async with self._asking.setdefault(provider, anyio.Lock()):
+            now = anyio.current_time()
+            if now - self._asked_at.get(provider, -FRESH_S) < FRESH_S:
+                return
+            self._names[provider] = await engine.siblings()
+            self._asked_at[provider] = now
+
+
+def with_model(settings: Settings, model: str) -> Settings:
+    """The settings with another model; a `context_tokens` that was set is about the model beside it, and is dropped."""
+    if model == (settings[MODEL] or DIRECT):
+        return settings
+    return settings.having(MODEL, model).having(CONTEXT_TOKENS, None)
+
+
+def sized_by(engine: Engine, settings: Settings) -> Settings:
+    """The settings with the context's length as the engine knows it, where they do not have it."""
+    tokens = engine.context_tokens() if settings.context_tokens is None and isinstance(engine, ModelEngine) else None
+    return settings if tokens is None else settings.having(CONTEXT_TOKENS, tokens)
+
+
+def _provider(model: str) -> str:
+    return model.partition(":")[0]
+
+
+@frozen
+class EngineShelf(ModelShelf):
+    """The engines' side of a session's models. `settings` are those without what the session chose for itself."""
+
+    engines: Engines
+    lists: ProviderLists
+    settings: Settings
+    servers: tuple[ServerConfig, ...]
+    log: logging.Logger
+
+    def names(self) -> tuple[str, ...]:
+        said = (self.settings[MODEL] or DIRECT, *self.settings[MODELS], DIRECT)
+        listed = (name for provider in dict.fromkeys(map(_provider, said)) for name in self.lists.of(provider))
+        return tuple(dict.fromkeys((*said, *listed)))
+
+    def efforts(self, model: str) -> tuple[Effort, ...]:
+        engine = self.engines.made(model, self.settings[ENGINE])
+        return engine.efforts if isinstance(engine, ModelEngine) else ()
+
+    async def take(self, model: str) -> ReadyModel:
+        choice = self.settings[ENGINE]
+        engine = self.engines.get(model, choice)
+        await anyio.to_thread.run_sync(self.engines.load, model, choice, abandon_on_cancel=True)
+        settings = sized_by(engine, with_model(self.settings, model))
+        return ReadyModel(engine, disclosure_of(settings, self.servers), settings.context_tokens)
+
+    async def explore(self, model: str) -> None:
+        try:
+            engine = self.engines.get(model, self.settings[ENGINE])
+            if isinstance(engine, ModelEngine) and engine.lists_models:
+                await anyio.to_thread.run_sync(engine.load, abandon_on_cancel=True)
+                await self.lists.ask(model, engine)
+        except PunieError as error:
+            self.log.info("models: %s", one_line(str(error), 300))
+
+    async def still(self, choice: ModelChoice) -> bool:
+        """Whether a session may go on with what it was left with: it is configured, or of a provider that is."""
+        try:
+            if choice.model not in self.names() and _provider(choice.model) not in map(_provider, self._asked()):
+                return False
+            ready = await self.take(choice.model)
+            await ready.engine.open("").aclose()
+        except EngineError as error:
+            self.log.warning("models: %s is not used again: %s", choice.model, one_line(str(error), 300))
+            return False
+        return True
+
+    def _asked(self) -> tuple[str, ...]:
+        """The models whose provider may be asked what else it offers."""
+        said = (self.settings[MODEL] or DIRECT, *self.settings[MODELS])
+        choice = self.settings[ENGINE]
+        engines = ((name, self.engines.get(name, choice)) for name in said)
+        return tuple(name for name, engine in engines if isinstance(engine, ModelEngine) and engine.lists_models)

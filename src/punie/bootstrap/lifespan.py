@@ -16,8 +16,7 @@ import anyio.to_thread
 from attrs import define, evolve, field
 
 from punie.application.turns.live_session import LiveSession
-from punie.bootstrap.engines import Engines
-from punie.bootstrap.model_choices import EngineShelf, ProviderLists, sized_by, with_model
+from punie.bootstrap.engines import Engines, EngineShelf, ProviderLists, sized_by, with_model
 from punie.bootstrap.plugins import PlugIns, scan
 from punie.bootstrap.server_files import configured_servers
 from punie.bootstrap.settings.keys import EFFORT, ENGINE, KEEP_SESSIONS, MODEL
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from punie.application.tools.terminals.get_shell_info import ShellInfo
     from punie.bootstrap.container import ProcessContainer
     from punie.bootstrap.credentials import StoredKeys
-    from punie.bootstrap.session_store import KeptStore
+    from punie.bootstrap.optional_parts import KeptStore
     from punie.domain.model.place import ModelSettings
 
 CLOSE_LIMIT_S = 1.0
@@ -94,7 +93,7 @@ class Process:
 
     def _trusted(self, path: str, digest: str) -> bool:
         """Whether the user trusted a project's file; the state is not opened before this call."""
-        from punie.bootstrap.settings.trust import stored_trust
+        from punie.bootstrap.settings.settings import stored_trust
 
         return stored_trust(self.environ, self.log)(path, digest)
 
@@ -180,9 +179,9 @@ class Process:
         from punie.adapters.storage.state_file import StateFile
         from punie.application.desk.approvals import Approvals
         from punie.bootstrap.container import ProcessContainer
+        from punie.bootstrap.optional_parts import telemetry_of
         from punie.bootstrap.session_setup import Shared
         from punie.bootstrap.settings.files import database_file
-        from punie.bootstrap.telemetry import telemetry_of
         from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 
         # attrs keeps the source of every generated method, 0.7 MB, for debuggers alone. The cache is cleared here,
@@ -211,7 +210,7 @@ class Process:
     def _stored_sessions(self) -> StoredSessions:
         from punie.adapters.local.clock import LocalClock
         from punie.application.sessions.stored import StoredSessions
-        from punie.bootstrap.session_store import session_store, user_settings
+        from punie.bootstrap.optional_parts import session_store, user_settings
 
         self._store = session_store(self.environ, user_settings(self.environ, self.flags), self.log)
         return StoredSessions(self._store, LocalClock(), self.log, keeps=self._keeps)

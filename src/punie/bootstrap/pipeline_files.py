@@ -175,7 +175,7 @@ def _content(folder: int, name: str) -> bytes | None:
 
 
 def _shipped(reader: PipelineReader) -> Iterator[PipelineFile]:
-    folder = files("punie.bootstrap.pipelines")
+    folder = files("punie.bootstrap") / "pipelines"
     for entry in sorted(folder.iterdir(), key=lambda one: one.name):
         if entry.name.endswith(ENDING):
             read = read_bytes(entry.read_bytes(), reader, entry.name, SHIPPED, entry.name)

@@ -47,7 +47,7 @@ from punie.application.turns.instructions import Instructions
 from punie.application.turns.live_session import LiveSession
 from punie.application.turns.own_commands import OWN_COMMANDS
 from punie.application.turns.slash_commands import SessionCommands
-from punie.bootstrap.model_choices import disclosure_of
+from punie.bootstrap.engines import disclosure_of
 from punie.bootstrap.session_pipelines import ComposedTools
 from punie.bootstrap.session_setup import SessionSetup, Shared
 from punie.bootstrap.settings.keys import (

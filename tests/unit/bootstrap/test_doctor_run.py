@@ -14,7 +14,7 @@ import pytest
 
 from punie.commands.doctor import run as doctor_mode
 from punie.commands.doctor.examination import Case, Check, Examination, Page, Probe, as_json, on_disk, settled, summary
-from punie.commands.doctor.settings import all_settings
+from punie.commands.doctor.state import all_settings
 from punie.domain.errors import SettingsError
 
 pytestmark = pytest.mark.anyio

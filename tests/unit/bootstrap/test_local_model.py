@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from pytest_mock import MockerFixture
 
-from punie.bootstrap.engines import Engines
-from punie.bootstrap.model_choices import sized_by
+from punie.bootstrap.engines import Engines, sized_by
 from punie.bootstrap.settings.settings import Settings
 from punie.bootstrap.settings.values import known_context_tokens
 from punie.domain.tools.disclosure import DEFAULT_CONTEXT_TOKENS

@@ -13,7 +13,7 @@ import pytest
 from punie.adapters.storage.sessions.postgres_sessions import PostgresSessionStore
 from punie.adapters.storage.sessions.user_file import SqliteSessionStore
 from punie.bootstrap.lifespan import Process
-from punie.bootstrap.session_store import session_store, user_settings
+from punie.bootstrap.optional_parts import session_store, user_settings
 from punie.bootstrap.settings.files import project_settings_file
 from punie.bootstrap.settings.keys import SESSION_STORE
 from punie.bootstrap.settings.settings import load_settings, project_gains

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.commands.usage.report import CallTotals, TurnTotals, usage_report
+from punie.commands.usage.report import CallTotals, Table, TurnTotals, usage_report
 from punie.domain.model.usage import Usage
 from punie.domain.session.turn import CallRecord
 from punie.domain.tools.tool import ToolDescriptor, ToolOutcome, ToolSource, estimated_tokens
@@ -32,15 +32,15 @@ def test_calls_of_a_tool_are_counted_by_their_outcome_and_added_up():
         a_call(4, elapsed_ms=50, bytes_in=16, bytes_out=1600),
         a_call(5, tool="git_log"),
     ]
-    read, log = usage_report(calls, [], [], no_day).by_tool
-    assert (read.tool, read.source, log.tool) == ("read_file", "built-in", "git_log")
+    read, log = usage_report(calls, [], [], no_day).by[Table.TOOL]
+    assert (read.name, read.source, log.name) == ("read_file", "built-in", "git_log")
     assert read.calls == CallTotals(2, 1, 1, 1, 150, 31, 3100)
     assert read.calls.calls == 5
 
 
 def test_one_name_of_two_sources_makes_two_rows():
-    rows = usage_report([a_call(0), a_call(1, source="ide"), a_call(2, source="ide")], [], [], no_day).by_tool
-    assert [(row.tool, row.source, row.calls.calls) for row in rows] == [
+    rows = usage_report([a_call(0), a_call(1, source="ide"), a_call(2, source="ide")], [], [], no_day).by[Table.TOOL]
+    assert [(row.name, row.source, row.calls.calls) for row in rows] == [
         ("read_file", "ide", 2),
         ("read_file", "built-in", 1),
     ]
@@ -54,7 +54,7 @@ def test_turns_are_added_up_by_model_and_an_unknown_price_is_no_price():
         a_turn(3, model="b", usage=Usage(0, 0, requests=0)),
     ]
     report = usage_report([], turns, [], no_day)
-    assert [(row.model, row.turns) for row in report.by_model] == [
+    assert [(row.name, row.turns) for row in report.by[Table.MODEL]] == [
         ("b", TurnTotals(2, 9, 5, 5, None)),
         ("a", TurnTotals(2, 4, 30, 3, 0.5)),
     ]
@@ -70,12 +70,12 @@ def test_sessions_and_days_come_in_the_order_of_time_with_calls_and_turns_of_eac
     calls = [a_call(7200, session_id="b"), a_call(10, session_id="a"), a_call(7300, session_id="a")]
     turns = [a_turn(0, session_id="a"), a_turn(3700, session_id="c")]
     report = usage_report(calls, turns, [], hour)
-    assert [(row.name, row.calls.calls, row.turns.turns) for row in report.by_session] == [
+    assert [(row.name, row.calls.calls, row.turns.turns) for row in report.by[Table.SESSION]] == [
         ("a", 2, 1),
         ("c", 0, 1),
         ("b", 1, 0),
     ]
-    assert [(row.name, row.calls.calls, row.turns.turns) for row in report.by_day] == [
+    assert [(row.name, row.calls.calls, row.turns.turns) for row in report.by[Table.DAY]] == [
         ("hour 0", 1, 1),
         ("hour 1", 0, 1),
         ("hour 2", 2, 0),
@@ -95,7 +95,7 @@ def test_an_offered_tool_without_a_call_is_unused_with_what_it_costs():
 def test_nothing_recorded_is_empty_and_every_tool_unused():
     report = usage_report([], [], [ToolDescriptor("idle")], no_day)
     assert report.empty
-    assert report.by_tool == report.by_model == report.by_session == report.by_day == ()
+    assert report.by == {table: [] for table in Table}
     assert [row.tool for row in report.unused] == ["idle"]
     assert not usage_report([], [a_turn()], [], no_day).empty
 
@@ -114,7 +114,7 @@ records = st.builds(
 @given(st.lists(records, max_size=40))
 def test_every_table_adds_up_to_all_calls(calls: list[CallRecord]):
     report = usage_report(calls, [], [], hour)
-    for table in (report.by_tool, report.by_session, report.by_day):
+    for table in (report.by[Table.TOOL], report.by[Table.SESSION], report.by[Table.DAY]):
         assert sum(row.calls.calls for row in table) == report.calls.calls == len(calls)
         assert sum(row.calls.bytes_in for row in table) == report.calls.bytes_in == sum(call.bytes_in for call in calls)
         assert sum(row.calls.denied for row in table) == [call.outcome for call in calls].count(ToolOutcome.DENIED)

@@ -18,6 +18,7 @@ from attrs import evolve, field, frozen
 
 from punie.bootstrap.settings.files import (
     SettingsFile,
+    database_file,
     own_files,
     pipelines_folder,
     project_settings_file,
@@ -297,6 +298,14 @@ def _warn(traced: Traced) -> None:
             "%s: %s is left out: a project's settings may only tighten until you trust them (punie permissions trust)",
             left_out.file.path, what,
         )  # fmt: skip
+
+
+def stored_trust(environ: Mapping[str, str], log: logging.Logger) -> Trusted:
+    """The trust that the user's state remembers; the state is not opened before a file is asked about."""
+    from punie.adapters.storage.state_file import StateFile
+    from punie.adapters.storage.trust import SqliteTrustStore
+
+    return SqliteTrustStore(StateFile(database_file(environ), log)).trusts
 
 
 def _bash_parser() -> ShellParser:

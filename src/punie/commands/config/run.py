@@ -1,23 +1,42 @@
-"""`punie config`: which settings are in force here, where each came from, and what they mean."""
+"""`punie config`: the settings in force here, the source of each, and their meaning.
+
+The settings are shown as TOML that could be a settings file, as JSON, or one of them explained. A value is shown as its
+key says (`Key.shown`), so that no password is printed.
+"""
 
 from __future__ import annotations
 
 import difflib
+import json
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from punie.adapters.console.output import Pipe
-from punie.bootstrap.settings.keys import CALL_BOUNDS, KEYS, PER_TOOL, RULES, Key, key_of
-from punie.bootstrap.settings.settings import Traced, trace_settings, variable_of
-from punie.bootstrap.settings.trust import stored_trust
-from punie.commands.config.shown import explain_json, explain_key, explain_text, show_json, show_toml, shown
+from punie.bootstrap.server_files import PROJECT_FILES, user_servers_file
+from punie.bootstrap.settings.files import database_file, project_settings_file, user_settings_file
+from punie.bootstrap.settings.keys import (
+    ADDS,
+    CALL_BOUNDS,
+    CONTEXT_TOKENS,
+    KEYS,
+    PER_TOOL,
+    RULES,
+    Key,
+    key_of,
+    tool_and_bound,
+)
+from punie.bootstrap.settings.settings import Said, Speaker, Traced, stored_trust, trace_settings, variable_of
 from punie.commands.flags import settings_flags
+from punie.commands.permissions.run import rule_words
 from punie.commands.running import command_environ, directory_of, start_logging, wrong
 from punie.domain.errors import SettingsError
-from punie.domain.values.display import one_line
+from punie.domain.tools.execution import READ_OUTPUT_BYTES
+from punie.domain.values.display import display_exact, one_line
 
 MOST_NEAR = 3
 
@@ -91,3 +110,221 @@ def run_config(
         return config.show(sources=sources) if key is None else config.explain(key)
     except SettingsError as error:
         return wrong(str(error))
+
+
+DEFAULT = "default"
+"""The source of what nobody said."""
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_READ_FILE = f"{PER_TOOL}read_file.output_bytes"
+
+
+@frozen
+class Shown:
+    """One setting in force, ready to be shown; `said` is all that sources said of it, the weakest first."""
+
+    key: Key[Any]
+    value: object
+    source: str
+    said: tuple[Said, ...]
+
+    @property
+    def overridden(self) -> tuple[Said, ...]:
+        """What would count without the winner, the strongest first."""
+        heard = [one for one in self.said if one.heard]
+        return tuple(reversed(heard[:-1]))
+
+    @property
+    def left_out(self) -> tuple[Said, ...]:
+        """What a project said that it may not say."""
+        return tuple(one for one in self.said if not one.heard)
+
+    def as_json(self) -> dict[str, object]:
+        """The value and its source, as `config show --json` has them."""
+        return {"value": self.value, "source": self.source, "default": self.key.shown(self.key.default)}
+
+
+def shown_settings(traced: Traced) -> list[Shown]:
+    """Every setting that this version knows, and what is in force for single tools."""
+    found = [shown(key, traced) for key in KEYS.values()]
+    single = sorted({name for name in traced.settings.values if name.startswith(PER_TOOL)} | {_READ_FILE})
+    found += [shown(key, traced) for name in single if (key := key_of(name)) is not None]
+    return found
+
+
+def shown(key: Key[Any], traced: Traced) -> Shown:
+    """One of them; also a bound of a tool that nobody named."""
+    said = tuple(one for one in traced.said if one.key == key.name)
+    tool, bound = tool_and_bound(key.name)
+    if tool:
+        key = evolve(
+            key, default=READ_OUTPUT_BYTES if key.name == _READ_FILE else traced.settings[KEYS[f"limits.{bound}"]]
+        )
+        value: object = getattr(traced.settings.limits.of(tool), bound)
+    elif key.name == RULES.name:
+        value = tuple(rule_words(rule) for rule in traced.settings.policy.rules)
+    elif key is CONTEXT_TOKENS:
+        value = traced.settings.context_tokens
+    else:
+        value = traced.settings[key]
+    return Shown(key, key.shown(value), _source(key, traced), said)
+
+
+def _source(key: Key[Any], traced: Traced) -> str:
+    if key.name == RULES.name:
+        return ", ".join(dict.fromkeys(rule.origin for rule in traced.settings.policy.rules)) or DEFAULT
+    if key is CONTEXT_TOKENS and traced.settings.context_tokens is not None:
+        return traced.settings.origins.get(key.name, "the model's name")
+    return traced.settings.origins.get(key.name, DEFAULT)
+
+
+def show_toml(traced: Traced, environ: Mapping[str, str], cwd: str, *, sources: bool) -> str:
+    """All of them as TOML; what is not set, the rules and what was left out as comments."""
+    lines: list[str] = []
+    if sources:
+        lines += [f"# {role}: {display_exact(str(path))} ({state})" for role, path, state in places(environ, cwd)]
+        lines.append("")
+    lines += [_line(one, sources=sources) for one in shown_settings(traced)]
+    lines += [f"# rule {display_exact(rule_words(rule))}" for rule in traced.settings.policy.rules]
+    lines += [f"# {display_exact(text)}" for text in left_out_words(traced)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def show_json(traced: Traced, environ: Mapping[str, str], cwd: str) -> str:
+    """The same for programs, on one line."""
+    rules = traced.settings.policy.rules
+    return json.dumps(
+        {
+            "settings": {one.key.name: one.as_json() for one in shown_settings(traced)},
+            "rules": [{"id": rule.id, "rule": rule_words(rule), "source": rule.origin} for rule in rules],
+            "leftOut": [
+                {"key": one.key, "value": _shown_value(one), "source": one.source}
+                for one in traced.said
+                if not one.heard
+            ],
+            "places": [{"role": role, "path": str(path), "state": state} for role, path, state in places(environ, cwd)],
+        }
+    )
+
+
+def explain_text(one: Shown, traced: Traced) -> str:
+    """One setting in lines that a narrow terminal takes too."""
+    key = one.key
+    lines = [
+        _line(one, sources=False),
+        f"  {_unmarked(key.meaning)}.",
+        *(f"  {name}: {display_exact(text)}" for name, text in _facts(one, traced)),
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def explain_json(one: Shown, traced: Traced) -> str:
+    """The same for programs, on one line."""
+    key = one.key
+    return json.dumps(
+        {
+            "key": key.name,
+            "meaning": _unmarked(key.meaning),
+            "type": _unmarked(key.kind.words),
+            **one.as_json(),
+            "variable": variable_of(key.name) if key.name in KEYS else None,
+            "project": _unmarked(key.project.words),
+            "overridden": [_said_json(said) for said in one.overridden],
+            "leftOut": [_said_json(said) for said in one.left_out],
+            "trusted": traced.trusted,
+        }
+    )
+
+
+def explain_key(key: Key[Any]) -> str:
+    """What is true of a setting whatever the files say."""
+    lines = {"type": key.kind.words, "default": _default(key), "a project": key.project.words}
+    said = "".join(f"  {name}: {_unmarked(words)}\n" for name, words in lines.items())
+    return f"{key.name}\n  {_unmarked(key.meaning)}.\n{said}"
+
+
+def left_out_words(traced: Traced) -> Iterator[str]:
+    """A sentence for each thing that the project's file says and that does not count."""
+    for one in traced.said:
+        key = key_of(one.key)
+        if not one.heard and key is not None:
+            yield f"left out: {one.key} = {_toml(_shown_value(one))} of {one.source}: a project {key.project.words}"
+    if not traced.trusted:
+        for rule in traced.left_out.rules:
+            yield f"left out: the rule {rule_words(rule)} of {rule.origin}: a project {RULES.project.words}"
+
+
+def places(environ: Mapping[str, str], cwd: str) -> Iterator[tuple[str, Path, str]]:
+    """The files that count here: what each is, where, and whether it is there."""
+    listed = [
+        ("your settings", user_settings_file(environ)),
+        ("the project's settings", project_settings_file(cwd)),
+        ("your MCP servers", user_servers_file(environ)),
+        *(("the project's MCP servers", Path(cwd) / name) for name in PROJECT_FILES),
+        ("state", database_file(environ)),
+    ]
+    for role, path in listed:
+        yield role, path, "there" if path.exists() else "not there"
+
+
+def _facts(one: Shown, traced: Traced) -> Iterator[tuple[str, str]]:
+    key = one.key
+    yield "type", _unmarked(key.kind.words)
+    yield "default", _unmarked(_default(key))
+    if key.name != RULES.name:
+        yield "from", one.source
+        if key.name in KEYS:
+            yield "variable", variable_of(key.name)
+    else:
+        yield from (("rule", f"{rule_words(rule)}, of {rule.origin}") for rule in traced.settings.policy.rules)
+    added = key.project is ADDS and [said.speaker for said in one.said[-1:]] == [Speaker.PROJECT]
+    for said in one.overridden:
+        yield "together with" if added else "instead of", f"{_toml(_shown_value(said))} of {said.source}"
+    yield "a project", _unmarked(key.project.words)
+    yield from (("left out", f"{_toml(_shown_value(said))} of {said.source}") for said in one.left_out)
+    if key.page is not None:
+        yield "more", f"docs/{key.page}"
+
+
+def _default(key: Key[Any]) -> str:
+    return key.by_default or _toml(key.shown(key.default))
+
+
+def _said_json(said: Said) -> dict[str, object]:
+    return {"value": _shown_value(said), "source": said.source, "speaker": said.speaker.value}
+
+
+def _shown_value(said: Said) -> object:
+    key = key_of(said.key)
+    return None if key is None else key.shown(said.value)
+
+
+def _line(one: Shown, *, sources: bool) -> str:
+    key, value = one.key, one.value
+    source = f"  # {display_exact(one.source)}" if sources else ""
+    if key.name == RULES.name:
+        return key.name
+    if value is None:
+        unset = "" if key.by_default is None else f": {_unmarked(key.by_default)}"
+        return f"# {key.name} is not set{unset}{source}"
+    return f"{_dotted(key.name)} = {display_exact(_toml(value))}{source}"
+
+
+def _dotted(name: str) -> str:
+    tool, bound = tool_and_bound(name)
+    if not tool or _BARE.fullmatch(tool):
+        return name
+    return f"{PER_TOOL}{json.dumps(tool)}.{bound}"
+
+
+def _toml(value: object) -> str:
+    """JSON's texts, numbers and lists are TOML's too; a whole number is shown as one."""
+    if value is None:
+        return "not set"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _unmarked(text: str) -> str:
+    return text.replace("`", "")

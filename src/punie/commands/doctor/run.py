@@ -12,9 +12,8 @@ import anyio
 from attrs import define, field
 
 from punie.adapters.console.output import Pipe
-from punie.bootstrap.settings.settings import Traced, trace_settings
-from punie.bootstrap.settings.trust import stored_trust
-from punie.commands.doctor import connections, machine, settings, state
+from punie.bootstrap.settings.settings import Traced, stored_trust, trace_settings
+from punie.commands.doctor import connections, machine, state
 from punie.commands.doctor.examination import Case, Check, Examination, Page, Probe, as_json, on_disk, settled, summary
 from punie.commands.running import EXIT_FAILED, directory_of, start_logging, unless_interrupted
 from punie.commands.setup.ides import IDES
@@ -27,10 +26,10 @@ WAIT_SHOWN_S = 1.0
 PROBES: Sequence[Probe] = (
     on_disk("python", machine.interpreter),
     on_disk("punie", machine.installation),
-    Probe("settings", settings.all_settings),
-    on_disk("your settings", settings.your_settings),
-    on_disk("project settings", settings.project_settings),
-    on_disk("variables", settings.variables),
+    Probe("settings", state.all_settings),
+    on_disk("your settings", state.your_settings),
+    on_disk("project settings", state.project_settings),
+    on_disk("variables", state.variables),
     on_disk("credentials", state.credentials),
     Probe("model", connections.model, connections.MODEL_LIMIT_S),
     *(on_disk(ide.key, machine.entry_in(ide)) for ide in IDES),

@@ -31,6 +31,6 @@ def add(commands: Commands) -> None:
         add_mode(action)
         add_rules(action)
     trusting = "let the project's own settings loosen, for their content as it is now"
-    trust = new_action(actions, "trust", trusting, "permissions.trust:run_trust", cwd=True)
+    trust = new_action(actions, "trust", trusting, "permissions.kept:run_trust", cwd=True)
     trust.add_argument("--revoke", action="store_true", help="trust them no longer")
     trust.add_argument("--yes", action="store_true", help="do not ask")

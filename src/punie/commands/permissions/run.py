@@ -1,33 +1,37 @@
-"""`punie permissions check` and `explain`: decisions without a session."""
+"""`punie permissions check` and `explain`: decisions without a session, and their wording."""
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import BinaryIO
+from pathlib import PurePath
+from typing import BinaryIO, Self, cast
 
-from attrs import define
+from attrs import define, evolve, field, frozen
 
+from punie.adapters.local.files.path_guard import LocalPathGuard
+from punie.application.desk.command_review import paths_to_follow, read_command, with_places
+from punie.application.tools.own_tools import OWN_TOOLS
 from punie.application.tools.terminals.run_command import RunCommand
-from punie.bootstrap.settings.settings import Settings, load_settings
-from punie.bootstrap.settings.trust import stored_trust
+from punie.bootstrap.settings.permissions import home_of, parse_mode
+from punie.bootstrap.settings.settings import Settings, load_settings, stored_trust
 from punie.commands.flags import settings_flags
-from punie.commands.permissions.judge import (
-    CheckRequest,
-    NotARequestError,
-    PermissionJudge,
-    explained,
-    in_force,
-    one_decision,
-)
 from punie.commands.running import command_environ, start_logging, wrong
 from punie.domain.errors import SettingsError
-from punie.domain.permission.modes import Verdict
-from punie.domain.permission.policy import Decision
-from punie.domain.values.display import display_safe
+from punie.domain.permission.decisions import PartDecision
+from punie.domain.permission.modes import Mode, Verdict
+from punie.domain.permission.policy import Decision, Facts, PermissionRequest, Policy, decide
+from punie.domain.permission.rules import Rule
+from punie.domain.tools.roles import Role, Roles
+from punie.domain.tools.tool import NAME_PATTERN, ToolDescriptor, ToolSource
+from punie.domain.values.display import display_safe, one_line
+from punie.domain.values.json_value import JsonObject, NotJsonError, freeze_object, json_text
 from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
+from shellsight.report import CommandPart, PathUse
+from shellsight.surroundings import ShellParser
 
 EXIT_INTERRUPTED = 130
 LINE_LIMIT_BYTES = 1_048_576
@@ -170,3 +174,187 @@ def _guarded(run: Callable[[], int]) -> int:
         # Whoever read the answers has gone; nothing may be written at the exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+KEPT_DIRECTORIES = 64
+"""Directories whose settings are kept; beyond that they are read again."""
+
+
+class NotARequestError(ValueError):
+    """A line that is no request; the message says what is wrong with it."""
+
+
+@frozen
+class CheckRequest:
+    """One call to be judged: `cwd` is absolute and the session's only root; `mode` None takes the settings'."""
+
+    tool: str
+    arguments: JsonObject
+    cwd: str
+    mode: Mode | None = None
+
+    @classmethod
+    def parse(cls, line: str, here: str) -> Self:
+        """The request of a line of JSON. Raises `NotARequestError`."""
+        try:
+            given: object = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise NotARequestError(f"it is not JSON ({error})") from error
+        if not isinstance(given, dict):
+            raise NotARequestError("expected an object with tool, arguments, cwd and perhaps mode")
+        return cls.of(cast("Mapping[str, object]", given), here)
+
+    @classmethod
+    def of(cls, given: Mapping[str, object], here: str) -> Self:
+        """The request of those keys; `cwd` is `here` where it is not given. Raises `NotARequestError`."""
+        tool, cwd, mode = given.get("tool"), given.get("cwd", here), given.get("mode")
+        if not isinstance(tool, str) or not NAME_PATTERN.fullmatch(tool):
+            raise NotARequestError("tool: expected a tool's name")
+        if not isinstance(cwd, str) or not PurePath(cwd).is_absolute() or "\0" in cwd:
+            raise NotARequestError("cwd: expected an absolute path")
+        try:
+            arguments = freeze_object(given.get("arguments", {}))
+        except (NotJsonError, RecursionError) as error:
+            raise NotARequestError(f"arguments: expected an object ({error})") from error
+        try:
+            return cls(tool, arguments, os.path.normpath(cwd), None if mode is None else parse_mode(mode))
+        except ValueError as error:
+            raise NotARequestError(f"mode: {error}") from error
+
+
+@frozen
+class _Place:
+    """A directory as a session there would see it."""
+
+    policy: Policy
+    guard: LocalPathGuard
+
+
+@define
+class PermissionJudge:
+    """Judges calls; lives as long as the command. `settings` gives those of a directory, and may raise."""
+
+    environ: Mapping[str, str]
+    settings: Callable[[str], Settings]
+    parser: ShellParser
+    _places: dict[str, _Place] = field(factory=dict[str, _Place], init=False)
+
+    def judge(self, request: CheckRequest) -> tuple[Decision, Facts, Policy]:
+        """The decision and what it was made of. Raises `SettingsError`."""
+        place = self._place(request.cwd)
+        policy = place.policy if request.mode is None else evolve(place.policy, mode=request.mode)
+        tool = descriptor_of(request.tool)
+        facts = self._facts(request, tool.roles, place.guard)
+        return decide(PermissionRequest(tool, request.arguments), policy, facts), facts, policy
+
+    def _place(self, cwd: str) -> _Place:
+        known = self._places.get(cwd)
+        if known is None:
+            if len(self._places) >= KEPT_DIRECTORIES:
+                self._places.clear()
+            known = self._places[cwd] = _Place(self.settings(cwd).policy, LocalPathGuard((cwd,), cwd))
+        return known
+
+    def _facts(self, request: CheckRequest, roles: Roles, guard: LocalPathGuard) -> Facts:
+        located = tuple(guard.locate_now(path) for path in roles.paths(request.arguments))
+        facts = Facts(located, cwd=request.cwd, roots=guard.roots)
+        if Role.COMMAND not in roles:
+            return facts
+        command = roles.command(request.arguments, tuple(where.path for where in located), request.cwd)
+        if command is None:
+            return facts
+        report = read_command(command, self.parser, home_of(self.environ))
+        places = {path: guard.locate_now(path) for path in paths_to_follow(report)}
+        return evolve(facts, command=with_places(report, places))
+
+
+def descriptor_of(name: str) -> ToolDescriptor:
+    """Our own tool of that name; any other counts as one of an MCP server or the IDE that may have effects."""
+    own = OWN_TOOLS.get(name)
+    if own is not None:
+        return own
+    return ToolDescriptor(name, source=ToolSource.MCP if "__" in name else ToolSource.IDE)
+
+
+WORDS_LIMIT = 200
+
+
+def one_decision(decision: Decision) -> str:
+    """The decision in one line."""
+    parts = "; ".join(f"{_words(part.argv)}: {part.verdict}" for part in decision.parts)
+    said = f"{decision.verdict}  {decision.rule}  {one_line(decision.reason, WORDS_LIMIT)}"
+    return f"{said}  [{parts}]" if parts else said
+
+
+def explained(request: CheckRequest, decision: Decision, facts: Facts, policy: Policy) -> str:
+    """How the decision came about, a step a line."""
+    return "\n".join(display_safe(line) for line in _steps(request, decision, facts, policy)) + "\n"
+
+
+def in_force(policy: Policy) -> str:
+    """The policy itself."""
+    lines = [*_policy(policy), *(f"protected   {path}" for path in policy.protected)]
+    return "\n".join(display_safe(line) for line in lines) + "\n"
+
+
+def _policy(policy: Policy) -> Iterator[str]:
+    yield f"mode        {policy.mode.value}"
+    yield f"rules       {len(policy.rules)}" + ("" if policy.rules else ": the mode decides")
+    for rule in policy.rules:
+        yield f"            {rule_words(rule)}, from {rule.origin}"
+
+
+def _steps(request: CheckRequest, decision: Decision, facts: Facts, policy: Policy) -> Iterator[str]:
+    yield f"call        {request.tool} {one_line(json_text(request.arguments), WORDS_LIMIT)}"
+    yield f"directory   {request.cwd}"
+    yield from _policy(policy)
+    for where in facts.locations:
+        yield f"path        {where.path} ({_place(inside=where.inside, secret=where.secret)})"
+    reports = facts.command.parts if facts.command is not None else ()
+    for place, part in enumerate(decision.parts):
+        yield from _part(part, reports[place] if place < len(reports) else None)
+    yield f"decision    {decision.verdict.value} by {decision.rule}: {decision.reason}"
+
+
+def _part(part: PartDecision, report: CommandPart | None) -> Iterator[str]:
+    yield f"command     {_words(part.argv)}"
+    if report is not None:
+        yield f"            {report.standing.name.lower()}: {report.reason}"
+        for use in report.paths:
+            yield f"            {_use(use)}"
+        for effect in sorted(report.effects, key=lambda effect: effect.name):
+            yield f"            {effect.value}"
+    yield f"            {part.verdict.value} by {part.rule}: {part.reason}"
+
+
+def _use(use: PathUse) -> str:
+    deep = " and what is below" if use.below else ""
+    if use.where is None:
+        return f"{use.effect.value}s {use.path}{deep} (nobody can tell where that leads)"
+    return f"{use.effect.value}s {use.where.path}{deep} ({_place(inside=use.where.inside, secret=use.where.secret)})"
+
+
+def _place(*, inside: bool, secret: bool) -> str:
+    return ("inside" if inside else "outside") + (", may hold secrets" if secret else "")
+
+
+def rule_words(rule: Rule) -> str:
+    """A rule in one line, whole."""
+    said = [f"{rule.id}: {rule.decision.value} {rule.tool}"]
+    if rule.command is not None:
+        said.append(" ".join(_choice(choice) for choice in rule.command))
+    if rule.path is not None:
+        said.append(f"at {rule.path}")
+    if rule.server is not None:
+        said.append(f"of the server {rule.server}")
+    if rule.modes:
+        said.append(f"in the modes {', '.join(sorted(mode.value for mode in rule.modes))}")
+    return " ".join(said) + (f" ({rule.reason})" if rule.reason else "")
+
+
+def _choice(words: tuple[str, ...]) -> str:
+    return shlex.quote(words[0]) if len(words) == 1 else f"({'|'.join(shlex.quote(word) for word in words)})"
+
+
+def _words(argv: tuple[str, ...]) -> str:
+    return one_line(shlex.join(argv), WORDS_LIMIT)

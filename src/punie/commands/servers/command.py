@@ -28,7 +28,7 @@ def add(commands: Commands) -> None:
     adding.add_argument("--name", metavar="NAME", help="what to call it (default: the last part of its name)")
     adding.add_argument("--yes", action="store_true", help="do not ask")
     searching = "what the configured registry knows"
-    search = new_action(actions, "search", searching, "servers.search:run_search", as_json=True)
+    search = new_action(actions, "search", searching, "servers.add:run_search", as_json=True)
     search.add_argument("query", metavar="QUERY", help="a part of the name")
     search.add_argument("--limit", metavar="N", type=int, default=20, help="how many servers (default: 20)")
     changing("enable", "use one of your own servers again").add_argument("name", metavar="NAME")

@@ -1,15 +1,26 @@
-"""What was used, added up: by tool, model, session and day, and what was never used."""
+"""What was used: sums by tool, session, model and day, and the tools that were never used.
+
+A report is shown to a person as a table, to a spreadsheet as CSV, and to a program as JSON.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+import textwrap
+import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from enum import StrEnum
 from typing import TypeAlias, TypeVar
 
 from attrs import frozen
 
+from punie.adapters.console.output import WIDTH, table
 from punie.domain.session.turn import CallRecord, TurnRecord
 from punie.domain.tools.execution import OutcomeCounts, by_outcome
 from punie.domain.tools.tool import ToolDescriptor, estimated_tokens
+from punie.domain.values.display import one_line
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Record = TypeVar("_Record", CallRecord, TurnRecord)
@@ -60,30 +71,26 @@ class TurnTotals:
         )
 
 
+class Table(StrEnum):
+    """The ways in which the figures are grouped."""
+
+    TOOL = "tool"
+    SESSION = "session"
+    MODEL = "model"
+    DAY = "day"
+
+
 @frozen
-class ToolUsage:
-    """One tool of one source."""
+class UsageRow:
+    """The sums of one tool, session (by its id), model (as the settings name it) or day (as 2026-11-22).
 
-    tool: str
-    source: str
-    calls: CallTotals
-
-
-@frozen
-class PeriodUsage:
-    """One session, by its id, or one day, as 2026-11-22."""
+    `source` is a tool's; a tool has no turns, and a model no calls.
+    """
 
     name: str
-    calls: CallTotals
-    turns: TurnTotals
-
-
-@frozen
-class ModelUsage:
-    """One model, as the settings name it."""
-
-    model: str
-    turns: TurnTotals
+    calls: CallTotals = CallTotals()
+    turns: TurnTotals = TurnTotals()
+    source: str = ""
 
 
 @frozen
@@ -101,10 +108,7 @@ class UsageReport:
 
     calls: CallTotals
     turns: TurnTotals
-    by_tool: tuple[ToolUsage, ...]
-    by_model: tuple[ModelUsage, ...]
-    by_session: tuple[PeriodUsage, ...]
-    by_day: tuple[PeriodUsage, ...]
+    by: Mapping[Table, Sequence[UsageRow]]
     unused: tuple[UnusedTool, ...]
 
     @property
@@ -118,18 +122,20 @@ def usage_report(
 ) -> UsageReport:
     """Add up the records. `offered` are the tools that a session would have; those without a call are unused."""
     tools = _grouped(calls, lambda call: (call.tool, call.source))
+    by_tool = [UsageRow(tool, CallTotals.of(some), source=source) for (tool, source), some in tools.items()]
     models = _grouped(turns, lambda turn: turn.model)
-    by_tool = (ToolUsage(tool, source, CallTotals.of(some)) for (tool, source), some in tools.items())
-    by_model = (ModelUsage(model, TurnTotals.of(some)) for model, some in models.items())
+    by_model = [UsageRow(model, turns=TurnTotals.of(some)) for model, some in models.items()]
     used = {tool for tool, _ in tools}
     idle = (tool for tool in offered if tool.name not in used)
     return UsageReport(
         calls=CallTotals.of(calls),
         turns=TurnTotals.of(turns),
-        by_tool=tuple(sorted(by_tool, key=lambda row: (-row.calls.calls, row.tool, row.source))),
-        by_model=tuple(sorted(by_model, key=lambda row: (-row.turns.requests, row.model))),
-        by_session=_periods(calls, turns, lambda record: record.session_id),
-        by_day=_periods(calls, turns, lambda record: day_of(record.started_at)),
+        by={
+            Table.TOOL: sorted(by_tool, key=lambda row: (-row.calls.calls, row.name, row.source)),
+            Table.MODEL: sorted(by_model, key=lambda row: (-row.turns.requests, row.name)),
+            Table.SESSION: _periods(calls, turns, lambda record: record.session_id),
+            Table.DAY: _periods(calls, turns, lambda record: day_of(record.started_at)),
+        },
         unused=tuple(UnusedTool(tool.name, tool.source.value, estimated_tokens(tool)) for tool in idle),
     )
 
@@ -143,12 +149,225 @@ def _grouped(records: Iterable[_Record], key: Callable[[_Record], _Key]) -> Mapp
 
 def _periods(
     calls: Sequence[CallRecord], turns: Sequence[TurnRecord], key: Callable[[CallRecord | TurnRecord], str]
-) -> tuple[PeriodUsage, ...]:
+) -> list[UsageRow]:
     began: dict[str, float] = {}
     for record in (*calls, *turns):
         began[key(record)] = min(record.started_at, began.get(key(record), record.started_at))
     some_calls, some_turns = _grouped(calls, key), _grouped(turns, key)
-    return tuple(
-        PeriodUsage(name, CallTotals.of(some_calls.get(name, [])), TurnTotals.of(some_turns.get(name, [])))
+    return [
+        UsageRow(name, CallTotals.of(some_calls.get(name, [])), TurnTotals.of(some_turns.get(name, [])))
         for name in sorted(began, key=lambda name: (began[name], name))
+    ]
+
+
+Row: TypeAlias = Mapping[str, object]
+
+
+def usage_json(report: UsageReport) -> str:
+    """The whole report as one JSON object, on one line."""
+    keys = {"byTool": Table.TOOL, "byModel": Table.MODEL, "bySession": Table.SESSION, "byDay": Table.DAY}
+    unused = [{"tool": idle.tool, "source": idle.source, "tokens": idle.tokens} for idle in report.unused]
+    tables: dict[str, object] = {key: _rows(report, by) for key, by in keys.items()}
+    return json.dumps({**tables, "unused": unused}, ensure_ascii=False)
+
+
+def usage_csv(report: UsageReport, by: Table) -> str:
+    """One table with a header line; a cell that a spreadsheet would take for a formula begins with an apostrophe."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    rows = _rows(report, by)
+    writer.writerow(_COLUMNS[by])
+    writer.writerows([_cell(row[key]) for key in _COLUMNS[by]] for row in rows)
+    return text.getvalue()
+
+
+def usage_text(report: UsageReport, by: Table) -> str:
+    """One table under a line of sums, at most 80 columns wide, safe to show."""
+    lines = [_sums(report), ""]
+    columns = _SHOWN[by]
+    rows = [[column.shown(row) for column in columns] for row in _rows(report, by)]
+    return "\n".join([*lines, *_aligned([column.title for column in columns], rows)]) + "\n"
+
+
+def unused_text(report: UsageReport, disabled: Iterable[str], settings_file: str) -> str:
+    """Which tools were not used, what they cost, and how they are left out; empty where all were used."""
+    if not report.unused:
+        return ""
+    names = [idle.tool for idle in report.unused]
+    tokens = sum(idle.tokens for idle in report.unused)
+    listed = ", ".join(json.dumps(name) for name in [*sorted(set(disabled) - set(names)), *names])
+    rows = [[idle.tool, idle.source, idle.tokens] for idle in report.unused]
+    lines = [
+        "Never called here, yet described to the model at each request:",
+        f"about {tokens:,} tokens, an estimate.",
+        "",
+        table(["TOOL", "SOURCE", "TOKENS"], rows),
+        "To leave them out, run `punie usage --disable NAME...`, or write into",
+        f"{one_line(settings_file, 1000)}:",
+        "",
+        "[tools]",
+        "disabled = [",
+        *textwrap.wrap(f"{listed},", WIDTH, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False),
+        "]",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+# ---------------------------------------------------------------------------------------------------------------- rows
+
+_CALL_KEYS = ("calls", "succeeded", "failed", "denied", "cancelled", "timeMs", "bytesIn", "bytesOut")
+_PERIOD_KEYS = (*_CALL_KEYS, "turns", "requests", "inputTokens", "outputTokens", "cost")
+_COLUMNS: Mapping[Table, tuple[str, ...]] = {
+    Table.TOOL: ("tool", "source", *_CALL_KEYS),
+    Table.SESSION: ("sessionId", *_PERIOD_KEYS),
+    Table.MODEL: ("model", "turns", "requests", "inputTokens", "outputTokens", "cost"),
+    Table.DAY: ("day", *_PERIOD_KEYS),
+}
+
+
+def _rows(report: UsageReport, by: Table) -> list[Row]:
+    name, *others = _COLUMNS[by]
+    cells = [{"source": row.source, **_calls(row.calls), **_turns(row.turns)} for row in report.by[by]]
+    return [
+        {name: row.name} | {key: cell[key] for key in others} for row, cell in zip(report.by[by], cells, strict=True)
+    ]
+
+
+def _calls(totals: CallTotals) -> Row:
+    return {
+        "calls": totals.calls,
+        "succeeded": totals.succeeded,
+        "failed": totals.failed,
+        "denied": totals.denied,
+        "cancelled": totals.cancelled,
+        "timeMs": round(totals.time_ms, 1),
+        "bytesIn": totals.bytes_in,
+        "bytesOut": totals.bytes_out,
+    }
+
+
+def _turns(totals: TurnTotals) -> Row:
+    return {
+        "turns": totals.turns,
+        "requests": totals.requests,
+        "inputTokens": totals.input_tokens,
+        "outputTokens": totals.output_tokens,
+        "cost": None if totals.cost_usd is None else round(totals.cost_usd, 6),
+    }
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, str):
+        line = one_line(value, 1000)
+        return f"'{line}" if line.startswith(("=", "+", "-", "@")) else line
+    return "" if value is None else value
+
+
+# ---------------------------------------------------------------------------------------------------------------- text
+
+
+@frozen
+class _Column:
+    """A column as people read it: its title, the key of its value, and the form of numbers."""
+
+    title: str
+    key: str
+    form: str = "count"
+
+    def shown(self, row: Row) -> str:
+        value = row[self.key]
+        if not isinstance(value, (int, float)):
+            return "-" if value is None else one_line(str(value), WIDTH)
+        match self.form:
+            case "time":
+                return _time(value)
+            case "bytes":
+                return _bytes(value)
+            case "tokens" if value >= 1_000_000:
+                return f"{value / 1_000_000:,.1f}M"
+            case "cost":
+                return f"${value:,.4f}"
+            case _:
+                return f"{value:,}"
+
+
+_OUTCOMES = (
+    _Column("CALLS", "calls"),
+    _Column("OK", "succeeded"),
+    _Column("FAILED", "failed"),
+    _Column("DENIED", "denied"),
+    _Column("STOPPED", "cancelled"),
+    _Column("TIME", "timeMs", "time"),
+)
+_TOKENS = (
+    _Column("IN TOK", "inputTokens", "tokens"),
+    _Column("OUT TOK", "outputTokens", "tokens"),
+    _Column("COST", "cost", "cost"),
+)
+_SHOWN: Mapping[Table, tuple[_Column, ...]] = {
+    Table.TOOL: (
+        _Column("TOOL", "tool"),
+        *_OUTCOMES,
+        _Column("IN", "bytesIn", "bytes"),
+        _Column("OUT", "bytesOut", "bytes"),
+    ),
+    Table.SESSION: (_Column("SESSION", "sessionId"), *_OUTCOMES, *_TOKENS[:2]),
+    Table.MODEL: (_Column("MODEL", "model"), _Column("TURNS", "turns"), _Column("REQUESTS", "requests"), *_TOKENS),
+    Table.DAY: (_Column("DAY", "day"), *_OUTCOMES, *_TOKENS),
+}
+
+
+def _sums(report: UsageReport) -> str:
+    turns = report.turns
+    parts = [_counted(report.calls.calls, "call"), _counted(turns.turns, "turn")]
+    if turns.input_tokens or turns.output_tokens:
+        parts.append(f"{turns.input_tokens:,} tokens in and {turns.output_tokens:,} out")
+    if turns.cost_usd is not None:
+        parts.append(f"${turns.cost_usd:,.4f}")
+    return ", ".join(parts)
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
+def _aligned(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The first column left, as wide as the others leave it; numbers right."""
+    widths = [max(_width(cell) for cell in column) for column in zip(titles, *rows, strict=True)]
+    first = max(8, min(widths[0], WIDTH - sum(widths[1:]) - len(widths) + 1))
+    lines: list[str] = []
+    for head, *rest in (titles, *rows):
+        name = _cut(head, first)
+        cells = (" " * (width - _width(cell)) + cell for cell, width in zip(rest, widths[1:], strict=True))
+        lines.append(" ".join([name + " " * (first - _width(name)), *cells]))
+    return lines
+
+
+def _width(text: str) -> int:
+    """How many columns a terminal takes for it."""
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1
+        for char in text
     )
+
+
+def _cut(text: str, width: int) -> str:
+    if _width(text) <= width:
+        return text
+    while _width(text) >= width:
+        text = text[:-1]
+    return f"{text}…"
+
+
+def _time(ms: float) -> str:
+    if ms < 1_000:
+        return f"{ms:.0f} ms"
+    return f"{ms / 1_000:.1f} s" if ms < 600_000 else f"{ms / 60_000:,.0f} min"
+
+
+def _bytes(size: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if size < 1_000:
+            return f"{size:.0f} {unit}"
+        size /= 1_000
+    return f"{size:,.0f} GB"

@@ -21,8 +21,7 @@ from punie.bootstrap.settings.keys import DISABLED_TOOLS
 from punie.bootstrap.settings.settings import load_settings
 from punie.commands.running import EXIT_FAILED, EXIT_USAGE, command_environ, directory_of, start_logging, wrong
 from punie.commands.settings_writing import disable_tools
-from punie.commands.usage.report import UsageReport, usage_report
-from punie.commands.usage.shown import Table, unused_text, usage_csv, usage_json, usage_text
+from punie.commands.usage.report import Table, UsageReport, unused_text, usage_csv, usage_json, usage_report, usage_text
 from punie.domain.errors import PunieError, SettingsError
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.tool import NAME_PATTERN

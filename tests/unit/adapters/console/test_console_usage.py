@@ -10,8 +10,7 @@ import unicodedata
 
 import pytest
 
-from punie.commands.usage.report import UsageReport, usage_report
-from punie.commands.usage.shown import Table, unused_text, usage_csv, usage_json, usage_text
+from punie.commands.usage.report import Table, UsageReport, unused_text, usage_csv, usage_json, usage_report, usage_text
 from punie.domain.model.usage import Usage
 from punie.domain.session.turn import CallRecord, TurnRecord
 from punie.domain.tools.tool import ToolDescriptor, ToolOutcome

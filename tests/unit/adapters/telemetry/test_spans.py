@@ -22,7 +22,7 @@ from opentelemetry.trace import StatusCode
 
 from punie.adapters.telemetry.exporting import Telemetry
 from punie.adapters.telemetry.spans import CONTENT_BYTES, OPEN_CALLS, SessionSpans, model_attributes
-from punie.bootstrap.telemetry import telemetry_of
+from punie.bootstrap.optional_parts import telemetry_of
 from punie.domain.model.usage import Usage
 from punie.domain.session.events import (
     PermissionAsked,

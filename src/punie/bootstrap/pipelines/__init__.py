@@ -1,1 +1,0 @@
-"""The pipelines that come with Punie: TOML files, data only."""
