@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from punie.domain.session.log import LoggedEvent
-from punie.domain.session.recovery import LastTurn
+from punie.domain.session.open_calls import LastTurn
 from punie.domain.session.transcript import LIMIT_CHARS, Transcript, TranscriptBuilder
 
 

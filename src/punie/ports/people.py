@@ -9,8 +9,8 @@ from typing import Protocol, runtime_checkable
 from attrs import frozen
 
 from punie.domain.session.elicitation import Elicitation, ElicitationAnswer
+from punie.domain.session.open_calls import TurnSoFar
 from punie.domain.session.turn import TurnReport
-from punie.domain.session.turn_progress import TurnSoFar
 from punie.domain.tools.discovery import ClientCapabilities
 from punie.ports.engine import EventSink
 from punie.ports.permission import PermissionBroker

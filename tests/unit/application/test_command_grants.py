@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from punie.application.desk.command_review import paths_to_follow, read_command, with_places
 from punie.application.tools.own_tools import OWN_TOOLS
 from punie.domain.permission.decisions import Facts
-from punie.domain.permission.flow import grant_scope
-from punie.domain.permission.grants import GrantScope
+from punie.domain.permission.grants import GrantScope, grant_scope
 from punie.domain.values.paths import Location, is_inside
 from punie.domain.values.terminal import Command
 from shellsight.parser.tree_sitter_bash import TreeSitterBashParser

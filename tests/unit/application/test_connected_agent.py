@@ -22,9 +22,9 @@ from punie.domain.errors import (
 from punie.domain.permission.modes import Mode
 from punie.domain.session.events import NoticeGiven, SessionEvent, TextDelta, ToolCallAnnounced, ToolCallUpdated
 from punie.domain.session.log import LogEntry
+from punie.domain.session.open_calls import TurnSoFar
 from punie.domain.session.session import OpenedSession, SessionSpec
 from punie.domain.session.turn import StopReason, Turn, TurnReport
-from punie.domain.session.turn_progress import TurnSoFar
 from punie.domain.tools.discovery import ClientCapabilities
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind

@@ -34,7 +34,7 @@ from punie.domain.session.log import (
     PromptAccepted,
     SessionBegun,
 )
-from punie.domain.session.recovery import NEVER_BEGAN
+from punie.domain.session.open_calls import NEVER_BEGAN
 from punie.domain.session.session import SessionSpec
 from punie.domain.session.transcript import (
     INTERRUPTED,

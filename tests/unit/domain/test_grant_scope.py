@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.permission.flow import GrantScope, definition_hash, grant_scope
+from punie.domain.permission.grants import GrantScope, definition_hash, grant_scope
 from punie.domain.permission.policy import Facts
 from punie.domain.tools.metadata import ToolMetadata
 from punie.domain.tools.tool import ToolDescriptor, ToolSource

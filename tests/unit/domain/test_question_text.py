@@ -9,8 +9,14 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.permission.flow import ALLOW_ONCE, REJECT, PermissionQuestion
-from punie.domain.permission.question_text import SHOWN_PLAN_CHARS, question_lines, question_markdown
+from punie.domain.permission.flow import (
+    ALLOW_ONCE,
+    REJECT,
+    SHOWN_PLAN_CHARS,
+    PermissionQuestion,
+    question_lines,
+    question_markdown,
+)
 from punie.domain.tools.tool import ToolKind
 from punie.domain.values.content import Diff
 from punie.domain.values.json_value import freeze_object

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from punie.domain.session.events import CallFinished, TextDelta, ToolCallAnnounced, ToolCallUpdated, TurnEnded
 from punie.domain.session.log import LoggedEvent, PromptAccepted, SessionBegun
-from punie.domain.session.recovery import NEVER_BEGAN
+from punie.domain.session.open_calls import NEVER_BEGAN
 from punie.domain.session.transcript import INTERRUPTED, ToolUsed
 from punie.domain.session.turn import StopReason
 from punie.domain.tools.execution import CallStatus

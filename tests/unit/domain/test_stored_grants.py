@@ -18,11 +18,10 @@ from punie.domain.permission.flow import (
     Asking,
     OptionKind,
     Selected,
-    grant_scope,
     open_flow,
     would_store,
 )
-from punie.domain.permission.grants import DAY_S, GRANT_DAYS, GrantScope, StoredGrant, approval_key
+from punie.domain.permission.grants import DAY_S, GRANT_DAYS, GrantScope, StoredGrant, approval_key, grant_scope
 from punie.domain.permission.modes import Verdict
 from punie.domain.permission.policy import decide
 from punie.domain.permission.rules import Rule

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from punie.domain.permission.decisions import Facts
-from punie.domain.permission.flow import grant_scope
-from punie.domain.permission.grants import takes_command
+from punie.domain.permission.grants import grant_scope, takes_command
 from punie.domain.tools.arguments import without
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from punie.domain.values.json_value import freeze_object, thaw_object

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from punie.domain.permission.flow import grant_scope
+from punie.domain.permission.grants import grant_scope
 from punie.domain.permission.policy import Facts, PermissionRequest, Policy, Verdict, decide
 from punie.domain.tools.availability import Surroundings, capabilities_of, why_unavailable
 from punie.domain.tools.catalog import ToolCatalog

@@ -27,8 +27,14 @@ from punie.adapters.acp.wire import (
     ReadAnswer,
 )
 from punie.domain.errors import ToolFailedError, UnknownSessionError, UnknownTerminalError
-from punie.domain.permission.flow import Dismissed, PermissionOutcome, PermissionQuestion, Selected, Unusable
-from punie.domain.permission.question_text import question_markdown
+from punie.domain.permission.flow import (
+    Dismissed,
+    PermissionOutcome,
+    PermissionQuestion,
+    Selected,
+    Unusable,
+    question_markdown,
+)
 from punie.domain.session.elicitation import CANCELLED, DECLINED, Elicitation, ElicitationAction, ElicitationAnswer
 from punie.domain.session.events import (
     ModeChanged,

@@ -12,9 +12,15 @@ import anyio.to_thread
 from attrs import define, field, frozen
 
 from punie.adapters.console.output import Pipe, piped
-from punie.domain.permission.flow import Dismissed, PermissionOption, PermissionOutcome, PermissionQuestion, Selected
+from punie.domain.permission.flow import (
+    Dismissed,
+    PermissionOption,
+    PermissionOutcome,
+    PermissionQuestion,
+    Selected,
+    question_lines,
+)
 from punie.domain.permission.policy import Verdict
-from punie.domain.permission.question_text import question_lines
 from punie.domain.session.events import (
     PermissionSettled,
     SessionEvent,

@@ -21,11 +21,10 @@ from punie.domain.permission.flow import (
     PermissionOutcome,
     PermissionQuestion,
     Selected,
-    grant_scope,
     open_flow,
     would_store,
 )
-from punie.domain.permission.grants import digest, text_digest
+from punie.domain.permission.grants import digest, grant_scope, text_digest
 from punie.domain.permission.modes import AnsweredBy, Mode, Verdict
 from punie.domain.permission.policy import HARMLESS_KINDS, decide
 from punie.domain.values.display import display_exact, one_line

@@ -19,7 +19,7 @@ from punie.domain.session.events import (
     UsageChanged,
 )
 from punie.domain.session.log import LogEntry, LoggedEvent
-from punie.domain.session.recovery import LastTurn
+from punie.domain.session.open_calls import LastTurn
 from punie.ports.machine import Clock
 
 PIECES_CHARS = 8_192

@@ -14,9 +14,9 @@ from attrs import define, field, frozen
 from punie.domain.model.choice import Effort
 from punie.domain.session.events import NoticeGiven, NoticeSeverity, SessionEvent, TitleChanged, TurnEnded
 from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, PromptFilled
+from punie.domain.session.open_calls import TurnProgress
 from punie.domain.session.transcript import Transcript, TranscriptBuilder
 from punie.domain.session.turn import StopReason
-from punie.domain.session.turn_progress import TurnProgress
 from punie.domain.values.content import Prompt
 from punie.domain.values.display import one_line
 from punie.ports.engine import Engine, EngineSession, EventSink

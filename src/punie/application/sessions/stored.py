@@ -14,7 +14,7 @@ from punie.application.sessions.recorder import EngineMemory, Tell
 from punie.domain.errors import LeaseLostError, SessionStoreError, UnknownSessionError
 from punie.domain.model.choice import ModelChoice
 from punie.domain.session.log import LogEntry, SessionBegun, SessionPage, SessionSummary
-from punie.domain.session.recovery import LogEnd
+from punie.domain.session.open_calls import LogEnd
 from punie.domain.session.session import SessionSpec
 from punie.ports.engine import Engine
 from punie.ports.machine import Clock

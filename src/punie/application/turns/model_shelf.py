@@ -124,7 +124,7 @@ class ContextGauge:
     @property
     def spent(self) -> Usage:
         """The usage since the session was opened in this process."""
-        return _sum(self._settled, self._turn)
+        return self._settled + self._turn
 
     @property
     def cost_usd(self) -> float | None:
@@ -148,15 +148,3 @@ class ContextGauge:
         size = self.size_tokens if event.size_tokens is None else event.size_tokens
         self.latest = evolve(event, size_tokens=size, cost_usd=self.cost_usd)
         return self.latest
-
-
-def _sum(one: Usage, other: Usage) -> Usage:
-    costs = [usage.cost_usd for usage in (one, other) if usage.cost_usd is not None]
-    return Usage(
-        one.input_tokens + other.input_tokens,
-        one.output_tokens + other.output_tokens,
-        one.cached_read_tokens + other.cached_read_tokens,
-        one.cached_write_tokens + other.cached_write_tokens,
-        one.requests + other.requests,
-        sum(costs) if costs else None,
-    )

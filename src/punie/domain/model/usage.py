@@ -15,3 +15,14 @@ class Usage:
     cached_write_tokens: int = 0
     requests: int = 0
     cost_usd: float | None = None
+
+    def __add__(self, more: Usage) -> Usage:
+        costs = [usage.cost_usd for usage in (self, more) if usage.cost_usd is not None]
+        return Usage(
+            self.input_tokens + more.input_tokens,
+            self.output_tokens + more.output_tokens,
+            self.cached_read_tokens + more.cached_read_tokens,
+            self.cached_write_tokens + more.cached_write_tokens,
+            self.requests + more.requests,
+            sum(costs) if costs else None,
+        )

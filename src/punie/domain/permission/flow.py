@@ -1,42 +1,37 @@
-"""Asking for permission: the options of a question, the meaning of an answer, and the scope of a grant.
+"""Asking for permission: the options of a question, its words, and the meaning of an answer.
 
 The flow is a small state machine over values: a decision opens it (`open_flow`), an answer settles it
 (`Asking.settle`). An answer allows a call only where it picks an allowing option that was offered.
+
+The words are the same on every surface. A card may be cut, and a client may show the text alone: the text has
+everything that a person decides on, whole and display-safe.
 """
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import TypeAlias
 
 from attrs import evolve, frozen
 
-from punie.domain.permission.decisions import Decision, Facts
-from punie.domain.permission.grants import (
-    GRANT_DAYS,
-    GrantScope,
-    arguments_digest,
-    definition_hash,
-    digest,
-    safe_pattern,
-    takes_command,
-)
+from punie.domain.permission.decisions import Decision
+from punie.domain.permission.grants import GRANT_DAYS, GrantScope
 from punie.domain.permission.modes import Verdict
 from punie.domain.permission.policy import QUARANTINE_RULE
-from punie.domain.tools.roles import Column, Role
-from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
+from punie.domain.tools.tool import ToolKind
 from punie.domain.values.content import Diff
-from punie.domain.values.json_value import JsonObject, json_text, thaw
-from shellsight.report import CommandPart, CommandReport, Effect, Standing
+from punie.domain.values.display import display_exact
+from punie.domain.values.json_value import JsonObject, thaw
 
-WORDS_LIMIT = 240
-"""A grant with longer words is not offered for storing: a person has to see everything that is stored."""
+SHOWN_ARGUMENT_CHARS = 4_000
+SHOWN_PLAN_CHARS = 20_000
 
 _RULES = "rule:"
 _BUILT_IN = "built-in:"
 """The beginnings of the rules of a decision: a person's own rules, and cautions that no mode and no grant overrides."""
-
-_NEVER_STORED = frozenset({Effect.SECRETS, Effect.PRIVILEGE, Effect.RUNS_CODE})
 
 
 class OptionKind(StrEnum):
@@ -202,77 +197,49 @@ def would_store(scope: GrantScope | None) -> str:
     return f"Always allow stores, for {GRANT_DAYS} days or until revoked: {scope.stored.words}"
 
 
-def grant_scope(tool: ToolDescriptor, arguments: JsonObject, facts: Facts, cwd: str) -> GrantScope | None:
-    """The scope of a grant for this call; None where no scope can be named.
+def question_lines(question: PermissionQuestion) -> Iterator[str]:
+    """The plan, the reason with the rule that asks, the places, the arguments where nothing else shows them.
 
-    A call that touches a secret is asked about each time, and so is a tool that requires each call to be confirmed.
+    The last lines are the grant that the option to always allow would store. Every line is display-safe and has no
+    line end in it.
     """
-    if tool.details.requires_confirmation or _touches_secrets(facts):
-        return None
-    about = [tool.source.value, tool.name, definition_hash(tool)]
-    roots = facts.roots or (cwd,)
-    if takes_command(tool):
-        exactly = f"exactly with {json_text(arguments)}"
-        words = f"in {cwd}: {tool.name} of the {tool.source.value}, as it is defined now, {exactly}"
-        return _scope(tool, about, [cwd, arguments_digest(arguments)], words, cwd)
-    if tool.source is not ToolSource.BUILT_IN:
-        words = f"in {cwd}: {tool.name} of the {tool.source.value}, as it is defined now, with any arguments"
-        return _scope(tool, about, [cwd], words, cwd)
-    if tool.column is Column.EDIT:
-        words = f"in {' and '.join(roots)}: {tool.name} on any path"
-        return _scope(tool, about, sorted(roots), words, cwd)
-    if Role.COMMAND in tool.roles:
-        return _command_scope(tool, about, arguments, facts, cwd)
-    return None
+    for line in _lines(_bounded(question.about, SHOWN_PLAN_CHARS)):
+        yield f"| {line}"
+    asks = f" (asked by {question.rule})" if question.rule else ""
+    yield from _lines(f"{question.reason}{asks}")
+    if question.directory:
+        yield f"in {_one(question.directory)}"
+    shown = {question.directory, *(diff.path for diff in question.diffs)}
+    for path in question.locations:
+        if path not in shown:
+            yield f"at {_one(path)}"
+    if not question.diffs and not question.about:
+        yield from _argument_lines(question.raw_input or {})
+    yield from _lines(question.would_store)
 
 
-def _scope(tool: ToolDescriptor, about: list[str], where: list[str], words: str, directory: str) -> GrantScope:
-    """A scope of the tool in which `where` is bound and nothing else."""
-    runs = Role.COMMAND in tool.roles
-    session = GrantScope(tool.name, digest(["session", about, where]), words, directory, runs=runs)
-    return _with_stored(session, digest(["always", about, where]), words)
+def question_markdown(question: PermissionQuestion) -> str:
+    """The same lines as a code block: a client shows text as Markdown, in which words could be hidden."""
+    text = "\n".join(question_lines(question))
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{text}\n{fence}"
 
 
-def _command_scope(tool: ToolDescriptor, about: list[str], arguments: JsonObject, facts: Facts, cwd: str) -> GrantScope:
-    """For the session exactly this command; stored only where it was understood and has no effect outside the roots."""
-    directory = facts.locations[0].path if facts.locations else cwd
-    command = [thaw(arguments.get("command")), thaw(arguments.get("args")), directory]
-    line = "" if facts.command is None else facts.command.line
-    words = f"in {directory}, exactly: {line}"
-    session = GrantScope(tool.name, digest(["session", about, command]), words, directory, runs=True)
-    part = _storable(facts.command)
-    if part is None:
-        return session
-    roots = facts.roots or (cwd,)
-    plain = " ".join(part.argv) == line  # no quotes, no redirection, no wrapper: nothing but these words
-    pattern = safe_pattern(part, directory, roots) if plain else None
-    if pattern is None:
-        return _with_stored(session, digest(["always", about, command]), session.words)
-    key = digest(["always", about, list(pattern.prefix), directory, sorted(roots)])
-    return _with_stored(session, key, f"in {directory}: {pattern.words}")
+def _argument_lines(arguments: JsonObject) -> Iterator[str]:
+    for name, value in arguments.items():
+        text = json.dumps(thaw(value), ensure_ascii=False)
+        yield f"{_one(name)}: {_one(_bounded(text, SHOWN_ARGUMENT_CHARS))}"
 
 
-def _with_stored(session: GrantScope, key: str, words: str) -> GrantScope:
-    """The scope with one to store beside it, if the words of that can be shown whole and unchanged."""
-    if len(words) > WORDS_LIMIT or not words.isprintable():
-        return session
-    return evolve(session, stored=GrantScope(session.tool, key, words, session.directory))
+def _bounded(text: str, limit: int) -> str:
+    rest = len(text) - limit
+    return text if rest <= 0 else f"{text[:limit]} ... {rest} more characters"
 
 
-def _storable(report: CommandReport | None) -> CommandPart | None:
-    """The single command of a line that may be stored as a grant; None where the line is anything more."""
-    if report is None or len(report.parts) != 1:
-        return None
-    part = report.parts[0]
-    certain = part.literal and not part.inline_code and part.standing <= Standing.ORDINARY
-    inside = all(use.where is not None and use.where.inside for use in part.paths)
-    return part if certain and inside and not part.effects & _NEVER_STORED else None
+def _lines(text: str) -> list[str]:
+    return display_exact(text).split("\n") if text else []
 
 
-def _touches_secrets(facts: Facts) -> bool:
-    if any(where.secret for where in facts.locations):
-        return True
-    if facts.command is None:
-        return False
-    shown = any(Effect.SECRETS in part.effects for part in facts.command.parts)
-    return shown or any(use.where is not None and use.where.secret for use in facts.command.paths)
+def _one(text: str) -> str:
+    return display_exact(text).replace("\n", "<U+000A>")

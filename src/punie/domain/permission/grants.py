@@ -14,13 +14,15 @@ import re
 from collections.abc import Sequence
 from typing import Self
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
+from punie.domain.permission.decisions import Facts
 from punie.domain.tools.arguments import declares
+from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
-from punie.domain.values.json_value import JsonObject, thaw
+from punie.domain.values.json_value import JsonObject, json_text, thaw
 from punie.domain.values.paths import is_inside
-from shellsight.report import CommandPart
+from shellsight.report import CommandPart, CommandReport, Effect, Standing
 from shellsight.secret_names import is_secret
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+-]*")
@@ -78,6 +80,11 @@ GRANT_DAYS = 90
 
 DAY_S = 86_400.0
 ID_CHARS = 12
+
+WORDS_LIMIT = 240
+"""A grant with longer words is not offered for storing: a person has to see everything that is stored."""
+
+_NEVER_STORED = frozenset({Effect.SECRETS, Effect.PRIVILEGE, Effect.RUNS_CODE})
 
 
 @frozen
@@ -174,3 +181,79 @@ def digest(value: object) -> str:
 def text_digest(text: str) -> str:
     """A digest of a text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def grant_scope(tool: ToolDescriptor, arguments: JsonObject, facts: Facts, cwd: str) -> GrantScope | None:
+    """The scope of a grant for this call; None where no scope can be named.
+
+    A call that touches a secret is asked about each time, and so is a tool that requires each call to be confirmed.
+    """
+    if tool.details.requires_confirmation or _touches_secrets(facts):
+        return None
+    about = [tool.source.value, tool.name, definition_hash(tool)]
+    roots = facts.roots or (cwd,)
+    if takes_command(tool):
+        exactly = f"exactly with {json_text(arguments)}"
+        words = f"in {cwd}: {tool.name} of the {tool.source.value}, as it is defined now, {exactly}"
+        return _scope(tool, about, [cwd, arguments_digest(arguments)], words, cwd)
+    if tool.source is not ToolSource.BUILT_IN:
+        words = f"in {cwd}: {tool.name} of the {tool.source.value}, as it is defined now, with any arguments"
+        return _scope(tool, about, [cwd], words, cwd)
+    if tool.column is Column.EDIT:
+        words = f"in {' and '.join(roots)}: {tool.name} on any path"
+        return _scope(tool, about, sorted(roots), words, cwd)
+    if Role.COMMAND in tool.roles:
+        return _command_scope(tool, about, arguments, facts, cwd)
+    return None
+
+
+def _scope(tool: ToolDescriptor, about: list[str], where: list[str], words: str, directory: str) -> GrantScope:
+    """A scope of the tool in which `where` is bound and nothing else."""
+    runs = Role.COMMAND in tool.roles
+    session = GrantScope(tool.name, digest(["session", about, where]), words, directory, runs=runs)
+    return _with_stored(session, digest(["always", about, where]), words)
+
+
+def _command_scope(tool: ToolDescriptor, about: list[str], arguments: JsonObject, facts: Facts, cwd: str) -> GrantScope:
+    """For the session exactly this command; stored only where it was understood and has no effect outside the roots."""
+    directory = facts.locations[0].path if facts.locations else cwd
+    command = [thaw(arguments.get("command")), thaw(arguments.get("args")), directory]
+    line = "" if facts.command is None else facts.command.line
+    words = f"in {directory}, exactly: {line}"
+    session = GrantScope(tool.name, digest(["session", about, command]), words, directory, runs=True)
+    part = _storable(facts.command)
+    if part is None:
+        return session
+    roots = facts.roots or (cwd,)
+    plain = " ".join(part.argv) == line  # no quotes, no redirection, no wrapper: nothing but these words
+    pattern = safe_pattern(part, directory, roots) if plain else None
+    if pattern is None:
+        return _with_stored(session, digest(["always", about, command]), session.words)
+    key = digest(["always", about, list(pattern.prefix), directory, sorted(roots)])
+    return _with_stored(session, key, f"in {directory}: {pattern.words}")
+
+
+def _with_stored(session: GrantScope, key: str, words: str) -> GrantScope:
+    """The scope with one to store beside it, if the words of that can be shown whole and unchanged."""
+    if len(words) > WORDS_LIMIT or not words.isprintable():
+        return session
+    return evolve(session, stored=GrantScope(session.tool, key, words, session.directory))
+
+
+def _storable(report: CommandReport | None) -> CommandPart | None:
+    """The single command of a line that may be stored as a grant; None where the line is anything more."""
+    if report is None or len(report.parts) != 1:
+        return None
+    part = report.parts[0]
+    certain = part.literal and not part.inline_code and part.standing <= Standing.ORDINARY
+    inside = all(use.where is not None and use.where.inside for use in part.paths)
+    return part if certain and inside and not part.effects & _NEVER_STORED else None
+
+
+def _touches_secrets(facts: Facts) -> bool:
+    if any(where.secret for where in facts.locations):
+        return True
+    if facts.command is None:
+        return False
+    shown = any(Effect.SECRETS in part.effects for part in facts.command.parts)
+    return shown or any(use.where is not None and use.where.secret for use in facts.command.paths)

@@ -1,6 +1,6 @@
-"""Expressions in pipeline files, parsed: what they refer to, and what evaluating them may cost.
+"""Expressions in pipeline files, parsed: their references, and the bounds of their evaluation.
 
-The language itself stands behind the port `ports/tools`; values are JSON.
+The language itself is behind a port of `ports/tools`; values are JSON.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from punie.domain.values.json_value import JsonValue
 
 @frozen
 class Problem:
-    """One thing. `where` is the key (`steps[1].arguments.path`), `step` that step's id, or its number from 1.
+    """One problem of a pipeline file.
 
-    `line_1based` is the line of the file, `position_1based` the character in the string at that key; None where they
-    are not known. A `warning` keeps nothing from running: a tool may be found later.
+    `where` is the key (`steps[1].arguments.path`), `step` that step's id, or its number from 1. `line_1based` is the
+    line of the file, `position_1based` the character in the string at that key; None where they are not known. A
+    `warning` does not keep the pipeline from running: a tool may be found later.
     """
 
     message: str
@@ -28,7 +29,7 @@ class Problem:
     warning: bool = False
 
     def sentence(self) -> str:
-        """All of it but file and line."""
+        """The problem in words, without file and line."""
         step = "" if self.step is None else f"step {self.step}, "
         character = "" if self.position_1based is None else f", character {self.position_1based}"
         place = f"{step}{self.where}{character}".removesuffix(", ")
@@ -45,13 +46,13 @@ TEXT_LIMIT = 2_000
 """Characters of one expression."""
 
 WORK_LIMIT = 250_000
-"""What one evaluation may cost: a node is 1, so is an item that is made or 16 characters, or 64 that are looked at."""
+"""The most that one evaluation may cost: 1 for each node, item made, 16 characters made and 64 characters read."""
 
 RUN_WORK_LIMIT = 4_000_000
-"""What all evaluations of one run may cost, those of the pipelines in it counted too: a few seconds at most."""
+"""The most that all evaluations of one run may cost, with those of the pipelines in it: a few seconds of work."""
 
 VALUE_LIMIT = 8_388_608
-"""Characters, as JSON, of what the expressions of one step, or of an output, may come to."""
+"""Characters, as JSON, of the values of all expressions of one step, or of an output."""
 
 
 class ExpressionError(ValueError):
@@ -81,7 +82,7 @@ class Expression:
 
 @frozen
 class StepView:
-    """What an expression sees of a step that ran: its data, and a few words about it.
+    """A step that ran, as an expression sees it: its data, and a few facts about it.
 
     `steps.ID` is the data. `steps.ID.KEY` is that key of the data, else one of `MEMBERS`. Of a step with `for_each`
     the text and the status are lists, with an entry an item.
@@ -94,7 +95,7 @@ class StepView:
     status: JsonValue
 
     def member(self, key: str) -> JsonValue:
-        """What `steps.ID.KEY` is. Raises `KeyError`."""
+        """The value of `steps.ID.KEY`. Raises `KeyError`."""
         if isinstance(self.output, Mapping) and key in self.output:
             return self.output[key]
         known = {"text": self.text, "status": self.status, "output": self.output}
@@ -103,24 +104,24 @@ class StepView:
 
 @define
 class WorkLeft:
-    """What a run's evaluations may still cost; lives as long as the run."""
+    """The cost that a run's evaluations have left; lives as long as the run."""
 
     units: int = RUN_WORK_LIMIT
 
     def spend(self, units: int) -> None:
-        """Raises `ExpressionError` where nothing is left."""
+        """Subtract a cost. Raises `ExpressionError` where too little is left."""
         self.units -= units
         if self.units < 0:
             raise ExpressionError("the expressions of this run take too much work")
 
 
 def weight(value: JsonValue, limit: int) -> int:
-    """About how many characters the value has as JSON; stops looking beyond `limit`, whatever the value shares."""
+    """The characters of the value as JSON, roughly; counting stops beyond `limit`, however large the value is."""
     return weighed(value, limit)[0]
 
 
 def weighed(value: JsonValue, limit: int) -> tuple[int, int]:
-    """The weight, and how many values were looked at for it."""
+    """The weight, and the number of values that were counted for it."""
     total, seen, ahead = 0, 0, [value]
     while ahead and total <= limit:
         one = ahead.pop()

@@ -1,4 +1,4 @@
-"""A pipeline: a tool that is composed of calls of other tools, as a file declares it."""
+"""A pipeline: a tool composed of calls of other tools, as a file declares it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXPRESSIONS_LIMIT = 500
 DESCRIPTION_LIMIT = 1_024
 
 ITEMS_LIMIT = 500
-"""Calls that one step with `for_each` may come to."""
+"""The most calls that one step with `for_each` makes."""
 
 PARALLEL_LIMIT = 16
 PARALLEL_DEFAULT = 8
@@ -30,14 +30,14 @@ NO_ARGUMENTS = Fixed(EMPTY_OBJECT)
 
 
 class OnError(StrEnum):
-    """What becomes of the run where a step does not succeed, a denial included."""
+    """The course of a run after a step that does not succeed, also one that is denied."""
 
     STOP = "stop"
     CONTINUE = "continue"
 
 
 class StepStatus(StrEnum):
-    """How a step ended."""
+    """The end of a step."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -49,10 +49,10 @@ class StepStatus(StrEnum):
 
 @frozen
 class Step:
-    """One step: a call of a tool, or with `for_each` one call an item, `at_once` of them at the same time.
+    """One step: a call of a tool, or with `for_each` one call for each item, `at_once` of them at the same time.
 
-    `beside` says that it runs at the same time as the steps next to it that say so too. `fallback` is the step's value
-    where it does not succeed and the run goes on.
+    A step runs at the same time as its neighbours where all of them have `beside`. `fallback` is the step's value where
+    it does not succeed and the run goes on.
     """
 
     id: str
@@ -68,7 +68,7 @@ class Step:
 
 @frozen
 class Pipeline:
-    """One pipeline. `inputs` is a JSON Schema an input; `place` says where it is from: `project`, `user`, `shipped`."""
+    """One pipeline. `inputs` has a JSON Schema for each input; `place` is its source: `project`, `user`, `shipped`."""
 
     name: str
     description: str
@@ -80,7 +80,7 @@ class Pipeline:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The tools it calls, each once."""
+        """The tools that the pipeline calls, each once."""
         return tuple(dict.fromkeys(step.tool for step in self.steps))
 
     @property
@@ -110,13 +110,13 @@ def schema_of(inputs: Mapping[str, JsonObject]) -> JsonObject:
 
 
 def with_defaults(inputs: Mapping[str, JsonObject], given: JsonObject) -> JsonObject:
-    """The arguments of a call, and the defaults of those that it leaves out."""
+    """The arguments of a call, with the defaults of those that are missing."""
     defaults = {name: schema["default"] for name, schema in inputs.items() if "default" in schema}
     return freeze_object({**defaults, **given})
 
 
 def stages(steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], ...]:
-    """The steps in the order in which they run: those of one stage at the same time."""
+    """The steps in the order in which they run; those of one stage run at the same time."""
     found: list[list[Step]] = []
     for step in steps:
         if step.beside and found and found[-1][-1].beside:
@@ -131,7 +131,7 @@ PROGRAM_LIMIT_CHARS = 100_000
 
 @frozen
 class ProgramLimits:
-    """What one program may take; its calls of tools have limits of their own, and their time is not counted."""
+    """The bounds of one program; its calls of tools have limits of their own, and their time is not counted."""
 
     time_s: float = 10.0
     memory_bytes: int = 67_108_864
@@ -142,9 +142,9 @@ class ProgramLimits:
 
 @frozen
 class ProgramEnd:
-    """How a program ended: the value of its last expression, or the error that ended it, and what it printed.
+    """The end of a program: the value of its last expression, or the error that ended it, and its output.
 
-    `line_1based` is the program's line at which the error came up; None where nobody knows.
+    `line_1based` is the program's line of the error; None where it is not known.
     """
 
     value: JsonValue = None

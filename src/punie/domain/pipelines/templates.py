@@ -1,6 +1,6 @@
-"""Values with `${...}` in them: parsed once, when the file is read, and filled in for each call.
+"""Templates: values with `${...}` in them, parsed once when the file is read and filled in for each call.
 
-What is filled in is never looked at again: text of a tool or a model that has `${` in it stays text.
+A value that was filled in is not searched again: text of a tool or a model that has `${` in it stays text.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ Parse: TypeAlias = Callable[[str], Expression]
 Evaluate: TypeAlias = Callable[[Expression], JsonValue]
 
 OPEN = "${"
+MOST_BRACES = 50
+"""The most `}` that are tried as an expression's end."""
+
 HANDED_ON = 4
-"""What a value costs that goes into a call: it is copied, written and checked several times."""
+"""The cost of a value that goes into a call: it is copied, written and checked several times."""
 
 
 @frozen
@@ -38,7 +41,7 @@ class Computed:
 
 @frozen
 class Text:
-    """A string with expressions in it: what is no string goes in as JSON."""
+    """A string with expressions in it: values other than strings go in as JSON."""
 
     parts: tuple[str | Expression, ...]
 
@@ -62,7 +65,7 @@ Template: TypeAlias = Fixed | Computed | Text | Items | Table
 
 @frozen
 class Misread:
-    """What is wrong in a template: where (keys and list places, joined), how far into that string, and what."""
+    """A mistake in a template: its place (keys and list places, joined), its position in that string, and the words."""
 
     where: str
     position: int | None
@@ -71,13 +74,13 @@ class Misread:
 
 @define
 class TemplateReader:
-    """Reads templates; what is wrong in any of them is kept in `misread`."""
+    """Reads templates, and keeps the mistakes of all of them in `misread`."""
 
     parse: Parse
     misread: list[Misread]
 
     def read(self, value: object, where: str) -> Template:
-        """The template; in the place of what is wrong stands nothing."""
+        """The template, with null in the place of every mistake."""
         if isinstance(value, str):
             return self._string(value, where)
         if isinstance(value, Mapping):
@@ -163,13 +166,9 @@ def _expression_at(text: str, start: int, parse: Parse) -> tuple[Expression, int
     raise first or ExpressionError("`${` without a `}` after it; a literal one is written `$${`", start - len(OPEN))
 
 
-MOST_BRACES = 50
-"""So many `}` are tried as an expression's end."""
-
-
 @define
 class Filling:
-    """Fills templates for one call, in bounded size; lives as long as that. `spend` takes note of the work."""
+    """Fills templates for one call, in bounded size; lives as long as the call. `spend` counts the work."""
 
     evaluate: Evaluate
     spend: Callable[[int], None]
@@ -183,7 +182,7 @@ class Filling:
             case Computed(expression):
                 return self._value(expression)
             case Text(parts):
-                return "".join(part if isinstance(part, str) else self._text(part) for part in parts)
+                return "".join(part if isinstance(part, str) else plain_text(self._value(part)) for part in parts)
             case Items(items):
                 return tuple(self.fill(item) for item in items)
             case Table(entries):
@@ -198,13 +197,9 @@ class Filling:
             raise ExpressionError(f"what the expressions come to is larger than {VALUE_LIMIT} characters")
         return value
 
-    def _text(self, expression: Expression) -> str:
-        value = self._value(expression)
-        return value if isinstance(value, str) else plain_text(value)
-
 
 def plain_text(value: JsonValue) -> str:
-    """A value as it stands in a text: a string as it is, anything else as JSON in its own order."""
+    """The form of a value inside a text: a string unchanged, anything else as JSON in its own order."""
     return value if isinstance(value, str) else json.dumps(thaw(value), ensure_ascii=False)
 
 

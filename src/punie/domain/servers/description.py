@@ -9,7 +9,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from typing import cast
+from typing import TypeAlias, cast
 
 from attrs import field, frozen
 
@@ -106,47 +106,42 @@ def plan_of(description: ServerDescription, name: str | None = None) -> ServerPl
     if description.status == "deleted":
         raise DescriptionError(f"{description.name} {description.version} was deleted: {_why(description)}")
     called = name or description.short_name
-    ways: list[tuple[str, Mapping[str, object], Callable[..., ServerPlan]]] = [
+    ways: list[tuple[str, Mapping[str, object], Callable[[Mapping[str, object], Inputs], _Way]]] = [
         *((f"packages[{number}]", package, _run) for number, package in enumerate(description.packages)),
         *((f"remotes[{number}]", remote, _reach) for number, remote in enumerate(description.remotes)),
     ]
+    status = (f"it is deprecated: {_why(description)}",) if description.status == "deprecated" else ()
     skipped: list[str] = []
-    for where, given, plan in ways:
+    for where, given, read in ways:
+        inputs = Inputs(called)
         try:
-            return plan(description, given, called, tuple(skipped))
+            entry, line, source, warnings = read(given, inputs)
         except DescriptionError as error:
             skipped.append(f"{where}: {error}")
+            continue
+        wanted, left_out = tuple(inputs.wanted), tuple(inputs.left_out)
+        return ServerPlan(description, entry, line, source, wanted, left_out, (*status, *warnings), tuple(skipped))
     reasons = "; ".join(skipped) or "it names neither packages nor remotes"
     raise DescriptionError(f"nothing of it can be used: {reasons}")
 
 
-def _run(
-    description: ServerDescription, package: Mapping[str, object], called: str, skipped: tuple[str, ...]
-) -> ServerPlan:
-    inputs = Inputs(called)
+_Way: TypeAlias = tuple[Mapping[str, object], str, str, tuple[str, ...]]
+"""The entry, the line, the source and the warnings of a plan."""
+
+
+def _run(package: Mapping[str, object], inputs: Inputs) -> _Way:
     command = command_of(package, inputs)
     entry: dict[str, object] = {"command": command.program, "args": list(command.args)}
     if command.env:
         entry["env"] = dict(command.env)
-    return ServerPlan(
-        description,
-        entry,
-        shlex.join([command.program, *command.args]),
-        command.package,
-        tuple(inputs.wanted),
-        tuple(inputs.left_out),
-        (*_status(description), *command_warnings(command.program, command.args, command.env), *command.notes),
-        skipped,
-    )
+    warnings = (*command_warnings(command.program, command.args, command.env), *command.notes)
+    return entry, shlex.join([command.program, *command.args]), command.package, warnings
 
 
-def _reach(
-    description: ServerDescription, remote: Mapping[str, object], called: str, skipped: tuple[str, ...]
-) -> ServerPlan:
+def _reach(remote: Mapping[str, object], inputs: Inputs) -> _Way:
     kind = text(remote, "type")
     if kind not in _TYPES:
         raise DescriptionError(f"its type must be streamable-http or sse, not {kind!r}")
-    inputs = Inputs(called)
     url = inputs.filled(text(remote, "url"), remote, "url", required=True) or ""
     _check_url(url)
     headers = inputs.pairs(remote, "headers", own_names=False)
@@ -155,16 +150,7 @@ def _reach(
     entry: dict[str, object] = {"type": _TYPES[kind], "url": url}
     if headers:
         entry["headers"] = headers
-    return ServerPlan(
-        description,
-        entry,
-        url,
-        f"an address ({kind})",
-        tuple(inputs.wanted),
-        tuple(inputs.left_out),
-        (*_status(description), *address_warnings(url)),
-        skipped,
-    )
+    return entry, url, f"an address ({kind})", address_warnings(url)
 
 
 def _check_url(url: str) -> None:
@@ -173,10 +159,6 @@ def _check_url(url: str) -> None:
         raise DescriptionError(f"{url!r} is not an http or https address")
     if parts.username is not None or parts.password is not None:
         raise DescriptionError(f"{url!r} has a name or a password in it")
-
-
-def _status(description: ServerDescription) -> tuple[str, ...]:
-    return (f"it is deprecated: {_why(description)}",) if description.status == "deprecated" else ()
 
 
 def _why(description: ServerDescription) -> str:

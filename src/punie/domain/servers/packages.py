@@ -6,7 +6,7 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import cast
+from typing import TypeAlias, cast
 from urllib.parse import urlsplit
 
 from attrs import frozen
@@ -126,6 +126,10 @@ _DOCKER_OURS = {"run", "-i", "--interactive", "--rm"}
 _MAY_MOVE = "a tag of an image can be moved to another one; only a digest (@sha256:...) pins it"
 _NO_CHECKSUM = "it gives a checksum of its file, which {runner} does not check"
 
+_Arguments: TypeAlias = tuple[Argument, ...]
+_Made: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
+"""Arguments of the program that runs a package, as far as the package, and notes for the person."""
+
 
 @frozen
 class Command:
@@ -190,16 +194,12 @@ def _named(identifier: str, pattern: re.Pattern[str]) -> str:
     return identifier
 
 
-def _npx(
-    identifier: str, package: Mapping[str, object], runtime: tuple[Argument, ...]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _npx(identifier: str, package: Mapping[str, object], runtime: _Arguments) -> _Made:
     _only(runtime, {"-y", "--yes", "-q", "--quiet"}, "npx")
     return ("-y", f"{_named(identifier, _NPM_NAME)}@{_exact(package, _NPM_VERSION)}"), ()
 
 
-def _uvx(
-    identifier: str, package: Mapping[str, object], runtime: tuple[Argument, ...]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _uvx(identifier: str, package: Mapping[str, object], runtime: _Arguments) -> _Made:
     name, version = _named(identifier, _PYPI_NAME), _exact(package, _PYPI_VERSION)
     words = [word for argument in runtime for word in argument.words]
     exact = {f"{name}=={version}", f"{name}@{version}"}
@@ -209,7 +209,7 @@ def _uvx(
     return (f"{name}@{version}",), ()
 
 
-def _only(runtime: tuple[Argument, ...], harmless: set[str], runner: str) -> None:
+def _only(runtime: _Arguments, harmless: set[str], runner: str) -> None:
     for argument in runtime:
         if argument.words != (argument.words[0],) or argument.words[0] not in harmless:
             raise DescriptionError(
@@ -217,9 +217,7 @@ def _only(runtime: tuple[Argument, ...], harmless: set[str], runner: str) -> Non
             )
 
 
-def _docker(
-    identifier: str, package: Mapping[str, object], runtime: tuple[Argument, ...]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _docker(identifier: str, package: Mapping[str, object], runtime: _Arguments) -> _Made:
     match = _IMAGE.fullmatch(identifier)
     if match is None or len(identifier) > 400:
         raise DescriptionError(f"{identifier!r} is no name of an image")
@@ -252,7 +250,6 @@ def _docker_option(argument: Argument) -> tuple[str, ...]:
     return argument.words
 
 
-_Maker = Callable[[str, Mapping[str, object], tuple[Argument, ...]], tuple[tuple[str, ...], tuple[str, ...]]]
-_KINDS: Mapping[str, tuple[str, _Maker]] = {
+_KINDS: Mapping[str, tuple[str, Callable[[str, Mapping[str, object], _Arguments], _Made]]] = {
     "npm": ("npx", _npx), "pypi": ("uvx", _uvx), "oci": ("docker", _docker),
 }  # fmt: skip

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from operator import add
 from typing import TypeAlias
 
-from attrs import evolve, field, frozen
+from attrs import astuple, field, frozen
 
 from punie.domain.model.choice import Effort
 from punie.domain.model.usage import Usage
@@ -134,12 +135,7 @@ class Shares:
         return self.tools_s + self.model_s + self.waiting_s + self.other_s
 
     def __add__(self, more: Shares) -> Shares:
-        return Shares(
-            self.tools_s + more.tools_s,
-            self.model_s + more.model_s,
-            self.waiting_s + more.waiting_s,
-            self.other_s + more.other_s,
-        )
+        return Shares(*map(add, astuple(self), astuple(more)))
 
 
 @frozen
@@ -196,7 +192,7 @@ class Totals:
             self.requests + turn.requests,
             self.questions + turn.questions,
             self.calls + Counter(turn.calls),
-            _sum(self.usage, used),
+            self.usage + used,
             self.shares + turn.shares,
             self.failed + (turn.is_over and turn.stop_reason is None),
         )
@@ -241,16 +237,3 @@ def _covered(turn: Interval, intervals: Sequence[Interval]) -> float:
             covered += end - start
             reached = end
     return covered
-
-
-def _sum(one: Usage, other: Usage) -> Usage:
-    costs = [usage.cost_usd for usage in (one, other) if usage.cost_usd is not None]
-    return evolve(
-        one,
-        input_tokens=one.input_tokens + other.input_tokens,
-        output_tokens=one.output_tokens + other.output_tokens,
-        cached_read_tokens=one.cached_read_tokens + other.cached_read_tokens,
-        cached_write_tokens=one.cached_write_tokens + other.cached_write_tokens,
-        requests=one.requests + other.requests,
-        cost_usd=sum(costs) if costs else None,
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from attrs import frozen
+from attrs import field, frozen
 
 from punie.domain.tools.discovery import ClientCapabilities, LocalTools
 from punie.domain.tools.metadata import Capability
@@ -22,10 +22,6 @@ _NEEDS = {
 _PLATFORMS = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
 
 
-def _anything(_dependency: str) -> bool:
-    return True
-
-
 @frozen
 class Surroundings:
     """The surroundings of a session's tools; lives as long as the session.
@@ -36,7 +32,7 @@ class Surroundings:
 
     capabilities: Capability = EVERY_CAPABILITY
     platform: str = ""
-    has: Callable[[str], bool] = _anything
+    has: Callable[[str], bool] = field(default=lambda _dependency: True)
 
 
 @frozen

@@ -8,9 +8,9 @@ in `metadata`, and a property that its fields would not give back unchanged in `
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from typing import Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from attrs import evolve, field, frozen
 
@@ -26,14 +26,6 @@ ABSENT: Final = _Absence.ABSENT
 
 Absent: TypeAlias = Literal[_Absence.ABSENT]
 TypeName: TypeAlias = "str | tuple[str, ...]"
-
-FIELD_KEYWORDS = frozenset(
-    {
-        "type", "description", "default", "enum", "minimum", "maximum", "minLength", "maxLength", "pattern", "format",
-        "examples", "items",
-    }
-)  # fmt: skip
-"""The keywords that have a field of their own."""
 
 
 def _type_name(value: str | Iterable[str] | None) -> TypeName | None:
@@ -138,20 +130,10 @@ def _required(listed: Mapping[str, ToolParameter], around: JsonObject | None) ->
 
 
 def _made(parameter: ToolParameter) -> JsonObject:
-    keywords: dict[str, object] = {
-        "type": parameter.type,
-        "description": parameter.description or None,
-        "enum": parameter.allowed_values,
-        "minimum": parameter.min_value,
-        "maximum": parameter.max_value,
-        "minLength": parameter.min_length,
-        "maxLength": parameter.max_length,
-        "pattern": parameter.pattern,
-        "format": parameter.format,
-        "items": None if parameter.item_type is None else {"type": parameter.item_type},
-        "examples": parameter.examples,
-    }
-    given = {key: value for key, value in keywords.items() if value is not None}
+    keywords: dict[str, object] = {keyword: getattr(parameter, name) for keyword, (name, _) in _FIELDS.items()}
+    keywords["description"] = parameter.description or None
+    keywords["items"] = None if parameter.item_type is None else {"type": parameter.item_type}
+    given = {keyword: value for keyword, value in keywords.items() if value is not None}
     if parameter.default is not ABSENT:
         given["default"] = parameter.default
     return freeze_object({**given, **parameter.metadata})
@@ -162,24 +144,10 @@ def _parameter(name: str, value: JsonValue, *, required: bool) -> ToolParameter:
         return ToolParameter(name, required=required, schema=value)
     if not isinstance(value, Mapping):
         raise SchemaFormError(f"the schema of {name!r} is neither an object nor a boolean")
-    items = value.get("items")
-    fields = ToolParameter(
-        name,
-        type=_names(value.get("type")),
-        description=_text(value.get("description")) or "",
-        required=required,
-        default=value.get("default", ABSENT),
-        allowed_values=_array(value.get("enum")),
-        min_value=_number(value.get("minimum")),
-        max_value=_number(value.get("maximum")),
-        min_length=_whole(value.get("minLength")),
-        max_length=_whole(value.get("maxLength")),
-        pattern=_text(value.get("pattern")),
-        format=_text(value.get("format")),
-        examples=_array(value.get("examples")),
-        item_type=_names(items["type"]) if isinstance(items, Mapping) and set(items) == {"type"} else None,
-        metadata={key: item for key, item in value.items() if key not in FIELD_KEYWORDS},
-    )
+    read: dict[str, Any] = {field: reader(value.get(keyword)) for keyword, (field, reader) in _FIELDS.items()}
+    read["description"] = read["description"] or ""
+    rest = {keyword: item for keyword, item in value.items() if keyword not in FIELD_KEYWORDS}
+    fields = ToolParameter(name, required=required, default=value.get("default", ABSENT), metadata=rest, **read)
     return fields if _same(_made(fields), value) else evolve(fields, schema=value)
 
 
@@ -208,3 +176,24 @@ def _number(value: JsonValue) -> float | None:
 
 def _whole(value: JsonValue) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _item_type(items: JsonValue) -> TypeName | None:
+    return _names(items["type"]) if isinstance(items, Mapping) and set(items) == {"type"} else None
+
+
+_FIELDS: Final[Mapping[str, tuple[str, Callable[[JsonValue], object]]]] = {
+    "type": ("type", _names),
+    "description": ("description", _text),
+    "enum": ("allowed_values", _array),
+    "minimum": ("min_value", _number),
+    "maximum": ("max_value", _number),
+    "minLength": ("min_length", _whole),
+    "maxLength": ("max_length", _whole),
+    "pattern": ("pattern", _text),
+    "format": ("format", _text),
+    "items": ("item_type", _item_type),
+    "examples": ("examples", _array),
+}
+FIELD_KEYWORDS: Final = frozenset({"default", *_FIELDS})
+"""The keywords that have a field of their own; `_FIELDS` has the field and the reader of each in the schema's order."""

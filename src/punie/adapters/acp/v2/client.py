@@ -9,8 +9,7 @@ from attrs import frozen
 from punie.adapters.acp.client import OPTION_EVENTS, AcpEventSink, ask_permission, asked_call, choices
 from punie.adapters.acp.v2.activity import Activity, Update
 from punie.adapters.acp.v2.updates import Updates, encode_content, options_update
-from punie.domain.permission.flow import PermissionOutcome, PermissionQuestion
-from punie.domain.permission.question_text import question_markdown
+from punie.domain.permission.flow import PermissionOutcome, PermissionQuestion, question_markdown
 from punie.domain.session.elicitation import Elicitation, ElicitationAnswer
 from punie.domain.session.events import SessionEvent
 from punie.mechanics.jsonrpc.connection import Connection

@@ -21,8 +21,8 @@ from punie.adapters.acp.v2.activity import Activity, State, Update, state_update
 from punie.domain.errors import PunieError
 from punie.domain.session.events import TextDelta, ThoughtDelta, ToolCallAnnounced
 from punie.domain.session.log import LoggedEvent, PromptAccepted
+from punie.domain.session.open_calls import TurnSoFar
 from punie.domain.session.turn import StopReason, TurnReport
-from punie.domain.session.turn_progress import TurnSoFar
 from punie.domain.values.content import Prompt
 from punie.mechanics.jsonrpc.errors import INVALID_REQUEST, REQUEST_CANCELLED, RpcError
 from punie.ports.agent import RunningTurn

@@ -1,19 +1,73 @@
-"""Recovery: the events that close a turn whose process died, and the last model and context in a log."""
+"""The open calls of a turn, followed through its events.
+
+A client that connects in the middle of a turn learns which calls run (`TurnProgress`). A log whose process died needs
+the events that close its open calls and its last turn (`LastTurn`, `LogEnd`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from punie.domain.model.choice import ModelChoice
-from punie.domain.session.events import CallFinished, ContextUsed, ToolCallAnnounced, ToolCallUpdated, TurnEnded
+from punie.domain.session.events import (
+    CallFinished,
+    ContextUsed,
+    SessionEvent,
+    ToolCallAnnounced,
+    ToolCallUpdated,
+    TurnEnded,
+)
 from punie.domain.session.log import LoggedEvent, PromptAccepted, chosen
 from punie.domain.session.transcript import INTERRUPTED
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolOutcome
 from punie.domain.values.content import Text
+
+
+@frozen
+class TurnSoFar:
+    """A turn at one moment: the number of calls that it announced, and whether each open call is running."""
+
+    turn_id: str
+    announced: int = 0
+    open_calls: Mapping[str, bool] = field(factory=dict[str, bool])
+
+
+@define
+class TurnProgress:
+    """Follows a session's events, one turn after the other; lives as long as the session."""
+
+    _turn_id: str = field(default="", init=False)
+    _announced: int = field(default=0, init=False)
+    _open: dict[str, bool] = field(factory=dict[str, bool], init=False)
+
+    def begin(self, turn_id: str) -> None:
+        """Begin a turn; nothing of the turn before belongs to it."""
+        self._turn_id, self._announced = turn_id, 0
+        self._open.clear()
+
+    def take(self, event: SessionEvent) -> None:
+        """Take the next event."""
+        match event:
+            case ToolCallAnnounced(call_id):
+                self._announced += 1
+                self._open[call_id] = False
+            case ToolCallUpdated(call_id, CallStatus.IN_PROGRESS) if call_id in self._open:
+                self._open[call_id] = True
+            case ToolCallUpdated(call_id, CallStatus.COMPLETED | CallStatus.FAILED):
+                self._open.pop(call_id, None)
+            case _:
+                pass
+
+    def of(self, turn_id: str) -> TurnSoFar:
+        """That turn as it is now; an unknown one has done nothing yet."""
+        if turn_id != self._turn_id:
+            return TurnSoFar(turn_id)
+        return TurnSoFar(turn_id, self._announced, dict(self._open))
+
 
 NEVER_BEGAN = "The turn was broken off before this call ran; nothing was done."
 
