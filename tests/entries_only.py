@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from punie.adapters.storage.sessions.memory_sessions import MemorySessionStore
 from punie.domain.session.log import LogEntry
+from tests.fakes.memory_sessions import MemorySessionStore
 
 
 class EntriesOnly(MemorySessionStore):

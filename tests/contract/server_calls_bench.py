@@ -11,7 +11,6 @@ import anyio
 from attrs import define, field
 
 from punie.adapters.local.ttl_cache import TTLCache
-from punie.adapters.storage.memory import MemoryServerApprovals, MemoryServerListings
 from punie.application.servers.known_server import Surroundings
 from punie.application.servers.registry import ServerRegistry
 from punie.application.servers.session_servers import ServerCalls
@@ -21,6 +20,7 @@ from punie.domain.values.json_value import JsonObject, thaw
 from punie.ports.tools import CallProgress, ToolExecutor
 from tests.contract.peer_benches import ExecutorBench
 from tests.fakes.clock import FakeClock
+from tests.fakes.memory_stores import MemoryServerApprovals, MemoryServerListings
 from tests.fakes.servers import a_server, a_tool
 from tests.fakes.tool_server import FakeToolServer, FakeToolServers
 

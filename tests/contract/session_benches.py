@@ -14,14 +14,14 @@ from pathlib import Path
 from attrs import define, field
 
 from punie.adapters.storage.sessions.event_codec import encoded
-from punie.adapters.storage.sessions.memory_sessions import MemorySessions, MemorySessionStore
-from punie.adapters.storage.sessions.postgres_sessions import PostgresSessionStore
+from punie.adapters.storage.sessions.postgres import PostgresSessionStore
 from punie.adapters.storage.sessions.user_file import SqliteSessionStore
 from punie.domain.session.log import LogEntry, ProcessIdentity
 from punie.ports.machine import ProcessTable
 from punie.ports.sessions import SessionStore
 from tests.contract.tables import Maker
 from tests.fakes.clock import FakeClock
+from tests.fakes.memory_sessions import MemorySessions, MemorySessionStore
 from tests.postgres_server import PostgresServer, postgres_server
 
 LOG = logging.getLogger("test.sessions")

@@ -24,8 +24,7 @@ from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.local.files.workspace import LocalWorkspace
 from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.adapters.storage.memory import MemoryUsageLedger
-from punie.adapters.storage.sqlite import SqliteUsageLedger
+from punie.adapters.storage.usage import MemoryUsageLedger, SqliteUsageLedger
 from punie.domain.values.terminal import Command
 from punie.ports.sessions import UsageLedger
 from punie.ports.workspace import FileTree, PathGuard, Repository, Terminals, Workspace

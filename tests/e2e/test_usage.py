@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from punie.adapters.storage.sqlite import SqliteUsageLedger
+from punie.adapters.storage.usage import SqliteUsageLedger
 from punie.domain.session.turn import CallRecord, TurnRecord
 from tests.e2e.conftest import Spawn
 from tests.e2e.entries import MINIMAL

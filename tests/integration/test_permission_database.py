@@ -14,7 +14,7 @@ import anyio.lowlevel
 import pytest
 
 from punie.adapters.storage.audit import SqliteAuditTrail
-from punie.adapters.storage.grants import SqliteGrantStore
+from punie.adapters.storage.decisions import SqliteGrantStore
 from punie.adapters.storage.state_file import StateFile
 from tests.fakes.records import NOW
 
@@ -28,7 +28,7 @@ import logging, sys, time
 from pathlib import Path
 import anyio
 from punie.adapters.storage.audit import SqliteAuditTrail
-from punie.adapters.storage.grants import SqliteGrantStore
+from punie.adapters.storage.decisions import SqliteGrantStore
 from punie.adapters.storage.state_file import StateFile
 from tests.fakes.grants import a_decision, a_grant
 

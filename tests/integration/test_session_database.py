@@ -358,7 +358,7 @@ async def test_a_full_disk_refuses_whole_batches_and_is_not_for_good(
 
 async def test_a_database_that_is_full_is_said_in_words(file: Path, store: SqliteSessionStore):
     lease = await store.acquire("sess_a")
-    database: Database | None = store._file._database
+    database: Database | None = store._lane._database
     assert database is not None
     database.run("PRAGMA max_page_count = 1")
     more = [LogEntry(number, BEGIN, TextDelta("x" * 30_000)) for number in range(1, 100)]

@@ -21,7 +21,7 @@ import pytest
 from punie.adapters.local.programs.process_table import LocalProcessTable
 from punie.adapters.storage.sessions import postgres, postgres_schema
 from punie.adapters.storage.sessions.event_codec import BODY_LIMIT
-from punie.adapters.storage.sessions.postgres_sessions import PostgresSessionStore
+from punie.adapters.storage.sessions.postgres import PostgresSessionStore
 from punie.domain.errors import LeaseLostError, SessionHeldError, SessionStoreError
 from punie.domain.session.events import CallFinished, TextDelta
 from punie.domain.session.log import EngineSnapshot, LogEntry, ProcessIdentity, SessionBegun
@@ -175,7 +175,7 @@ async def test_a_late_writer_whose_transaction_is_open_is_not_overtaken(server: 
             assert go_on.wait(10)
 
     async with anyio.create_task_group() as group:
-        group.start_soon(here._lane().run, slow)
+        group.start_soon(here._lane.run, slow)
         await anyio.to_thread.run_sync(under_way.wait)
         asked = anyio.Event()
 
@@ -243,7 +243,7 @@ async def test_a_connection_that_is_cut_amid_the_work_undoes_it_and_the_next_wor
         database.run("SELECT 1")
 
     with pytest.raises(SessionStoreError, match="terminat"):
-        await store._lane().run(cut)
+        await store._lane.run(cut)
     await store.append(lease, entries(*a_conversation()))
 
 
@@ -290,7 +290,7 @@ async def test_a_server_that_hangs_is_given_up(
 
     try:
         with anyio.fail_after(10), pytest.raises(SessionStoreError, match="does not answer"):
-            await store._lane().run(stop)
+            await store._lane.run(stop)
     finally:
         os.kill(stopped[0], signal.SIGCONT)
     monkeypatch.undo()
@@ -303,7 +303,7 @@ async def test_what_takes_too_long_there_is_ended_there(store: PostgresSessionSt
     assert limit in postgres.BEGIN
     monkeypatch.setattr(postgres, "BEGIN", postgres.BEGIN.replace(limit, "'50'"))
     with pytest.raises(SessionStoreError, match="statement timeout"):
-        await store._lane().run(lambda database: database.run("SELECT pg_sleep(30)"))
+        await store._lane.run(lambda database: database.run("SELECT pg_sleep(30)"))
 
 
 async def test_a_session_that_somebody_keeps_locked_is_an_error_until_it_is_not(
@@ -319,7 +319,7 @@ async def test_a_session_that_somebody_keeps_locked_is_an_error_until_it_is_not(
             assert go_on.wait(10)
 
     async with anyio.create_task_group() as group:
-        group.start_soon(here._lane().run, keep)
+        group.start_soon(here._lane.run, keep)
         await anyio.to_thread.run_sync(locked.wait)
         monkeypatch.setattr(postgres, "BEGIN", postgres.BEGIN.replace(f"'{postgres.LOCK_LIMIT_MS}'", "'50'"))
         with pytest.raises(SessionStoreError, match="lock timeout"):
@@ -341,11 +341,11 @@ async def test_a_process_has_a_few_connections_and_who_waits_too_long_for_one_is
 
     async with anyio.create_task_group() as group:
         for _ in range(postgres.CONNECTIONS):
-            group.start_soon(store._lane().run, work)
+            group.start_soon(store._lane.run, work)
         for _ in range(postgres.CONNECTIONS):
             await anyio.to_thread.run_sync(busy.acquire)
         with pytest.raises(SessionStoreError, match="have been busy"):
-            await anyio.to_thread.run_sync(store._lane()._run_here, lambda _database: None)
+            await anyio.to_thread.run_sync(store._lane.run_here, lambda _database: None)
         connected = server.execute("SELECT datname FROM pg_stat_activity")
         assert connected.count((name_of(url),)) == postgres.CONNECTIONS
         go_on.set()
@@ -368,7 +368,7 @@ async def test_what_shall_last_waits_for_the_disk_as_the_server_is_configured_at
         with database.transaction(of="sess_a", lasting=lasting):
             return database.run("SHOW synchronous_commit")
 
-    assert await store._lane().run(work) == [(in_force,)]
+    assert await store._lane.run(work) == [(in_force,)]
 
 
 async def test_a_lease_outlives_a_crash_of_the_server(store: PostgresSessionStore, monkeypatch: pytest.MonkeyPatch):
@@ -540,5 +540,5 @@ async def test_the_password_is_in_no_error_and_no_picture_of_the_store(url: str,
     with pytest.raises(SessionStoreError) as caught:
         await store.read("sess_a")
     assert said in str(caught.value)
-    pictures = (str(caught.value), repr(caught.value), repr(caught.value.__cause__), repr(store), repr(store._lane()))
+    pictures = (str(caught.value), repr(caught.value), repr(caught.value.__cause__), repr(store), repr(store._lane))
     assert not [picture for picture in pictures if SECRET in picture]

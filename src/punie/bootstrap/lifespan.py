@@ -31,7 +31,7 @@ from punie.ports.people import Peer
 
 if TYPE_CHECKING:
     from punie.adapters.storage.audit import SqliteAuditTrail
-    from punie.adapters.storage.sqlite import SqliteUsageLedger
+    from punie.adapters.storage.usage import SqliteUsageLedger
     from punie.adapters.telemetry.exporting import Telemetry
     from punie.application.sessions.stored import StoredSessions, TakenUp
     from punie.application.tools.terminals.get_shell_info import ShellInfo
@@ -173,10 +173,14 @@ class Process:
         from dependency_injector import providers
 
         from punie.adapters.storage.audit import SqliteAuditTrail
-        from punie.adapters.storage.grants import SqliteGrantStore, SqliteToolPins
-        from punie.adapters.storage.servers import SqliteServerApprovals, SqliteServerListings
-        from punie.adapters.storage.sqlite import SqliteUsageLedger
+        from punie.adapters.storage.decisions import (
+            SqliteGrantStore,
+            SqliteServerApprovals,
+            SqliteServerListings,
+            SqliteToolPins,
+        )
         from punie.adapters.storage.state_file import StateFile
+        from punie.adapters.storage.usage import SqliteUsageLedger
         from punie.application.desk.approvals import Approvals
         from punie.bootstrap.container import ProcessContainer
         from punie.bootstrap.optional_parts import telemetry_of

@@ -16,7 +16,7 @@ from punie.domain.errors import SettingsError
 from punie.domain.values.display import one_line
 
 if TYPE_CHECKING:
-    from punie.adapters.storage.sessions.postgres_sessions import PostgresSessionStore
+    from punie.adapters.storage.sessions.postgres import PostgresSessionStore
     from punie.adapters.storage.sessions.user_file import SqliteSessionStore
     from punie.adapters.telemetry.exporting import Telemetry
 
@@ -45,7 +45,7 @@ def session_store(environ: Mapping[str, str], settings: Settings, log: logging.L
         key = SESSION_STORE.name
         why = f"{key} names a PostgreSQL server, and the library for it is not installed: install punie[postgres]"
         raise SettingsError(settings.origins.get(key, key), why)
-    from punie.adapters.storage.sessions.postgres_sessions import PostgresSessionStore
+    from punie.adapters.storage.sessions.postgres import PostgresSessionStore
 
     return PostgresSessionStore(url, log, LocalProcessTable())
 

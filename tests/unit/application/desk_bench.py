@@ -11,7 +11,7 @@ from attrs import define, field
 
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.adapters.storage.memory import MemoryUsageLedger
+from punie.adapters.storage.usage import MemoryUsageLedger
 from punie.application.desk.approvals import Approvals
 from punie.application.desk.call import SessionContext
 from punie.application.desk.session_desk import SessionDesk

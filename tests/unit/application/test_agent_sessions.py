@@ -7,7 +7,6 @@ import logging
 import anyio
 import pytest
 
-from punie.adapters.storage.sessions.memory_sessions import MemorySessions, MemorySessionStore
 from punie.application.agent import PunieAgent
 from punie.application.sessions.stored import StoredSessions
 from punie.application.turns.live_session import ForTheModel, LiveSession, Outcome
@@ -31,6 +30,7 @@ from punie.ports.engine import EventSink, ToolDoor
 from tests.contract.session_benches import Table
 from tests.fakes.absent import NoCommands
 from tests.fakes.clock import FakeClock
+from tests.fakes.memory_sessions import MemorySessions, MemorySessionStore
 from tests.fakes.transcripts import transcript_of
 from tests.unit.application.desk_bench import CWD
 from tests.unit.application.session_bench import PlayedEngine, SessionBench, just_end

@@ -10,7 +10,6 @@ import anyio
 import pytest
 from attrs import evolve
 
-from punie.adapters.storage.memory import MemoryGrantStore, MemoryToolPins
 from punie.application.desk.approvals import Approvals
 from punie.domain.permission.decisions import Policy
 from punie.domain.permission.flow import Selected
@@ -20,6 +19,7 @@ from punie.domain.tools.execution import Limits
 from punie.domain.tools.roles import Column
 from punie.domain.tools.tool import ToolDescriptor, ToolOutcome, ToolResult, ToolSource
 from punie.ports.permission import PinName
+from tests.fakes.memory_stores import MemoryGrantStore, MemoryToolPins
 from tests.fakes.permission import memory_approvals
 from tests.unit.application.desk_bench import RecordingTool, call, desk_of, tool
 

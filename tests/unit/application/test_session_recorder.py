@@ -11,7 +11,6 @@ import anyio.lowlevel
 import pytest
 from attrs import define, field
 
-from punie.adapters.storage.sessions.memory_sessions import MemorySessionStore
 from punie.application.sessions import kept_record as session_recorder
 from punie.application.sessions.gathering import PIECES_CHARS
 from punie.application.sessions.kept_record import WAITING_LIMIT, KeptRecord, KeptSession
@@ -52,6 +51,7 @@ from tests.contract.session_benches import Table
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine_side import FakeEventSink
 from tests.fakes.gate import Gate
+from tests.fakes.memory_sessions import MemorySessionStore
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,6 @@ import anyio.lowlevel
 import pytest
 from attrs import define, field
 
-from punie.adapters.storage.sessions.memory_sessions import MemorySessions, MemorySessionStore
 from punie.application.sessions.kept_record import PAGE, StoredMemory
 from punie.application.sessions.recorder import EngineMemory
 from punie.application.sessions.stored import StoredSessions
@@ -54,6 +53,7 @@ from punie.ports.sessions import SessionLease
 from tests.contract.session_benches import Table
 from tests.fakes.clock import FakeClock
 from tests.fakes.gate import Gate
+from tests.fakes.memory_sessions import MemorySessions, MemorySessionStore
 from tests.fakes.sessions import a_conversation, entries
 from tests.unit.application.session_bench import PlayedEngine
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from punie.adapters.storage.sessions.postgres_sessions import PostgresSessionStore
+from punie.adapters.storage.sessions.postgres import PostgresSessionStore
 from punie.adapters.storage.sessions.user_file import SqliteSessionStore
 from punie.bootstrap.lifespan import Process
 from punie.bootstrap.optional_parts import session_store, user_settings

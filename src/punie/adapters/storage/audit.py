@@ -1,4 +1,4 @@
-"""The audit trail in the user's database: one chain, however many processes append to it."""
+"""The audit trail in the user's database, one chain for all processes, and in memory where that cannot be used."""
 
 from __future__ import annotations
 
@@ -12,30 +12,59 @@ import anyio.to_thread
 from attrs import define, field
 
 from punie.adapters.storage.database import Database, DatabaseBusyError, UnusableDatabaseError
-from punie.adapters.storage.memory import MemoryAuditTrail
 from punie.adapters.storage.state_file import StateFile
 from punie.domain.permission.audit import BEGINNING, AuditRow, ChainReport, ChainStart, DecisionRecord, check_chain
 from punie.ports.permission import AuditTrail
 
+KEPT_ROWS = 10_000
+"""How many rows of the trail are kept in memory; beyond that the oldest are forgotten."""
+
 BATCH_S = 0.1
-"""How long a row waits for others that go with it: all that a process loses that is killed."""
+"""How long a row waits for others to be written with it, and so the most that a killed process loses."""
 
 WAITING_RECORDS = 10_000
-"""How many rows may wait for another process that writes; what comes beyond is lost, and the log says so."""
+"""How many rows may wait for another process that writes; further ones are lost, and the log says so."""
 
 CLOSE_LIMIT_S = 1.0
 KEPT_S = 400 * 24 * 3600.0
-"""Rows older than that are deleted when a process begins to write."""
+"""Older rows are deleted when a process begins to write."""
 
 READ_ROWS = 1_000
 COLUMNS = "number, previous, hash, text"
 AT = "CASE WHEN json_valid(text) THEN json_extract(text, '$.at') END"
-"""When a row was written; null where somebody spoilt its text, which `verify` says."""
+"""When a row was written; null where its text was tampered with, which `verify` reports."""
+
+
+@define
+class MemoryAuditTrail(AuditTrail):
+    """Keeps the end of the chain as long as the process lives; may be written from any one thread at a time."""
+
+    kept: int = KEPT_ROWS
+    _rows: deque[AuditRow] = field(factory=deque[AuditRow], init=False)
+    _start: ChainStart = field(factory=ChainStart, init=False)
+
+    def record(self, record: DecisionRecord) -> None:
+        number, previous = self._start.number, self._start.previous
+        if self._rows:
+            number, previous = self._rows[-1].number + 1, self._rows[-1].hash
+        self._rows.append(AuditRow.after(number, previous, record))
+        while len(self._rows) > self.kept:
+            gone = self._rows.popleft()
+            self._start = ChainStart(gone.number + 1, gone.hash)
+
+    async def commit(self) -> None:
+        """Do nothing: the rows are kept already."""
+
+    async def latest(self, limit: int) -> Sequence[AuditRow]:
+        return tuple(self._rows)[-limit:] if limit > 0 else ()
+
+    async def verify(self) -> ChainReport:
+        return check_chain(tuple(self._rows), self._start)
 
 
 @define
 class SqliteAuditTrail(AuditTrail):
-    """Appends to the chain in the database; lives as long as the process. Where that is unusable, memory serves."""
+    """Appends to the chain in the database, or in memory where that is unusable; lives as long as the process."""
 
     state: StateFile
     _waiting: deque[DecisionRecord] = field(factory=deque[DecisionRecord], init=False)
@@ -82,14 +111,14 @@ class SqliteAuditTrail(AuditTrail):
             return await self._memory.verify()
 
     async def aclose(self) -> None:
-        """Write what waits, in bounded time, and let the writer go."""
+        """Write the waiting rows, in bounded time, and end the writer."""
         self._closing.set()
         self._wake.set()
         with anyio.move_on_after(CLOSE_LIMIT_S, shield=True):
             await anyio.to_thread.run_sync(self._write, abandon_on_cancel=True)
 
     def _write_on(self) -> None:
-        """The writer's thread: batch after batch, until the end."""
+        """Write batch after batch in the writer's thread, until the end."""
         while not self._closing.is_set():
             self._wake.wait()
             self._closing.wait(BATCH_S)
@@ -97,7 +126,7 @@ class SqliteAuditTrail(AuditTrail):
             self._write()
 
     def _write(self) -> None:
-        """Write all that waits, in one transaction; what another process keeps us from stays for the next time."""
+        """Write all waiting rows in one transaction; they go on waiting where another process is writing."""
         with self._writing:
             batch = tuple(self._waiting)
             if not batch:
@@ -131,7 +160,7 @@ def _start(database: Database) -> ChainStart:
 
 
 def _head(database: Database) -> tuple[int, str]:
-    """Number and hash of the last row; a row that somebody took off the end leaves a gap that `verify` names."""
+    """Number and hash of the last row; a row that was deleted from the end leaves a gap that `verify` names."""
     found = database.run("SELECT hash FROM audit ORDER BY number DESC LIMIT 1")
     start = _start(database)
     return max(_last_number(database), start.number - 1), found[0][0] if found else start.previous
@@ -143,7 +172,7 @@ def _last_number(database: Database) -> int:
 
 
 def _prune(database: Database, before: float) -> None:
-    """Delete the oldest rows up to the first that is young enough, and remember where the chain begins now."""
+    """Delete the rows before the first that is young enough, and store the new beginning of the chain."""
     oldest = database.run(f"SELECT {AT} FROM audit ORDER BY number LIMIT 1")  # noqa: S608 - our own words
     if not oldest or oldest[0][0] is None or oldest[0][0] >= before:
         return
@@ -156,7 +185,7 @@ def _prune(database: Database, before: float) -> None:
 
 
 def _verified(database: Database) -> ChainReport:
-    database.run("BEGIN")  # one moment of the chain, whatever others append meanwhile
+    database.run("BEGIN")  # a snapshot of the chain, whatever other processes append meanwhile
     try:
         return check_chain(_all_rows(database), _start(database), _last_number(database))
     finally:

@@ -25,13 +25,16 @@ OPEN_TRIES = 20
 OWNER_ONLY_FOLDER = 0o700
 OWNER_ONLY_FILE = 0o600
 
+PROBLEMS_NAMED = 3
+"""How many problems of a damaged file are reported."""
+
 SESSION_INDEX = """
     CREATE TABLE IF NOT EXISTS sessions (
         id TEXT PRIMARY KEY, cwd TEXT NOT NULL, additional_directories TEXT NOT NULL, title TEXT,
         updated_at REAL NOT NULL, turns INTEGER NOT NULL, mode TEXT, last_sequence INTEGER NOT NULL
     ) STRICT;
     """
-"""The one table that is made again where it is lost: all in it comes from the logs. Part of a released version."""
+"""The one table that is made again where it is lost, because all in it comes from the logs. Part of a version."""
 
 _making = threading.Lock()
 
@@ -101,33 +104,33 @@ MIGRATIONS: tuple[str, ...] = (
     ) STRICT;
     """,
 )
-"""What each version adds to the one before; a version that was released is never changed again."""
+"""The changes of each version to the one before; a version that was released is never changed again."""
 
 
 class UnusableDatabaseError(Exception):
-    """The database cannot be used; the message says why, in words for a person."""
+    """The database cannot be used; the message says why, to a person."""
 
 
 class DatabaseBusyError(UnusableDatabaseError):
-    """Another process has been writing for longer than a statement waits; later it may work."""
+    """Another process has been writing for longer than a statement waits; a later try may work."""
 
 
 @frozen
 class Database(Sql):
     """One connection, for one thread at a time; lives until `close`. Its methods raise `UnusableDatabaseError`."""
 
-    _connection: Any  # apsw's types leave the buffers open, which the strict checker does not take
+    _connection: Any  # apsw's own types are incomplete, which the strict checker refuses
 
     @classmethod
     def connect(cls, path: Path) -> Self:
-        """A connection to the file, which is there."""
+        """Connect to a file that exists."""
         with _own_errors():
             connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         return cls(connection)
 
     def run(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
-        """Run one statement; gives its rows. More than one statement may be run without values."""
+        """Run one statement and return its rows. Without values, several statements may be run at once."""
         with _own_errors():
             return self._connection.execute(statement, values or None).fetchall()
 
@@ -138,7 +141,7 @@ class Database(Sql):
 
     @contextmanager
     def transaction(self, *, of: str | None = None, lasting: bool = False) -> Generator[None]:
-        """As `Sql.transaction`: whatever it is of, all other writers wait, this one for them at the start."""
+        """As `Sql.transaction`: all other writers wait, whatever `of` is, and this one waits for them at its start."""
         if lasting:
             self.run("PRAGMA synchronous = FULL")
         try:
@@ -160,13 +163,13 @@ class Database(Sql):
             raise
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the connection."""
         with _own_errors():
             self._connection.close()
 
 
 def open_database(path: Path, migrations: Sequence[str] = MIGRATIONS) -> Database:
-    """The database at that path, made where it is missing, with its tables as this version knows them.
+    """Open the database at that path, made where it is missing, and bring its tables up to date.
 
     Folder and file belong to the user alone. Raises `UnusableDatabaseError` for a file that cannot be made or read,
     is no database, or was written by a newer version.
@@ -185,7 +188,7 @@ def open_database(path: Path, migrations: Sequence[str] = MIGRATIONS) -> Databas
 
 @contextmanager
 def _own_errors() -> Generator[None]:
-    """What SQLite and the system say, in words for a person: no code of a library, no class name."""
+    """Translate errors of SQLite and of the system into messages for a person, without codes and class names."""
     try:
         yield
     except apsw.BusyError as error:
@@ -199,13 +202,13 @@ def _own_errors() -> Generator[None]:
 def _make_private(path: Path) -> None:
     """Make the file where it is missing; one that is there is not opened.
 
-    To close a file of any other descriptor takes away all the locks that this process has on it (POSIX), also those of
-    its other connections: another process would then take itself for the last one and clear the journal away.
+    Closing any descriptor of a file releases all locks that this process holds on it (POSIX), also those of other
+    connections: another process would then take itself for the last one and delete the journal.
     """
     path.parent.mkdir(mode=OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
     with _making:  # no other thread connects to the new file before its descriptor is closed
         try:
-            # SQLite gives its files beside the database the same rights, so that this one decides for all.
+            # SQLite gives the files that it makes beside the database the same permissions.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNER_ONLY_FILE))
         except FileExistsError:
             if path.is_dir():
@@ -249,7 +252,34 @@ def _check_known(version: int, known: int) -> None:
 
 
 def schema_version(database: Database) -> int:
-    """The schema's version; 0 for a database without one."""
+    """The version of the schema; 0 for a database without one."""
     if not database.run("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schema_version'"):
         return 0
     return max((version for (version,) in database.run("SELECT version FROM schema_version")), default=0)
+
+
+@frozen
+class DatabaseReport:
+    """The state of a database file: the version of its tables (0: none yet) and the newest that this Punie knows."""
+
+    version: int
+    known: int
+    problem: str | None = None
+
+
+def inspect_database(path: Path) -> DatabaseReport:
+    """Run SQLite's quick check of a file that exists, and change nothing; a problem is reported, not raised."""
+    known = len(MIGRATIONS)
+    try:
+        database = Database.connect(path)
+    except UnusableDatabaseError as error:
+        return DatabaseReport(0, known, str(error))
+    try:
+        found = [str(row[0]) for row in database.run(f"PRAGMA quick_check({PROBLEMS_NAMED})")]
+        if found != ["ok"]:
+            return DatabaseReport(0, known, f"it is damaged ({'; '.join(found)})")
+        return DatabaseReport(schema_version(database), known)
+    except UnusableDatabaseError as error:
+        return DatabaseReport(0, known, str(error))
+    finally:
+        database.close()

@@ -1,71 +1,71 @@
-"""The database as grants, pins and the audit trail use it: one connection, one statement after the other."""
+"""The database as grants, approvals and the audit trail use it: one connection, one statement after the other."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import anyio
-import anyio.to_thread
 from attrs import define, field
 
-from punie.adapters.storage.database import Database, DatabaseBusyError, UnusableDatabaseError, open_database
+from punie.adapters.storage.database import Database, DatabaseBusyError, Row, UnusableDatabaseError, open_database
+from punie.adapters.storage.sql import Lane
 
 T = TypeVar("T")
 
 
 @define
-class StateFile:
-    """Shared by what writes there; lives as long as the process. Nothing is opened, or made, before it is needed.
-
-    Once the file has turned out unusable it stays so: `trouble` says why, the log has said so once, and every further
-    use raises `UnusableDatabaseError` at once. Another process that writes for long is no such trouble. `hindered`
-    says that anything went wrong so far.
-    """
+class FileLane(Lane):
+    """One connection to the database at `path`; nothing is opened, or made, before it is needed."""
 
     path: Path
+    _database: Database | None = field(default=None, init=False)
+    _lock: threading.Lock = field(factory=threading.Lock, init=False)
+    _limiter: anyio.CapacityLimiter = field(factory=lambda: anyio.CapacityLimiter(1), init=False)
+
+    def close(self) -> None:
+        """Close the file; a later use opens it again."""
+        with self._lock:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        database, self._database = self._database, None
+        if database is not None:
+            database.close()
+
+
+@define
+class StateFile(FileLane):
+    """The connection of all stores of decisions; lives as long as the process.
+
+    Once the file has turned out unusable it stays so: `trouble` says why, the log has said so once, and every further
+    use raises `UnusableDatabaseError` at once. A file that another process is writing to is busy, not unusable.
+    `hindered` says that anything went wrong so far.
+    """
+
     log: logging.Logger
     trouble: str | None = field(default=None, init=False)
     hindered: bool = field(default=False, init=False)
-    _database: Database | None = field(default=None, init=False)
-    _lock: threading.Lock = field(factory=threading.Lock, init=False)
-    _one_at_a_time: anyio.CapacityLimiter = field(factory=lambda: anyio.CapacityLimiter(1), init=False)
 
-    async def run(self, work: Callable[[Database], T]) -> T:
-        """What the work gives, done in a thread to its end, cancelled or not. Raises `UnusableDatabaseError`."""
-        return await anyio.to_thread.run_sync(self.run_here, work, limiter=self._one_at_a_time, abandon_on_cancel=True)
-
-    async def read(self, work: Callable[[Database], T], nothing: T) -> T:
-        """As `run`, but where there is no file yet it makes none: then there is nothing."""
-
-        def reading() -> T:
-            if self._database is None and self.trouble is None and not self.path.exists():
-                return nothing
-            return self.run_here(work)
-
-        return await anyio.to_thread.run_sync(reading, limiter=self._one_at_a_time, abandon_on_cancel=True)
-
-    async def looked_up(self, work: Callable[[Database], T], nothing: T) -> T:
-        """As `read`; where the file cannot be used there is nothing either."""
+    async def looked_up(self, statement: str, values: Sequence[object] = (), *, lasting: bool = False) -> list[Row]:
+        """The rows of a statement; none where there is no file yet, or it cannot be used."""
         try:
-            return await self.read(work, nothing)
+            return await self.read(_work(statement, values, lasting=lasting), [])
         except UnusableDatabaseError:
-            return nothing
+            return []
 
-    async def done(self, work: Callable[[Database], object]) -> bool:
-        """As `run`, for work that gives nothing: whether it could be done."""
+    async def changed(self, statement: str, values: Sequence[object], *, lasting: bool = True) -> list[Row] | None:
+        """Run a statement that changes something and return its rows; None where it could not be done."""
         try:
-            await self.run(work)
+            return await self.run(_work(statement, values, lasting=lasting))
         except UnusableDatabaseError:
-            return False
-        return True
+            return None
 
     def run_here(self, work: Callable[[Database], T]) -> T:
-        """As `run`, in this thread."""
+        """Do the work in this thread. Raises `UnusableDatabaseError`, and `DatabaseBusyError` for the moment."""
         with self._lock:
             if self.trouble is not None:
                 raise UnusableDatabaseError(self.trouble)
@@ -83,12 +83,8 @@ class StateFile:
             except ValueError as error:  # text that is none: half a pair of UTF-16, a name that is not UTF-8
                 raise UnusableDatabaseError("it cannot hold that text") from error
 
-    def close(self) -> None:
-        """Let go of the file; a later use opens it again."""
-        with self._lock:
-            database, self._database = self._database, None
-            if database is not None:
-                database.close()
+    def _is_unused(self) -> bool:
+        return self._database is None and self.trouble is None and not self.path.exists()
 
     def _fail(self, reason: str) -> None:
         self.trouble, self.hindered = reason, True
@@ -99,6 +95,11 @@ class StateFile:
         )  # fmt: skip
 
 
-def for_good(database: Database) -> AbstractContextManager[None]:
-    """A transaction that is on the disk when it is over, also if the power fails."""
-    return database.transaction(lasting=True)
+def _work(statement: str, values: Sequence[object], *, lasting: bool) -> Callable[[Database], list[Row]]:
+    def work(database: Database) -> list[Row]:
+        if not lasting:
+            return database.run(statement, values)
+        with database.transaction(lasting=True):
+            return database.run(statement, values)
+
+    return work

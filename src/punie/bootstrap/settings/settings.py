@@ -302,8 +302,8 @@ def _warn(traced: Traced) -> None:
 
 def stored_trust(environ: Mapping[str, str], log: logging.Logger) -> Trusted:
     """The trust that the user's state remembers; the state is not opened before a file is asked about."""
+    from punie.adapters.storage.decisions import SqliteTrustStore
     from punie.adapters.storage.state_file import StateFile
-    from punie.adapters.storage.trust import SqliteTrustStore
 
     return SqliteTrustStore(StateFile(database_file(environ), log)).trusts
 

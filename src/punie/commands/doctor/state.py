@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from punie.adapters.storage.inspection import inspect_database
+from punie.adapters.storage.database import inspect_database
 from punie.bootstrap.credentials import Credentials, CredentialsError
 from punie.bootstrap.optional_parts import session_store
 from punie.bootstrap.settings.files import (

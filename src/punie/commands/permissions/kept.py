@@ -14,9 +14,8 @@ from attrs import define, field
 
 from punie.adapters.console.output import Pipe, table
 from punie.adapters.storage.audit import SqliteAuditTrail
-from punie.adapters.storage.grants import SqliteGrantStore
+from punie.adapters.storage.decisions import SqliteGrantStore, SqliteTrustStore
 from punie.adapters.storage.state_file import StateFile
-from punie.adapters.storage.trust import SqliteTrustStore
 from punie.bootstrap.settings.files import database_file, project_settings_file
 from punie.bootstrap.settings.settings import LeftOut, project_gains
 from punie.commands.permissions.run import rule_words

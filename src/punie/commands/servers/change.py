@@ -17,7 +17,7 @@ import anyio
 from attrs import define, frozen
 
 from punie.adapters.console.output import Pipe
-from punie.adapters.storage.servers import SqliteServerApprovals
+from punie.adapters.storage.decisions import SqliteServerApprovals
 from punie.adapters.storage.state_file import StateFile
 from punie.bootstrap.server_files import NO_SERVERS, ROOT_KEYS, ServersFileError, configured_servers, user_servers_file
 from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of, database_file

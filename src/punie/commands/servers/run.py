@@ -19,7 +19,7 @@ from punie.adapters.local.clock import LocalClock
 from punie.adapters.local.ttl_cache import TTLCache
 from punie.adapters.mcp.servers import McpServers
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.adapters.storage.servers import SqliteServerApprovals, SqliteServerListings
+from punie.adapters.storage.decisions import SqliteServerApprovals, SqliteServerListings
 from punie.adapters.storage.state_file import StateFile
 from punie.application.servers.known_server import Surroundings
 from punie.application.servers.registry import ServerRegistry

@@ -14,7 +14,7 @@ import anyio
 from attrs import define
 
 from punie.adapters.console.output import Pipe
-from punie.adapters.storage.sqlite import SqliteUsageLedger
+from punie.adapters.storage.usage import SqliteUsageLedger
 from punie.bootstrap.session_here import open_session_here
 from punie.bootstrap.settings.files import database_file, user_settings_file
 from punie.bootstrap.settings.keys import DISABLED_TOOLS

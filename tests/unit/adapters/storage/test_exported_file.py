@@ -17,12 +17,12 @@ from punie.adapters.storage.sessions.exported_file import (
     imported,
     looked_through,
 )
-from punie.adapters.storage.sessions.memory_sessions import MemorySessionStore
 from punie.domain.errors import SessionHeldError
 from punie.domain.session.events import TextDelta
 from punie.domain.session.log import LogEntry, LoggedEvent, ProcessIdentity, SessionSummary
 from tests.contract.session_benches import Table
 from tests.fakes.clock import FakeClock
+from tests.fakes.memory_sessions import MemorySessionStore
 from tests.fakes.sessions import a_conversation, entries
 
 pytestmark = pytest.mark.anyio

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from punie.adapters.storage.memory import MemoryUsageLedger
+from punie.adapters.storage.usage import MemoryUsageLedger
 from tests.fakes.records import a_call, a_turn
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0-50")]

@@ -16,9 +16,9 @@ import anyio.to_thread
 import apsw
 import pytest
 
-from punie.adapters.storage import sqlite
+from punie.adapters.storage import usage
 from punie.adapters.storage.database import MIGRATIONS, DatabaseBusyError, UnusableDatabaseError, open_database
-from punie.adapters.storage.sqlite import SqliteUsageLedger
+from punie.adapters.storage.usage import SqliteUsageLedger
 from tests.fakes.records import NOW, a_call, a_turn
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0-50")]
@@ -90,8 +90,8 @@ async def test_after_the_end_nothing_is_recorded_and_no_thread_is_left(file: Pat
 async def test_at_the_end_all_that_waits_is_written_however_many_batches_it_makes(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(sqlite, "BATCH_RECORDS", 10)
-    monkeypatch.setattr(sqlite, "FLUSH_LIMIT_S", 30.0)
+    monkeypatch.setattr(usage, "BATCH_RECORDS", 10)
+    monkeypatch.setattr(usage, "FLUSH_LIMIT_S", 30.0)
     ledger = SqliteUsageLedger(file, LOG)
     for number in range(500):
         ledger.record_call(a_call(number))
@@ -229,8 +229,8 @@ async def test_recording_waits_for_nobody_and_what_is_too_much_is_lost_and_said_
         held.wait(20)
         return open_database(path)
 
-    monkeypatch.setattr(sqlite, "open_database", slow)
-    monkeypatch.setattr(sqlite, "WAITING_RECORDS", 100)
+    monkeypatch.setattr(usage, "open_database", slow)
+    monkeypatch.setattr(usage, "WAITING_RECORDS", 100)
     ledger = SqliteUsageLedger(file, LOG)
     started = time.monotonic()
     for number in range(1000):
@@ -252,7 +252,7 @@ async def test_a_writer_that_another_process_holds_up_tries_again(file: Path, mo
     other = apsw.Connection(str(file))
     other.execute("BEGIN IMMEDIATE")
     tried = threading.Event()
-    insert = sqlite._insert
+    insert = usage._insert
 
     def seen(*arguments: object) -> None:
         try:
@@ -261,7 +261,7 @@ async def test_a_writer_that_another_process_holds_up_tries_again(file: Path, mo
             tried.set()
             raise
 
-    monkeypatch.setattr(sqlite, "_insert", seen)
+    monkeypatch.setattr(usage, "_insert", seen)
     ledger.record_call(a_call(1))
     assert await anyio.to_thread.run_sync(tried.wait, 5)
     other.execute("COMMIT")
@@ -281,8 +281,8 @@ async def test_the_end_of_the_process_waits_for_a_slow_database_only_so_long(
         held.wait(20)
         return open_database(path)
 
-    monkeypatch.setattr(sqlite, "open_database", slow)
-    monkeypatch.setattr(sqlite, "FLUSH_LIMIT_S", 0.05)
+    monkeypatch.setattr(usage, "open_database", slow)
+    monkeypatch.setattr(usage, "FLUSH_LIMIT_S", 0.05)
     ledger = SqliteUsageLedger(file, LOG)
     ledger.record_call(a_call())
     with anyio.fail_after(5):

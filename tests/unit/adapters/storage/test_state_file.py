@@ -13,12 +13,11 @@ import anyio.to_thread
 import pytest
 
 from punie.adapters.storage import audit, database
-from punie.adapters.storage.audit import SqliteAuditTrail
+from punie.adapters.storage.audit import MemoryAuditTrail, SqliteAuditTrail
 from punie.adapters.storage.database import Database, UnusableDatabaseError, open_database
-from punie.adapters.storage.grants import SqliteGrantStore, SqliteToolPins
-from punie.adapters.storage.memory import MemoryAuditTrail
-from punie.adapters.storage.sqlite import SqliteUsageLedger
-from punie.adapters.storage.state_file import StateFile, for_good
+from punie.adapters.storage.decisions import SqliteGrantStore, SqliteToolPins
+from punie.adapters.storage.state_file import StateFile
+from punie.adapters.storage.usage import SqliteUsageLedger
 from tests.fakes.grants import a_decision, a_grant, a_pin
 from tests.fakes.records import NOW, a_call
 
@@ -113,7 +112,7 @@ def test_a_transaction_that_fails_is_undone_and_later_ones_do_not_wait_for_the_d
     opened = open_database(file)
 
     def breaks_off() -> None:
-        with for_good(opened):
+        with opened.transaction(lasting=True):
             opened.run("INSERT INTO tool_pins VALUES ('a', 'b', 'c', 'd', 'e', 1.0)")
             opened.run("INSERT INTO nowhere VALUES (1)")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from punie.adapters.storage.decisions import SqliteTrustStore
 from punie.adapters.storage.state_file import StateFile
-from punie.adapters.storage.trust import SqliteTrustStore
 
 pytestmark = pytest.mark.requirement("INTERFACES-4")
 

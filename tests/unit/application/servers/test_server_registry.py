@@ -13,7 +13,6 @@ from attrs import define, evolve, field
 from attrs.exceptions import FrozenInstanceError
 
 from punie.adapters.local.ttl_cache import TTLCache
-from punie.adapters.storage.memory import MemoryServerApprovals, MemoryServerListings
 from punie.application.servers import known_server
 from punie.application.servers import registry as registry_module
 from punie.application.servers.known_server import Surroundings
@@ -35,6 +34,7 @@ from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, freeze_obje
 from punie.ports.servers import ServerUnavailableError
 from punie.ports.tools import CallProgress
 from tests.fakes.clock import FakeClock
+from tests.fakes.memory_stores import MemoryServerApprovals, MemoryServerListings
 from tests.fakes.progress import FakeProgress
 from tests.fakes.servers import a_listing, a_server, a_tool
 from tests.fakes.tool_server import FakeToolServer, FakeToolServers

@@ -1,23 +1,28 @@
-"""PostgreSQL as sessions use it: a few connections, each bounded in time, and no trouble with them is for good."""
+"""Sessions on a PostgreSQL server, which many machines share."""
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
 import anyio
-import anyio.to_thread
 import psycopg
-from attrs import define, field
+from attrs import Factory, define, field
 from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from punie.adapters.storage.sessions import postgres_schema
+from punie.adapters.storage.sessions.session_index import escaped
+from punie.adapters.storage.sessions.sql_sessions import SqlSessions
 from punie.adapters.storage.sql import Lane, Row, Sql
 from punie.domain.errors import SessionStoreError
+from punie.domain.session.log import ProcessIdentity
+from punie.ports.machine import ProcessTable
+from punie.ports.sessions import SessionLease, SessionStore
 
 T = TypeVar("T")
 RV = TypeVar("RV")
@@ -138,15 +143,6 @@ class PostgresLane(Lane):
     _free: threading.BoundedSemaphore = field(factory=lambda: threading.BoundedSemaphore(CONNECTIONS), init=False)
     _limiter: anyio.CapacityLimiter = field(factory=lambda: anyio.CapacityLimiter(CONNECTIONS), init=False)
 
-    async def run(self, work: Callable[[PostgresDatabase], T]) -> T:
-        return await anyio.to_thread.run_sync(self._run_here, work, limiter=self._limiter, abandon_on_cancel=True)
-
-    async def run_shielded(self, work: Callable[[PostgresDatabase], T]) -> T:
-        return await anyio.to_thread.run_sync(self._run_here, work, limiter=self._limiter)
-
-    async def read(self, work: Callable[[PostgresDatabase], T], nothing: T) -> T:
-        return await self.run(work)
-
     def close(self) -> None:
         """Let go of the connections that are not in use; a later use connects again."""
         while self._idle:
@@ -158,9 +154,8 @@ class PostgresLane(Lane):
         parts = urlsplit(self.url)
         return f"PostgreSQL at {parts.netloc.rpartition('@')[2] or 'its socket'}{parts.path}"
 
-    # ------------------------------------------------------------ in a thread
-
-    def _run_here(self, work: Callable[[PostgresDatabase], T]) -> T:
+    def run_here(self, work: Callable[[PostgresDatabase], T]) -> T:
+        """Do the work on a connection of this thread. Raises `SessionStoreError`."""
         # Work whose caller was cancelled goes on, so that threads have to be counted here.
         if not self._free.acquire(timeout=QUEUE_LIMIT_S):
             raise SessionStoreError(f"{self.place} is slow: all {CONNECTIONS} connections have been busy", ADVICE)
@@ -243,3 +238,61 @@ def _secrets(url: str) -> list[str]:
 def _marked(statement: str) -> bytes:
     """Our statement in the library's spelling: ours are ASCII, have no percent sign, and `?` only for values."""
     return statement.replace("?", "%s").encode("ascii")
+
+
+@define
+class PostgresSessionStore(SqlSessions, SessionStore):
+    """Shares the database at `url` with whoever else has it; lives as long as the process."""
+
+    leases_last: ClassVar[bool] = True
+
+    url: str = field(repr=False)
+    log: logging.Logger
+    processes: ProcessTable
+    _lane: Lane = field(default=Factory(lambda self: PostgresLane(self.url), takes_self=True), init=False)
+    _told: bool = field(default=False, init=False)
+    _given: dict[str, int] = field(factory=dict[str, int], init=False)
+    """The tokens of the leases that somebody here has."""
+
+    _in_doubt: set[str] = field(factory=set[str], init=False)
+    """Sessions that this process may hold without having heard so: the connection was lost meanwhile."""
+
+    async def acquire(self, session_id: str) -> SessionLease:
+        if session_id in self._in_doubt:
+            await self._lane.run(lambda database: self._let_go_of(database, session_id))
+            self._in_doubt.discard(session_id)
+        try:
+            lease = await super().acquire(session_id)
+        except SessionStoreError:
+            self._in_doubt.add(session_id)
+            raise
+        self._given[session_id] = lease.token
+        return lease
+
+    async def release(self, lease: SessionLease) -> None:
+        if self._given.get(lease.session_id) == lease.token:
+            del self._given[lease.session_id]
+        await super().release(lease)
+
+    def _let_go_of(self, database: Sql, session_id: str) -> None:
+        """Give back a lease of this process that no session here has: its token is a later one."""
+        own = self.processes.own()
+        whose = (escaped(own.machine), own.pid, own.started)
+        where = "session_id = ? AND token > ? AND machine = ? AND pid = ? AND started = ?"
+        values = (escaped(session_id), self._given.get(session_id, 0), *whose)
+        database.run(f"DELETE FROM session_leases WHERE {where}", values)  # noqa: S608 - our own words
+
+    def _now(self, database: Sql) -> float:
+        """The machines' own clocks may differ by more than a lease lasts."""
+        return cast("PostgresDatabase", database).now
+
+    def _lives(self, process: ProcessIdentity) -> bool | None:
+        """Machines of one name are common among servers: one that began at another time is another machine."""
+        theirs, ours = _begins(process), _begins(self.processes.own())
+        return None if theirs != ours else super()._lives(process)
+
+
+def _begins(process: ProcessIdentity) -> str:
+    """Which start of its machine a process belongs to, where the system tells that; empty where not."""
+    machine, slash, _ = process.started.rpartition("/")
+    return machine if slash else ""

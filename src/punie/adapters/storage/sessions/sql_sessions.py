@@ -81,13 +81,11 @@ class SqlSessions(ABC):
 
     log: logging.Logger
     processes: ProcessTable
+    _lane: Lane
     _told: bool
 
     leases_last: ClassVar[bool] = False
     """Whether holders outlive the power of the database's machine: a token that it forgot would be given again."""
-
-    @abstractmethod
-    def _lane(self) -> Lane: ...
 
     @abstractmethod
     def _now(self, database: Sql) -> float:
@@ -96,6 +94,10 @@ class SqlSessions(ABC):
 
     def _lives(self, process: ProcessIdentity) -> bool | None:
         return self.processes.lives(process)
+
+    def close(self) -> None:
+        """Close the connections; a later use opens them again."""
+        self._lane.close()
 
     # ------------------------------------------------------------ leases
 
@@ -121,17 +123,17 @@ class SqlSessions(ABC):
                     _add(database, session_id, entries, rows)
             return SessionLease(session_id, token)
 
-        return await self._lane().run_shielded(work)
+        return await self._lane.run_shielded(work)
 
     async def renew(self, lease: SessionLease) -> None:
-        await self._lane().run(lambda database: self._renewed(database, lease))
+        await self._lane.run(lambda database: self._renewed(database, lease))
 
     async def release(self, lease: SessionLease) -> None:
         def work(database: Sql) -> None:
             where = (escaped(lease.session_id), lease.token)
             database.run("DELETE FROM session_leases WHERE session_id = ? AND token = ?", where)
 
-        await self._lane().read(work, None)
+        await self._lane.read(work, None)
 
     # ------------------------------------------------------------ the log
 
@@ -144,7 +146,7 @@ class SqlSessions(ABC):
                 if rows:
                     _add(database, lease.session_id, entries, rows)
 
-        await self._lane().run(work)
+        await self._lane.run(work)
 
     async def take_in(self, lease: SessionLease, batches: Iterable[Sequence[LogEntry]]) -> None:
         key = escaped(lease.session_id)
@@ -163,7 +165,7 @@ class SqlSessions(ABC):
                 session_index.make_again(database, key)
             database.run("DROP TABLE taken_in")
 
-        await self._lane().run_shielded(work)
+        await self._lane.run_shielded(work)
 
     async def read(self, session_id: str, after: int = 0, limit: int = 500) -> Sequence[LogEntry]:
         def work(database: Sql) -> Sequence[LogEntry]:
@@ -174,7 +176,7 @@ class SqlSessions(ABC):
                 place = rows[-1][0]  # nothing of it was understood, and empty would say that this is the end
             return ()
 
-        return await self._lane().read(work, ())
+        return await self._lane.read(work, ())
 
     async def last_prompt(self, session_id: str) -> int:
         def work(database: Sql) -> int:
@@ -182,12 +184,12 @@ class SqlSessions(ABC):
             ((last,),) = database.run(query, (escaped(session_id),))
             return last or 0
 
-        return await self._lane().read(work, 0)
+        return await self._lane.read(work, 0)
 
     # ------------------------------------------------------------ the index
 
     async def summary(self, session_id: str) -> SessionSummary | None:
-        return await self._lane().read(lambda database: session_index.current(database, escaped(session_id)), None)
+        return await self._lane.read(lambda database: session_index.current(database, escaped(session_id)), None)
 
     async def sessions(self, cwd: str | None = None, cursor: str | None = None, limit: int = 50) -> SessionPage:
         begin = None if cursor is None else place_of(cursor)
@@ -200,7 +202,7 @@ class SqlSessions(ABC):
                 as_of = begin.as_of
             return SessionPage(()) if as_of is None else _page(database, as_of, begin, cwd, limit)
 
-        return await self._lane().read(work, SessionPage(()))
+        return await self._lane.read(work, SessionPage(()))
 
     # ------------------------------------------------------------ snapshots, forks, the end
 
@@ -212,7 +214,7 @@ class SqlSessions(ABC):
                 row = (key, escaped(snapshot.engine), snapshot.sequence, snapshot.state)
                 database.run(KEEP_SNAPSHOT, row)
 
-        await self._lane().run(work)
+        await self._lane.run(work)
 
     async def snapshot(self, session_id: str) -> EngineSnapshot | None:
         def work(database: Sql) -> EngineSnapshot | None:
@@ -222,7 +224,7 @@ class SqlSessions(ABC):
                     return EngineSnapshot(unescaped(engine), sequence, state)
             return None
 
-        return await self._lane().read(work, None)
+        return await self._lane.read(work, None)
 
     async def fork(self, session_id: str, lease: SessionLease) -> None:
         def work(database: Sql) -> None:
@@ -236,7 +238,7 @@ class SqlSessions(ABC):
                 if summary is not None:
                     session_index.keep(database, summary)
 
-        await self._lane().run(work)
+        await self._lane.run(work)
 
     async def delete(self, session_id: str) -> bool:
         key, own = escaped(session_id), self.processes.own()
@@ -252,7 +254,7 @@ class SqlSessions(ABC):
                 database.run("DELETE FROM sessions WHERE id = ?", (key,))
             return found
 
-        return await self._lane().read(work, False)
+        return await self._lane.read(work, False)
 
     # ------------------------------------------------------------ within one statement or transaction
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-import anyio
-import anyio.to_thread
-from attrs import define, field
+from attrs import Factory, define, field
 
 from punie.adapters.storage.database import SESSION_INDEX, Database, UnusableDatabaseError, open_database
 from punie.adapters.storage.sessions.sql_sessions import SqlSessions
 from punie.adapters.storage.sql import Lane, Sql
+from punie.adapters.storage.state_file import FileLane
 from punie.domain.errors import SessionStoreError
 from punie.ports.machine import Clock, ProcessTable
 from punie.ports.sessions import SessionStore
@@ -23,43 +21,17 @@ T = TypeVar("T")
 
 
 @define
-class SessionFile(Lane):
-    """Lives as long as the process; nothing is opened, or made, before it is needed.
+class SessionFile(FileLane):
+    """The connection for sessions; lives as long as the process.
 
-    Whatever goes wrong is a `SessionStoreError` that says why, and the next use tries again on a new connection: a full
-    disk has room again, a file is mended. Grants do not share it, for theirs closes the door for good (`StateFile`).
+    Any failure is a `SessionStoreError` that says why, and the next use tries again on a new connection: a full disk
+    has room again, a file is mended. Decisions do not share it, because an unusable `StateFile` stays unusable.
     """
 
-    path: Path
-    _database: Database | None = field(default=None, init=False)
     _opened_as: tuple[int, int] | None = field(default=None, init=False)
-    _lock: threading.Lock = field(factory=threading.Lock, init=False)
-    _one_at_a_time: anyio.CapacityLimiter = field(factory=lambda: anyio.CapacityLimiter(1), init=False)
 
-    async def run(self, work: Callable[[Database], T]) -> T:
-        """What the work gives, done in a thread to its end, cancelled or not. Raises `SessionStoreError`."""
-        return await anyio.to_thread.run_sync(self._run_here, work, limiter=self._one_at_a_time, abandon_on_cancel=True)
-
-    async def run_shielded(self, work: Callable[[Database], T]) -> T:
-        """As `run`, and its caller has what it gives, cancelled or not: for what only the caller can give back."""
-        return await anyio.to_thread.run_sync(self._run_here, work, limiter=self._one_at_a_time)
-
-    async def read(self, work: Callable[[Database], T], nothing: T) -> T:
-        """As `run`, but where there is no file yet it makes none: then there is nothing."""
-
-        def reading() -> T:
-            if not self.path.exists():
-                return nothing
-            return self._run_here(work)
-
-        return await anyio.to_thread.run_sync(reading, limiter=self._one_at_a_time, abandon_on_cancel=True)
-
-    def close(self) -> None:
-        """Let go of the file; a later use opens it again."""
-        with self._lock:
-            self._let_go()
-
-    def _run_here(self, work: Callable[[Database], T]) -> T:
+    def run_here(self, work: Callable[[Database], T]) -> T:
+        """Do the work in this thread. Raises `SessionStoreError`."""
         with self._lock:
             try:
                 if self._database is None or _identity(self.path) != self._opened_as:
@@ -71,24 +43,22 @@ class SessionFile(Lane):
                 self._let_go()
                 raise SessionStoreError(f"{error} ({self.path})") from error
 
+    def _is_unused(self) -> bool:
+        return not self.path.exists()
+
     def _opened(self) -> Database:
         database = open_database(self.path)
         try:
-            database.run(SESSION_INDEX)  # changes nothing where it is there
-            database.run("PRAGMA secure_delete = ON")  # of a deleted session not even the bytes stay
+            database.run(SESSION_INDEX)  # changes nothing where the table is there
+            database.run("PRAGMA secure_delete = ON")  # overwrites the bytes of deleted sessions
         except UnusableDatabaseError:
             database.close()
             raise
         return database
 
-    def _let_go(self) -> None:
-        database, self._database = self._database, None
-        if database is not None:
-            database.close()
-
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Which file that is; None where there is none."""
+    """Device and inode of the file; None where there is none."""
     try:
         found = path.stat()
     except OSError:
@@ -104,25 +74,15 @@ class SqliteSessionStore(SqlSessions, SessionStore):
     log: logging.Logger
     processes: ProcessTable
     clock: Clock
-    _file: SessionFile = field(init=False)
+    _lane: Lane = field(default=Factory(lambda self: SessionFile(self.path), takes_self=True), init=False)
     _told: bool = field(default=False, init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._file = SessionFile(self.path)
-
-    def close(self) -> None:
-        """Let go of the file; a later use opens it again."""
-        self._file.close()
 
     async def delete(self, session_id: str) -> bool:
         found = await super().delete(session_id)
         if found:
-            # The journal has it still; where that is busy, it goes with the next one.
-            await self._file.read(lambda database: database.run("PRAGMA wal_checkpoint(TRUNCATE)"), [])
+            # The journal still has the rows; where the database is busy, the next deletion empties it.
+            await self._lane.read(lambda database: database.run("PRAGMA wal_checkpoint(TRUNCATE)"), [])
         return found
-
-    def _lane(self) -> SessionFile:
-        return self._file
 
     def _now(self, database: Sql) -> float:
         return self.clock.epoch_s()

@@ -1,4 +1,4 @@
-"""The usage ledger in the user's database: written by one thread, read by another, never in anybody's way."""
+"""The usage ledger in the user's database, and in memory where the database cannot be used."""
 
 from __future__ import annotations
 
@@ -7,36 +7,58 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import anyio.to_thread
 import attrs
 from attrs import define, field
 
 from punie.adapters.storage.database import Database, DatabaseBusyError, Row, UnusableDatabaseError, open_database
-from punie.adapters.storage.memory import MemoryUsageLedger
 from punie.domain.model.usage import Usage
 from punie.domain.session.turn import CallRecord, TurnRecord
 from punie.domain.tools.tool import ToolOutcome
 from punie.ports.sessions import UsageLedger
 
+KEPT_RECORDS = 10_000
+"""How many calls, and how many turns, are kept in memory; beyond that the oldest are forgotten."""
+
 CALL_COLUMNS = tuple(field.name for field in attrs.fields(CallRecord))
-USAGE_COLUMNS = tuple(field.name for field in attrs.fields(Usage))
-TURN_COLUMNS = (*(field.name for field in attrs.fields(TurnRecord) if field.name != "usage"), *USAGE_COLUMNS)
+OWN_TURN_COLUMNS = tuple(field.name for field in attrs.fields(TurnRecord) if field.name != "usage")
+TURN_COLUMNS = (*OWN_TURN_COLUMNS, *(field.name for field in attrs.fields(Usage)))
+
+R = TypeVar("R", CallRecord, TurnRecord)
 
 
-def insert_of(table: str, columns: Sequence[str]) -> str:
-    """The statement that adds a row; one with a key that is there already changes nothing."""
-    marks = ", ".join("?" for _ in columns)
-    return f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608 - our own words
+@define
+class MemoryUsageLedger(UsageLedger):
+    """Keeps the latest records of each kind; lives as long as the process. One thread records, any thread reads."""
+
+    kept: int = KEPT_RECORDS
+    _calls: dict[tuple[str, str], CallRecord] = field(factory=dict[tuple[str, str], CallRecord], init=False)
+    _turns: dict[tuple[str, str], TurnRecord] = field(factory=dict[tuple[str, str], TurnRecord], init=False)
+
+    def record_call(self, record: CallRecord) -> None:
+        self._calls.setdefault((record.session_id, record.correlation_id), record)
+        while len(self._calls) > self.kept:
+            del self._calls[next(iter(self._calls))]
+
+    def record_turn(self, record: TurnRecord) -> None:
+        self._turns.setdefault((record.session_id, record.turn_id), record)
+        while len(self._turns) > self.kept:
+            del self._turns[next(iter(self._turns))]
+
+    async def calls(self, *, since: float = 0.0, session_id: str | None = None) -> Sequence[CallRecord]:
+        return _asked_for(list(self._calls.values()), since, session_id)
+
+    async def turns(self, *, since: float = 0.0, session_id: str | None = None) -> Sequence[TurnRecord]:
+        return _asked_for(list(self._turns.values()), since, session_id)
 
 
-def call_row(record: CallRecord) -> tuple[Any, ...]:
-    """The values of `CALL_COLUMNS`."""
-    row = attrs.asdict(record, recurse=False)
-    return tuple(record.outcome.value if name == "outcome" else row[name] for name in CALL_COLUMNS)
+def _asked_for(records: Iterable[R], since: float, session_id: str | None) -> Sequence[R]:
+    found = (one for one in records if one.started_at >= since and session_id in {None, one.session_id})
+    return tuple(sorted(found, key=lambda record: record.started_at))
 
 
 def call_of(row: Sequence[Any]) -> CallRecord:
@@ -48,42 +70,41 @@ def call_of(row: Sequence[Any]) -> CallRecord:
 
 def turn_row(record: TurnRecord) -> tuple[Any, ...]:
     """The values of `TURN_COLUMNS`."""
-    row = attrs.asdict(record, recurse=False) | attrs.asdict(record.usage)
-    return tuple(row[name] for name in TURN_COLUMNS)
+    return (*(getattr(record, name) for name in OWN_TURN_COLUMNS), *attrs.astuple(record.usage))
 
 
 def turn_of(row: Sequence[Any]) -> TurnRecord:
     """The record of a row of `TURN_COLUMNS`."""
-    values = dict(zip(TURN_COLUMNS, row, strict=True))
-    usage = Usage(**{name: values.pop(name) for name in USAGE_COLUMNS})
-    return TurnRecord(**values, usage=usage)
+    own = len(OWN_TURN_COLUMNS)
+    return TurnRecord(*row[:own], usage=Usage(*row[own:]))
 
 
 WAITING_RECORDS = 10_000
-"""How many records may wait for the writer; what comes beyond is lost, and said in the log."""
+"""How many records may wait for the writer; further ones are lost, and the log says so."""
 
 BATCH_RECORDS = 1_000
 BATCH_S = 0.1
-"""How long the writer gathers before it commits: all that a process loses that is killed."""
+"""How long the writer gathers before it commits, and so the most that a killed process loses."""
 
 FLUSH_LIMIT_S = 1.0
 """How long the end of the process waits for the writer."""
 
 READ_LIMIT_S = 10.0
-"""How long a reading waits for what was recorded before it; then it reads what is there."""
+"""How long a reading waits for the records before it to be committed; then it reads what is there."""
 
 KEPT_S = 400 * 24 * 3600.0
-"""Records older than that are deleted when a process begins to write: a year can be compared with the one before."""
+"""Older records are deleted when a process begins to write: a year can be compared with the one before."""
 
 _Item: TypeAlias = "CallRecord | TurnRecord | threading.Event"
-"""What the queue carries: a record, or an event to be set once everything before it is committed."""
+"""An item of the queue: a record, or an event to be set once everything before it is committed."""
 
 
 @define
 class SqliteUsageLedger(UsageLedger):
     """Keeps records in the database at `path`; lives as long as the process. Nothing is opened before it is needed.
 
-    Where the database cannot be used, `trouble` says why, the log says so once, and memory serves in its place.
+    One thread writes, others read, and recording waits for neither. Where the database cannot be used, `trouble` says
+    why, the log says so once, and memory serves in its place.
     """
 
     path: Path
@@ -104,25 +125,23 @@ class SqliteUsageLedger(UsageLedger):
 
     async def calls(self, *, since: float = 0.0, session_id: str | None = None) -> Sequence[CallRecord]:
         rows = await self._read("calls", CALL_COLUMNS, since, session_id)
-        if rows is not None:
-            return tuple(call_of(row) for row in rows)
-        with self._lock:
-            return self._memory.kept_calls(since, session_id)
+        if rows is None:
+            return await self._memory.calls(since=since, session_id=session_id)
+        return tuple(map(call_of, rows))
 
     async def turns(self, *, since: float = 0.0, session_id: str | None = None) -> Sequence[TurnRecord]:
         rows = await self._read("turns", TURN_COLUMNS, since, session_id)
-        if rows is not None:
-            return tuple(turn_of(row) for row in rows)
-        with self._lock:
-            return self._memory.kept_turns(since, session_id)
+        if rows is None:
+            return await self._memory.turns(since=since, session_id=session_id)
+        return tuple(map(turn_of, rows))
 
     async def aclose(self) -> None:
-        """Commit what waits, in bounded time; what is recorded afterwards is lost."""
+        """Commit the waiting records, in bounded time; later ones are lost."""
         if self._last is None:
             self._last = threading.Event()
             await anyio.to_thread.run_sync(self._flush, self._last, FLUSH_LIMIT_S, abandon_on_cancel=True)
 
-    # ------------------------------------------------------------ recording, in the thread of whoever records
+    # ------------------------------------------------------------ in the thread that records
 
     def _put(self, record: CallRecord | TurnRecord) -> None:
         if self._last is not None:
@@ -137,7 +156,7 @@ class SqliteUsageLedger(UsageLedger):
                 self._lossy = True
                 self.log.warning("usage: the database is too slow, records are being lost")
 
-    # ------------------------------------------------------------ the writer's thread
+    # ------------------------------------------------------------ in the writer's thread
 
     def _write_all(self) -> None:
         database = self._opened()
@@ -166,7 +185,11 @@ class SqliteUsageLedger(UsageLedger):
                 return False
             except (UnusableDatabaseError, OverflowError, TypeError, ValueError) as error:
                 self._fail(str(error))
-        self._remember(batch)
+        for record in batch:
+            if isinstance(record, CallRecord):
+                self._memory.record_call(record)
+            elif isinstance(record, TurnRecord):
+                self._memory.record_turn(record)
         return True
 
     def _opened(self) -> Database | None:
@@ -179,7 +202,7 @@ class SqliteUsageLedger(UsageLedger):
         return database
 
     def _next_batch(self) -> list[_Item]:
-        """Wait for a first item; what comes shortly after it goes with it, unless somebody waits."""
+        """Wait for a first item and gather those that come shortly after it, unless a reading waits."""
         items = [self._waiting.get()]
         until = time.monotonic() + BATCH_S
         while len(items) < BATCH_RECORDS and not isinstance(items[-1], threading.Event):
@@ -188,14 +211,6 @@ class SqliteUsageLedger(UsageLedger):
             except queue.Empty:
                 break
         return items
-
-    def _remember(self, records: Sequence[_Item]) -> None:
-        with self._lock:
-            for record in records:
-                if isinstance(record, CallRecord):
-                    self._memory.record_call(record)
-                elif isinstance(record, TurnRecord):
-                    self._memory.record_turn(record)
 
     def _fail(self, reason: str) -> None:
         with self._lock:
@@ -207,7 +222,7 @@ class SqliteUsageLedger(UsageLedger):
             "and start again.", self.path, reason,
         )  # fmt: skip
 
-    # ------------------------------------------------------------ reading, in a thread of anyio's
+    # ------------------------------------------------------------ in a thread of anyio's
 
     def _flush(self, done: threading.Event, limit_s: float) -> None:
         if self._writer is None or not self._writer.is_alive():
@@ -235,16 +250,20 @@ class SqliteUsageLedger(UsageLedger):
 
 
 def _insert(database: Database, batch: Sequence[_Item]) -> None:
-    calls = [call_row(record) for record in batch if isinstance(record, CallRecord)]
+    """Add the records; one whose key is there already changes nothing."""
+    calls = [attrs.astuple(record) for record in batch if isinstance(record, CallRecord)]
     turns = [turn_row(record) for record in batch if isinstance(record, TurnRecord)]
-    if calls or turns:
-        with database.transaction():
-            database.run_many(insert_of("calls", CALL_COLUMNS), calls)
-            database.run_many(insert_of("turns", TURN_COLUMNS), turns)
+    if not calls and not turns:
+        return
+    with database.transaction():
+        for table, columns, rows in (("calls", CALL_COLUMNS, calls), ("turns", TURN_COLUMNS, turns)):
+            marks = ", ".join("?" * len(columns))
+            statement = f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608 - our own words
+            database.run_many(statement, rows)
 
 
 def _forget(database: Database, before: float) -> None:
-    with contextlib.suppress(DatabaseBusyError):  # whoever opens it next will do it
+    with contextlib.suppress(DatabaseBusyError):  # the next process to open it deletes them
         database.run("DELETE FROM calls WHERE started_at < ?", (before,))
         database.run("DELETE FROM turns WHERE started_at < ?", (before,))
 

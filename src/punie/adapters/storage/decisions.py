@@ -1,0 +1,161 @@
+"""The user's decisions in the database: grants, pinned tools, trusted settings files, approved servers.
+
+Every question reads the file, so that a decision of another process counts at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
+
+import attrs
+from attrs import frozen
+
+from punie.adapters.storage.database import Database, UnusableDatabaseError
+from punie.adapters.storage.state_file import StateFile
+from punie.domain.permission.grants import StoredGrant, ToolPin
+from punie.domain.servers.server import KeptListing, ServerApproval, ToolInfo
+from punie.ports.permission import GrantStore, PinName, ToolPins, TrustStore
+from punie.ports.servers import ServerApprovals, ServerListings
+
+GRANT_COLUMNS = ", ".join(field.name for field in attrs.fields(StoredGrant))
+
+LISTING_LIMIT = 16 * 1024 * 1024
+"""Characters of JSON; a listing that takes more is not kept."""
+
+
+@frozen
+class SqliteGrantStore(GrantStore):
+    """Keeps grants in the database; lives as long as `state`."""
+
+    state: StateFile
+
+    async def usable(self) -> bool:
+        try:
+            await self.state.run(_opened)
+        except UnusableDatabaseError:
+            return False
+        return True
+
+    async def active(self, now: float) -> Sequence[StoredGrant]:
+        query = f"SELECT {GRANT_COLUMNS} FROM grants WHERE expires_at > ? ORDER BY created_at, rowid"  # noqa: S608 - our own words
+        return tuple(StoredGrant(*row) for row in await self.state.looked_up(query, (now,)))
+
+    async def add(self, grant: StoredGrant) -> bool:
+        statement = f"INSERT OR REPLACE INTO grants ({GRANT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - our own words
+        return await self.state.changed(statement, attrs.astuple(grant)) is not None
+
+    async def revoke(self, grant_id: str) -> bool:
+        return bool(await self.state.changed("DELETE FROM grants WHERE id = ? RETURNING id", (grant_id,)))
+
+    async def purge(self, now: float) -> int:
+        statement = "DELETE FROM grants WHERE expires_at <= ? RETURNING id"
+        return len(await self.state.looked_up(statement, (now,), lasting=True))
+
+
+@frozen
+class SqliteToolPins(ToolPins):
+    """Keeps one definition a tool, by the server and the directory; lives as long as `state`."""
+
+    state: StateFile
+
+    async def pinned(self, directory: str) -> Mapping[PinName, str] | None:
+        query = "SELECT source, server, tool, definition FROM tool_pins WHERE directory = ?"
+        try:
+            rows = await self.state.read(lambda database: database.run(query, (directory,)), [])
+        except UnusableDatabaseError:
+            return None
+        return {(source, server, tool): known for source, server, tool, known in rows}
+
+    async def pin(self, pin: ToolPin) -> bool:
+        statement = "INSERT OR REPLACE INTO tool_pins VALUES (?, ?, ?, ?, ?, ?)"
+        return await self.state.changed(statement, attrs.astuple(pin)) is not None
+
+
+@frozen
+class SqliteTrustStore(TrustStore):
+    """Keeps the digests of trusted settings files; lives as long as `state`. Its methods block."""
+
+    state: StateFile
+
+    def trusts(self, path: str, digest: str) -> bool:
+        query = "SELECT 1 FROM trusted_files WHERE path = ? AND digest = ?"
+        return self.state.path.exists() and self._done(lambda database: bool(database.run(query, (path, digest))))
+
+    def trust(self, path: str, digest: str, at: float) -> bool:
+        def work(database: Database) -> bool:
+            with database.transaction(lasting=True):
+                database.run("INSERT OR REPLACE INTO trusted_files VALUES (?, ?, ?)", (path, digest, at))
+            return True
+
+        return self._done(work)
+
+    def revoke(self, path: str) -> bool:
+        def work(database: Database) -> bool:
+            with database.transaction(lasting=True):
+                return bool(database.run("DELETE FROM trusted_files WHERE path = ? RETURNING path", (path,)))
+
+        return self.state.path.exists() and self._done(work)
+
+    def _done(self, work: Callable[[Database], bool]) -> bool:
+        try:
+            return self.state.run_here(work)
+        except UnusableDatabaseError:
+            return False
+
+
+@frozen
+class SqliteServerApprovals(ServerApprovals):
+    """Keeps the fingerprints of approved servers; lives as long as `state`."""
+
+    state: StateFile
+
+    async def approved(self, directory: str) -> Mapping[str, str]:
+        query = "SELECT name, fingerprint FROM approved_servers WHERE directory = ?"
+        return dict(cast("list[tuple[str, str]]", await self.state.looked_up(query, (directory,))))
+
+    async def approve(self, approval: ServerApproval) -> bool:
+        statement = "INSERT OR REPLACE INTO approved_servers VALUES (?, ?, ?, ?)"
+        return await self.state.changed(statement, attrs.astuple(approval)) is not None
+
+    async def revoke(self, directory: str, name: str) -> bool:
+        statement = "DELETE FROM approved_servers WHERE directory = ? AND name = ?"
+        return await self.state.changed(statement, (directory, name)) is not None
+
+
+@frozen
+class SqliteServerListings(ServerListings):
+    """Keeps the last listing of each server in each directory; lives as long as `state`."""
+
+    state: StateFile
+
+    async def last(self, directory: str) -> Mapping[str, KeptListing]:
+        columns = "directory, server, fingerprint, listed_at, tools, legacy"
+        query = f"SELECT {columns} FROM server_listings WHERE directory = ?"  # noqa: S608 - both are our own text
+        found = map(_listing, await self.state.looked_up(query, (directory,)))
+        return {listing.server: listing for listing in found if listing is not None}
+
+    async def keep(self, listing: KeptListing) -> bool:
+        # Escaped to ASCII: a server may send half a pair of UTF-16, which no database holds.
+        tools = json.dumps([tool.to_dict() for tool in listing.tools], separators=(",", ":"))
+        if len(tools) > LISTING_LIMIT:
+            return False
+        row = (
+            listing.directory, listing.server, listing.fingerprint, listing.listed_at, tools, int(listing.legacy),
+        )  # fmt: skip
+        statement = "INSERT OR REPLACE INTO server_listings VALUES (?, ?, ?, ?, ?, ?)"
+        return await self.state.changed(statement, row, lasting=False) is not None
+
+
+def _opened(_database: Database) -> None:
+    """Do nothing: the file was opened, or made, to come here."""
+
+
+def _listing(row: Sequence[object]) -> KeptListing | None:
+    directory, server, fingerprint, listed_at, text, legacy = cast("tuple[str, str, str, float, str, int]", row)
+    try:
+        tools = tuple(ToolInfo.from_dict(told) for told in cast("list[dict[str, object]]", json.loads(text)))
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return None  # another program wrote there: the next listing replaces it
+    return KeptListing(directory, server, fingerprint, listed_at, tools, bool(legacy))

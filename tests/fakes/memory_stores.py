@@ -1,0 +1,86 @@
+"""Stores that remember as long as the test: grants, pinned tools, and answers about servers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from attrs import define, field
+
+from punie.domain.permission.grants import StoredGrant, ToolPin
+from punie.domain.servers.server import KeptListing, ServerApproval
+from punie.ports.permission import GrantStore, PinName, ToolPins
+from punie.ports.servers import ServerApprovals, ServerListings
+
+
+@define
+class MemoryGrantStore(GrantStore):
+    """Keeps grants as long as the test lives."""
+
+    _grants: dict[str, StoredGrant] = field(factory=dict[str, StoredGrant], init=False)
+
+    async def usable(self) -> bool:
+        return True
+
+    async def active(self, now: float) -> Sequence[StoredGrant]:
+        valid = (grant for grant in self._grants.values() if grant.expires_at > now)
+        return tuple(sorted(valid, key=lambda grant: grant.created_at))
+
+    async def add(self, grant: StoredGrant) -> bool:
+        self._grants.pop(grant.id, None)
+        self._grants[grant.id] = grant
+        return True
+
+    async def revoke(self, grant_id: str) -> bool:
+        return self._grants.pop(grant_id, None) is not None
+
+    async def purge(self, now: float) -> int:
+        expired = [grant.id for grant in self._grants.values() if grant.expires_at <= now]
+        for name in expired:
+            del self._grants[name]
+        return len(expired)
+
+
+@define
+class MemoryToolPins(ToolPins):
+    """Keeps pins as long as the test lives."""
+
+    _pins: dict[tuple[str, PinName], str] = field(factory=dict[tuple[str, PinName], str], init=False)
+
+    async def pinned(self, directory: str) -> Mapping[PinName, str] | None:
+        return {name: known for (where, name), known in self._pins.items() if where == directory}
+
+    async def pin(self, pin: ToolPin) -> bool:
+        self._pins[pin.directory, (pin.source, pin.server, pin.tool)] = pin.definition
+        return True
+
+
+@define
+class MemoryServerApprovals(ServerApprovals):
+    """Keeps approvals as long as the test lives."""
+
+    _approved: dict[tuple[str, str], str] = field(factory=dict[tuple[str, str], str], init=False)
+
+    async def approved(self, directory: str) -> Mapping[str, str]:
+        return {name: known for (where, name), known in self._approved.items() if where == directory}
+
+    async def approve(self, approval: ServerApproval) -> bool:
+        self._approved[approval.directory, approval.name] = approval.fingerprint
+        return True
+
+    async def revoke(self, directory: str, name: str) -> bool:
+        self._approved.pop((directory, name), None)
+        return True
+
+
+@define
+class MemoryServerListings(ServerListings):
+    """Keeps listings as long as the test lives."""
+
+    _listings: dict[tuple[str, str], KeptListing] = field(factory=dict[tuple[str, str], KeptListing], init=False)
+
+    async def last(self, directory: str) -> Mapping[str, KeptListing]:
+        return {name: kept for (where, name), kept in self._listings.items() if where == directory}
+
+    async def keep(self, listing: KeptListing) -> bool:
+        self._listings[listing.directory, listing.server] = listing
+        return True
