@@ -38,7 +38,7 @@ DISCOVERING = {
     "params": {"protocolVersion": 1, "clientCapabilities": {"_meta": {"punie.dev": {"discoverTools": {"version": 1}}}}},
 }
 FOR_CALLS = {
-    "jsonschema_rs", "dulwich", "pathspec", "tree_sitter", "tree_sitter_bash", "punie.adapters.checks.junit",
+    "jsonschema_rs", "dulwich", "pathspec", "tree_sitter", "tree_sitter_bash", "punie.adapters.checks.reports",
     "punie.adapters.scripted.engine", "psycopg", "simpleeval", "punie.application.pipelines.reading",
     "jinja2", "opentelemetry.sdk", "snowballstemmer",
 }  # fmt: skip

@@ -12,9 +12,9 @@ import anyio
 import anyio.lowlevel
 from attrs import define, frozen
 
-from punie.adapters.local.clock import LocalClock
 from punie.adapters.local.files.output_store import LocalOutputStore
 from punie.adapters.local.files.path_guard import LocalPathGuard
+from punie.adapters.local.machine import LocalClock
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.adapters.storage.usage import MemoryUsageLedger
 from punie.application.desk.call import SessionContext

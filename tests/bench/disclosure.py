@@ -9,7 +9,7 @@ from pathlib import Path
 
 import anyio
 
-from punie.adapters.local.clock import LocalClock
+from punie.adapters.local.machine import LocalClock
 from punie.adapters.mcp.servers import McpServers
 from punie.application.servers.session_servers import described
 from punie.application.tools.session.search_tools import SearchTools

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 import anyio
 
-from punie.adapters.local.clock import LocalClock
-from punie.adapters.local.programs.process_table import LocalProcessTable
+from punie.adapters.local.machine import LocalClock, LocalProcessTable
 from punie.adapters.storage.sessions.user_file import SqliteSessionStore
 from punie.domain.session.events import CallFinished, TextDelta, ToolCallAnnounced, ToolCallUpdated, TurnEnded
 from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, SessionBegun

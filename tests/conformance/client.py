@@ -14,7 +14,7 @@ from typing import Any
 
 import anyio
 
-from punie.adapters.local.clock import LocalClock
+from punie.adapters.local.machine import LocalClock
 from punie.adapters.mcp.servers import McpServers
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.domain.servers.server import HttpTransport, ServerConfig, ToolInfo

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from punie.adapters.acp.client_servers import AcpServerChannel
-from punie.adapters.local.clock import LocalClock
+from punie.adapters.local.machine import LocalClock
 from punie.adapters.mcp.servers import McpServers
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.domain.servers.server import ClientTransport, ServerConfig, ServerListing, StdioTransport, ToolInfo

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 from attrs import define, field
 
-from punie.adapters.local.ttl_cache import TTLCache
+from punie.adapters.local.machine import TTLCache
 from punie.application.servers.known_server import Surroundings
 from punie.application.servers.registry import ServerRegistry
 from punie.application.servers.session_servers import ServerCalls

@@ -18,10 +18,10 @@ from typing import Any, TypeAlias
 from attrs import define, field
 
 from punie.adapters.git.repository import DulwichRepository
-from punie.adapters.local.clock import LocalClock
 from punie.adapters.local.files.file_tree import LocalFileTree
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.local.files.workspace import LocalWorkspace
+from punie.adapters.local.machine import LocalClock
 from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.adapters.storage.usage import MemoryUsageLedger, SqliteUsageLedger

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from punie.adapters.local.clock import LocalClock
-from punie.adapters.local.programs.process_table import LocalProcessTable
+from punie.adapters.local.machine import LocalClock, LocalProcessTable
 from punie.adapters.storage.sessions.user_file import SqliteSessionStore
 from punie.domain.session.events import CallFinished, TextDelta, TitleChanged, ToolCallAnnounced, TurnEnded
 from punie.domain.session.log import LoggedEvent, PromptAccepted, SessionBegun

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from dependency_injector import providers
 
-from punie.adapters.local.clock import LocalClock
+from punie.adapters.local.machine import LocalClock
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.desk.turn_desk import TurnDesk
 from punie.application.turns.live_session import LiveSession

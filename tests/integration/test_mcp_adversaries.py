@@ -12,7 +12,7 @@ import anyio
 import pytest
 from attrs import evolve
 
-from punie.adapters.local.clock import LocalClock
+from punie.adapters.local.machine import LocalClock
 from punie.adapters.mcp.questions import REFUSALS_TOLD
 from punie.adapters.mcp.servers import McpServers
 from punie.domain.servers.server import ServerConfig, StdioTransport

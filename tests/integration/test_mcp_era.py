@@ -10,7 +10,7 @@ import anyio
 import pytest
 from mcp.client import session as library
 
-from punie.adapters.local.clock import LocalClock
+from punie.adapters.local.machine import LocalClock
 from punie.adapters.mcp.servers import McpServers
 from punie.domain.servers.server import ServerConfig
 from punie.domain.values.json_value import EMPTY_OBJECT, freeze_object

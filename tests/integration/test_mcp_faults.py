@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from punie.adapters.local.clock import LocalClock
+from punie.adapters.local.machine import LocalClock
 from punie.adapters.mcp import servers as server_module
 from punie.adapters.mcp.servers import McpServers
 from punie.domain.servers.server import ServerConfig, StdioTransport
@@ -268,7 +268,7 @@ def test_our_own_process_has_no_descriptor_more_after_a_session() -> None:
 PUNIE = """
 import sys
 import anyio
-from punie.adapters.local.clock import LocalClock
+from punie.adapters.local.machine import LocalClock
 from punie.adapters.mcp.servers import McpServers
 from punie.domain.values.json_value import EMPTY_OBJECT
 from punie.domain.servers.server import ServerConfig, StdioTransport

@@ -10,7 +10,7 @@ import anyio
 import pytest
 from pytest_mock import MockerFixture
 
-from punie.adapters.local.clock import LocalClock
+from punie.adapters.local.machine import LocalClock
 from punie.adapters.mcp import stdio
 from punie.adapters.mcp.servers import McpServers
 from punie.domain.servers.server import ServerConfig, StdioTransport

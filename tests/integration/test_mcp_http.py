@@ -11,7 +11,7 @@ from types import MappingProxyType
 import anyio
 import pytest
 
-from punie.adapters.local.clock import LocalClock
+from punie.adapters.local.machine import LocalClock
 from punie.adapters.mcp.servers import McpServers
 from punie.domain.servers.server import HttpTransport, ServerConfig
 from punie.domain.values.json_value import EMPTY_OBJECT, freeze_object

@@ -13,7 +13,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from punie.adapters.local.clock import LocalClock
+from punie.adapters.local.machine import LocalClock
 from punie.adapters.mcp.servers import McpServers
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.domain.servers.server import ServerConfig, StdioTransport

@@ -15,7 +15,7 @@ import pytest
 from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.stapled import MultiListener
 
-from punie.adapters.local.clock import LocalClock
+from punie.adapters.local.machine import LocalClock
 from punie.adapters.mcp.servers import McpServer, McpServers
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.domain.tools.tool import ToolResult

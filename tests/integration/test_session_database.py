@@ -16,8 +16,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from punie.adapters.local.clock import LocalClock
-from punie.adapters.local.programs.process_table import LocalProcessTable
+from punie.adapters.local.machine import LocalClock, LocalProcessTable
 from punie.adapters.storage.database import Database, open_database
 from punie.adapters.storage.sessions.event_codec import BODY_LIMIT
 from punie.adapters.storage.sessions.user_file import SqliteSessionStore
@@ -39,8 +38,8 @@ import logging, sys
 from pathlib import Path
 import anyio
 import anyio.lowlevel
-from punie.adapters.local.clock import LocalClock
-from punie.adapters.local.programs.process_table import LocalProcessTable
+from punie.adapters.local.machine import LocalClock
+from punie.adapters.local.machine import LocalProcessTable
 from punie.adapters.storage.sessions.user_file import SqliteSessionStore
 from punie.domain.errors import SessionHeldError
 from punie.domain.session.events import TextDelta

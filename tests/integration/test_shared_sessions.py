@@ -18,7 +18,7 @@ import anyio.to_thread
 import psycopg
 import pytest
 
-from punie.adapters.local.programs.process_table import LocalProcessTable
+from punie.adapters.local.machine import LocalProcessTable
 from punie.adapters.storage.sessions import postgres, postgres_schema
 from punie.adapters.storage.sessions.event_codec import BODY_LIMIT
 from punie.adapters.storage.sessions.postgres import PostgresSessionStore

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dependency_injector import containers, providers
 
-from punie.adapters.local.clock import LocalClock
+from punie.adapters.local.machine import LocalClock
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.sessions.stored import StoredSessions
 from punie.bootstrap import session_parts as parts

@@ -16,8 +16,8 @@ from typing import cast
 
 from attrs import define, evolve, field, frozen
 
-from punie.adapters.local.folder_lock import locked_folder
-from punie.adapters.os_keyring.vault import WRITE_LIMIT_S, OsKeyring
+from punie.adapters.local.files.folders import locked_folder
+from punie.adapters.os_keyring import WRITE_LIMIT_S, OsKeyring
 from punie.adapters.pydantic_ai.variables import ADDRESSES, ALSO, KEYS
 from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of, state_dir
 from punie.domain.model.place import ModelSettings

@@ -212,7 +212,7 @@ class Process:
         return container
 
     def _stored_sessions(self) -> StoredSessions:
-        from punie.adapters.local.clock import LocalClock
+        from punie.adapters.local.machine import LocalClock
         from punie.application.sessions.stored import StoredSessions
         from punie.bootstrap.optional_parts import session_store, user_settings
 

@@ -33,8 +33,7 @@ def session_store(environ: Mapping[str, str], settings: Settings, log: logging.L
 
     Raises `SettingsError` where the library for it is not installed.
     """
-    from punie.adapters.local.clock import LocalClock
-    from punie.adapters.local.programs.process_table import LocalProcessTable
+    from punie.adapters.local.machine import LocalClock, LocalProcessTable
 
     url = settings[SESSION_STORE]
     if url is None:

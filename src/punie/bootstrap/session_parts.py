@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING
 
 from punie.adapters.checks.python_checks import ProjectChecks
 from punie.adapters.git.repository import DulwichRepository
-from punie.adapters.local.clock import LocalClock
+from punie.adapters.local.environment import is_installed
 from punie.adapters.local.files.file_tree import LocalFileTree
 from punie.adapters.local.files.output_store import LocalOutputStore
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.local.files.workspace import LocalWorkspace
-from punie.adapters.local.programs.installed import is_installed
+from punie.adapters.local.machine import LocalClock
 from punie.adapters.local.programs.sandbox import Bubblewrap
 from punie.adapters.local.programs.terminals import LocalTerminals
-from punie.adapters.local.project_notes import LocalProjectNotes
-from punie.adapters.local.prompt_files import LocalPromptFiles
-from punie.adapters.local.skill_folders import LocalSkills
+from punie.adapters.local.project_texts import LocalProjectNotes, LocalPromptFiles, LocalSkills
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.desk.approvals import OpenQuestions
 from punie.application.desk.call import SessionContext
@@ -151,7 +149,7 @@ def server_registry(
     """The registry of the configured MCP servers; None where there are none."""
     if connections is None:
         return None
-    from punie.adapters.local.ttl_cache import TTLCache
+    from punie.adapters.local.machine import TTLCache
     from punie.application.servers.known_server import Surroundings as AroundServers
     from punie.application.servers.registry import ServerRegistry
 

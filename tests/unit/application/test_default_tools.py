@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from punie.adapters.local.clock import LocalClock
+from punie.adapters.local.machine import LocalClock
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.offer.assemble import AssembleTools
 from punie.application.offer.discover import DiscoverTools

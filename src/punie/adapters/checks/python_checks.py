@@ -10,7 +10,6 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from punie.adapters.checks.problems import ReportError, read_problems
 from punie.domain.errors import ToolFailedError
 from punie.domain.tools.checks import Check, PlannedCheck, ProblemReport, TestReport
 from punie.domain.values.paths import shown_path
@@ -18,7 +17,7 @@ from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
 from punie.ports.tools import PythonChecks
 
 REPORT_LIMIT_BYTES = 16_777_216
-"""What is kept of a program's output: a report that is larger is refused, not read in part."""
+"""Bytes kept of a program's output: a larger report is refused, not read in part."""
 
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "ruff": ("check", "--no-fix", "--output-format", "json"),
@@ -26,7 +25,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "basedpyright": ("--outputjson",),
     "pyright": ("--outputjson",),
     "mypy": ("--no-error-summary", "--output", "json"),
-    # xunit1 is the family that tells file and line; the report goes into the output, so that no file is left behind.
+    # xunit1 is the family with file and line; the report goes into the output, so that no file is left behind.
     "pytest": ("-q", "-o", "junit_family=xunit1", "--junitxml=/dev/stdout"),
 }
 
@@ -35,14 +34,14 @@ TOOLS: dict[Check, tuple[str, ...]] = {
     Check.TYPES: ("ty", "basedpyright", "pyright", "mypy"),
     Check.TESTS: ("pytest",),
 }
-"""The programs that are looked for, in this order in each place."""
+"""The programs that serve a check, in the order in which each place is searched for them."""
 
 _NEEDS_A_PATH = frozenset({"mypy"})
 _PLAIN_FIRST = "._/"
 
 
 def plan_check(cwd: str, check: Check, path: str | None) -> PlannedCheck:
-    """See `PythonChecks.plan`: the project's `.venv` first, then beside our own Python, then PATH."""
+    """See `PythonChecks.plan`. The project's `.venv` is searched first, then the folder of this Python, then PATH."""
     found = next(_found(cwd, TOOLS[check]), None)
     if found is None:
         names = " or ".join(TOOLS[check])
@@ -67,48 +66,47 @@ def _found(cwd: str, tools: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 def _path_words(tool: str, path: str | None) -> tuple[str, ...]:
     if path is None:
         return (".",) if tool in _NEEDS_A_PATH else ()
-    # What begins otherwise could be an option, or a file that arguments are read from (@).
+    # Another first character could make the path an option, or a file that arguments are read from (@).
     return (path if path[0].isalnum() or path[0] in _PLAIN_FIRST else f"./{path}",)
 
 
 TAIL_CHARS = 3_000
-"""What is shown of an output that is no report: its end."""
+"""Characters shown of the end of an output that is no report."""
 
 
 class ProjectChecks(PythonChecks):
-    """Finds ruff, a type checker and pytest for one directory and reads their reports; lives as long as the session."""
+    """Ruff, a type checker and pytest of one directory, and their reports; lives as long as the session."""
 
     def __init__(self, cwd: str) -> None:
         """`cwd` is absolute; nothing is looked for yet."""
         self._cwd = cwd
 
     def plan(self, check: Check, path: str | None) -> PlannedCheck:
-        """See the port."""
         return plan_check(self._cwd, check, path)
 
     async def read(
         self, planned: PlannedCheck, output: TerminalOutput, ended: ExitStatus
     ) -> ProblemReport | TestReport:
-        """See the port; parsing happens in a thread, for a report may be long."""
-        try:
-            return await anyio.to_thread.run_sync(_read, planned, output, ended)
-        except ReportError as error:
-            raise ToolFailedError(
-                f"{planned.tool} gave no result that can be used: {error}. Its output ends with:\n"
-                f"{output.text[-TAIL_CHARS:].strip() or '(nothing)'}\n[{ended}]"
-            ) from None
+        return await anyio.to_thread.run_sync(_read, planned, output, ended)
 
 
 def _read(planned: PlannedCheck, output: TerminalOutput, ended: ExitStatus) -> ProblemReport | TestReport:
-    if ended.exit_code is None:
-        raise ReportError(str(ended))
-    if output.truncated and planned.check is not Check.TESTS:
-        raise ReportError(f"it printed more than {planned.command.output_limit_bytes} bytes; name a smaller path")
-    try:
-        if planned.check is Check.TESTS:
-            from punie.adapters.checks.junit import read_tests
+    from punie.adapters.checks.reports import ReportError, read_problems, read_tests  # loaded by the first check
 
-            return read_tests(output.text, ended.exit_code)
-        return read_problems(planned.tool, output.text, ended.exit_code)
-    except (KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise ReportError(f"its report has another form than expected ({error!r})") from None
+    if ended.exit_code is None:
+        problem = str(ended)
+    elif output.truncated and planned.check is not Check.TESTS:
+        problem = f"it printed more than {planned.command.output_limit_bytes} bytes; name a smaller path"
+    else:
+        try:
+            if planned.check is Check.TESTS:
+                return read_tests(output.text, ended.exit_code)
+            return read_problems(planned.tool, output.text, ended.exit_code)
+        except ReportError as error:
+            problem = str(error)
+        except (KeyError, TypeError, AttributeError, OverflowError) as error:
+            problem = f"its report has another form than expected ({error!r})"
+    raise ToolFailedError(
+        f"{planned.tool} gave no result that can be used: {problem}. Its output ends with:\n"
+        f"{output.text[-TAIL_CHARS:].strip() or '(nothing)'}\n[{ended}]"
+    )

@@ -1,4 +1,4 @@
-"""An opened repository with its working tree: where it is, and which of its files the session may see."""
+"""An opened repository with its working tree, and git's conversions between the tree and the store."""
 
 # ruff: noqa: PTH118, PTH120 - paths as git sees them: bytes, undecodable names, folder descriptors
 
@@ -8,9 +8,12 @@ import os
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import cached_property
 
 from attrs import define, field
-from dulwich.index import Index, IndexEntry
+from dulwich.attrs import GitAttributes
+from dulwich.index import Index, IndexEntry, cleanup_mode
+from dulwich.line_ending import CRLFAction, line_ending_filter_for_action, read_eol_config, resolve_crlf_action
 from dulwich.object_format import DEFAULT_OBJECT_FORMAT, ObjectFormat
 from dulwich.object_store import iter_tree_contents
 from dulwich.objects import Blob, ObjectID
@@ -31,7 +34,7 @@ _READ_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLO
 
 @define
 class Checkout:
-    """One opened repository; lives as long as one call. `top` and `roots` have every link followed."""
+    """One opened repository; lives as long as one call. `top` and `roots` are absolute, with every link followed."""
 
     repo: Repo
     top: str
@@ -49,7 +52,7 @@ class Checkout:
         return self.repo.open_index()
 
     def head(self) -> ObjectID | None:
-        """The commit that HEAD leads to; None before the first."""
+        """The commit that HEAD leads to; None before the first commit."""
         try:
             return self.repo.refs[HEADREF]
         except KeyError:
@@ -69,7 +72,7 @@ class Checkout:
         if head is None:
             return None
         commit = self.repo.object_store[head]
-        assert isinstance(commit, GitCommit)  # noqa: S101 - a damaged repository otherwise, and said so by the caller
+        assert isinstance(commit, GitCommit)  # noqa: S101 - else the repository is damaged, which the caller reports
         return commit.tree
 
     def head_entries(self) -> TreeEntries:
@@ -81,17 +84,17 @@ class Checkout:
         return {item.path: (item.mode, item.sha) for item in found if item.path and item.mode and item.sha}
 
     def stored(self, sha: ObjectID) -> bytes:
-        """The bytes of a stored file; none where it is missing (a partial clone) or no file (a submodule)."""
+        """The bytes of a stored file; empty where it is missing (a partial clone) or no file (a submodule)."""
         if sha not in self.repo.object_store:
             return b""
         found = self.repo.object_store[sha]
         return found.data if isinstance(found, Blob) else b""
 
     def sees(self, path: bytes) -> bool:
-        """Whether a path of the index or a tree is a plain one and inside the session's roots."""
+        """Whether a path of the index or a tree is plain and inside the session's roots."""
         parts = path.split(b"/")
         if b"" in parts or b"." in parts or b".." in parts or b".git" in parts:
-            return False  # no index of git's own making holds such a path
+            return False  # no index that git wrote holds such a path
         return is_inside(self.full(path), self.roots)
 
     def full(self, path: bytes) -> str:
@@ -99,7 +102,7 @@ class Checkout:
         return f"{self.top.rstrip('/')}/{os.fsdecode(path)}"
 
     def stat(self, path: bytes) -> os.stat_result | None:
-        """What is known of a file of the working tree; None where it is missing or behind a link."""
+        """The status of a file of the working tree; None where it is missing or behind a link."""
         full = self.full(path)
         folder = os.path.dirname(full)
         if folder not in self._real_folders:
@@ -127,7 +130,7 @@ class Checkout:
             os.close(current)
 
     def below_top(self, path: str) -> bytes:
-        """A path that the model wrote, as one below the top; empty for the top itself.
+        """Convert a path that the model wrote to one below the top; empty for the top itself.
 
         Relative paths are taken from the session's directory, or from the top where only that one exists. Raises
         `OutsideWorkspaceError`.
@@ -188,3 +191,58 @@ def _top_of(folder: str) -> str | None:
             return None
         folder = parent
     return folder
+
+
+_NEEDS_A_PROGRAM = (b"filter", b"working-tree-encoding")
+
+
+class Conversion:
+    """The conversions of line ends and modes of one checkout, which run no program; lives as long as one call."""
+
+    def __init__(self, checkout: Checkout) -> None:
+        self._checkout = checkout
+        self._filemode = checkout.repo.get_config().get_boolean((b"core",), b"filemode", default=True)
+
+    @cached_property
+    def _attributes(self) -> GitAttributes:
+        return self._checkout.repo.get_gitattributes()
+
+    @cached_property
+    def _line_ends(self) -> tuple[str, bytes, bytes]:
+        return read_eol_config(self._checkout.repo.get_config_stack())
+
+    def same_mode(self, file_mode: int, entry_mode: int) -> bool:
+        """Whether a file is of the entry's kind, and as executable where the repository keeps that."""
+        if stat.S_IFMT(file_mode) != stat.S_IFMT(entry_mode):
+            return False
+        return not self._filemode or stat.S_ISLNK(file_mode) or cleanup_mode(file_mode) == cleanup_mode(entry_mode)
+
+    def mode(self, file_mode: int, old_mode: int | None) -> int:
+        """The mode to store for a file."""
+        if self._filemode or stat.S_ISLNK(file_mode):
+            return cleanup_mode(file_mode)
+        return old_mode if old_mode is not None and stat.S_ISREG(old_mode) else 0o100644
+
+    def clean(self, path: bytes, data: bytes, entry: IndexEntry | None) -> bytes:
+        """The bytes as the store holds them: line ends converted where attributes or configuration say so."""
+        if b"\r\n" not in data:
+            return data
+        core_eol, autocrlf, _safe = self._line_ends
+        action = resolve_crlf_action(self._attributes.match_path(path), core_eol, autocrlf)
+        if action is CRLFAction.BINARY:
+            return data
+        converter = line_ending_filter_for_action(action, b"false", lambda: self._store_has_crlf(entry))
+        return data if converter is None else converter.clean(data, path)
+
+    def require_no_program(self, path: bytes) -> None:
+        """Raise `ToolFailedError` for a file that git would give to a program (such as LFS) or re-encode first."""
+        attributes = self._attributes.match_path(path)
+        for name in _NEEDS_A_PROGRAM:
+            if attributes.get(name) not in {None, False}:
+                raise ToolFailedError(
+                    f"{path.decode('utf-8', 'replace')} has git's {name.decode()} attribute, which asks for a "
+                    "program or an encoding that Punie leaves to git. Nothing was committed; use run_command."
+                )
+
+    def _store_has_crlf(self, entry: IndexEntry | None) -> bool:
+        return entry is not None and b"\r\n" in self._checkout.stored(entry.sha)

@@ -9,20 +9,19 @@ from attrs import frozen
 from dulwich.index import Index, IndexEntry, cleanup_mode
 from dulwich.objects import Blob, ObjectID
 
-from punie.adapters.git.checkout import Checkout, entry_of
-from punie.adapters.git.conversion import Conversion
+from punie.adapters.git.checkout import Checkout, Conversion, entry_of
 from punie.adapters.git.status import changed_paths, staged_paths
 from shellsight.secret_names import is_secret
 
 FILE_LIMIT_BYTES = 1_000_000
 TEXT_LIMIT_CHARS = 400_000
 LINE_LIMIT = 5_000
-"""Lines compared one with another; difflib's time grows with their square. Beyond, a block is shown as replaced."""
+"""Lines compared with each other; difflib's time grows with their square. A longer block is shown as replaced."""
 
 
 @frozen
 class Side:
-    """One side of a diff: nothing where the file is missing."""
+    """One side of a diff; `mode` is None where the file is missing."""
 
     mode: int | None = None
     data: bytes = b""
@@ -30,7 +29,7 @@ class Side:
 
 
 def read_diff(checkout: Checkout, path: str | None, *, staged: bool) -> str:
-    """The whole diff, cut after a file where it grows beyond `TEXT_LIMIT_CHARS`."""
+    """The whole diff, cut after the file with which it grows beyond `TEXT_LIMIT_CHARS`."""
     index = checkout.index()
     below = b"" if path is None else checkout.below_top(path)
     changed = staged_paths(checkout, index) if staged else changed_paths(checkout, index)
@@ -117,7 +116,7 @@ def _hunks(old: list[str], new: list[str], before: str, after: str) -> Iterator[
         yield from map(_ended, ["-" + line for line in old[start : len(old) - end]])
         yield from map(_ended, ["+" + line for line in new[start : len(new) - end]])
         return
-    # Only the part that differs, with its three lines of context, is compared; the numbers are put right after.
+    # Only the part that differs is compared, with three lines of context; then the line numbers are corrected.
     first = max(0, start - 3)
     last = max(0, end - 3)
     middle = difflib.unified_diff(old[first : len(old) - last], new[first : len(new) - last], before, after, n=3)

@@ -1,9 +1,9 @@
 """The git repository around a session, through dulwich.
 
-Only dulwich's storage layer is used (objects, index, references, ignore patterns). Its porcelain is not: that runs
-hooks, filters and signing programs which a strange repository's configuration may name. So what git would do by
-running something is left out: hooks do not run, commits are not signed, and a file that needs a filter (LFS) is
-refused when it is to be committed. The library loads in the thread that first needs it (50 ms of CPU).
+Only dulwich's storage layer is used (objects, index, references, ignore patterns). Its porcelain would run hooks,
+filters and signing programs that a strange repository's configuration may name. So hooks do not run, commits are not
+signed, and a file that needs a filter (LFS) cannot be committed. The library loads in the thread that first needs it
+(50 ms of CPU).
 """
 
 from __future__ import annotations
@@ -29,11 +29,10 @@ _T = TypeVar("_T")
 
 
 class DulwichRepository(Repository):
-    """Reads and commits to the repository that holds the session's directory; lives as long as the session.
+    """The repository that holds the session's directory; lives as long as the session.
 
-    The repository's top may lie above the session's roots; then files outside the roots are neither shown nor touched.
-    Every call opens the repository anew, so that what git did in between is seen. Reading is abandoned when it is
-    cancelled; a commit is finished first.
+    Files of the repository outside the session's roots are neither shown nor touched. Every call opens the repository
+    again, so that changes by git in between are seen. A cancelled reading is abandoned; a commit is finished first.
     """
 
     def __init__(self, cwd: str, roots: tuple[str, ...]) -> None:
@@ -66,10 +65,8 @@ class DulwichRepository(Repository):
         return await self._run(work, abandon=True)
 
     async def log(self, limit: int) -> tuple[Commit, ...]:
-        """See the port; empty where nothing was committed yet."""
-
         def work(checkout: Checkout) -> tuple[Commit, ...]:
-            from punie.adapters.git.history import read_log
+            from punie.adapters.git.commits import read_log
 
             return read_log(checkout, limit)
 
@@ -84,7 +81,7 @@ class DulwichRepository(Repository):
         """
 
         def work(checkout: Checkout) -> Commit:
-            from punie.adapters.git.committing import commit_paths
+            from punie.adapters.git.commits import commit_paths
 
             return commit_paths(checkout, message, paths)
 
@@ -108,7 +105,7 @@ class DulwichRepository(Repository):
 
 @contextmanager
 def _in_words() -> Generator[None]:
-    """Says what a damaged or unusual repository did, in words for a model; dulwich has no common error class."""
+    """Translate the errors of a damaged or unusual repository for the model; dulwich has no common error class."""
     from dulwich import errors
     from dulwich.file import FileLocked
 

@@ -1,4 +1,4 @@
-"""Numbers, moments and names as a page says them."""
+"""Numbers, moments and names as a page shows them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from punie.domain.permission.modes import AnsweredBy, Verdict
-from punie.domain.session.events import RequestEnding
-from punie.domain.session.timeline import Call, Question, TurnTimeline
+from punie.domain.session.timeline import Question, TurnTimeline
 from punie.domain.session.turn import StopReason
 from punie.domain.tools.tool import ToolKind, ToolOutcome
 
-_KINDS: Mapping[ToolKind, str] = {
+KINDS: Mapping[ToolKind, str] = {
     ToolKind.READ: "Read",
     ToolKind.EDIT: "Edit",
     ToolKind.DELETE: "Delete",
@@ -24,7 +23,7 @@ _KINDS: Mapping[ToolKind, str] = {
     ToolKind.OTHER: "Tool",
 }
 
-_OUTCOMES: Mapping[ToolOutcome | None, str] = {
+OUTCOMES: Mapping[ToolOutcome | None, str] = {
     ToolOutcome.SUCCEEDED: "done",
     ToolOutcome.FAILED: "failed",
     ToolOutcome.DENIED: "denied",
@@ -40,15 +39,9 @@ _ENDINGS: Mapping[StopReason, str] = {
     StopReason.REFUSAL: "refused",
 }
 
-_REQUESTS: Mapping[RequestEnding, str] = {
-    RequestEnding.DONE: "done",
-    RequestEnding.FAILED: "failed",
-    RequestEnding.CANCELLED: "cancelled",
-}
-
 
 def duration(seconds: float) -> str:
-    """How long, in two units at most."""
+    """A duration in two units at most."""
     if seconds < 0.0005:
         return "0 ms"
     if seconds < 0.9995:
@@ -73,24 +66,24 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 
 def dollars(cost_usd: float | None) -> str:
-    """A cost; small ones to a hundredth of a cent."""
+    """A cost; below a dollar to a hundredth of a cent."""
     if cost_usd is None:
         return "not known"
     return f"${cost_usd:,.2f}" if cost_usd >= 1 else f"${cost_usd:.4f}"
 
 
 def moment(seconds: float) -> str:
-    """When, in UTC, for a person."""
+    """A moment in UTC, for a person."""
     return _at(seconds, "%Y-%m-%d %H:%M:%S UTC")
 
 
 def clock(seconds: float) -> str:
-    """When, without the day."""
+    """A moment without its day."""
     return _at(seconds, "%H:%M:%S")
 
 
 def stamp(seconds: float) -> str:
-    """When, for a program."""
+    """A moment for a program."""
     return _at(seconds, "%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -109,23 +102,8 @@ def share(part: float, whole: float) -> str:
     return "under 1 %" if exact < 1 else f"{exact:.0f} %"
 
 
-def kind_of(call: Call) -> str:
-    """What sort of thing a call does, in a word."""
-    return _KINDS[call.kind]
-
-
-def outcome_of(call: Call) -> str:
-    """What became of a call."""
-    return _OUTCOMES[call.outcome]
-
-
-def request_ending(ending: RequestEnding) -> str:
-    """What became of a request."""
-    return _REQUESTS[ending]
-
-
 def ending_of(turn: TurnTimeline) -> str:
-    """How a turn ended."""
+    """The end of a turn in words."""
     if not turn.is_over:
         return "not finished"
     return "failed" if turn.stop_reason is None else _ENDINGS[turn.stop_reason]
@@ -137,7 +115,7 @@ def is_trouble(turn: TurnTimeline) -> bool:
 
 
 def answer_of(question: Question) -> str:
-    """What came of a question."""
+    """The answer to a question in words."""
     if question.answered is None:
         return "never answered"
     if question.answered_by is AnsweredBy.PERSON:
@@ -146,8 +124,3 @@ def answer_of(question: Question) -> str:
     if question.answered_by is AnsweredBy.NOBODY:
         return f"{how}, nobody answered"
     return f"{how} by the rules after the answer"
-
-
-def effort_of(turn: TurnTimeline) -> str:
-    """How hard the model was to think; empty where that was its own business."""
-    return "" if turn.effort is None else turn.effort.value

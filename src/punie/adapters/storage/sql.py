@@ -58,7 +58,7 @@ class Lane(ABC):
         return await anyio.to_thread.run_sync(self.run_here, work, limiter=self._limiter, abandon_on_cancel=True)
 
     async def run_shielded(self, work: Callable[[Any], T]) -> T:
-        """As `run`, but a cancelled caller receives the result too: only the caller of `begin` can release its lease."""
+        """As `run`, but a cancelled caller receives the result too: only it can release the lease that it got."""
         return await anyio.to_thread.run_sync(self.run_here, work, limiter=self._limiter)
 
     async def read(self, work: Callable[[Any], T], nothing: T) -> T:

@@ -15,8 +15,7 @@ import anyio
 from attrs import define, field, frozen
 
 from punie.adapters.console.output import Pipe, table
-from punie.adapters.local.clock import LocalClock
-from punie.adapters.local.ttl_cache import TTLCache
+from punie.adapters.local.machine import LocalClock, TTLCache
 from punie.adapters.mcp.servers import McpServers
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.adapters.storage.decisions import SqliteServerApprovals, SqliteServerListings

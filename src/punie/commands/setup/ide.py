@@ -15,7 +15,7 @@ from pathlib import Path
 from attrs import define, frozen
 
 from punie.adapters.console.output import Pipe
-from punie.adapters.local.folder_lock import locked_folder
+from punie.adapters.local.files.folders import locked_folder
 from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of
 from punie.commands.running import EXIT_FAILED, EXIT_USAGE
 from punie.commands.settings_writing import replace_file

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.adapters.checks.junit import MESSAGE_LIMIT_CHARS, read_tests
-from punie.adapters.checks.problems import ReportError, read_problems
 from punie.adapters.checks.python_checks import ProjectChecks, plan_check
+from punie.adapters.checks.reports import FAILURE_LIMIT_CHARS, ReportError, read_problems, read_tests
 from punie.domain.errors import ToolFailedError
 from punie.domain.tools.checks import FAILED_TESTS_LIMIT, PROBLEM_LIMIT, Check, PlannedCheck, Problem
 from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
@@ -160,7 +159,7 @@ def test_failed_tests_are_bounded_in_number_and_in_words() -> None:
     report = read_tests(junit(*[long] * (FAILED_TESTS_LIMIT + 5)), 1)
     assert (report.failed, len(report.problems)) == (FAILED_TESTS_LIMIT + 5, FAILED_TESTS_LIMIT)
     assert report.problems[0].message.endswith("the end")
-    assert len(report.problems[0].message) < MESSAGE_LIMIT_CHARS + 20
+    assert len(report.problems[0].message) < FAILURE_LIMIT_CHARS + 20
 
 
 BOMB = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">]>'
@@ -187,7 +186,7 @@ def test_a_test_report_that_cannot_be_trusted_is_an_error(text: str, code: int, 
 
 
 def test_a_document_type_is_not_read() -> None:
-    from punie.adapters.checks.junit import _Reader
+    from punie.adapters.checks.reports import _Reader
 
     with pytest.raises(ReportError, match="document type"):
         _Reader().read(f'<?xml version="1.0"?>{BOMB}<testsuites>&b;</testsuites>')

@@ -13,7 +13,7 @@ from attrs import define, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from punie.adapters.html import bars, wording
+from punie.adapters.html import trace_page, wording
 from punie.adapters.html.trace_page import MARK, TracePage
 from punie.application.sessions.trace import PAGE_WEIGHT, SessionTrace
 from punie.domain.permission.modes import AnsweredBy, Verdict
@@ -223,9 +223,9 @@ def test_bars_stay_on_their_axis_and_can_be_seen() -> None:
     turns = [turn for entry in one_of_everything() if (turn := builder.take(entry)) is not None]
     for turn in turns:
         for step in turn.steps:
-            for bar in bars.bars_of(turn, step):
-                assert 0 <= bar.x <= bar.x + bar.width <= bars.AXIS + 0.01
-                assert bar.width >= bars.SHORTEST
-    assert [bar.look for bar in bars.parts_of(Shares(1, 0, 3, 0), 4)] == ["tool", "person"]
-    assert sum(bar.width for bar in bars.parts_of(Shares(1, 2, 3, 4), 10)) == pytest.approx(bars.AXIS)
-    assert bars.parts_of(Shares(), 0) == ()
+            for bar in trace_page.bars_of(turn, step):
+                assert 0 <= bar.x <= bar.x + bar.width <= trace_page.AXIS + 0.01
+                assert bar.width >= trace_page.SHORTEST
+    assert [bar.look for bar in trace_page.parts_of(Shares(1, 0, 3, 0), 4)] == ["tool", "person"]
+    assert sum(bar.width for bar in trace_page.parts_of(Shares(1, 2, 3, 4), 10)) == pytest.approx(trace_page.AXIS)
+    assert trace_page.parts_of(Shares(), 0) == ()

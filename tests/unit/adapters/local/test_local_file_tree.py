@@ -13,8 +13,7 @@ import pytest
 from punie.adapters.local.files import file_tree as module
 from punie.adapters.local.files.file_tree import LocalFileTree
 from punie.adapters.local.files.path_guard import LocalPathGuard
-from punie.adapters.local.files.stop_flag import StopFlag
-from punie.adapters.local.files.tree_walk import TreeWalk
+from punie.adapters.local.files.tree_walk import StopFlag, TreeWalk
 from punie.ports.workspace import Findings
 from tests.unit.adapters.local.process_table import processes_with, until, until_gone
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from punie.adapters.local.programs.process_table import LocalProcessTable
+from punie.adapters.local.machine import LocalProcessTable
 from punie.domain.session.log import Holder, ProcessIdentity, held_by
 
 LINUX = sys.platform == "linux"

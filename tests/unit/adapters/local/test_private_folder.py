@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from punie.adapters.local.files import private_folder
-from punie.adapters.local.files.output_store import LocalOutputStore
-from punie.adapters.local.files.private_folder import LOCK, PrivateFolder, remove_abandoned
+from punie.adapters.local.files import output_store as private_folder
+from punie.adapters.local.files.output_store import LOCK, LocalOutputStore, PrivateFolder, remove_abandoned
 
 fcntl = pytest.importorskip("fcntl", reason="folders are locked on POSIX")
 

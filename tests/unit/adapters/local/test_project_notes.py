@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from punie.adapters.local.files.path_guard import LocalPathGuard
-from punie.adapters.local.project_notes import MAX_BYTES, LocalProjectNotes
+from punie.adapters.local.project_texts import NOTES_LIMIT_BYTES, LocalProjectNotes
 from punie.ports.workspace import ProjectNotes
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name != "posix", reason="links and pipes are POSIX here")]
@@ -33,10 +33,10 @@ async def test_no_text_is_no_notes(tmp_path: Path, content: bytes) -> None:
 
 
 async def test_a_long_text_is_cut_at_the_limit_and_no_character_is_torn(tmp_path: Path) -> None:
-    assert MAX_BYTES == 32 * 1024
-    (tmp_path / "AGENTS.md").write_bytes(b"a" + "é".encode() * MAX_BYTES)
+    assert NOTES_LIMIT_BYTES == 32 * 1024
+    (tmp_path / "AGENTS.md").write_bytes(b"a" + "é".encode() * NOTES_LIMIT_BYTES)
     text = await notes_of(tmp_path)
-    assert text == "a" + "é" * ((MAX_BYTES - 1) // 2)
+    assert text == "a" + "é" * ((NOTES_LIMIT_BYTES - 1) // 2)
 
 
 async def test_what_is_beyond_the_limit_is_said_with_the_file_it_is_in(
@@ -47,7 +47,7 @@ async def test_what_is_beyond_the_limit_is_said_with_the_file_it_is_in(
     roots = (str(near), str(other))
     for folder in (near, other):
         folder.mkdir()
-        (folder / "AGENTS.md").write_text("x" * (MAX_BYTES // 2))
+        (folder / "AGENTS.md").write_text("x" * (NOTES_LIMIT_BYTES // 2))
     notes = LocalProjectNotes(LocalPathGuard(roots, str(near)), str(near), roots[1:], lambda *said: heard.append(said))
     assert await notes.read() is not None
     assert (heard, caplog.text) == ([], "")
@@ -55,7 +55,7 @@ async def test_what_is_beyond_the_limit_is_said_with_the_file_it_is_in(
         file.write("y")
     text = await notes.read()
     assert text is not None
-    assert ("y" in text, text.count("x")) == (True, MAX_BYTES - 1)
+    assert ("y" in text, text.count("x")) == (True, NOTES_LIMIT_BYTES - 1)
     ((title, details),) = heard
     assert "AGENTS.md" in title
     assert str(other / "AGENTS.md") in details
@@ -157,7 +157,7 @@ async def test_what_belongs_to_somebody_else_is_not_read(tmp_path: Path, monkeyp
         return os.stat_result((*found[:4], found.st_uid + 1, *found[5:10]))
 
     assert await several(cwd) == "top"
-    monkeypatch.setattr("punie.adapters.local.project_notes.os.lstat", somebody_elses)
+    monkeypatch.setattr("punie.adapters.local.project_texts.os.lstat", somebody_elses)
     assert await several(cwd) is None
 
 
@@ -171,9 +171,9 @@ async def test_the_sessions_other_directories_count_and_come_before_its_own(tmp_
 
 async def test_all_together_have_one_bound_and_the_nearest_has_its_part_first(tmp_path: Path) -> None:
     cwd = repository(tmp_path)
-    (cwd / "AGENTS.md").write_text("n" * (MAX_BYTES - 10))
+    (cwd / "AGENTS.md").write_text("n" * (NOTES_LIMIT_BYTES - 10))
     (tmp_path / "repo/AGENTS.md").write_text("t" * 100)
     text = await several(cwd) or ""
-    assert text.count("n" * (MAX_BYTES - 10)) == 1
+    assert text.count("n" * (NOTES_LIMIT_BYTES - 10)) == 1
     assert "t" * 10 in text
     assert "t" * 11 not in text

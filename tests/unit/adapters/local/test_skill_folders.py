@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from punie.adapters.local.skill_folders import FILES_LIMIT, MAX_BYTES, LocalSkills
+from punie.adapters.local.project_texts import SKILL_FILES_LIMIT, SKILL_LIMIT_BYTES, LocalSkills
 from punie.domain.errors import ToolFailedError
 from punie.domain.session.skills import SKILLS_LIMIT
 from punie.ports.workspace import SkillShelf
@@ -60,7 +60,7 @@ async def test_a_name_is_the_users_before_it_is_a_projects(tmp_path: Path) -> No
 HEAD = b"---\nname: a\ndescription: b\n---\n"
 
 
-@pytest.mark.parametrize("content", [b"no head", HEAD.replace(b"b", b"\xff"), HEAD + b"x" * MAX_BYTES])
+@pytest.mark.parametrize("content", [b"no head", HEAD.replace(b"b", b"\xff"), HEAD + b"x" * SKILL_LIMIT_BYTES])
 async def test_a_broken_one_is_left_out_and_named_in_the_log(
     tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -124,11 +124,11 @@ async def test_a_skill_is_told_with_its_files_as_it_is_now(tmp_path: Path) -> No
 
 async def test_files_beyond_the_bound_are_not_listed(tmp_path: Path) -> None:
     folder = put(tmp_path / ".punie/skills/a", "a")
-    for number in range(FILES_LIMIT + 5):
+    for number in range(SKILL_FILES_LIMIT + 5):
         (folder / f"f{number:03}").write_text("")
     known = shelf(tmp_path)
     text = await known.load((await known.skills())[0])
-    assert len(text.files) == FILES_LIMIT
+    assert len(text.files) == SKILL_FILES_LIMIT
     assert text.more_files
 
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from punie.adapters.local.ttl_cache import TTLCache
+from punie.adapters.local.machine import TTLCache
 from punie.ports.machine import Cache
 from tests.fakes.clock import FakeClock
 

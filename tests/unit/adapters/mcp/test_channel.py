@@ -9,7 +9,7 @@ import anyio
 import pytest
 from attrs import evolve
 
-from punie.adapters.local.clock import LocalClock
+from punie.adapters.local.machine import LocalClock
 from punie.adapters.mcp.channel import WAITING_LIMIT
 from punie.adapters.mcp.servers import McpServers
 from punie.domain.servers.server import ClientTransport, ServerConfig

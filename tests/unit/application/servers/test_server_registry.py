@@ -12,7 +12,7 @@ import pytest
 from attrs import define, evolve, field
 from attrs.exceptions import FrozenInstanceError
 
-from punie.adapters.local.ttl_cache import TTLCache
+from punie.adapters.local.machine import TTLCache
 from punie.application.servers import known_server
 from punie.application.servers import registry as registry_module
 from punie.application.servers.known_server import Surroundings

@@ -13,10 +13,15 @@ from attrs import define, field, frozen
 from punie.adapters.local.files.folders import opened_folder
 from punie.adapters.local.files.ignore_rules import IgnoreRules
 from punie.adapters.local.files.path_guard import resolve
-from punie.adapters.local.files.ripgrep import RipgrepUnusableError, candidates, find_ripgrep
-from punie.adapters.local.files.stop_flag import StopFlag
-from punie.adapters.local.files.text_search import Glob, Needle, read_searchable
-from punie.adapters.local.files.tree_walk import Entry, TreeWalk, opened_start, shown
+from punie.adapters.local.files.text_search import (
+    Glob,
+    Needle,
+    RipgrepUnusableError,
+    candidates,
+    find_ripgrep,
+    read_searchable,
+)
+from punie.adapters.local.files.tree_walk import Entry, StopFlag, TreeWalk, opened_start, shown
 from punie.domain.errors import OutsideWorkspaceError, ToolFailedError, UnsupportedHereError
 from punie.domain.values.paths import is_inside
 from punie.ports.workspace import FileTree, Findings, FoundLine, Listing, PathGuard
@@ -25,7 +30,7 @@ from shellsight.secret_names import is_secret
 
 @frozen
 class Sought:
-    """What is looked for, in which files."""
+    """The text of a search, and the files in which to look for it."""
 
     text: str
     case_sensitive: bool
@@ -35,7 +40,7 @@ class Sought:
 
 @define
 class TreeSearch:
-    """One search, run in a thread; lives as long as the call."""
+    """One search, done in a thread; lives as long as the call."""
 
     start: str
     root: str
@@ -46,7 +51,7 @@ class TreeSearch:
     _read: int = 0
 
     def in_file(self) -> Findings:
-        """Search the one file that was named, ignored by git or not."""
+        """Search the one file that is the start, ignored by git or not."""
         if is_secret(self.start):
             raise ToolFailedError(f"{self.start} may hold secrets, so it is not searched. read_file asks for leave.")
         folder, name = os.path.split(self.start)
@@ -60,7 +65,7 @@ class TreeSearch:
         return Findings(tuple(self._found), 1, complete)
 
     def in_tree(self, ripgrep: str | None) -> Findings:
-        """Search below the folder, with ripgrep's help where its path is given."""
+        """Search below the folder, with ripgrep where its path is given."""
         rules = IgnoreRules(self.start, self.root)
         with opened_start(self.start) as folder_fd:
             if ripgrep is not None:
@@ -102,7 +107,7 @@ class TreeSearch:
         return self.sought.glob.takes(path[len(self.start.rstrip("/")) + 1 :]) and not is_secret(path)
 
     def _search(self, entry: Entry) -> bool:
-        """Search one file; False where the limit of lines was passed."""
+        """Search one file; False where there were more lines than the limit."""
         data = read_searchable(entry.folder_fd, entry.name)
         if data is None:
             return True
@@ -118,22 +123,21 @@ class TreeSearch:
 
 
 TIME_LIMIT_S = 10.0
-"""A listing or search that takes longer ends with what it has."""
+"""A listing or search that takes longer ends with the entries found so far."""
 
 _THREADS = 4
 _T = TypeVar("_T")
 
 
 class LocalFileTree(FileTree):
-    """Looks through folders of this machine's disk; lives as long as the session.
+    """Folders of this machine's disk; lives as long as the session. Supported on Linux and macOS.
 
-    Links are never followed on the way down: a link that leads inside the roots is listed, its target is met under
-    its own path; one that leads out is passed over. Lines longer than 1,000 characters are shown in part. Paths come
-    in the order of their components. Supported on Linux and macOS.
+    Links are never followed on the way down: a link that leads inside the roots is listed and not entered, one that
+    leads out is passed over. Lines longer than 1,000 characters are shown in part. Paths are ordered by components.
     """
 
     def __init__(self, guard: PathGuard, roots: tuple[str, ...], *, ripgrep: str | None = "rg") -> None:
-        """`ripgrep` is looked up on PATH at the first search and only speeds it up; None does without."""
+        """`ripgrep` is a program that is looked up on PATH at the first search, to speed it up; None does without."""
         self._guard = guard
         self._given_roots = roots
         self._ripgrep = ripgrep
@@ -141,14 +145,12 @@ class LocalFileTree(FileTree):
         self._threads = anyio.CapacityLimiter(_THREADS)
 
     async def list_files(self, path: str, *, recursive: bool, limit: int) -> Listing:
-        """See the port. `ToolFailedError` where the path is missing or is no folder."""
         start = await self._inside(path)
         return await self._in_thread(lambda stop: self._list(start, limit, stop, recursive=recursive))
 
     async def search_text(
         self, path: str, text: str, *, case_sensitive: bool, glob: str | None, limit: int
     ) -> Findings:
-        """See the port. `ToolFailedError` for a missing path, a file that is not searched, and an unusable glob."""
         sought = Sought(text, case_sensitive, Needle(text, case_sensitive=case_sensitive), Glob(glob))
         start = await self._inside(path)
 
@@ -176,7 +178,7 @@ class LocalFileTree(FileTree):
         try:
             return await anyio.to_thread.run_sync(work, stop, abandon_on_cancel=True, limiter=self._threads)
         finally:
-            stop.cancel()  # a thread that was abandoned ends at its next step, and the program it waits for at once
+            stop.cancel()  # ends an abandoned thread at its next step, and the program that it waits for at once
 
     def _list(self, start: str, limit: int, stop: StopFlag, *, recursive: bool) -> Listing:
         walk = TreeWalk(IgnoreRules(start, self._root_of(start)), stop)

@@ -1,30 +1,30 @@
 """Opening files by their folders, one step at a time, so that no link can slip in between check and use.
 
-Every function here blocks and raises `OSError`; callers run them in a thread and say what happened in words.
+Every function here blocks and raises `OSError`; callers run them in a thread and translate the error for the model.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 
 # Linux opens a folder that may be passed through but not listed with O_PATH; macOS has O_SEARCH for that.
-_FOLDER = getattr(os, "O_PATH", getattr(os, "O_SEARCH", os.O_RDONLY))
-STEP_FLAGS = _FOLDER | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-LIST_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-READ_FLAGS = (
-    os.O_RDONLY
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)  # a named pipe must not hold the thread until somebody writes to it
-    | getattr(os, "O_NOCTTY", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-)
+_PASS = getattr(os, "O_PATH", getattr(os, "O_SEARCH", os.O_RDONLY))
+_FOLDER = getattr(os, "O_DIRECTORY", 0)
+NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+NO_WAIT = getattr(os, "O_NONBLOCK", 0)
+"""A named pipe must not hold the thread until another process opens it."""
+
+STEP_FLAGS = _PASS | _FOLDER | NO_LINK
+LIST_FLAGS = os.O_RDONLY | _FOLDER | NO_LINK
+READ_FLAGS = os.O_RDONLY | NO_LINK | NO_WAIT | getattr(os, "O_NOCTTY", 0)
 
 
 class NotAFileError(OSError):
-    """There is something of that name, but no regular file: `what` names it."""
+    """Something of that name exists that is no regular file: `what` names it."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
@@ -43,8 +43,8 @@ class MissingFolderError(FileNotFoundError):
 def opened_folder(path: str, *, make: bool = False) -> Generator[int]:
     """A descriptor of the folder `path` (absolute, its links already followed), for `dir_fd`.
 
-    A link met on the way means that the path changed since it was checked: `NotADirectoryError` or `OSError`. With
-    `make`, missing folders are made, and removed again where the block fails and they are still empty.
+    With `make`, missing folders are made, and removed again where the block fails and they are still empty. Raises
+    `OSError` for a link on the way: the path has changed since it was checked.
     """
     made: list[tuple[int, str]] = []
     current = os.open("/", STEP_FLAGS)
@@ -75,7 +75,7 @@ def _step(current: int, part: str, so_far: str, made: list[tuple[int, str]] | No
             os.mkdir(part, dir_fd=current)
             made.append((os.dup(current), part))
         except FileExistsError:
-            pass  # somebody else was faster; what they made is opened below like any other
+            pass  # another process was faster; its folder is opened below like any other
         found = os.open(part, STEP_FLAGS, dir_fd=current)
     os.close(current)
     return found
@@ -85,11 +85,11 @@ def _remove_empty(parent: int, name: str) -> None:
     try:
         os.rmdir(name, dir_fd=parent)
     except OSError:
-        return  # not empty: somebody else uses it by now
+        return  # not empty: another process uses it by now
 
 
 def open_file(folder: int, name: str) -> int:
-    """A descriptor for reading the regular file `name` of an opened folder; `NotAFileError` for anything else."""
+    """A descriptor for reading the regular file `name` of an opened folder. Raises `NotAFileError`."""
     _require_regular(os.stat(name, dir_fd=folder, follow_symlinks=False))  # opening a device may have effects
     found = os.open(name, READ_FLAGS, dir_fd=folder)
     try:
@@ -101,7 +101,7 @@ def open_file(folder: int, name: str) -> int:
 
 
 def existing_file(folder: int, name: str) -> os.stat_result | None:
-    """What is known of the regular file `name`; None where there is none. Raises `NotAFileError` for anything else."""
+    """The status of the regular file `name`; None where there is none. Raises `NotAFileError`."""
     try:
         known = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -111,13 +111,22 @@ def existing_file(folder: int, name: str) -> os.stat_result | None:
 
 
 def read_at_most(descriptor: int, limit_bytes: int) -> bytes:
-    """The file's bytes from here on, one more than `limit_bytes` at most: such an answer means that it is too large."""
+    """The file's bytes from here on; one more than `limit_bytes` where the file is larger than that."""
     chunks: list[bytes] = []
     left = limit_bytes + 1
     while left > 0 and (chunk := os.read(descriptor, min(left, 1 << 20))):
         chunks.append(chunk)
         left -= len(chunk)
     return b"".join(chunks)
+
+
+def read_file(folder: int, name: str, limit_bytes: int) -> bytes:
+    """As `read_at_most`, of the regular file `name` of an opened folder. Raises `NotAFileError`."""
+    descriptor = open_file(folder, name)
+    try:
+        return read_at_most(descriptor, limit_bytes)
+    finally:
+        os.close(descriptor)
 
 
 def names_in(folder: int, limit: int) -> list[str]:
@@ -148,3 +157,40 @@ _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
+
+
+STEP_S = 0.02
+
+
+class FolderBusyError(OSError):
+    """Another process held the folder for longer than the caller waits."""
+
+
+@contextmanager
+def locked_folder(folder: str, limit_s: float) -> Generator[None]:
+    """Hold the lock of a folder that exists for the length of the block; the kernel frees it if the process dies.
+
+    Blocks for `limit_s` at most; a system without such locks does without. Raises `FolderBusyError`, and `OSError`
+    where the folder cannot be opened.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        until = time.monotonic() + limit_s
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise FolderBusyError(0, "another program is changing files there; try again") from None
+                time.sleep(STEP_S)
+            except OSError:
+                break  # a file system without locks
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,4 +1,4 @@
-"""What git passes over below a folder: every .gitignore on the way, and the repository's own exclude file."""
+"""Entries that git ignores below a folder, by every .gitignore on the way and the repository's exclude file."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _DEEP_STARS = 3
 
 
 class IgnoreRules:
-    """Answers for everything below one folder, reading each .gitignore once; lives as long as one listing or search.
+    """The ignore rules below one folder, each file of rules read once; lives as long as one listing or search.
 
-    `top` is the repository's top folder around `start`, or the session's root where there is no repository. A folder
-    that is ignored itself, but was asked for by name, is looked through with only the rules inside it. The user's
-    own excludes file (`core.excludesFile`) is not read.
+    `top` is the top folder of the repository around `start`, or the session's root where there is no repository. Below
+    a start that is ignored itself, only the rules inside it count. The user's own excludes file (`core.excludesFile`)
+    is not read.
     """
 
     def __init__(self, start: str, root: str) -> None:
@@ -44,11 +44,11 @@ class IgnoreRules:
         self._stacks[start] = _with_rules_of(start, stack)
 
     def ignores(self, folder: str, name: str, *, is_folder: bool) -> bool:
-        """Whether git passes over the entry `name` of `folder`, a folder that it does not pass over."""
+        """Whether git ignores the entry `name` of `folder`, a folder that is not ignored."""
         return name == ".git" or _decide(self._stack_in(folder), f"{folder}/{name}", is_folder=is_folder)
 
     def ignores_below(self, path: str) -> bool:
-        """As `ignores`, for a file anywhere below the start, every folder on the way looked at."""
+        """As `ignores`, for a file anywhere below the start, whose folders may be ignored."""
         folder, name = os.path.split(path)
         return self._folder_is_ignored(folder) or self.ignores(folder, name, is_folder=False)
 
@@ -73,7 +73,7 @@ class IgnoreRules:
 
 
 def matcher(lines: Iterable[str]) -> GitIgnoreSpec:
-    """A matcher for lines as in a .gitignore file; lines that git could not use either are passed over."""
+    """A matcher for lines as in a .gitignore file; lines that git cannot use are left out."""
     from pathspec import GitIgnoreSpec  # 21 ms of CPU: loaded with the first listing
 
     usable: list[str] = []
@@ -96,7 +96,7 @@ def is_costly(pattern: str) -> bool:
 
 
 def _decide(stack: Stack, path: str, *, is_folder: bool) -> bool:
-    for base, spec in reversed(stack):  # the nearest file that says anything has the last word
+    for base, spec in reversed(stack):  # the nearest file with a rule for the path decides
         below = path[len(base.rstrip("/")) + 1 :] + ("/" if is_folder else "")
         verdict = spec.check_file(below).include
         if verdict is not None:

@@ -1,10 +1,13 @@
-"""Long results in a private folder that goes with its session."""
+"""Long results in a private folder that lives as long as its session."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
+import stat
 import threading
+import time
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -12,22 +15,152 @@ from typing import Self
 import anyio
 import anyio.to_thread
 
-from punie.adapters.local.files.private_folder import PrivateFolder
+from punie.adapters.local.files.folders import LIST_FLAGS, NO_LINK, NO_WAIT
 from punie.domain.tools.execution import cut
 from punie.ports.workspace import OutputStore
 
+LOCK = "lock"
+"""The file that the owner of a folder holds locked; the kernel frees the lock however the owner ends."""
+
+SWEEP_LIMIT_S = 0.25
+"""How long the first use of a folder may remove abandoned ones; the next session goes on with the rest."""
+
+_NAME = re.compile(r"punie-[0-9a-f]{32}")
+_LOCK_FLAGS = os.O_RDWR | NO_LINK | NO_WAIT
+
+
+class PrivateFolder:
+    """A folder for this user alone, made when it is needed; lives as long as its session. Its methods block."""
+
+    def __init__(self, path: str) -> None:
+        """`path` is absolute and does not exist yet; nothing is touched."""
+        self.path = path
+        self.made = False
+        self._removed = False
+        self._lock: int | None = None
+        self._making = threading.Lock()
+
+    def make(self) -> None:
+        """Make the folder where it is missing, and remove folders that killed processes left. Raises `OSError`."""
+        with self._making:
+            if self._removed:
+                raise FileNotFoundError(f"{self.path} went with its session")
+            if os.path.isdir(self.path):
+                return
+            self._make(f"{self.path}.new")
+            remove_abandoned(os.path.dirname(self.path))
+
+    def _make(self, building: str) -> None:
+        """The folder gets its own name only once it is locked."""
+        self._unlock()
+        os.makedirs(building, mode=0o700)
+        try:
+            self._lock = _locked(building)
+            os.rename(building, self.path)
+        except OSError:
+            shutil.rmtree(building, ignore_errors=True)
+            self._unlock()
+            raise
+        self.made = True
+
+    def remove(self) -> None:
+        """Remove the folder with all its files, for good; never raises."""
+        with self._making:
+            self._removed = True
+            shutil.rmtree(self.path, ignore_errors=True)
+            self._unlock()
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def remove_abandoned(parent: str) -> None:
+    """Remove the folders of this user's sessions whose process is gone; never raises, ends after `SWEEP_LIMIT_S`.
+
+    A folder is abandoned where its name is one of Punie's, it is no link, it belongs to this user alone, and it holds
+    files only, among them a lock that no process holds. Anything else is left as it is.
+    """
+    until_s = time.monotonic() + SWEEP_LIMIT_S
+    try:
+        with os.scandir(parent) as entries:
+            for entry in entries:
+                if time.monotonic() > until_s:
+                    return
+                if _NAME.fullmatch(entry.name):
+                    _remove_if_abandoned(entry.path, until_s)
+    except OSError:
+        return
+
+
+def _remove_if_abandoned(path: str, until_s: float) -> None:
+    try:
+        folder = os.open(path, LIST_FLAGS)
+    except OSError:
+        return
+    try:
+        if _is_ours(os.fstat(folder)):
+            _empty_if_abandoned(folder, until_s)
+            os.rmdir(path)  # refuses unless it is empty
+    except OSError:
+        return
+    finally:
+        os.close(folder)
+
+
+def _empty_if_abandoned(folder: int, until_s: float) -> None:
+    lock = _taken(os.open(LOCK, _LOCK_FLAGS, dir_fd=folder))
+    if lock is None:
+        return
+    try:
+        names = os.listdir(folder)
+        if not all(stat.S_ISREG(os.lstat(name, dir_fd=folder).st_mode) for name in names):
+            return
+        for name in sorted(names, key=LOCK.__eq__):  # the lock last: an unfinished job is found again
+            if time.monotonic() > until_s:
+                return
+            os.unlink(name, dir_fd=folder)
+    finally:
+        os.close(lock)
+
+
+def _is_ours(found: os.stat_result) -> bool:
+    return found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) == 0o700
+
+
+def _locked(folder: str) -> int | None:
+    """The new lock file of a folder, locked; None, and no file, where this machine has no such locks."""
+    path = os.path.join(folder, LOCK)
+    lock = _taken(os.open(path, _LOCK_FLAGS | os.O_CREAT | os.O_EXCL, 0o600))
+    if lock is None:
+        os.unlink(path)
+    return lock
+
+
+def _taken(descriptor: int) -> int | None:
+    """The descriptor with its file locked; None, and the descriptor closed, where that is not possible."""
+    try:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (ImportError, OSError):
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
 TEXT_LIMIT_BYTES = 16_000_000
-"""Of a longer text the head and the tail are kept; read_file reads no larger file."""
+"""Of a longer text only head and tail are kept; read_file reads no larger file."""
 
 STORE_LIMIT_BYTES = 128_000_000
-"""What one session keeps; beyond it the oldest goes."""
+"""Bytes that one session keeps; beyond that the oldest files are removed."""
 
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
-_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 class LocalOutputStore(OutputStore):
-    """A folder made at the first use and removed on leaving; an async context manager, lives as long as its session."""
+    """A folder that is made at the first use and removed at the end; an async context manager, one for each session."""
 
     def __init__(self, folder: str) -> None:
         """`folder` is absolute, with links followed, and does not exist yet; nothing is touched."""
@@ -49,11 +182,10 @@ class LocalOutputStore(OutputStore):
                 await anyio.to_thread.run_sync(self._private.remove)
 
     def file(self, name: str) -> KeptFile:
-        """A file that somebody writes bit by bit; nothing is touched before the first bit."""
+        """A file to be written in pieces; nothing is touched before the first."""
         return KeptFile(self, os.path.join(self.folder, f"{_NOT_A_NAME.sub('_', name)[:100]}.txt"))
 
     async def keep(self, name: str, text: str) -> str | None:
-        """A cancel comes before it or after it; see the port."""
         file = self.file(name)
         return file.path if await anyio.to_thread.run_sync(_write_all, file, text) else None
 
@@ -66,16 +198,16 @@ class LocalOutputStore(OutputStore):
         return path in self._sizes
 
     def open_file(self, path: str) -> int:
-        """A new file of this store as a descriptor, made by whoever writes it. Blocks; raises `OSError`."""
+        """A descriptor for writing a new file of this store. Blocks; raises `OSError`."""
         self._private.make()
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _FLAGS, 0o600)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | NO_LINK, 0o600)
         with self._lock:
             self._sizes.pop(path, None)
             self._sizes[path] = 0
         return descriptor
 
     def grown(self, path: str, size: int) -> bool:
-        """A file is that large now: others may have to go; False where this one had to. Blocks for a moment."""
+        """Note the size of a file and remove the oldest files beyond the limit; False where this one was removed."""
         with self._lock:
             if path not in self._sizes:
                 return False
@@ -93,7 +225,7 @@ class LocalOutputStore(OutputStore):
             _remove(path)
 
     def _too_old(self) -> list[str]:
-        """Forget the oldest until the rest fits; gives the paths to remove."""
+        """Forget the oldest files until the rest fits; return the paths to remove."""
         gone: list[str] = []
         while sum(self._sizes.values()) > STORE_LIMIT_BYTES and len(self._sizes) > 1:
             path = next(iter(self._sizes))
@@ -103,7 +235,7 @@ class LocalOutputStore(OutputStore):
 
 
 class KeptFile:
-    """One file of a store, from its first byte to its last; made by `LocalOutputStore.file`, used by one at a time."""
+    """One file of a store, for one writer at a time; lives until it is closed or discarded."""
 
     def __init__(self, store: LocalOutputStore, path: str) -> None:
         self.path = path
@@ -113,11 +245,11 @@ class KeptFile:
 
     @property
     def is_kept(self) -> bool:
-        """Whether it is there: something was written, and the store did not let go of it to make room."""
+        """Whether the file exists: something was written, and the store did not remove it to make room."""
         return self._store.holds(self.path)
 
     def write(self, data: bytes) -> None:
-        """Add to its end. Blocks; raises `OSError` where the disk refuses, or the store let go of it."""
+        """Append the bytes. Blocks; raises `OSError` where the disk refuses, or the store removed the file."""
         if self._descriptor is None:
             self._descriptor = self._store.open_file(self.path)
         left = memoryview(data)
@@ -128,13 +260,13 @@ class KeptFile:
             raise OSError(f"{self.path} had to make room")
 
     def close(self) -> None:
-        """Nothing more is written."""
+        """Close the file; nothing more is written."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
     def discard(self) -> None:
-        """Close and remove it. Blocks for a moment; never raises."""
+        """Close and remove the file. Blocks for a moment; never raises."""
         self.close()
         self._store.forget(self.path)
 
@@ -152,7 +284,7 @@ def _write_all(file: KeptFile, text: str) -> bool:
 
 def _beginning(path: str, limit_bytes: int) -> str | None:
     try:
-        with os.fdopen(os.open(path, os.O_RDONLY | _FLAGS), "rb") as file:
+        with os.fdopen(os.open(path, os.O_RDONLY | NO_LINK), "rb") as file:
             return file.read(limit_bytes).decode("utf-8", "ignore")
     except OSError:
         return None
@@ -160,6 +292,6 @@ def _beginning(path: str, limit_bytes: int) -> str | None:
 
 def _remove(path: str) -> None:
     with suppress(OSError):
-        os.close(os.open(path, os.O_WRONLY | os.O_TRUNC | _FLAGS))  # free at once, though a writer may still hold it
+        os.close(os.open(path, os.O_WRONLY | os.O_TRUNC | NO_LINK))  # free at once, though a writer may still hold it
     with suppress(OSError):
         os.unlink(path)

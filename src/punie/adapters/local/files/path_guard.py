@@ -1,4 +1,4 @@
-"""Where a path of this machine really leads.
+"""Resolving paths of this machine, links followed.
 
 The resolution runs on the event loop: it is a handful of `lstat` calls (about 20 us for a path of eight components),
 and a thread would cost several times that (about 180 us); a tool call has 150 us in all for its paths.
@@ -14,18 +14,18 @@ from punie.ports.workspace import PathGuard
 from shellsight.secret_names import is_secret
 
 PATH_LIMIT_BYTES = 4096
-"""Linux's PATH_MAX: nothing longer can be opened, and it bounds the work on the event loop."""
+"""Linux's PATH_MAX: no longer path can be opened. The limit also bounds the work on the event loop."""
 
 LINK_LIMIT = 40
-"""Links followed on the way before a path counts as a loop, as the Linux kernel does."""
+"""Links followed before a path counts as a loop, as in the Linux kernel."""
 
 
 class LocalPathGuard(PathGuard):
-    """Knows a session's directories and follows links; lives as long as the session.
+    """A session's directories; lives as long as the session.
 
-    The directories themselves are resolved once, at the first question: a session stays with the directories it was
-    opened on. What cannot be resolved (a loop, a folder that must not be searched, a name that is too long, a NUL)
-    lies outside, and `~` is an ordinary character.
+    The directories are resolved once, at the first question: a session stays with the directories it was opened on. A
+    path that cannot be resolved (a loop, a folder that must not be searched, a name that is too long, a NUL) lies
+    outside, and `~` is an ordinary character.
     """
 
     def __init__(self, roots: tuple[str, ...], cwd: str) -> None:
@@ -35,7 +35,6 @@ class LocalPathGuard(PathGuard):
         self._roots: tuple[str, ...] | None = None
 
     async def locate(self, path: str) -> Location:
-        """The absolute path with every link followed, and whether it is inside; see the port."""
         return self.locate_now(path)
 
     def locate_now(self, path: str) -> Location:
@@ -46,7 +45,7 @@ class LocalPathGuard(PathGuard):
         resolved = resolve(asked)
         if resolved is None:
             return Location(asked, inside=False, secret=is_secret(asked))
-        # A link to a harmless file may bear a secret's name; the name that was asked for counts too.
+        # A link to a harmless file may have a secret's name; the name that was asked for counts too.
         secret = is_secret(resolved) or (asked != resolved and is_secret(asked))
         return Location(resolved, inside=is_inside(resolved, self.roots), secret=secret)
 
@@ -59,7 +58,7 @@ class LocalPathGuard(PathGuard):
 
 
 def resolve(path: str) -> str | None:
-    """The path with every link followed, dangling ones too; None where it cannot be told where it leads."""
+    """The path with every link followed, dangling ones too; None where that is not possible."""
     try:
         if len(os.fsencode(path)) > PATH_LIMIT_BYTES or "\0" in path:
             return None

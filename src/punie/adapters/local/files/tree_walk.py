@@ -1,9 +1,12 @@
-"""Walking down a folder in path order, past what git ignores, without following a link."""
+"""Walking down a folder in path order, past ignored entries, without following a link."""
 
 from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import threading
+import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
@@ -11,8 +14,42 @@ from attrs import define, frozen
 
 from punie.adapters.local.files.folders import LIST_FLAGS, opened_folder
 from punie.adapters.local.files.ignore_rules import IgnoreRules
-from punie.adapters.local.files.stop_flag import StopFlag
 from punie.domain.errors import ToolFailedError
+
+
+class StopFlag:
+    """Stops work in a thread when its caller is cancelled, or `time_s` seconds are over; lives as long as the work."""
+
+    def __init__(self, time_s: float) -> None:
+        self._deadline = time.monotonic() + time_s
+        self._cancelled = False
+        self._lock = threading.Lock()
+        self._program: subprocess.Popen[bytes] | None = None
+
+    @property
+    def raised(self) -> bool:
+        """Whether the work should stop now."""
+        return self._cancelled or time.monotonic() >= self._deadline
+
+    @property
+    def left_s(self) -> float:
+        """The seconds until the deadline, 0 or more."""
+        return 0.0 if self._cancelled else max(0.0, self._deadline - time.monotonic())
+
+    def cancel(self) -> None:
+        """Stop the work now, and kill the program that it waits for."""
+        with self._lock:
+            self._cancelled = True
+            if self._program is not None:
+                self._program.kill()
+
+    def watch(self, program: subprocess.Popen[bytes] | None) -> None:
+        """Set the program that the work waits for from now on; it is killed at once if the flag is raised already."""
+        with self._lock:
+            self._program = program
+            if program is not None and self._cancelled:
+                program.kill()
+
 
 ENTRY_LIMIT = 200_000
 """Entries looked at in one walk."""
@@ -23,7 +60,7 @@ DEPTH_LIMIT = 100
 
 @frozen
 class Entry:
-    """One entry: `folder_fd` is open while the entry is looked at, and good for opening `name` without a race."""
+    """One entry of a folder; `folder_fd` stays open until the next entry, for opening `name` without a race."""
 
     folder: str
     name: str
@@ -40,7 +77,7 @@ class Entry:
 
 @define
 class TreeWalk:
-    """One walk; `complete` turns False where a bound or the stop flag cut it short."""
+    """One walk, lives as long as a listing or search; `complete` is False where a bound or the flag cut it short."""
 
     rules: IgnoreRules
     stop: StopFlag
@@ -66,7 +103,7 @@ class TreeWalk:
             return
         try:
             opened = os.open(entry.name, LIST_FLAGS, dir_fd=entry.folder_fd)
-        except OSError:  # gone, replaced by a link, or closed to us
+        except OSError:  # gone, replaced by a link, or not permitted
             return
         try:
             yield from self.below(entry.path, opened, recursive=True, depth=depth)
@@ -82,7 +119,7 @@ class TreeWalk:
                         self.complete = False
                         break
                     found.append(_entry(folder, folder_fd, item))
-        except OSError:  # closed to us
+        except OSError:  # not permitted
             return []
         return sorted(found, key=lambda entry: entry.name)
 
@@ -99,7 +136,7 @@ def _entry(folder: str, folder_fd: int, item: os.DirEntry[str]) -> Entry:
 
 @contextmanager
 def opened_start(path: str) -> Generator[int]:
-    """The start of a walk as a descriptor that can be listed; failures as `ToolFailedError`."""
+    """The start of a walk as a descriptor that can be listed. Raises `ToolFailedError`."""
     folder, name = os.path.split(path)
     try:
         with opened_folder(folder) as parent:
@@ -117,5 +154,5 @@ def opened_start(path: str) -> Generator[int]:
 
 
 def shown(path: str) -> str:
-    """The path as text that can be sent: bytes of a name that are no UTF-8 show as U+FFFD."""
+    """The path as text that can be sent; bytes that are no UTF-8 become U+FFFD."""
     return os.fsencode(path).decode("utf-8", "replace")

@@ -14,7 +14,7 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 from attrs import define, field
 
-from punie.adapters.local.child_environment import child_environment
+from punie.adapters.local.environment import child_environment
 from punie.adapters.local.files.output_store import LocalOutputStore
 from punie.adapters.local.programs.processes import ChildProcess, start_process
 from punie.adapters.local.programs.sandbox import Bubblewrap

@@ -1,6 +1,6 @@
-"""Making one commit out of named files, without running anything."""
+"""Commits: reading them, and making one out of named files without running a program."""
 
-# ruff: noqa: PTH116, PTH118, PTH120 - paths as git sees them: bytes, undecodable names, folder descriptors
+# ruff: noqa: PTH116, PTH118 - paths as git sees them: bytes, undecodable names, folder descriptors
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import os
 import stat
 import time
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 from typing import TypeAlias
 
 from attrs import frozen
@@ -17,14 +19,49 @@ from dulwich.objects import S_ISGITLINK, Blob, ObjectID
 from dulwich.objects import Commit as GitCommit
 from dulwich.refs import HEADREF
 
-from punie.adapters.git.checkout import Checkout, entry_of
-from punie.adapters.git.conversion import Conversion
-from punie.adapters.git.history import shown_commit
-from punie.adapters.git.ignoring import UntrackedFiles
-from punie.adapters.git.status import changed_paths, require_full_index, staged_paths
+from punie.adapters.git.checkout import Checkout, Conversion, entry_of
+from punie.adapters.git.status import UntrackedFiles, changed_paths, folders_of, require_full_index, staged_paths
 from punie.domain.errors import ToolFailedError
 from punie.ports.workspace import Commit
 from shellsight.secret_names import is_secret
+
+LOG_LIMIT = 1_000
+
+
+def read_log(checkout: Checkout, limit: int) -> tuple[Commit, ...]:
+    """The newest commits that HEAD leads to."""
+    head = checkout.head()
+    wanted = min(limit, LOG_LIMIT)
+    if head is None or wanted < 1:
+        return ()
+    walker = checkout.repo.get_walker(include=[head], max_entries=wanted)
+    return tuple(shown_commit(entry.commit) for entry in walker)
+
+
+def shown_commit(commit: GitCommit) -> Commit:
+    """Convert a commit to the port's form; bytes that do not decode become U+FFFD."""
+    return Commit(
+        id=commit.id.decode("ascii"),
+        author=_text(commit.author, commit.encoding),
+        time=_time(commit.author_time, commit.author_timezone),
+        message=_text(commit.message, commit.encoding),
+    )
+
+
+def _text(data: bytes, encoding: bytes | None) -> str:
+    try:
+        return data.decode((encoding or b"utf-8").decode("ascii", "replace"), "replace")
+    except LookupError:  # an unknown encoding
+        return data.decode("utf-8", "replace")
+
+
+def _time(seconds: float, offset_s: int) -> str:
+    try:
+        zone = timezone(timedelta(seconds=offset_s))
+        return datetime.fromtimestamp(seconds, zone).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):  # a commit may claim any number
+        return datetime.fromtimestamp(0, UTC).isoformat(timespec="seconds")
+
 
 _Stamp: TypeAlias = "tuple[int, int, int]"
 _GOING_ON = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
@@ -32,7 +69,7 @@ _GOING_ON = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "r
 
 @frozen
 class _NewFile:
-    """A file as it goes into the store."""
+    """A file that was put into the store."""
 
     mode: int
     sha: ObjectID
@@ -40,7 +77,7 @@ class _NewFile:
 
 
 def commit_paths(checkout: Checkout, message: str, paths: tuple[str, ...]) -> Commit:
-    """See `DulwichRepository.add_and_commit`."""
+    """Commit these files; see `DulwichRepository.add_and_commit`."""
     if not message.strip():
         raise ToolFailedError("A commit needs a message. Nothing was committed; say what changed and why.")
     _require_quiet(checkout)
@@ -150,18 +187,11 @@ def _tree(checkout: Checkout, files: dict[bytes, _NewFile | None]) -> ObjectID:
 
 
 def _make_room(entries: dict[bytes, tuple[int, ObjectID]], path: bytes) -> None:
-    """A file took the place of a folder, or a folder that of a file: a tree cannot hold both."""
-    for folder in _folders_of(path):
+    """Remove a folder whose place a file took, or a file whose place a folder took: a tree cannot hold both."""
+    for folder in folders_of(path):
         entries.pop(folder, None)
     for name in [name for name in entries if name.startswith(path + b"/")]:
         del entries[name]
-
-
-def _folders_of(path: bytes) -> Iterable[bytes]:
-    folder = os.path.dirname(path)
-    while folder:
-        yield folder
-        folder = os.path.dirname(folder)
 
 
 def _new_commit(checkout: Checkout, tree: ObjectID, author: bytes, message: str) -> GitCommit:
@@ -181,8 +211,8 @@ def _new_commit(checkout: Checkout, tree: ObjectID, author: bytes, message: str)
 def _stage(index: Index, files: dict[bytes, _NewFile | None], before: _Stamp | None) -> None:
     """Write the index with these files; from then on they are staged, whatever happens to the branch.
 
-    Under git's own lock, and without the extensions that caches of other gits left in there: they would describe the
-    old index, and git makes them anew.
+    The index is written under git's own lock, and without the extensions in which other gits keep caches: those
+    describe the old index, and git makes them again.
     """
     with GitFile(index.path, "wb") as file:
         try:
@@ -215,18 +245,10 @@ def _stamp(index: Index) -> _Stamp | None:
 
 def _move_branch(checkout: Checkout, commit: GitCommit) -> None:
     refs = checkout.repo.refs
-    said = b"commit: " + commit.message.split(b"\n", 1)[0]
-    head = checkout.head()
-    who = commit.committer
-    if head is None:
-        moved = refs.add_if_new(
-            HEADREF, commit.id, committer=who, timestamp=int(commit.commit_time),
-            timezone=commit.commit_timezone, message=said,
-        )  # fmt: skip
-    else:
-        moved = refs.set_if_equals(
-            HEADREF, commit.parents[0], commit.id, committer=who, timestamp=int(commit.commit_time),
-            timezone=commit.commit_timezone, message=said,
-        )  # fmt: skip
-    if not moved:
+    no_head = checkout.head() is None
+    move = partial(refs.add_if_new, HEADREF) if no_head else partial(refs.set_if_equals, HEADREF, commit.parents[0])
+    if not move(
+        commit.id, committer=commit.committer, timestamp=int(commit.commit_time), timezone=commit.commit_timezone,
+        message=b"commit: " + commit.message.split(b"\n", 1)[0],
+    ):  # fmt: skip
         raise ToolFailedError("The branch moved meanwhile: the files are staged, but nothing was committed. Try again.")

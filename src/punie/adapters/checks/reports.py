@@ -1,0 +1,252 @@
+"""Reports of linters, type checkers and pytest, each in the format of its program, read without trusting them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+from xml.parsers import expat
+
+from attrs import define, field
+
+from punie.domain.tools.checks import (
+    FAILED_TESTS_LIMIT,
+    PROBLEM_LIMIT,
+    FailedTest,
+    Problem,
+    ProblemReport,
+    TestReport,
+)
+
+PROBLEM_LIMIT_CHARS = 400
+
+FAILURE_LIMIT_CHARS = 1_500
+"""Of a failed test's message the end is kept, because the error stands there."""
+
+_FINE = {"mypy": {0, 1, 2}}
+"""Exit codes with which a report counts, if not 0 and 1: mypy reports a file that does not parse with 2."""
+
+_RAN = frozenset({0, 1, 2})
+"""pytest's exit codes: all passed; some failed; interrupted, as by a file that cannot be imported."""
+
+
+class ReportError(ValueError):
+    """The output is not a report of the kind that was asked for; the message says what is wrong with it."""
+
+
+# ------------------------------------------------------------ linters and type checkers
+
+
+def read_problems(tool: str, text: str, exit_code: int) -> ProblemReport:
+    """The report in a program's output. Raises `ReportError`, also where the exit code says that it broke."""
+    if exit_code not in _FINE.get(tool, {0, 1}):
+        raise ReportError(f"it ended with exit code {exit_code}, which means that it could not check")
+    found = _READERS[tool](text)
+    errors = sum(problem.severity == "error" for problem in found)
+    if exit_code != 0 and not found:
+        raise ReportError(f"it ended with exit code {exit_code}, but its report names no problem")
+    return ProblemReport(
+        tuple(found[:PROBLEM_LIMIT]), errors, len(found) - errors, len({problem.path for problem in found})
+    )
+
+
+def _ruff(text: str) -> list[Problem]:
+    return [
+        _problem(item["filename"], item["location"], item.get("code") or "syntax", item["message"], "error")
+        for item in _list(text)
+    ]
+
+
+def _gitlab(text: str) -> list[Problem]:
+    found: list[Problem] = []
+    for item in _list(text):
+        begin = item["location"]["positions"]["begin"]
+        where = {"row": begin["line"], "column": begin["column"]}
+        severity = "error" if item["severity"] in {"major", "critical", "blocker"} else "warning"
+        code = item["check_name"]
+        message = str(item["description"]).removeprefix(f"{code}: ")
+        found.append(_problem(item["location"]["path"], where, code, message, severity))
+    return found
+
+
+def _pyright(text: str) -> list[Problem]:
+    report = next((value for value in _documents(text, "{") if "generalDiagnostics" in value), None)
+    if report is None:
+        raise ReportError("there is no JSON report in its output")
+    found: list[Problem] = []
+    for item in report["generalDiagnostics"]:
+        if item["severity"] == "information":
+            continue
+        start = item.get("range", {}).get("start", {"line": -1, "character": -1})
+        where = {"row": start["line"] + 1, "column": start["character"] + 1}
+        found.append(_problem(item["file"], where, item.get("rule") or "syntax", item["message"], item["severity"]))
+    return found
+
+
+def _mypy(text: str) -> list[Problem]:
+    found: list[Problem] = []
+    for line in filter(str.strip, text.splitlines()):
+        try:
+            item = json.loads(line)
+        except ValueError:
+            raise ReportError(f"a line of its output is no JSON: {line[:80]!r}") from None
+        if item["severity"] == "error":
+            where = {"row": max(item["line"], 0), "column": max(item["column"], 0) + 1}
+            found.append(_problem(item["file"], where, item.get("code") or "syntax", item["message"], "error"))
+    return found
+
+
+_READERS: dict[str, Callable[[str], list[Problem]]] = {
+    "ruff": _ruff,
+    "ty": _gitlab,
+    "basedpyright": _pyright,
+    "pyright": _pyright,
+    "mypy": _mypy,
+}
+
+
+def _list(text: str) -> list[Any]:
+    for value in _documents(text, "["):
+        if all(isinstance(item, dict) for item in value):
+            return value
+    raise ReportError("there is no JSON report in its output")
+
+
+def _documents(text: str, opening: str) -> Iterator[Any]:
+    """Every JSON value that begins at the start of a line: warnings may stand before and after the report."""
+    decoder = json.JSONDecoder()
+    for match in re.finditer(rf"^{re.escape(opening)}", text, re.MULTILINE):
+        with contextlib.suppress(ValueError, RecursionError):
+            yield decoder.raw_decode(text, match.start())[0]
+
+
+def _problem(path: object, where: Any, code: object, message: object, severity: str) -> Problem:
+    words = " ".join(str(message).split())
+    return Problem(str(path), int(where["row"]), int(where["column"]), str(code), words[:PROBLEM_LIMIT_CHARS], severity)
+
+
+# ------------------------------------------------------------ pytest's JUnit report
+
+
+_BEGIN = re.compile(r'<\?xml version="1\.0" encoding="utf-8"\?><testsuites[ >]')
+_CANDIDATES = 10
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_BAD = {"failure": "failed", "error": "error"}
+
+
+def read_tests(text: str, exit_code: int) -> TestReport:
+    """The report in pytest's output. Raises `ReportError`, also where no test ran."""
+    if exit_code == 5:
+        raise ReportError("it found no tests")
+    if exit_code not in _RAN:
+        raise ReportError(f"it ended with exit code {exit_code}, which means that it could not run the tests")
+    report = _report(text)
+    if exit_code == 0 and report.failed + report.errors:
+        raise ReportError("its report names failed tests, but it ended with exit code 0")
+    if not report.total:
+        raise ReportError("its report names no test")
+    return report
+
+
+def _report(text: str) -> TestReport:
+    """The last text that is a whole report: tests may print reports too, and pytest shows their output."""
+    problem = ReportError("there is no report in its output")
+    for number, match in enumerate(reversed([*_BEGIN.finditer(text)][-_CANDIDATES:])):
+        reader = _Reader()
+        try:
+            # pytest writes some characters into attributes that no XML may hold.
+            reader.read(_NOT_XML.sub("\ufffd", text[match.start() :]))
+        except ReportError as error:
+            problem = problem if number else error  # of the last candidate
+        else:
+            return reader.report
+    raise problem
+
+
+@define
+class _Reader:
+    """Reads one report without document type and entities; lives as long as the reading."""
+
+    counts: dict[str, int] = field(factory=lambda: dict.fromkeys(("passed", "failed", "error", "skipped"), 0))
+    problems: list[FailedTest] = field(factory=list)
+    time_s: float = 0.0
+    closed: bool = False
+    _case: dict[str, str] = field(factory=dict)
+    _outcome: str = "passed"
+    _words: list[str] = field(factory=list)
+    _listens: bool = False
+
+    @property
+    def report(self) -> TestReport:
+        count = self.counts
+        return TestReport(
+            count["passed"], count["failed"], count["error"], count["skipped"], self.time_s, tuple(self.problems)
+        )
+
+    def read(self, text: str) -> None:
+        parser = expat.ParserCreate()
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._said
+        parser.StartDoctypeDeclHandler = _refuse_doctype
+        try:
+            parser.Parse(text, True)
+        except expat.ExpatError as error:
+            # pytest's output after the report is no part of it.
+            if not self.closed:
+                raise ReportError(f"its report is broken: {error}") from None
+        if not self.closed:
+            raise ReportError("its report is cut off")
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        if name == "testsuite":
+            self.time_s += float(attributes.get("time", "0") or 0)
+        elif name == "testcase":
+            self._case, self._outcome, self._words = attributes, "passed", []
+        elif name == "skipped" and self._outcome == "passed":
+            self._outcome = "skipped"
+        elif name in _BAD:
+            self._outcome = _BAD[name]
+            self._words.append(f"{attributes.get('message', '')}\n")
+            self._listens = True
+
+    def _said(self, text: str) -> None:
+        if self._listens:
+            self._words.append(text)
+
+    def _end(self, name: str) -> None:
+        if name in _BAD:
+            self._listens = False
+        elif name == "testcase":
+            self._count()
+        elif name == "testsuites":
+            self.closed = True
+
+    def _count(self) -> None:
+        self.counts[self._outcome] += 1
+        if self._outcome in {"failed", "error"} and len(self.problems) < FAILED_TESTS_LIMIT:
+            case = self._case
+            line = case.get("line", "")
+            words = "".join(self._words).strip()
+            self.problems.append(
+                FailedTest(
+                    _test_id(case), case.get("file", ""), int(line) + 1 if line.isdigit() else 0, self._outcome,
+                    words if len(words) <= FAILURE_LIMIT_CHARS else f"[...] {words[-FAILURE_LIMIT_CHARS:]}",
+                )
+            )  # fmt: skip
+
+
+def _test_id(case: dict[str, str]) -> str:
+    """The test as pytest names it on its command line, as far as the report tells."""
+    file, name, inside = case.get("file", ""), case.get("name", ""), case.get("classname", "")
+    if not file or not inside:
+        return file or name
+    module = file.removesuffix(".py").replace("/", ".")
+    classes = inside.removeprefix(module).strip(".").replace(".", "::")
+    return "::".join(part for part in (file, classes, name) if part)
+
+
+def _refuse_doctype(*_declared: Any) -> None:
+    raise ReportError("its report declares a document type, which pytest's never does")

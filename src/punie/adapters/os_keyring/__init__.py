@@ -1,1 +1,0 @@
-"""Adapter: the keyring of the operating system, through the library `keyring`."""
