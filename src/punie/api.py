@@ -6,8 +6,8 @@ The names are those of three kinds:
 - The ports of `punie.ports`: the protocols that an engine, a tool provider, a permission broker or a workspace
   implements, and those through which it reaches the session.
 - Programs: a session on this machine without an IDE, the plug-ins that it has, tools that are registered by their type,
-  a broker that answers with what was written down, files and programs of this machine for a client, and the engine
-  that runs a model of Pydantic AI.
+  a broker that answers with what was written down, files and programs of this machine for a client, the engine around
+  a library that runs models, and that engine for a model of Pydantic AI.
 
 A name is loaded when it is first asked for, so that importing this module costs nothing. Its modules may be loaded by
 two threads at once while Punie starts; a package that waits for its own modules can lock both out.
@@ -21,15 +21,16 @@ from typing import TYPE_CHECKING, Final
 from punie import __version__ as __version__
 
 if TYPE_CHECKING:
+    from punie.adapters.library.engine import LibraryEngine as LibraryEngine
     from punie.adapters.local.files.path_guard import LocalPathGuard as LocalPathGuard
     from punie.adapters.local.files.workspace import LocalWorkspace as LocalWorkspace
     from punie.adapters.local.programs.terminals import LocalTerminals as LocalTerminals
-    from punie.adapters.pydantic_ai.engine import PydanticAiEngine as PydanticAiEngine
     from punie.adapters.scripted.broker import RecordedBroker as RecordedBroker
     from punie.application.offer.registry import TypedTool as TypedTool
     from punie.application.tools.own_tools import PLANNABLE as PLANNABLE
     from punie.application.tools.session_tool import CallContext as CallContext
     from punie.application.tools.session_tool import PreparedCall as PreparedCall
+    from punie.bootstrap.engines import PydanticAiEngine as PydanticAiEngine
     from punie.bootstrap.plugins import PlugIns as PlugIns
     from punie.bootstrap.session_here import SessionHere as SessionHere
     from punie.bootstrap.session_here import open_session_here as open_session_here
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 PROGRAMS: Final = {
     "CallContext": "punie.application.tools.session_tool",
+    "LibraryEngine": "punie.adapters.library.engine",
     "LocalPathGuard": "punie.adapters.local.files.path_guard",
     "LocalTerminals": "punie.adapters.local.programs.terminals",
     "LocalWorkspace": "punie.adapters.local.files.workspace",
@@ -46,11 +48,11 @@ PROGRAMS: Final = {
     "PlugIn": "punie.application.offer.discover",
     "PlugIns": "punie.bootstrap.plugins",
     "PreparedCall": "punie.application.tools.session_tool",
-    "PydanticAiEngine": "punie.adapters.pydantic_ai.engine",
     "RecordedBroker": "punie.adapters.scripted.broker",
     "SessionHere": "punie.bootstrap.session_here",
     "TypedTool": "punie.application.offer.registry",
     "open_session_here": "punie.bootstrap.session_here",
+    "PydanticAiEngine": "punie.bootstrap.engines",
     "text_argument": "punie.domain.tools.arguments",
 }
 """The names that are neither values nor ports, with their modules; a test compares them with the imports above."""

@@ -33,27 +33,22 @@ from openai.types.shared.reasoning import Reasoning
 
 from punie.api import Effort, StopReason, TextDelta, ThoughtDelta, Usage, encodable, read_arguments
 from punie_openai_agents.ending import BrokenOffError, Ending
-from punie_openai_agents.failures import FAILURES, AnswerFailedError, run_error
-from punie_openai_agents.items import Group, Item, as_object, said_item, user_item
+from punie_openai_agents.failures import FAILURES, AnswerFailedError
+from punie_openai_agents.history import Group, Item, as_object, said_item
 from punie_openai_agents.models import Kit
 from punie_openai_agents.tools import WantedCall
-
-ASKED = "Answer with the one word: ready"
-LEAST_TOKENS = 16
-"""The least that every provider takes as a bound of its answer; a model that thinks first may say nothing in it."""
 
 _STOPS = {"length": StopReason.MAX_TOKENS, "content_filter": StopReason.REFUSAL}
 _INCOMPLETE = {"max_output_tokens": StopReason.MAX_TOKENS, "content_filter": StopReason.REFUSAL}
 _ENCRYPTED = "reasoning.encrypted_content"
 
-
 Say: TypeAlias = Callable[[TextDelta | ThoughtDelta], Awaitable[None]]
-"""Who hears each piece as it comes."""
+"""Takes each piece of an answer as it comes."""
 
 
 @frozen
 class Question:
-    """What one request says."""
+    """One request."""
 
     instructions: str
     items: Sequence[Item]
@@ -102,7 +97,7 @@ async def ask(kit: Kit, question: Question, answer: Answer, say: Say, message_id
 async def _passed_on(
     stream: AsyncGenerator[ResponseStreamEvent], answer: Answer, say: Say, message_id: str, ending: Ending
 ) -> Response | None:
-    """What it says is passed on and goes into the answer; gives the whole, None where it broke off."""
+    """Pass on what streams, and put it into the answer; gives the whole response, None where it broke off."""
     response: Response | None = None
     async for event in stream:
         if isinstance(event, ResponseIncompleteEvent):
@@ -114,21 +109,6 @@ async def _passed_on(
             answer.text += piece.text if isinstance(piece, TextDelta) else ""
             await say(piece)
     return response
-
-
-async def ask_once(kit: Kit) -> str:
-    """The model's answer to one small request, which may be empty. Raises `EngineError`."""
-    answer = Answer()
-    question = Question("", [user_item(ASKED)], max_tokens=LEAST_TOKENS)
-    try:
-        await ask(kit, question, answer, _to_nobody, "")
-    except FAILURES as error:
-        raise run_error(error, kit.place) from error
-    return answer.text
-
-
-async def _to_nobody(_: TextDelta | ThoughtDelta) -> None:
-    """Nobody listens."""
 
 
 def _streamed(kit: Kit, question: Question, ending: Ending) -> AsyncGenerator[ResponseStreamEvent]:
@@ -167,7 +147,7 @@ def _failure(event: ResponseFailedEvent | ResponseErrorEvent) -> AnswerFailedErr
 
 
 def _piece(event: ResponseStreamEvent, message_id: str, *, filtered: bool) -> TextDelta | ThoughtDelta | None:
-    """What an event adds to the answer, save what the SDK says itself of one that was filtered.
+    """The piece that an event adds to the answer, but not the SDK's own words about an answer that was filtered.
 
     Raises `AnswerFailedError`.
     """
@@ -252,7 +232,7 @@ def _plain(item: ResponseOutputItem) -> Item:
 
 
 def left_over(answer: Answer) -> Group:
-    """What stays of an answer that was broken off: its text.
+    """An answer that was broken off as the history keeps it: its text.
 
     Its calls were not run, and the last may be half written; thoughts are refused without what they led to.
     """

@@ -1,4 +1,4 @@
-"""What the SDK and its client say went wrong with a model, as an error that a person can act on."""
+"""The exceptions of the SDK and its client, as errors that a person can act on."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class AnswerFailedError(Exception):
 
 
 FAILURES: Final = (OpenAIError, AgentsException, AnswerFailedError, BrokenOffError, httpx2.HTTPError)
-"""Whatever a request may raise that is no bug of ours."""
+"""The exceptions of a request that failed, none of which is a bug."""
 
 
 def run_error(error: Exception, place: ModelPlace) -> EngineError:
@@ -52,7 +52,8 @@ def run_error(error: Exception, place: ModelPlace) -> EngineError:
         case APIStatusError():
             return _by_status(error, ProviderFailure(place, error.status_code, sentence_in(error.body)))
         case APIError():
-            return _by_code(error.code or "", ProviderFailure(place, None, error.message))
+            told = ProviderFailure(place, None, error.message)
+            return told.context() if is_too_long(error) else _by_code(error.code or "", told)
         case _:
             return unusable_answer(place, str(error))
 

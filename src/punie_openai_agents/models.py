@@ -21,7 +21,7 @@ from punie_openai_agents.ending import Ending, WatchedClient
 
 OFFICIAL = "https://api.openai.com/v1"
 NO_KEY = "none"
-"""What servers get that need no key; the client insists on one."""
+"""The key for servers that need none; the client insists on one."""
 
 _THINKS = re.compile(r"(?:o\d|gpt-5(?!.*-chat))")
 
@@ -48,12 +48,12 @@ PROVIDERS: Mapping[str, Provider] = MappingProxyType(
         "openrouter": Provider("OPENROUTER_API_KEY", None, "https://openrouter.ai/api/v1"),
     }
 )
-"""By what stands before the colon of a model's name; names and variables are those of the other engine."""
+"""By the part of a model's name before the colon; names and variables are those of Pydantic AI."""
 
 
 @frozen
 class Kit:
-    """What every conversation with one model shares; lives as long as its engine."""
+    """A model, the protocol that it speaks, and the client that reaches it."""
 
     place: ModelPlace
     model: str
@@ -62,7 +62,7 @@ class Kit:
 
     @classmethod
     def of(cls, name: str, connection: ModelSettings) -> Kit:
-        """What it takes to speak to the model of that name. Raises `EngineError`."""
+        """The model of that name. Raises `EngineError`."""
         _be_quiet()
         prefix, colon, model = name.partition(":")
         provider = PROVIDERS.get(prefix)

@@ -16,16 +16,16 @@ from punie.api import (
     ToolCatalog,
     ToolDescriptor,
     ToolDoor,
-    ToolOutcome,
     ToolResult,
     called,
     encodable,
+    has_failed,
+    picture,
     read_arguments,
     result_text,
     thaw_object,
 )
-from punie_openai_agents.items import Item, result_item, user_item
-from punie_openai_agents.prompts import pictures, text_part
+from punie_openai_agents.history import Item, failed_text, result_item, shown, text_part, user_item
 
 
 @frozen
@@ -39,13 +39,13 @@ class WantedCall:
 
 @define
 class Offered:
-    """The tools of a session in the SDK's form, made once a catalogue; lives as long as the conversation."""
+    """The tools of a turn in the SDK's form, made once a catalogue; lives as long as the turn."""
 
     _catalog: ToolCatalog | None = field(default=None, init=False)
     _tools: dict[str, FunctionTool] = field(factory=dict[str, FunctionTool], init=False)
 
     def take(self, catalog: ToolCatalog) -> list[Tool]:
-        """Those to send with the next request, in offered order."""
+        """The tools to send with the next request, in offered order."""
         if catalog is not self._catalog:
             self._tools = {tool.name: _tool(tool) for tool in catalog}
             self._catalog = catalog
@@ -76,19 +76,14 @@ class Calls:
         self.results[call.id] = await tool.on_invoke_tool(context, call.written)
 
     def items(self, wanted: Iterable[WantedCall]) -> list[Item]:
-        """What the model gets of the results that are there, in the order of the calls; pictures come after them."""
+        """The results that are there as the model gets them, in the order of the calls; pictures come after them."""
         there = [(call, self.results[call.id]) for call in wanted if call.id in self.results]
         told = [result_item(call.id, _told(result)) for call, result in there]
         for call, result in there:
-            shown = pictures(block for block in result.content if isinstance(block, Image))
-            if shown:
-                told.append(user_item([text_part(f"[From the result of {call.name}, call {call.id}:]"), *shown]))
+            pictures = [shown(p) for block in result.content if isinstance(block, Image) and (p := picture(block))]
+            if pictures:
+                told.append(user_item([text_part(f"[From the result of {call.name}, call {call.id}:]"), *pictures]))
         return told
-
-
-def failed_text(text: str) -> str:
-    """A failed call's result, for a model that cannot be told in another way that it failed."""
-    return f"Error: {text}"
 
 
 async def _through_the_desk(context: ToolContext[Any], written: str) -> ToolResult:
@@ -111,4 +106,4 @@ def _tool(tool: ToolDescriptor) -> FunctionTool:
 
 def _told(result: ToolResult) -> str:
     text = result_text(result)
-    return failed_text(text) if result.outcome in {ToolOutcome.FAILED, ToolOutcome.CANCELLED} else text
+    return failed_text(text) if has_failed(result.outcome) else text

@@ -95,7 +95,7 @@ PLANTED: list[tuple[str, dict[str, str], tuple[str, ...]]] = [
     ),
     (
         "strange-plug-ins",
-        {"../punie_gguf/planted.py": "def late():\n    import punie_openai_agents.items\n"},
+        {"../punie_gguf/planted.py": "def late():\n    import punie_openai_agents.history\n"},
         ("punie_gguf.planted", "punie_openai_agents"),
     ),
     ("mechanics", {"mechanics/planted.py": "import punie.domain.errors\n"}, ("punie.mechanics.planted",)),

@@ -73,10 +73,11 @@ def keeps(package: str) -> set[str]:
 
 BEHIND_PORTS = {
     "acp": {"ToolProvider", "ToolExecutor", "PermissionBroker", "EventSink", "Workspace", "Terminals"},
-    "pydantic_ai": {"Engine", "EngineSession"},
+    "library": {"Engine", "EngineSession"},
+    "pydantic_ai": {"ModelLibrary", "LibraryTurn"},
     "mcp": {"ToolServer", "ToolServers"},
 }
-"""What three technologies are to the rest of Punie. The tools of MCP servers get to the desk through `ToolServer`."""
+"""What these are to the rest of Punie. The tools of MCP servers get to the desk through `ToolServer`."""
 
 WIRES_AND_TOOLS = {"html", "registry", "telemetry", "websocket"}
 """Adapters that the composition root calls by name and no use case asks for: they keep no port."""

@@ -15,8 +15,8 @@ import anyio.to_thread
 from attrs import define, frozen
 
 from punie.adapters.direct.engine import DirectEngine
-from punie.adapters.pydantic_ai.engine import PydanticAiEngine
 from punie.adapters.scripted.engine import ScriptedEngine
+from punie.bootstrap.engines import PydanticAiEngine
 from punie.domain.model.place import ModelSettings
 from punie.domain.values.content import Prompt
 from punie.ports.engine import Engine

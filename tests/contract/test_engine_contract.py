@@ -16,6 +16,7 @@ from attrs import define, field
 import punie.adapters
 import punie_gguf
 import punie_openai_agents
+from punie.adapters.library.engine import LibraryEngine
 from punie.domain.errors import EngineError
 from punie.domain.model.compaction import CompactionOrder, CompactionStatus
 from punie.domain.session.events import CompactionChanged, TextDelta, TurnEnded
@@ -23,7 +24,7 @@ from punie.domain.session.transcript import AgentSaid, PersonSaid, ToolUsed, Tur
 from punie.domain.session.turn import StopReason, Turn
 from punie.domain.tools.tool import ToolCall, ToolOutcome, ToolResult
 from punie.domain.values.content import Prompt
-from punie.ports.engine import Engine, EngineSession, HistoryKeeper, ModelEngine
+from punie.ports.engine import Engine, EngineSession, HistoryKeeper, ModelEngine, ModelLibrary
 from tests.contract.engine_benches import (
     BENCHES,
     NOTICE,
@@ -81,7 +82,8 @@ def test_every_engine_of_ours_stands_in_the_table() -> None:
     for package in (punie.adapters, punie_gguf, punie_openai_agents):
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(found.name)
-    kinds = {*Engine.__subclasses__(), *ModelEngine.__subclasses__()} - {ModelEngine}
+    kinds = {*Engine.__subclasses__(), *ModelEngine.__subclasses__(), *ModelLibrary.__subclasses__()}
+    kinds -= {ModelEngine, LibraryEngine}  # that one is the engine of each library
     ours = {kind.__module__.split(".")[-2] for kind in kinds if kind.__module__.startswith("punie")}
     assert {name.removeprefix("punie_") for name in ours} == set(BENCHES)
 

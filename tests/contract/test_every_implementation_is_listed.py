@@ -25,6 +25,8 @@ def names(table: Mapping[type, Any]) -> set[str]:
     return {kind.__name__ for kind in table}
 
 
+MODEL_ENGINES = {"LibraryEngine", "PydanticAiEngine", "OpenAiAgentsEngine", "LocalModelEngine"}
+
 SUITES: dict[str, set[str]] = {
     "Workspace": names(wire_benches.ALL_WORKSPACES),
     "Terminals": names(wire_benches.ALL_TERMINALS),
@@ -49,12 +51,12 @@ SUITES: dict[str, set[str]] = {
     "ToolProvider": names(peer_table.PROVIDERS),
     "ToolExecutor": names(peer_table.EXECUTORS),
     # Keyed by the engine's name in tests/contract/engine_benches.py; a session belongs to its engine.
-    "Engine": {"ScriptedEngine", "DirectEngine", "PydanticAiEngine", "OpenAiAgentsEngine", "LocalModelEngine"},
-    "EngineSession": {
-        "ScriptedSession", "DirectSession", "PydanticAiSession", "OpenAiAgentsSession", "LocalModelSession",
-    },
-    "ModelEngine": {"PydanticAiEngine", "OpenAiAgentsEngine", "LocalModelEngine"},
-    "HistoryKeeper": {"PydanticAiSession", "OpenAiAgentsSession", "LocalModelSession"},
+    "Engine": {"ScriptedEngine", "DirectEngine"} | MODEL_ENGINES,
+    "EngineSession": {"ScriptedSession", "DirectSession", "LibrarySession", "LocalModelSession"},
+    "ModelEngine": MODEL_ENGINES,
+    "HistoryKeeper": {"LibrarySession", "LocalModelSession"},
+    "ModelLibrary": {"PydanticAiLibrary", "AgentsLibrary"},  # each behind its engine
+    "LibraryTurn": {"AgentTurn", "AgentsTurn"},
 }  # fmt: skip
 """The implementations in the table of each port's contract suite."""
 

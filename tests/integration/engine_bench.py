@@ -14,7 +14,7 @@ import anyio.to_thread
 import pytest
 from attrs import define, field, frozen
 
-from punie.adapters.pydantic_ai.engine import PydanticAiEngine
+from punie.bootstrap.engines import PydanticAiEngine
 from punie.domain.model.choice import Effort
 from punie.domain.model.place import ModelSettings
 from punie.domain.session.turn import StopReason, Turn, TurnLimits

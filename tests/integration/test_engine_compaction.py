@@ -13,8 +13,7 @@ from anyio import to_thread
 from attrs import define, field
 
 from punie.domain.errors import EngineError
-from punie.domain.model.compaction import CompactionOrder, CompactionStatus
-from punie.domain.model.summary import OPENING
+from punie.domain.model.compaction import OPENING, CompactionOrder, CompactionStatus
 from punie.domain.session.events import (
     CallFinished,
     CompactionChanged,

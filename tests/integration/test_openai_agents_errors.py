@@ -177,7 +177,8 @@ async def test_an_answer_that_turns_into_an_error_says_why(
 
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "punie_openai_agents.models", raising=False)
+    for name in ("library", "models"):
+        monkeypatch.delitem(sys.modules, f"punie_openai_agents.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "agents", None)
     with pytest.raises(EngineError) as caught:
         OpenAiAgentsEngine("openai:gpt-5").load()

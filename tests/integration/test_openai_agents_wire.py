@@ -10,7 +10,6 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.bootstrap.settings.values import EngineChoice
 from punie.commands.setup.trial import try_model
 from punie.domain.model.choice import Effort
 from punie.domain.model.place import ModelSettings
@@ -305,9 +304,7 @@ async def test_one_small_request_tells_whether_a_model_can_be_used(model: str) -
 async def test_the_doctor_asks_through_the_engine_that_is_set() -> None:
     with StubOpenAI([Reply(text=["ready"]), Failure(401)]) as stub:
         for ok in (True, False):
-            trial = await try_model(
-                CHAT, lambda _: ModelSettings(stub.base_url, KEY), choice=EngineChoice.OPENAI_AGENTS
-            )
+            trial = await try_model(CHAT, lambda _: ModelSettings(stub.base_url, KEY), choice="openai-agents")
             assert trial.ok is ok
             assert "Agents" in stub.requests[-1].headers["user-agent"]
         assert trial.kind == "auth"

@@ -17,7 +17,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
-from punie.adapters.pydantic_ai.engine import PydanticAiEngine
+from punie.bootstrap.engines import PydanticAiEngine
 from punie.domain.errors import EngineError, EngineErrorKind
 from punie.domain.model.place import ModelSettings
 from punie.domain.session.turn import StopReason, Turn
@@ -201,7 +201,7 @@ async def test_a_set_up_that_failed_is_tried_again(monkeypatch: pytest.MonkeyPat
 def test_an_engine_is_made_and_opened_without_the_library() -> None:
     code = (
         "import sys\n"
-        "from punie.adapters.pydantic_ai.engine import PydanticAiEngine\n"
+        "from punie.bootstrap.engines import PydanticAiEngine\n"
         "PydanticAiEngine('openai:x').open('s', b'[]').snapshot()\n"
         "print([name for name in ('pydantic', 'pydantic_ai', 'openai', 'httpx2') if name in sys.modules])\n"
     )
@@ -212,7 +212,7 @@ def test_an_engine_is_made_and_opened_without_the_library() -> None:
 def test_only_the_chosen_providers_library_is_loaded() -> None:
     code = (
         "import sys\n"
-        "from punie.adapters.pydantic_ai.engine import PydanticAiEngine\n"
+        "from punie.bootstrap.engines import PydanticAiEngine\n"
         "PydanticAiEngine('test').load()\n"
         "print([name for name in ('openai', 'anthropic', 'google.genai', 'logfire', 'mcp') if name in sys.modules])\n"
     )
@@ -224,7 +224,7 @@ def test_only_the_chosen_providers_library_is_loaded() -> None:
 def test_the_library_prints_nothing_of_its_own() -> None:
     code = (
         "import anyio\n"
-        "from punie.adapters.pydantic_ai.engine import PydanticAiEngine\n"
+        "from punie.bootstrap.engines import PydanticAiEngine\n"
         "from punie.domain.values.content import Prompt\n"
         "from punie.domain.session.turn import Turn\n"
         "from tests.fakes.engine_side import FakeEventSink, FakeToolDoor\n"

@@ -10,9 +10,9 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.adapters.pydantic_ai import conversation
-from punie.adapters.pydantic_ai.engine import PydanticAiEngine
+from punie.adapters.pydantic_ai import library
 from punie.adapters.pydantic_ai.toolset import TurnDeps
+from punie.bootstrap.engines import PydanticAiEngine
 from punie.domain.model.place import ModelSettings
 from punie.domain.session.events import TextDelta
 from punie.domain.session.turn import StopReason, Turn, TurnLimits
@@ -50,14 +50,14 @@ PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
 async def test_each_prompt_is_run_with_a_door_and_a_sink_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = [Reply(calls=[Call("look")]), Reply(text=["one"]), Reply(calls=[Call("look")]), Reply(text=["two"])]
     made: list[TurnDeps] = []
-    building = conversation.TurnDeps
+    building = library.TurnDeps
 
     def build(*given: Any) -> TurnDeps:
         made.append(building(*given))
         return made[-1]
 
     async with talking(steps) as talk:
-        monkeypatch.setattr(conversation, "TurnDeps", build)
+        monkeypatch.setattr(library, "TurnDeps", build)
         doors = [FakeToolDoor(catalog_of("look")), FakeToolDoor(catalog_of("look"))]
         sinks = [FakeEventSink(), FakeEventSink()]
         for number, (door, sink) in enumerate(zip(doors, sinks, strict=True)):

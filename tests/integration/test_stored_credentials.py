@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from punie.adapters.pydantic_ai.engine import PydanticAiEngine
+from punie.bootstrap.engines import PydanticAiEngine
 from punie.domain.errors import EngineError
 from punie.domain.model.place import ModelSettings
 from punie.domain.session.turn import StopReason, Turn

@@ -5,17 +5,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import anyio
 import anyio.to_thread
 from attrs import define, evolve, field, frozen
 
-from punie.adapters.pydantic_ai.engine import PydanticAiEngine
+from punie.adapters.library.engine import LibraryEngine
 from punie.application.turns.model_shelf import ModelShelf, ReadyModel
 from punie.bootstrap.plugins import PlugIns, installed_engines
 from punie.bootstrap.settings.keys import CONTEXT_TOKENS, ENGINE, MODEL, MODELS
 from punie.bootstrap.settings.settings import Settings
-from punie.bootstrap.settings.values import EngineChoice
+from punie.bootstrap.settings.values import PYDANTIC_AI
 from punie.domain.errors import EngineError, PunieError
 from punie.domain.model.choice import DIRECT, Effort, ModelChoice
 from punie.domain.model.place import ModelSettings
@@ -23,7 +24,7 @@ from punie.domain.servers.names import qualified_name
 from punie.domain.servers.server import ServerConfig
 from punie.domain.tools.disclosure import DisclosureForm, DisclosurePolicy
 from punie.domain.values.display import one_line
-from punie.ports.engine import Engine, ModelEngine
+from punie.ports.engine import Engine, ModelEngine, ModelLibrary
 
 SCRIPT_PREFIX = "script:"
 
@@ -36,17 +37,41 @@ NOTICE = (
 )
 
 
+class PydanticAiEngine(LibraryEngine[Any]):
+    """One model of Pydantic AI, by the library's name for it: `provider:name`, or `test`; lives as long as the process.
+
+    `build` makes the library's model in the place of the one by that name. `settings` and `reach` are those of
+    `LibraryEngine`.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        settings: ModelSettings | None = None,
+        *,
+        build: Callable[[], Any] | None = None,
+        reach: Callable[[], ModelSettings] | None = None,
+    ) -> None:
+        super().__init__(PYDANTIC_AI, partial(_set_up, model, build), b"[]", settings, reach)
+
+
+def _set_up(model: str, build: Callable[[], Any] | None, settings: ModelSettings) -> ModelLibrary[Any]:
+    from punie.adapters.pydantic_ai.library import PydanticAiLibrary
+
+    return PydanticAiLibrary(model, settings, build)
+
+
 def make_engine(
     model: str | None,
     plug_ins: PlugIns | None = None,
     reach: Callable[[str], ModelSettings] | None = None,
-    choice: EngineChoice = EngineChoice.PYDANTIC_AI,
+    choice: str = PYDANTIC_AI,
 ) -> Engine:
     """The engine for a model's name; cheap, whatever library it will need. No name means no model.
 
-    Without `plug_ins` the installed ones are looked up. `reach` gives what is stored for a model of that name, when its
-    engine is loaded; `choice` names the engine that runs models of providers. Raises `EngineError` where a plug-in is
-    missing or cannot be used.
+    Without `plug_ins` the installed ones are looked up. `reach` gives the key and the address that are stored for a
+    model of that name, when its engine is loaded; `choice` names the engine that runs models of providers. Raises
+    `EngineError` where a plug-in is missing or cannot be used.
     """
     if model is None or model == DIRECT:
         from punie.adapters.direct.engine import DirectEngine
@@ -61,9 +86,9 @@ def make_engine(
     if made is not None:
         return made
     stored = None if reach is None else partial(reach, model)
-    if choice is EngineChoice.PYDANTIC_AI:
+    if choice == PYDANTIC_AI:
         return PydanticAiEngine(model, reach=stored)
-    made = found.chosen(choice.value, model)
+    made = found.chosen(choice, model)
     if stored is not None and isinstance(made, ModelEngine):
         made.reach_by(stored)
     return made
@@ -75,9 +100,9 @@ class Engines:
 
     plug_ins: PlugIns | None = None
     reach: Callable[[str], ModelSettings] | None = None
-    _by_model: dict[tuple[str | None, EngineChoice], Engine] = field(factory=dict, init=False)
+    _by_model: dict[tuple[str | None, str], Engine] = field(factory=dict, init=False)
 
-    def get(self, model: str | None, choice: EngineChoice = EngineChoice.PYDANTIC_AI) -> Engine:
+    def get(self, model: str | None, choice: str = PYDANTIC_AI) -> Engine:
         """The engine of that model, made once; engines that are equal are one. Never another one in its place."""
         key = (model, choice)
         if key not in self._by_model:
@@ -85,11 +110,11 @@ class Engines:
             self._by_model[key] = next((engine for engine in self._by_model.values() if engine == made), made)
         return self._by_model[key]
 
-    def made(self, model: str | None, choice: EngineChoice = EngineChoice.PYDANTIC_AI) -> Engine | None:
+    def made(self, model: str | None, choice: str = PYDANTIC_AI) -> Engine | None:
         """The engine of that model, where it was asked for before."""
         return self._by_model.get((model, choice))
 
-    def load(self, model: str | None, choice: EngineChoice = EngineChoice.PYDANTIC_AI) -> None:
+    def load(self, model: str | None, choice: str = PYDANTIC_AI) -> None:
         """Load what the model's engine needs; for a thread of its own. Raises `EngineError` for a bad set-up."""
         engine = self.get(model, choice)
         if isinstance(engine, ModelEngine):

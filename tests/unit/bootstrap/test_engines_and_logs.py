@@ -13,10 +13,8 @@ from pathlib import Path
 import pytest
 
 from punie.adapters.direct.engine import DirectEngine
-from punie.adapters.pydantic_ai.engine import PydanticAiEngine
 from punie.adapters.scripted.engine import ScriptedEngine
-from punie.bootstrap.engines import Engines, make_engine
-from punie.bootstrap.settings.values import EngineChoice
+from punie.bootstrap.engines import Engines, PydanticAiEngine, make_engine
 from punie.commands.running import start_logging
 from punie.domain.model.place import ModelSettings
 from punie_openai_agents.engine import OpenAiAgentsEngine
@@ -64,19 +62,19 @@ def test_a_models_name_means_its_engine_and_never_another(model: str | None, eng
 def test_the_setting_says_whose_library_runs_a_providers_models_and_nothing_else(
     model: str | None, engine: type
 ) -> None:
-    assert type(make_engine(model, choice=EngineChoice.OPENAI_AGENTS)) is engine
+    assert type(make_engine(model, choice="openai-agents")) is engine
 
 
 @pytest.mark.anyio
 async def test_a_model_has_an_engine_of_each_kind_and_what_is_stored_for_it_reaches_both() -> None:
     engines = Engines(reach=lambda _model: ModelSettings("http://127.0.0.1:9/v1", "stored"))
-    one, other = (engines.get("openai-chat:a", choice) for choice in EngineChoice)
+    one, other = (engines.get("openai-chat:a", choice) for choice in ("pydantic-ai", "openai-agents"))
     assert (type(one), type(other)) == (PydanticAiEngine, OpenAiAgentsEngine)
-    assert engines.made("openai-chat:a", EngineChoice.OPENAI_AGENTS) is other
-    engines.load("openai-chat:a", EngineChoice.OPENAI_AGENTS)
+    assert engines.made("openai-chat:a", "openai-agents") is other
+    engines.load("openai-chat:a", "openai-agents")
     assert isinstance(other, OpenAiAgentsEngine)
-    assert other.load().client.api_key == "stored"
-    assert str(other.load().client.base_url) == "http://127.0.0.1:9/v1/"
+    assert other.load().kit.client.api_key == "stored"
+    assert str(other.load().kit.client.base_url) == "http://127.0.0.1:9/v1/"
     await engines.aclose()
     assert engines.get("openai-chat:a") is one
 
@@ -85,12 +83,11 @@ def test_the_agents_sdk_is_loaded_only_where_it_was_chosen() -> None:
     code = (
         "import sys\n"
         "from punie.bootstrap.engines import Engines\n"
-        "from punie.bootstrap.settings.values import EngineChoice\n"
         "engines = Engines()\n"
         "engines.load('openai-chat:a')\n"
-        "engines.get('openai-chat:a', EngineChoice.OPENAI_AGENTS).open('s')\n"
+        "engines.get('openai-chat:a', 'openai-agents').open('s')\n"
         "print('agents' in sys.modules)\n"
-        "engines.load('openai-chat:a', EngineChoice.OPENAI_AGENTS)\n"
+        "engines.load('openai-chat:a', 'openai-agents')\n"
         "print('agents' in sys.modules)\n"
     )
     environment = {**os.environ, "OPENAI_API_KEY": "k"}

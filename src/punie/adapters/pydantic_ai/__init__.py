@@ -1,4 +1,4 @@
-"""The engine on Pydantic AI: any model that library knows, streamed, with the tool desk as its only toolset.
+"""Pydantic AI: any model that library knows, streamed, with the tool desk as its only toolset.
 
-`engine` imports nothing heavy; everything else here imports `pydantic_ai` and is loaded by `PydanticAiEngine.load`.
+`variables` imports nothing heavy; everything else here imports `pydantic_ai`, and is loaded with the model.
 """

@@ -1,13 +1,18 @@
-"""What the library says went wrong with a model, as an error that a person can act on."""
+"""The library's exceptions, as errors that a person can act on."""
 
 from __future__ import annotations
 
+import errno
+import os
 import re
-from collections.abc import Callable
-from typing import TypeAlias
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from typing import TypeAlias, cast
 
 import httpx2
 from pydantic_ai.exceptions import (
+    AgentRunError,
     ContentFilterError,
     ModelAPIError,
     ModelAuthenticationError,
@@ -24,17 +29,37 @@ from pydantic_ai.exceptions import (
     ModelUnavailableError,
     UserError,
 )
+from pydantic_ai.models import Model
 
-from punie.adapters.pydantic_ai.connection_causes import cause_of
-from punie.adapters.pydantic_ai.reached import VARIABLE, Reached
+from punie.adapters.pydantic_ai.variables import ADDRESSES, KEYS
 from punie.domain.errors import EngineError, EngineErrorKind
 from punie.domain.model.failures import ProviderFailure, failure, missing_variable, needs_package, unusable_answer
-from punie.domain.model.place import quoted, sentence_in
+from punie.domain.model.place import ModelPlace, ModelSettings, bare_address, quoted, sentence_in
 
 PROVIDERS = frozenset({"anthropic", "bedrock", "cohere", "google", "groq", "huggingface", "mistral", "xai"})
 """Extras of Pydantic AI that are extras of ours too, by the same name: pyproject.toml has them."""
 
+FAILURES = (AgentRunError, UserError, httpx2.HTTPError)
+"""The exceptions of a request that failed, none of which is a bug."""
+
+_DEEPEST = 20
+_NO_ROUTE = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN}
+_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:KEY|TOKEN|URL)\b")
 _EXTRA = re.compile(r"""pip install ["']?(?P<package>[A-Za-z0-9-]+)\[(?P<extra>[a-z0-9-]+)\]""")
+
+
+def place_of(name: str, model: Model, settings: ModelSettings) -> ModelPlace:
+    """Where a model of the library is, for messages."""
+    provider = name.partition(":")[0]
+    key = KEYS.get(provider, "")
+    known = (settings.api_key, os.environ.get(key) if key else None)
+    return ModelPlace(
+        name=name,
+        address=bare_address(model.base_url),
+        key=key,
+        address_from=ADDRESSES.get(provider),
+        secrets=tuple(secret for secret in known if secret),
+    )
 
 
 def set_up_error(name: str, error: Exception) -> EngineError:
@@ -46,7 +71,7 @@ def set_up_error(name: str, error: Exception) -> EngineError:
             return needs_package(name, f"Install what {name} needs")
         package = "punie" if found["extra"] in PROVIDERS else found["package"]
         return needs_package(name, f"Install it: pip install '{package}[{found['extra']}]'")
-    missing = VARIABLE.search(said)
+    missing = _VARIABLE.search(said)
     if missing is not None and isinstance(error, UserError):
         return missing_variable(name, missing[0])
     unknown = isinstance(error, UserError) and said.startswith("Unknown model")
@@ -59,14 +84,14 @@ def set_up_error(name: str, error: Exception) -> EngineError:
     )
 
 
-def run_error(error: Exception, reached: Reached) -> EngineError:
+def run_error(error: Exception, place: ModelPlace) -> EngineError:
     """Why a turn failed at the model."""
     status = error.status_code if isinstance(error, ModelHTTPError) else None
     said = sentence_in(error.body) if isinstance(error, ModelAPIError) else ""
     for kinds, explain in _EXPLAINED:
         if isinstance(error, kinds):
-            return explain(ProviderFailure(reached, status, said), error)
-    return unusable_answer(reached, str(error))
+            return explain(ProviderFailure(place, status, said), error)
+    return unusable_answer(place, str(error))
 
 
 def _rate_limit(told: ProviderFailure, error: Exception) -> EngineError:
@@ -94,3 +119,32 @@ _EXPLAINED: tuple[tuple[ErrorTypes, Callable[[ProviderFailure, Exception], Engin
     (ModelRequestRejectedError, lambda told, _: told.rejected()),
     (ModelAPIError, lambda told, _: told.other()),
 )
+
+
+def cause_of(error: BaseException) -> str:
+    """Why there is no connection: a clause such as `nothing listens there`; empty where the error does not tell."""
+    causes = list(_causes(error))
+    for kind, said in _KINDS:
+        if any(isinstance(cause, kind) for cause in causes):
+            return said
+    if any(isinstance(cause, OSError) and cause.errno in _NO_ROUTE for cause in causes):
+        return "there is no route to it"
+    return ""
+
+
+_KINDS: tuple[tuple[type[BaseException], str], ...] = (
+    (ssl.SSLCertVerificationError, "its certificate is not trusted here (SSL_CERT_FILE names further ones)"),
+    (ssl.SSLError, "it does not speak TLS as https needs it"),
+    (socket.gaierror, "its name is not known"),
+    (ConnectionRefusedError, "nothing listens there"),
+)
+
+
+def _causes(error: BaseException, deep: int = 0) -> Iterator[BaseException]:
+    if deep > _DEEPEST:
+        return
+    yield error
+    inner = cast("tuple[BaseException, ...]", getattr(error, "exceptions", ()))  # those of a group
+    for one in (*inner, error.__cause__ or error.__context__):
+        if one is not None:
+            yield from _causes(one, deep + 1)

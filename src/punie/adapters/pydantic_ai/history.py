@@ -1,12 +1,14 @@
-"""What the model is reminded of: kept, repaired, stored."""
+"""The history of a conversation as messages of the library: made from prompts and transcripts, repaired, stored."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pydantic import ValidationError
 from pydantic_ai.messages import (
+    BinaryContent,
     ModelMessage,
     ModelMessagesTypeAdapter,
     ModelRequest,
@@ -14,14 +16,66 @@ from pydantic_ai.messages import (
     TextPart,
     ToolCallPart,
     ToolReturnPart,
+    UserContent,
+    UserPromptPart,
     repair_messages,
 )
 
 from punie.domain.errors import UnreadableSnapshotError
+from punie.domain.model.text import NO_ANSWER, Attachment, RetoldCall, encodable, prompt_content
+from punie.domain.session.transcript import AgentSaid, PersonSaid, ToolUsed, Transcript, TurnsLeftOut, TurnStoppedShort
+from punie.domain.values.content import Prompt
+
+_SEEN_BY_MODELS = ("image/", "audio/", "application/pdf")
+
+
+def user_content(prompt: Prompt) -> str | list[UserContent]:
+    """A prompt as the library takes it."""
+    content = prompt_content(prompt, _SEEN_BY_MODELS)
+    return content if isinstance(content, str) else [binary(p) if isinstance(p, Attachment) else p for p in content]
+
+
+def binary(attached: Attachment) -> BinaryContent:
+    """The bytes of an attachment."""
+    return BinaryContent(data=base64.b64decode(attached.data), media_type=attached.mime_type)
+
+
+def messages_of(transcript: Transcript) -> list[ModelMessage]:
+    """Messages that any provider takes: each call has its result, and a turn that broke off says so."""
+    messages: list[ModelMessage] = []
+    for item in transcript:
+        match item:
+            case PersonSaid(prompt):
+                messages += _no_answer(messages)
+                messages.append(ModelRequest(parts=[UserPromptPart(user_content(prompt))]))
+            case AgentSaid(text):
+                messages.append(ModelResponse(parts=[TextPart(encodable(text))]))
+            case ToolUsed(call_id, tool, arguments, outcome, text):
+                messages += _call_and_result(call_id, RetoldCall.of(tool, arguments, text, outcome))
+            case TurnStoppedShort(how):
+                messages.append(ModelResponse(parts=[TextPart(f"[This turn {how}.]")]))
+            case TurnsLeftOut():
+                pass  # a model that is told of them asks what was in them
+    return [*messages, *_no_answer(messages)]
+
+
+def _no_answer(messages: list[ModelMessage]) -> list[ModelMessage]:
+    """The answer to a prompt that nothing came of, before the next one."""
+    if messages and any(isinstance(part, UserPromptPart) for part in messages[-1].parts):
+        return [ModelResponse(parts=[TextPart(NO_ANSWER)])]
+    return []
+
+
+def _call_and_result(call_id: str, call: RetoldCall) -> tuple[ModelMessage, ModelMessage]:
+    outcome = "failed" if call.failed else "success"
+    return (
+        ModelResponse(parts=[ToolCallPart(call.name, call.arguments, call_id)]),
+        ModelRequest(parts=[ToolReturnPart(call.name, call.text, call_id, outcome=outcome)]),
+    )
 
 
 def unfinished(response: ModelResponse) -> ModelResponse | None:
-    """What stays of an answer that was broken off: its text.
+    """An answer that was broken off as the history keeps it: its text.
 
     Its calls were not run, and the last may be half written; thoughts without their signature are refused by providers,
     and so are ids of messages whose thoughts are missing.
@@ -31,7 +85,7 @@ def unfinished(response: ModelResponse) -> ModelResponse | None:
 
 
 def lasting(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """The messages without the instructions each request carried: the next turn brings its own."""
+    """The messages without the instructions of each request: the next turn brings its own."""
     return [
         replace(message, instructions=None) if isinstance(message, ModelRequest) and message.instructions else message
         for message in messages
@@ -43,8 +97,8 @@ def mended(
 ) -> list[ModelMessage]:
     """The messages of a turn that did not end well, valid for a next request: every call has a result.
 
-    `finished` holds the results of calls that were done when the turn was broken off; the library has not always got
-    round to them by then. The other open calls get a result that says that they were interrupted.
+    `finished` holds the results of calls that were done when the turn was broken off; the library may not have written
+    them down by then. The other open calls get a result that says that they were interrupted.
     """
     whole = lasting(messages)
     if left_over is not None:
@@ -76,7 +130,7 @@ def dump(messages: Sequence[ModelMessage]) -> bytes:
 
 
 def parse(snapshot: bytes) -> list[ModelMessage]:
-    """The messages of a snapshot. Raises `UnreadableSnapshotError` for bytes that are none."""
+    """The messages of a snapshot. Raises `UnreadableSnapshotError` for other bytes."""
     try:
         return repair_messages(ModelMessagesTypeAdapter.validate_json(snapshot))
     except ValidationError as error:

@@ -1,16 +1,18 @@
-"""A history made shorter: how large it is, where it may be cut, and what stands in the place of what was cut off."""
+"""A history for its compaction: how large it is, where it may be cut, and what takes the place of what is cut off."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
-from attrs import frozen
 from pydantic_ai.messages import (
     BinaryContent,
     ModelMessage,
     ModelRequest,
+    ModelRequestPart,
     ModelResponse,
+    ModelResponsePart,
     NativeToolSearchCallPart,
     NativeToolSearchReturnPart,
     TextPart,
@@ -21,30 +23,21 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import RequestUsage
 
-from punie.domain.model.summary import (
+from punie.domain.model.compaction import (
     ARGUMENTS_CHARS,
     CHARS_PER_TOKEN,
     OPENING,
     PICTURE_TOKENS,
     RESULT_CHARS,
     TAKEN_IN,
+    Piece,
     told_summary,
     within,
 )
 
+Part: TypeAlias = ModelRequestPart | ModelResponsePart
+
 _SEARCHES = (NativeToolSearchCallPart, NativeToolSearchReturnPart)
-
-
-@frozen
-class Cut:
-    """Where a history falls apart: `old` is summarised, `kept` stays. `prompt` is the running turn's, if that is cut.
-
-    No call is parted from its result: `kept` begins with a prompt or with an answer of the model.
-    """
-
-    old: list[ModelMessage]
-    kept: list[ModelMessage]
-    prompt: list[UserPromptPart]
 
 
 def tokens_of(messages: Sequence[ModelMessage]) -> int:
@@ -64,70 +57,57 @@ def length_of(messages: Iterable[ModelMessage]) -> int:
     return sum(_size(message) for message in messages)
 
 
-def cut_running(messages: Sequence[ModelMessage], keep_tokens: int) -> Cut | None:
-    """Cut before a request of a running turn, so that the latest turns that fit are kept; None where nothing is gained.
-
-    Where not even the running turn fits, it is cut as well, between two answers of the model; its prompt stays.
-    """
-    start = _turn_starts(messages)[-1:]
-    first = start[0] if start else 0
-    whole = [index for index in _turn_starts(messages) if length_of(messages[index:]) <= keep_tokens]
-    if whole:
-        return _cut(messages, whole[0], [])
-    answers = [index for index in range(first + 1, len(messages)) if isinstance(messages[index], ModelResponse)]
-    if not answers:  # the prompt alone: it must stay, however long it is
-        return _cut(messages, first, [])
-    fitting = [index for index in answers if length_of(messages[index:]) <= keep_tokens]
-    prompt = [part for part in messages[first].parts if isinstance(part, UserPromptPart) and not _is_summary(part)]
-    return _cut(messages, (fitting or answers[-1:])[0], prompt)
-
-
-def cut_resting(messages: Sequence[ModelMessage], keep_tokens: int) -> Cut | None:
-    """Cut between two turns: the last is kept where it fits and is not all there is; None where nothing is gained."""
-    starts = [index for index in _turn_starts(messages) if not _is_summary(messages[index].parts[0])]
-    if not starts:
-        return None
-    last = starts[-1]
-    keeps = len(starts) > 1 and length_of(messages[last:]) <= keep_tokens
-    return _cut(messages, last if keeps else len(messages), [])
+def pieces_of(messages: Sequence[ModelMessage]) -> list[Piece]:
+    """A piece for each prompt, and for each answer with the results of its calls."""
+    sizes: list[int] = []
+    parts: list[list[Part]] = []
+    for message in messages:
+        own: list[Part] = list(message.parts)
+        begins = not parts or _begins(message)
+        if parts and isinstance(message, ModelRequest):
+            # Results belong to the answer before, also where the next prompt shares their message.
+            parts[-1] += (part for part in own if not isinstance(part, UserPromptPart))
+            own = list(_prompts(message))
+        if begins:
+            sizes.append(0)
+            parts.append(own)
+        sizes[-1] += _size(message)
+    return [_piece(size, of_it) for size, of_it in zip(sizes, parts, strict=True)]
 
 
-def shortened(cut: Cut, summary: str) -> list[ModelMessage]:
-    """The history that takes the place of the one that was cut."""
-    told: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart(told_summary(summary)), *cut.prompt])]
+def shortened(messages: Sequence[ModelMessage], first: int, prompt: int | None, summary: str) -> list[ModelMessage]:
+    """The history with the summary in the place of its pieces before `first`, save the prompt of the piece `prompt`."""
+    starts = [index for index, message in enumerate(messages) if index == 0 or _begins(message)]
+    start = [*starts, len(messages)][first]
+    old, kept = messages[:start], [_uncounted(message) for message in messages[start:]]
+    asked = [] if prompt is None else [part for part in _prompts(messages[starts[prompt]]) if not _is_summary(part)]
+    told: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart(told_summary(summary)), *asked])]
     # What the provider's own search found stays found: calls in what is kept may rest on it.
-    searches = [part for message in cut.old for part in message.parts if isinstance(part, _SEARCHES)]
-    kept = [_uncounted(message) for message in cut.kept]
-    if kept and isinstance(first := kept[0], ModelResponse):
-        kept[0] = replace(first, parts=[*searches, *first.parts])
-    else:
-        told.append(ModelResponse(parts=[*searches, TextPart(TAKEN_IN)]))
-    return [*told, *kept]
+    searches = [part for message in old for part in message.parts if isinstance(part, _SEARCHES)]
+    if kept and isinstance(answer := kept[0], ModelResponse):
+        kept[0] = replace(answer, parts=[*searches, *answer.parts])
+        return [*told, *kept]
+    if kept and isinstance(request := kept[0], ModelRequest):
+        kept[0] = replace(request, parts=_prompts(request))
+    return [*told, ModelResponse(parts=[*searches, TextPart(TAKEN_IN)]), *kept]
 
 
-def written_out(messages: Iterable[ModelMessage], limit_chars: int) -> str:
-    """The messages as text for whoever summarises them; of one that is too long the middle is left out."""
-    text = "\n\n".join(said for message in messages for said in _lines(message))
-    return within(text, limit_chars)
+def _begins(message: ModelMessage) -> bool:
+    """Whether a piece begins with it; a request with results alone belongs to the answer before it."""
+    return isinstance(message, ModelResponse) or bool(_prompts(message))
 
 
-def _cut(messages: Sequence[ModelMessage], index: int, prompt: list[UserPromptPart]) -> Cut | None:
-    old, kept = list(messages[:index]), list(messages[index:])
-    if kept and isinstance(first := kept[0], ModelRequest):
-        results = [part for part in first.parts if not isinstance(part, UserPromptPart)]
-        if results:  # of calls before the cut, in one message with the prompt that followed them
-            old.append(replace(first, parts=results))
-            kept[0] = replace(first, parts=[part for part in first.parts if isinstance(part, UserPromptPart)])
-    said = [part for message in old for part in message.parts if not _is_summary(part) and not _is_taken_in(part)]
-    return Cut(old, kept, prompt) if said and any(part not in prompt for part in said) else None
+def _piece(size: int, parts: Sequence[Part]) -> Piece:
+    return Piece(
+        size,
+        "\n\n".join(line for part in parts for line in _lines(part)),
+        is_prompt=any(isinstance(part, UserPromptPart) for part in parts),
+        is_summary=all(_is_summary(part) or _is_taken_in(part) for part in parts),
+    )
 
 
-def _turn_starts(messages: Sequence[ModelMessage]) -> list[int]:
-    return [
-        index
-        for index, message in enumerate(messages)
-        if isinstance(message, ModelRequest) and any(isinstance(part, UserPromptPart) for part in message.parts)
-    ]
+def _prompts(message: ModelMessage) -> list[UserPromptPart]:
+    return [part for part in message.parts if isinstance(part, UserPromptPart)]
 
 
 def _is_summary(part: object) -> bool:
@@ -139,7 +119,7 @@ def _is_taken_in(part: object) -> bool:
 
 
 def _uncounted(message: ModelMessage) -> ModelMessage:
-    """What a provider counted with a longer history says nothing about this one."""
+    """The message without the provider's count, which was that of a longer history."""
     return replace(message, usage=RequestUsage()) if isinstance(message, ModelResponse) else message
 
 
@@ -168,19 +148,18 @@ def _chars(part: object) -> int:
             return len(str(getattr(part, "content", "")))
 
 
-def _lines(message: ModelMessage) -> Iterable[str]:
-    for part in message.parts:
-        match part:
-            case UserPromptPart():
-                yield f"USER: {_prompt_text(part)}"
-            case TextPart(content) if content:
-                yield f"AGENT: {content}"
-            case ToolCallPart():
-                yield f"CALL {part.tool_name}: {within(part.args_as_json_str(), ARGUMENTS_CHARS)}"
-            case ToolReturnPart():
-                yield f"RESULT of {part.tool_name} ({part.outcome}): {within(part.model_response_str(), RESULT_CHARS)}"
-            case _:
-                pass  # thoughts are the model's own, and instructions go along with every request
+def _lines(part: Part) -> Iterator[str]:
+    match part:
+        case UserPromptPart():
+            yield f"USER: {_prompt_text(part)}"
+        case TextPart(content) if content:
+            yield f"AGENT: {content}"
+        case ToolCallPart():
+            yield f"CALL {part.tool_name}: {within(part.args_as_json_str(), ARGUMENTS_CHARS)}"
+        case ToolReturnPart():
+            yield f"RESULT of {part.tool_name} ({part.outcome}): {within(part.model_response_str(), RESULT_CHARS)}"
+        case _:
+            pass  # thoughts are the model's own, and instructions go along with every request
 
 
 def _prompt_text(part: UserPromptPart) -> str:

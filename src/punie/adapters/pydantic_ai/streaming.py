@@ -6,9 +6,9 @@ event streams, keeps the order of events in our own hands, and leaves a partial 
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, runtime_checkable
 
-from attrs import evolve
 from pydantic_ai.messages import (
     ModelMessage,
     ModelResponse,
@@ -29,9 +29,9 @@ from pydantic_ai.usage import RequestUsage, RunUsage
 from punie.adapters.pydantic_ai.history import unfinished
 from punie.adapters.pydantic_ai.provider_search import search_of, settled
 from punie.domain.model.usage import Usage
-from punie.domain.session.events import CompactionDelta, ContextUsed, TextDelta, ThoughtDelta, UsageChanged
+from punie.domain.session.events import TextDelta, ThoughtDelta
 from punie.domain.session.turn import StopReason
-from punie.ports.engine import EventSink
+from punie.ports.engine import EventSink, Upkeep
 
 
 class TurnStopped(Exception):  # noqa: N818 - an outcome, not an error
@@ -52,15 +52,15 @@ class StreamedModel(WrapperModel):
     says that there was a whole answer that counts. `search` is how the model's provider finds tools itself.
     """
 
-    def __init__(self, wrapped: Model, turn_id: str, events: EventSink) -> None:
+    def __init__(self, wrapped: Model, turn_id: str, events: EventSink, upkeep: Upkeep[Any]) -> None:
         super().__init__(wrapped)
         self.left_over: ModelResponse | None = None
         self.answered = False
         self.search = search_of(wrapped)
-        self.turn_id = turn_id
-        self.events = events
+        self._turn_id = turn_id
+        self._events = events
+        self._upkeep = upkeep
         self._requests = 0
-        self._usage = Usage()
 
     async def request(
         self,
@@ -82,7 +82,9 @@ class StreamedModel(WrapperModel):
 
     async def conclude(self, response: ModelResponse) -> None:
         """Look at a whole answer, priced by now, before any of its calls is run. Raises `TurnStopped`."""
-        await self._count(response)
+        used = response.usage
+        # The library counts what was cached among the input.
+        await self._upkeep.spent(usage_of(used, 1), used.input_tokens + used.output_tokens)
         if (reason := _STOPS.get(response.finish_reason or "")) is not None:
             self.left_over = unfinished(response) if reason is StopReason.MAX_TOKENS else None
             raise TurnStopped(reason)
@@ -90,49 +92,39 @@ class StreamedModel(WrapperModel):
         _tell_apart(response)
 
     async def _pass_on(self, stream: StreamedResponse) -> None:
-        emit = self.events.emit
-        message_id = f"{self.turn_id}-{self._requests}"
+        emit = self._events.emit
+        message_id = f"{self._turn_id}-{self._requests}"
         async for event in stream:
             piece = _piece(event, message_id)
             if piece is not None:
                 await emit(piece)
 
-    async def _count(self, response: ModelResponse) -> None:
-        used = response.usage
-        await self.count(used)
-        taken = used.input_tokens + used.output_tokens  # the library counts what was cached among the input
-        if taken > 0:
-            await self.events.emit(ContextUsed(taken))
 
-    async def count(self, used: RequestUsage | RunUsage, requests: int = 1) -> None:
-        """Add to the turn's totals what its requests used, and say so."""
-        before = self._usage
-        self._usage = evolve(
-            before,
-            input_tokens=before.input_tokens + used.input_tokens,
-            output_tokens=before.output_tokens + used.output_tokens,
-            cached_read_tokens=before.cached_read_tokens + used.cache_read_tokens,
-            cached_write_tokens=before.cached_write_tokens + used.cache_write_tokens,
-            requests=before.requests + requests,
-            cost_usd=before.cost_usd if used.cost is None else (before.cost_usd or 0.0) + float(used.cost),
-        )
-        await self.events.emit(UsageChanged(self._usage))
+def usage_of(used: RequestUsage | RunUsage, requests: int) -> Usage:
+    """The library's count of so many requests, in the domain's form."""
+    return Usage(
+        used.input_tokens,
+        used.output_tokens,
+        used.cache_read_tokens,
+        used.cache_write_tokens,
+        requests,
+        None if used.cost is None else float(used.cost),
+    )
 
 
 @runtime_checkable
 class _HeldToAForm(Protocol):
-    """A model whose answers have a form of their own, which a summary has not."""
+    """A model whose answers have a form of their own."""
 
     def plainly(self) -> Model: ...
 
 
-class SummaryModel(WrapperModel):
-    """Wraps the shared model for one summary: its text is the compaction's, and no part of the conversation."""
+class PlainModel(WrapperModel):
+    """Wraps the shared model for one request that is no part of a conversation; `say` takes its text as it comes."""
 
-    def __init__(self, wrapped: Model, compaction_id: str, events: EventSink) -> None:
+    def __init__(self, wrapped: Model, say: Callable[[str], Awaitable[None]]) -> None:
         super().__init__(wrapped.plainly() if isinstance(wrapped, _HeldToAForm) else wrapped)
-        self._id = compaction_id
-        self._events = events
+        self._say = say
 
     async def request(
         self,
@@ -140,16 +132,16 @@ class SummaryModel(WrapperModel):
         model_settings: RequestSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Make the request and pass on what it streams."""
+        """Make the request and pass on its text."""
         async with self.wrapped.request_stream(messages, model_settings, model_request_parameters, None) as stream:
             async for event in stream:
-                if isinstance(piece := _piece(event, self._id), TextDelta):
-                    await self._events.emit(CompactionDelta(self._id, piece.text))
+                if isinstance(piece := _piece(event, ""), TextDelta):
+                    await self._say(piece.text)
         return stream.get()
 
 
 def _piece(event: ModelResponseStreamEvent, message_id: str) -> TextDelta | ThoughtDelta | None:
-    """What an event adds to the answer; the first piece of a part comes with its start."""
+    """The piece that an event adds to the answer; the first piece of a part comes with its start."""
     if isinstance(event, PartDeltaEvent):
         delta = event.delta
         if isinstance(delta, TextPartDelta):

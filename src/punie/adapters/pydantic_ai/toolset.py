@@ -8,22 +8,21 @@ from typing import Any
 
 from attrs import define, field, frozen
 from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.exceptions import ModelContextWindowExceededError, RetryModelRequest, ToolFailed
 from pydantic_ai.messages import InstructionPart, ModelMessage, ModelResponse, ToolCallPart, ToolReturnPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
-from punie.adapters.pydantic_ai.compaction import Compactor
-from punie.adapters.pydantic_ai.prompts import picture
+from punie.adapters.pydantic_ai.history import binary
 from punie.adapters.pydantic_ai.provider_search import CORPUS, Lookups, Search
 from punie.adapters.pydantic_ai.streaming import StreamedModel
-from punie.domain.model.text import called, encodable, read_arguments, result_text
+from punie.domain.model.text import called, encodable, has_failed, picture, read_arguments, result_text
 from punie.domain.tools.catalog import SearchableOffer, ToolCatalog
-from punie.domain.tools.tool import ToolDescriptor, ToolOutcome
+from punie.domain.tools.tool import ToolDescriptor
 from punie.domain.values.content import Image
 from punie.domain.values.json_value import thaw_object
-from punie.ports.engine import ToolDoor
+from punie.ports.engine import ToolDoor, Upkeep
 
 _WRITTEN = "written"
 
@@ -38,7 +37,7 @@ class Listed:
 
 @frozen
 class TurnDeps:
-    """What the library hands back to the toolset; lives as long as the turn.
+    """The values that the library hands back to the toolset; they live as long as the turn.
 
     `finished` holds the results of the current answer's calls by their ids, for a turn that is broken off before the
     library has written them down.
@@ -48,7 +47,7 @@ class TurnDeps:
     door: ToolDoor
     listed: Listed
     model: StreamedModel
-    compactor: Compactor
+    upkeep: Upkeep[list[ModelMessage]]
     finished: dict[str, ToolReturnPart] = field(factory=dict)
 
 
@@ -70,7 +69,7 @@ class DeskToolset(AbstractToolset[TurnDeps]):
 
     @property
     def id(self) -> str:
-        """The library wants a name."""
+        """A name, which the library wants."""
         return "punie-desk"
 
     async def get_tools(self, ctx: RunContext[TurnDeps]) -> dict[str, ToolsetTool[TurnDeps]]:
@@ -87,7 +86,7 @@ class DeskToolset(AbstractToolset[TurnDeps]):
         return _deferring(listed.tools, searchable, ctx.messages)
 
     async def get_instructions(self, ctx: RunContext[TurnDeps]) -> InstructionPart | None:
-        """What is to be told beside the offered tools; the library asks before each model request."""
+        """The notes of the offered tools; the library asks before each model request."""
         catalog = await ctx.deps.door.offered()
         searchable = _searchable(catalog, ctx.deps)
         notes = catalog.notes
@@ -106,11 +105,11 @@ class DeskToolset(AbstractToolset[TurnDeps]):
         call = called(ctx.tool_call_id or name, name, tool_args[_WRITTEN])
         result = await ctx.deps.door.call(call)
         text = result_text(result)
-        failed = result.outcome in {ToolOutcome.FAILED, ToolOutcome.CANCELLED}
+        failed = has_failed(result.outcome)
         ctx.deps.finished[call.id] = ToolReturnPart(name, text, call.id, outcome="failed" if failed else "success")
         if failed:
             raise ToolFailed(text)
-        pictures = [seen for block in result.content if isinstance(block, Image) and (seen := picture(block))]
+        pictures = [binary(p) for block in result.content if isinstance(block, Image) and (p := picture(block))]
         return [text, *pictures] if pictures else text
 
     def unknown(self, name: str) -> ToolsetTool[TurnDeps]:
@@ -130,7 +129,7 @@ class DeskToolset(AbstractToolset[TurnDeps]):
 class OnlyTheDesk(AbstractCapability[TurnDeps]):
     """Puts the desk in the place of the agent's assembled toolset, and names that were not offered in its reach.
 
-    Without the second part the library answers a call to an unknown name itself: nobody sees it, and the second one
+    Without the second part the library answers a call to an unknown name itself: no card shows it, and the second one
     ends the turn. The same holds for a tool that the model should have looked for first.
     """
 
@@ -153,6 +152,48 @@ class OnlyTheDesk(AbstractCapability[TurnDeps]):
                 if isinstance(part, ToolCallPart) and not _offered(tools.get(part.tool_name)):
                     tools[part.tool_name] = self._toolset.unknown(part.tool_name)
         return response
+
+
+class FitsTheContext(AbstractCapability[TurnDeps]):
+    """Makes the history shorter before a request that would be near the context's end, and after one that was too long.
+
+    `RunContext.messages` is the run's own history: what is put there stays.
+    """
+
+    async def before_model_request(
+        self, ctx: RunContext[TurnDeps], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Called once a request."""
+        return _with(ctx, request_context, await ctx.deps.upkeep.where_needed(ctx.messages))
+
+    async def prepare_model_request(
+        self, ctx: RunContext[TurnDeps], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Called before each attempt: one after the first goes by the history as it is by now."""
+        if request_context.attempt > 1:
+            request_context.messages = list(ctx.messages)
+        return request_context
+
+    async def on_model_request_error(
+        self, ctx: RunContext[TurnDeps], *, request_context: ModelRequestContext, error: Exception
+    ) -> ModelResponse:
+        """Called when an attempt failed; a request that was too long said nothing yet, so it can be made again."""
+        if not isinstance(error, ModelContextWindowExceededError) or request_context.attempt > 1:
+            raise error
+        shorter = await ctx.deps.upkeep.where_refused(ctx.messages)
+        if shorter is None:
+            raise error
+        ctx.messages[:] = shorter
+        raise RetryModelRequest
+
+
+def _with(
+    ctx: RunContext[TurnDeps], request_context: ModelRequestContext, shorter: Sequence[ModelMessage] | None
+) -> ModelRequestContext:
+    if shorter is not None:
+        ctx.messages[:] = shorter
+        request_context.messages = list(shorter)
+    return request_context
 
 
 def _offered(tool: ToolsetTool[TurnDeps] | None) -> bool:

@@ -15,12 +15,11 @@ from attrs import evolve, fields, frozen
 
 from punie.bootstrap.settings.permissions import parse_mode
 from punie.bootstrap.settings.values import (
-    EngineChoice,
+    PYDANTIC_AI,
     Kind,
     Sandbox,
     one_of,
     parse_effort,
-    parse_engine,
     parse_models,
     parse_names,
     parse_positive,
@@ -172,9 +171,9 @@ EFFORT = Key(
     by_default="`default`", page="models.md#switching-in-a-session", shown=lambda value: plain(value or "default"),
 )
 ENGINE = Key(
-    "engine", Kind("`pydantic-ai` or `openai-agents`", parse_engine), EngineChoice.PYDANTIC_AI,
-    "whose library runs the models named `provider:name`; `openai-agents` is for OpenAI's protocols only (needs "
-    "`punie[openai-agents]`)",
+    "engine", Kind("`pydantic-ai`, `openai-agents` or the name of an installed engine", parse_text), PYDANTIC_AI,
+    "the engine that runs the models named `provider:name`; `openai-agents` is for OpenAI's protocols only (needs "
+    "`punie[openai-agents]`), and other names are those of entry points in the group `punie.engines`",
     page="openai-agents.md",
 )
 LOCAL_TOOLS = Key(

@@ -51,11 +51,8 @@ class Sandbox(StrEnum):
     BUBBLEWRAP = "bubblewrap"
 
 
-class EngineChoice(StrEnum):
-    """Whose library runs the models named `provider:name`."""
-
-    PYDANTIC_AI = "pydantic-ai"
-    OPENAI_AGENTS = "openai-agents"
+PYDANTIC_AI = "pydantic-ai"
+"""The engine for models named `provider:name` that needs no plug-in."""
 
 
 def parse_text(value: object) -> str:
@@ -63,14 +60,6 @@ def parse_text(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError("expected a text that is not empty")
     return value.strip()
-
-
-def parse_engine(value: object) -> EngineChoice:
-    """Which engine runs models of providers. Raises `ValueError`."""
-    try:
-        return EngineChoice(value)
-    except ValueError:
-        raise ValueError(f"expected {' or '.join(EngineChoice)}") from None
 
 
 def parse_names(value: object) -> tuple[str, ...]:

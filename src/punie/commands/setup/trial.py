@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,10 +14,9 @@ import anyio
 import anyio.to_thread
 from attrs import frozen
 
-from punie.adapters.pydantic_ai.engine import PydanticAiEngine
 from punie.bootstrap.engines import HOW_TO_CHOOSE, SCRIPT_PREFIX, make_engine
 from punie.bootstrap.plugins import PlugIns, scan
-from punie.bootstrap.settings.values import EngineChoice
+from punie.bootstrap.settings.values import PYDANTIC_AI
 from punie.commands.running import unless_interrupted
 from punie.domain.errors import EngineError, EngineErrorKind
 from punie.domain.model.choice import DIRECT
@@ -45,7 +46,7 @@ async def try_model(
     reach: Callable[[str], ModelSettings],
     plug_ins: PlugIns | None = None,
     limit_s: float = LIMIT_S,
-    choice: EngineChoice = EngineChoice.PYDANTIC_AI,
+    choice: str = PYDANTIC_AI,
 ) -> Trial:
     """Try the model of that name, for `limit_s` at most; nothing is raised. `reach` gives stored keys, and may block.
 
@@ -120,14 +121,11 @@ def listed_now(model: str, settings: ModelSettings) -> Sequence[str]:
     """The models that its provider lists, some forty at most; none where it cannot be asked. Raises `Interrupted`."""
 
     async def ask() -> Sequence[str]:
-        engine = PydanticAiEngine(model, settings)
-        try:
-            with anyio.move_on_after(LISTING_LIMIT_S):
-                return (await engine.siblings())[:MOST_LISTED]
-        except EngineError:
-            pass
-        finally:
-            await engine.aclose()
+        with contextlib.suppress(EngineError), anyio.move_on_after(LISTING_LIMIT_S):
+            engine = make_engine(model, scan(_log), lambda _: settings)
+            if isinstance(engine, ModelEngine):
+                async with aclosing(engine):
+                    return (await engine.siblings())[:MOST_LISTED]
         return ()
 
     return _finished(ask)

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
+import re
+from collections.abc import Mapping
 from typing import NoReturn
 
-from punie.domain.tools.tool import ToolCall, ToolResult
-from punie.domain.values.content import EmbeddedResource, ResourceLink
-from punie.domain.values.json_value import NotJsonError, thaw
+from attrs import frozen
+
+from punie.domain.tools.tool import ToolCall, ToolOutcome, ToolResult
+from punie.domain.values.content import Block, EmbeddedResource, Image, Prompt, ResourceLink, Text
+from punie.domain.values.json_value import JsonValue, NotJsonError, thaw, thaw_object
 
 NO_PICTURE = "[an image whose data could not be read]"
 
 NO_ANSWER = "[No answer came of this.]"
-"""What stands between a prompt that nothing came of and the next one: some providers take no two in a row."""
+"""The answer to a prompt that nothing came of, in a history: some providers take no two prompts in a row."""
+
+_UNFIT = re.compile(r"[^A-Za-z0-9_-]")
+
+
+@frozen
+class Attachment:
+    """A picture, a sound or a paper for the model itself. `data` is base64 that can be read, of at least one byte."""
+
+    data: str
+    mime_type: str
+    name: str = ""
 
 
 def encodable(text: str) -> str:
@@ -24,13 +41,49 @@ def encodable(text: str) -> str:
     return text
 
 
+def prompt_content(prompt: Prompt, seen: tuple[str, ...]) -> str | list[str | Attachment]:
+    """The blocks in order: one text where all of them are text (every server takes that), else a list.
+
+    The model sees resources whose media type begins with one of `seen`; of others it is told that they are there.
+    """
+    parts = [_content(block, seen) for block in prompt.blocks]
+    texts = [part for part in parts if isinstance(part, str)]
+    return "\n".join(texts) if len(texts) == len(parts) else parts
+
+
+def _content(block: Block, seen: tuple[str, ...]) -> str | Attachment:
+    match block:
+        case Text(text):
+            return encodable(text)
+        case Image():
+            return picture(block) or NO_PICTURE
+        case ResourceLink():
+            return link_text(block)
+        case EmbeddedResource(uri, text, data, mime_type):
+            shown = text is None and (mime_type or "").startswith(seen)
+            attached = _attachment(data or "", mime_type or "", encodable(uri.rpartition("/")[2])) if shown else None
+            return attached or resource_text(block)
+
+
+def picture(image: Image) -> Attachment | None:
+    """The image for the model; None where its data cannot be read."""
+    return _attachment(image.data, image.mime_type)
+
+
+def _attachment(data: str, mime_type: str, name: str = "") -> Attachment | None:
+    try:
+        return Attachment(data, mime_type, name) if base64.b64decode(data, validate=True) else None
+    except (binascii.Error, ValueError):
+        return None
+
+
 def link_text(link: ResourceLink) -> str:
-    """A link as an address, never fetched: the model may read it with a tool, and that asks leave."""
+    """A link as an address, never fetched: the model may read it with a tool, which asks for permission."""
     return encodable(f"[{link.title or link.name}]({link.uri})")
 
 
 def resource_text(resource: EmbeddedResource) -> str:
-    """A resource that came along, with its text; of one that has none that it is there."""
+    """A resource of a prompt with its text; one without text is named."""
     if resource.text is not None:
         return encodable(f'<resource uri="{resource.uri}">\n{resource.text}\n</resource>')
     of_type = resource.mime_type or "of unknown type"
@@ -38,7 +91,7 @@ def resource_text(resource: EmbeddedResource) -> str:
 
 
 def result_text(result: ToolResult) -> str:
-    """What the model reads of a call's result; never empty."""
+    """A call's result as the model reads it; never empty."""
     if result.text:
         return encodable(result.text)
     said = [_linked(block) for block in result.content if isinstance(block, (EmbeddedResource, ResourceLink))]
@@ -71,3 +124,25 @@ def _linked(block: EmbeddedResource | ResourceLink) -> str:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
+
+
+@frozen
+class RetoldCall:
+    """A call of another engine, or of a turn whose process died, as any provider takes it."""
+
+    name: str
+    arguments: dict[str, object]
+    text: str
+    failed: bool
+
+    @classmethod
+    def of(cls, tool: str, arguments: JsonValue, text: str, outcome: ToolOutcome) -> RetoldCall:
+        """The call with a name of letters, digits, `_` and `-`, and with arguments that are an object."""
+        name = _UNFIT.sub("_", tool)[:64] or "tool"  # a model may have called anything, and providers check names
+        taken = thaw_object(arguments) if isinstance(arguments, Mapping) else {}
+        return cls(name, taken, encodable(text), has_failed(outcome))
+
+
+def has_failed(outcome: ToolOutcome) -> bool:
+    """Whether the model is told that the call failed; a denial is a result like any other."""
+    return outcome in {ToolOutcome.FAILED, ToolOutcome.CANCELLED}

@@ -8,35 +8,28 @@ from typing import Any
 import pytest
 
 from punie.domain.errors import UnreadableSnapshotError
-from punie.domain.model.summary import OPENING
+from punie.domain.model.compaction import OPENING, cut_resting, cut_running, written_out
 from punie.domain.model.text import NO_ANSWER
-from punie_openai_agents.items import (
+from punie_openai_agents.history import (
     INTERRUPTED,
-    Told,
+    Group,
+    History,
     call_item,
     closed,
     dump,
-    flat,
+    length_of,
     parse,
+    pieces_of,
     result_item,
     said_item,
-    user_item,
-)
-from punie_openai_agents.shortening import (
-    Counted,
-    History,
-    Running,
-    cut_resting,
-    cut_running,
-    length_of,
     shortened,
-    written_out,
+    user_item,
 )
 
 LONG = "many words " * 100
 
 
-def turn(prompt: str, *answers: str) -> Told:
+def turn(prompt: str, *answers: str) -> list[Group]:
     """A turn whose answers each call a tool, but for the last."""
     groups = [
         [call_item(f"c{number}", "read_file", "{}"), result_item(f"c{number}", text)]
@@ -65,9 +58,13 @@ def test_what_is_no_snapshot_of_this_engine_is_said_to_be_none(value: Any) -> No
         parse(json.dumps(value).encode())
 
 
-def test_a_snapshot_comes_back_as_it_was_also_with_halves_of_pairs_in_it() -> None:
+def test_a_snapshot_comes_back_as_it_was_by_turns_also_with_halves_of_pairs_in_it() -> None:
     turns = [turn("first", "result \ud800", "done"), turn("ünïcode", "ok")]
-    assert parse(dump(turns)) == turns
+    groups = [group for one in turns for group in one]
+    stored = dump(groups)
+    assert json.loads(stored)["turns"] == turns
+    assert parse(stored) == groups
+    assert dump([]) == b'{"format":1,"turns":[]}'
     assert parse(dump([])) == []
 
 
@@ -85,49 +82,54 @@ def test_a_call_without_a_result_gets_one_before_pictures_and_a_prompt_without_a
     assert closed([]) == []
 
 
+def test_a_prompt_that_nothing_came_of_has_an_answer_before_the_next_one() -> None:
+    assert closed([[user_item("x")], *turn("y", "z")]) == [[user_item("x")], [said_item(NO_ANSWER)], *turn("y", "z")]
+
+
 def test_a_running_turn_keeps_the_latest_turns_that_fit_and_a_cut_parts_no_call_from_its_result() -> None:
     turns = [turn(f"{LONG} {number}", "ok") for number in range(4)]
-    now = Running(History(turns), [[user_item("now")]])
-    one = length_of(flat(turns[:1]))
-    cut = cut_running(now, int(one * 2.5))
+    groups = [*(group for one in turns for group in one), [user_item("now")]]
+    cut = cut_running(pieces_of(groups), int(sum(map(length_of, turns[0])) * 2.5))
     assert cut is not None
-    assert (list(cut.old), list(cut.kept), cut.running, cut.prompt) == (turns[:2], turns[2:], now.told, [])
-    shorter = shortened(cut, "SUMMARY")
-    assert [item["role"] for item in flat(shorter.over.turns)][:2] == ["user", "assistant"]
-    assert "SUMMARY" in str(shorter.history.turns[0])
+    assert (cut.first, cut.prompt) == (4, None)
+    shorter = shortened(History(groups), cut.first, cut.prompt, "SUMMARY")
+    assert [item["role"] for item in shorter.items][:2] == ["user", "assistant"]
+    assert "SUMMARY" in str(shorter.groups[0])
+    assert list(shorter.groups[2:]) == groups[4:]
 
 
 def test_a_turn_that_does_not_fit_by_itself_keeps_its_prompt_and_its_last_answers_whole() -> None:
     told = turn("the prompt", *[f"{number} {LONG}" for number in range(6)], "x")[:-1]
-    cut = cut_running(Running(History(), told), length_of(told[-1]) * 2 + 10)
+    cut = cut_running(pieces_of(told), length_of(told[-1]) * 2 + 10)
     assert cut is not None
-    assert cut.prompt == told[0]
-    assert cut.running == told[-2:]
-    shorter = shortened(cut, "SUMMARY")
-    assert shorter.told == [told[0], *told[-2:]]
-    again = cut_running(Running(shorter.history, shorter.told), 10)
+    assert (cut.first, cut.prompt) == (len(told) - 2, 0)
+    shorter = shortened(History(told), cut.first, cut.prompt, "SUMMARY")
+    assert list(shorter.groups[2:]) == [told[0], *told[-2:]]
+    again = cut_running(pieces_of(shorter.groups), 10)
     assert again is not None
-    assert again.running == told[-1:], "the last answer stays, however long it is"
+    assert list(shorter.groups[again.first :]) == told[-1:], "the last answer stays, however long it is"
 
 
 def test_where_there_is_only_a_summary_or_a_prompt_nothing_is_gained() -> None:
-    summary = shortened(cut_resting([turn("a", "b")], 0) or pytest.fail("a turn can be cut"), "S").history.turns
-    assert str(summary[0]).count(OPENING[:30]) == 1
-    assert cut_resting(summary, 0) is None
+    said = turn("a", "b")
+    cut = cut_resting(pieces_of(said), 0) or pytest.fail("a turn can be cut")
+    summary = shortened(History(said), cut.first, cut.prompt, "S").groups
+    assert str(summary).count(OPENING[:30]) == 1
+    assert cut_resting(pieces_of(summary), 0) is None
     assert cut_resting([], 100) is None
-    assert cut_running(Running(History(summary), [[user_item(LONG)]]), 1) is None
-    assert cut_running(Running(History(), [[user_item(LONG)]]), 1) is None
+    assert cut_running(pieces_of([*summary, [user_item(LONG)]]), 1) is None
+    assert cut_running(pieces_of([[user_item(LONG)]]), 1) is None
 
 
 def test_the_size_is_what_the_provider_counted_and_an_estimate_of_what_came_since() -> None:
     told = turn("x", LONG, "y")
-    assert Running(History(), told[:2], Counted(5_000, 2)).tokens == 5_000
-    assert Running(History(), told, Counted(5_000, 2)).tokens == 5_000 + length_of(told[2])
-    after = Running(History(), told, Counted(5_000, 3)).over
-    assert Running(after, [[user_item("y")]]).tokens == 5_000 + length_of([user_item("y")])
+    assert History(told[:2], 2, 5_000).tokens == 5_000
+    assert History(told, 2, 5_000).tokens == 5_000 + length_of(told[2])
+    prompt = [user_item("y")]
+    assert History(told, 3, 5_000).with_group(prompt).tokens == 5_000 + length_of(prompt)
 
 
 def test_the_record_for_a_summary_shows_who_said_what_and_keeps_to_its_length() -> None:
-    record = written_out([turn("look", "found it", "done")], 10_000)
+    record = written_out(pieces_of(turn("look", "found it", "done")), 10_000)
     assert record == "USER: look\n\nCALL read_file: {}\n\nRESULT: found it\n\nAGENT: done"
-    assert len(written_out([turn(LONG, LONG, LONG)], 300)) < 400
+    assert len(written_out(pieces_of(turn(LONG, LONG, LONG)), 300)) < 400

@@ -8,7 +8,7 @@ import ssl
 
 import pytest
 
-from punie.adapters.pydantic_ai.connection_causes import cause_of
+from punie.adapters.pydantic_ai.failures import cause_of
 
 
 def buried(cause: BaseException) -> Exception:

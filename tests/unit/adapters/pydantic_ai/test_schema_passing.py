@@ -19,9 +19,9 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset
 
-from punie.adapters.pydantic_ai.compaction import Compactor
+from punie.adapters.library.upkeep import HistoryUpkeep
+from punie.adapters.pydantic_ai.library import PydanticAiLibrary
 from punie.adapters.pydantic_ai.models import request_settings, verbatim
-from punie.adapters.pydantic_ai.reached import Reached
 from punie.adapters.pydantic_ai.streaming import StreamedModel
 from punie.adapters.pydantic_ai.toolset import DeskToolset, Listed, TurnDeps
 from punie.domain.model.place import ModelSettings
@@ -93,11 +93,11 @@ def test_the_settings_go_with_every_request_and_the_key_is_never_shown() -> None
 
 @pytest.mark.requirement("S3-17", "S3-31")
 def test_what_a_turn_hands_to_its_tools_is_frozen_and_holds_the_session_and_ports_only() -> None:
-    model = StreamedModel(TestModel(), "turn", FakeEventSink())
-    fits = Compactor(model, Reached.of("test", model, ModelSettings()), None)
-    deps = TurnDeps("session", FakeToolDoor(), Listed(), model, fits)
+    upkeep = HistoryUpkeep(PydanticAiLibrary("test", ModelSettings()), "turn", FakeEventSink(), None)
+    model = StreamedModel(TestModel(), "turn", FakeEventSink(), upkeep)
+    deps = TurnDeps("session", FakeToolDoor(), Listed(), model, upkeep)
     names = [field.name for field in attrs.fields(TurnDeps)]
-    assert names == ["session_id", "door", "listed", "model", "compactor", "finished"]
+    assert names == ["session_id", "door", "listed", "model", "upkeep", "finished"]
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         deps.session_id = "another"  # pyright: ignore[reportAttributeAccessIssue]
 

@@ -24,7 +24,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from punie.adapters.pydantic_ai.transcripts import messages_of
+from punie.adapters.pydantic_ai.history import messages_of
 from punie.domain.session.transcript import AgentSaid, PersonSaid, ToolUsed, Transcript, TurnStoppedShort
 from punie.domain.tools.tool import ToolOutcome
 from punie.domain.values.content import EmbeddedResource, Image, Prompt, ResourceLink, Text

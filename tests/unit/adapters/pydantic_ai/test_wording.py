@@ -7,7 +7,7 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from punie.adapters.pydantic_ai.reached import Reached
+from punie.adapters.pydantic_ai.failures import place_of
 from punie.domain.model.place import ModelSettings, quoted
 
 
@@ -34,7 +34,7 @@ def test_a_long_text_is_cut() -> None:
 def test_an_address_is_shown_without_user_password_and_query(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "from-environment")
     provider = OpenAIProvider(base_url="https://u:p@host.example:8443/v1/?token=t", api_key="k")
-    reached = Reached.of("openai-chat:m", OpenAIChatModel("m", provider=provider), ModelSettings(api_key="given"))
+    reached = place_of("openai-chat:m", OpenAIChatModel("m", provider=provider), ModelSettings(api_key="given"))
     assert reached.address == reached.where == "https://host.example:8443/v1"
     assert (reached.key, reached.address_from) == ("OPENAI_API_KEY", "OPENAI_BASE_URL")
     assert set(reached.secrets) == {"given", "from-environment"}
@@ -42,4 +42,4 @@ def test_an_address_is_shown_without_user_password_and_query(monkeypatch: pytest
 
 
 def test_a_model_without_an_address_is_named_by_its_name() -> None:
-    assert Reached.of("test", TestModel(), ModelSettings()).where == "the provider of test"
+    assert place_of("test", TestModel(), ModelSettings()).where == "the provider of test"

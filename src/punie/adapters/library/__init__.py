@@ -1,0 +1,1 @@
+"""The engine for models of any library: all that does not differ between one library and another."""

@@ -1,0 +1,218 @@
+"""An engine around a library that runs models; it can be built and opened before that library is imported."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Generic
+
+import anyio
+import anyio.to_thread
+
+from punie.adapters.library.model_list import listed_models
+from punie.adapters.library.upkeep import HistoryUpkeep
+from punie.domain.errors import EngineErrorKind
+from punie.domain.model.choice import Effort
+from punie.domain.model.compaction import CompactionOrder
+from punie.domain.model.place import ModelSettings
+from punie.domain.session.transcript import Transcript
+from punie.domain.session.turn import StopReason, Turn
+from punie.ports.engine import EngineSession, EventSink, H, HistoryKeeper, ModelEngine, ModelLibrary, ToolDoor
+
+ASKED = "Answer with the one word: ready"
+MOST_TOKENS = 512
+"""Room for a model that thinks before it says its one word."""
+
+
+class LibraryEngine(ModelEngine, Generic[H]):
+    """One model in one library; lives as long as the process.
+
+    The library and the provider's client are loaded once, by `load` or by the first turn, and shared by all sessions:
+    one HTTP client, closed by `aclose`.
+
+    `name` is the library's: one history serves all of its models. `empty` is the snapshot in which nothing was said.
+    `set_up` imports the library and sets the model up, in the thread that loads; it raises `EngineError`. `settings`
+    say how the model is reached. `reach` says it anew, and may block: it is asked for each session, and again after a
+    key was refused.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        set_up: Callable[[ModelSettings], ModelLibrary[H]],
+        empty: bytes,
+        settings: ModelSettings | None = None,
+        reach: Callable[[], ModelSettings] | None = None,
+    ) -> None:
+        self.empty = empty
+        self._name = name
+        self._set_up = set_up
+        self._settings = settings or ModelSettings()
+        self._reach = reach
+        self._lock = threading.Lock()
+        self._library: ModelLibrary[H] | None = None
+        self._retired: list[ModelLibrary[H]] = []
+
+    @property
+    def name(self) -> str:
+        """The library's name."""
+        return self._name
+
+    def open(self, session_id: str, snapshot: bytes | None = None, since: Transcript = ()) -> LibrarySession[H]:
+        """A session, at once: an error of the set-up or of the snapshot is raised by `load` and the first turn."""
+        return LibrarySession(self, snapshot, since)
+
+    def load(self) -> ModelLibrary[H]:
+        """Import the library and build the model; a second or more the first time, so not on the event loop.
+
+        Safe to call from any thread, and again. Raises `EngineError` (`auth`, `configuration`) saying what to set or
+        to install.
+        """
+        with self._lock:
+            if self._library is None:
+                self._library = self._made(self._settings if self._reach is None else self._reach())
+            return self._library
+
+    def load_again(self) -> ModelLibrary[H]:
+        """As `load`, but anew where the model is reached in another way by now: a person has set it up meanwhile."""
+        with self._lock:
+            if self._library is not None and self._reach is not None:
+                settings = self._reach()
+                if settings != self._settings:
+                    self._retired.append(self._library)
+                    self._library = None
+                    self._library = self._made(settings)
+        return self.load()
+
+    def _made(self, settings: ModelSettings) -> ModelLibrary[H]:
+        library = self._set_up(settings)
+        self._settings = settings
+        return library
+
+    def reach_by(self, reach: Callable[[], ModelSettings]) -> None:
+        """Take `reach`; see the port."""
+        self._reach = reach
+
+    async def ready(self, *, anew: bool = False) -> ModelLibrary[H]:
+        """As `load`, or `load_again`, in a thread of its own."""
+        library = None if anew else self._library
+        if library is None:
+            load = self.load_again if anew else self.load
+            library = await anyio.to_thread.run_sync(load, abandon_on_cancel=True)
+        await library.enter()
+        return library
+
+    @property
+    def efforts(self) -> tuple[Effort, ...]:
+        """The model's thinking levels; empty before it is loaded."""
+        return () if self._library is None else self._library.efforts
+
+    async def ask_once(self) -> str:
+        """The model's answer to one small request, which may be empty. Raises `EngineError`."""
+        library = await self.ready()
+        try:
+            answer, _ = await library.ask(ASKED, instructions="", max_tokens=MOST_TOKENS, say=_unheard)
+        except library.failures as error:
+            raise library.explained(error) from error
+        return answer
+
+    def context_tokens(self) -> int | None:
+        """None: the settings or the model's name tell."""
+        return None
+
+    @property
+    def lists_models(self) -> bool:
+        """True: every provider is asked for its models."""
+        return True
+
+    async def siblings(self) -> tuple[str, ...]:
+        """The models that the provider offers beside this one, by their whole names; none where it has no list.
+
+        Raises `EngineError`, also where the provider does not answer in time.
+        """
+        library = await self.ready()
+        prefix, colon, _ = library.place.name.partition(":")
+        return tuple(f"{prefix}:{name}" for name in await listed_models(library.client)) if colon else ()
+
+    async def aclose(self) -> None:
+        """Close the HTTP client, once the sessions are done. Idempotent."""
+        libraries, self._library, self._retired = [*self._retired, self._library], None, []
+        for library in libraries:
+            if library is not None:
+                await library.aclose()
+
+
+async def _unheard(_: str) -> None:
+    """Take a piece of an answer that is read as a whole."""
+
+
+class LibrarySession(EngineSession, HistoryKeeper, Generic[H]):
+    """One conversation; lives as long as its session, on the event loops that its library runs on."""
+
+    _history: H
+
+    def __init__(self, engine: LibraryEngine[H], snapshot: bytes | None, since: Transcript) -> None:
+        self._engine = engine
+        self._snapshot = snapshot
+        self._since = since
+        self._library: ModelLibrary[H] | None = None
+        self._upkeep: HistoryUpkeep[H] | None = None
+        self._key_refused = False
+
+    async def run(self, turn: Turn, *, tools: ToolDoor, events: EventSink) -> StopReason:
+        """Let the model work on the turn; see the port for what holds after a cancel or an error."""
+        library = await self._ready()
+        upkeep = self._upkeep = HistoryUpkeep(library, turn.id, events, turn.limits.compact_above_tokens)
+        running = library.begin(self._history, turn, tools=tools, events=events, upkeep=upkeep)
+        refused = False
+        try:
+            reason = await running.work()
+            refused = reason is StopReason.REFUSAL
+        except library.failures as error:
+            refused = True
+            failure = library.explained(error)
+            self._key_refused = failure.kind == EngineErrorKind.AUTH.value
+            raise failure from error
+        finally:
+            self._history = running.left(refused=refused)
+            self._upkeep = None
+        return reason
+
+    def snapshot(self) -> bytes | None:
+        """The history in the library's form: in a turn that before it, or the shorter one that holds the turn too."""
+        if self._library is None:
+            return None if self._since else self._snapshot or self._engine.empty
+        shorter = None if self._upkeep is None else self._upkeep.shorter
+        return self._library.encode(self._history if shorter is None else shorter)
+
+    async def compact(self, order: CompactionOrder, *, events: EventSink) -> bool:
+        """Have the model summarise what was said; see the port."""
+        library = await self._ready()
+        upkeep = self._upkeep = HistoryUpkeep(library, order.id, events, order.above_tokens)
+        try:
+            shorter = await upkeep.ordered(order, self._history)
+        finally:
+            self._upkeep = None
+        self._history = self._history if shorter is None else shorter
+        return shorter is not None
+
+    def forget(self) -> None:
+        """Begin anew, also without what the session was opened with."""
+        self._snapshot, self._since = None, ()
+        if self._library is not None:
+            self._history = self._library.decode(None, ())
+
+    async def aclose(self) -> None:
+        """Do nothing: the HTTP client is the engine's."""
+
+    async def _ready(self) -> ModelLibrary[H]:
+        """The library, with the history in its form; another one where a person changed the key that it refused."""
+        if self._library is None:
+            library = await self._engine.ready(anew=True)
+            self._history = library.decode(self._snapshot, self._since)
+            self._snapshot, self._since = None, ()
+            self._library = library
+        elif self._key_refused:
+            self._library = await self._engine.ready(anew=True)
+            self._key_refused = False
+        return self._library
