@@ -44,8 +44,8 @@ def plugged(site: Path) -> dict[str, str]:
 
 @pytest.fixture
 def cli(tmp_path: Path, project: Path, plugged: dict[str, str]) -> Run:
-    def run(*args: str) -> subprocess.CompletedProcess[str]:
-        return run_cli(*args, env=clean_environment(tmp_path / "home", **plugged), cwd=project)
+    def run(*args: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return run_cli(*args, env=clean_environment(tmp_path / "home", **plugged, **more), cwd=project)
 
     return run
 
@@ -85,6 +85,21 @@ def test_its_harmless_tool_runs_and_another_is_asked_about(cli: Run, project: Pa
 def test_its_engine_is_chosen_by_its_name_and_gets_the_rest(cli: Run) -> None:
     done = cli("ask", "--model", "parrot:Polly", "hello")
     assert (done.returncode, done.stdout.strip()) == (0, "Polly says hello")
+
+
+def test_the_setting_has_it_run_the_models_of_providers_and_gives_it_their_whole_name(cli: Run) -> None:
+    done = cli("ask", "--model", "openai-chat:gpt-5", "hello", PUNIE_ENGINE="parrot")
+    assert (done.returncode, done.stdout.strip()) == (0, "openai-chat:gpt-5 says hello")
+    checked = cli("doctor", "--json", PUNIE_ENGINE="parrot", PUNIE_MODEL="openai-chat:gpt-5").stdout
+    assert "an engine that was installed beside Punie" in checked
+
+
+def test_an_engine_that_is_set_and_not_installed_is_an_error_that_lists_those_that_are(cli: Run) -> None:
+    done = cli("ask", "--model", "openai-chat:gpt-5", "hello", PUNIE_ENGINE="pirate")
+    assert done.returncode == 2, done.stdout
+    assert "No engine of the name 'pirate' is installed." in done.stderr
+    for name in ("gguf", "openai-agents", "parrot", "pydantic-ai"):
+        assert name in done.stderr
 
 
 @pytest.mark.parametrize(("model", "cause"), [("wreck:x", "out of order"), ("oddity:x", "it made a str")])

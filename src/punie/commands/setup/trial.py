@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -121,11 +120,12 @@ def listed_now(model: str, settings: ModelSettings) -> Sequence[str]:
     """The models that its provider lists, some forty at most; none where it cannot be asked. Raises `Interrupted`."""
 
     async def ask() -> Sequence[str]:
-        with contextlib.suppress(EngineError), anyio.move_on_after(LISTING_LIMIT_S):
+        with suppress(EngineError):
             engine = make_engine(model, scan(_log), lambda _: settings)
             if isinstance(engine, ModelEngine):
                 async with aclosing(engine):
-                    return (await engine.siblings())[:MOST_LISTED]
+                    with anyio.move_on_after(LISTING_LIMIT_S):
+                        return (await engine.siblings())[:MOST_LISTED]
         return ()
 
     return _finished(ask)
