@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from punie.adapters.local.files.workspace import LocalWorkspace as LocalWorkspace
     from punie.adapters.local.programs.terminals import LocalTerminals as LocalTerminals
     from punie.adapters.scripted.broker import RecordedBroker as RecordedBroker
+    from punie.application.offer.discover import PlugIn as PlugIn
     from punie.application.offer.registry import TypedTool as TypedTool
     from punie.application.tools.own_tools import PLANNABLE as PLANNABLE
     from punie.application.tools.session_tool import CallContext as CallContext

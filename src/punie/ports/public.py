@@ -8,8 +8,8 @@ from punie.ports.engine import HistoryKeeper as HistoryKeeper
 from punie.ports.engine import LibraryTurn as LibraryTurn
 from punie.ports.engine import ModelEngine as ModelEngine
 from punie.ports.engine import ModelLibrary as ModelLibrary
-from punie.ports.engine import Upkeep as Upkeep
 from punie.ports.engine import ToolDoor as ToolDoor
+from punie.ports.engine import Upkeep as Upkeep
 from punie.ports.permission import PermissionBroker as PermissionBroker
 from punie.ports.tools import CallProgress as CallProgress
 from punie.ports.tools import ToolExecutor as ToolExecutor
