@@ -13,9 +13,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeAlias
 
 import anyio
+import anyio.lowlevel
 from attrs import define, field
 
 from punie.adapters.scripted.broker import RecordedBroker
+from punie.application.desk.turn_desk import RequestWatch
+from punie.application.turns.model_shelf import ContextGauge
 from punie.application.turns.run_turn import TurnEvents
 from punie.domain.errors import ToolFailedError
 from punie.domain.permission.flow import Dismissed, Selected
@@ -27,6 +30,7 @@ from punie.ports.permission import PermissionBroker
 from punie.ports.tools import ToolExecutor, ToolProvider, ToolSourceError
 from punie_gguf.engine import SizedEvents
 from tests.fakes.client import FakeClient
+from tests.fakes.clock import FakeClock
 from tests.fakes.engine_side import FakeEventSink
 
 
@@ -180,7 +184,7 @@ class TurnEventsBench(SinkBench):
 
     def __init__(self) -> None:
         self.lane = FakeSinkBench()
-        self.sink = TurnEvents(self.lane.sink)
+        self.sink = TurnEvents(self.lane.sink, ContextGauge(), anyio.lowlevel.checkpoint, RequestWatch(FakeClock()))
 
     async def heard(self, count: int) -> list[str]:
         return await self.lane.heard(count)

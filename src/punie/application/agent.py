@@ -88,8 +88,7 @@ class PunieAgent(OwnTaskGroup, Agent):
         self, session_id: str, spec: SessionSpec, connect: Callable[[str], Peer], tell: Tell | None = None
     ) -> OpenedSession:
         if session_id in self._places:
-            if self._places[session_id].turn is not None:
-                raise SessionBusyError(session_id)
+            self._idle(session_id)
             await self.close_session(session_id)
         peer = connect(session_id)
         # The history is shown before anything is built: the engine is not yet told of it, and memory is still free.
@@ -98,11 +97,8 @@ class PunieAgent(OwnTaskGroup, Agent):
 
     async def fork_session(self, session_id: str, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
         shelf = await self.keeping(None)
-        place = self._places.get(session_id)
-        if place is not None:
-            if place.turn is not None:
-                raise SessionBusyError(session_id)
-            await place.session.recorder.record.flush()
+        if session_id in self._places:
+            await self._idle(session_id).session.recorder.record.flush()
         new_id = f"sess_{uuid.uuid4().hex}"
         await shelf.fork(session_id, new_id)
         return await self.load_session(new_id, spec, connect)
@@ -116,9 +112,7 @@ class PunieAgent(OwnTaskGroup, Agent):
         await (await self.keeping(None)).delete(session_id)
 
     def begin_turn(self, session_id: str, prompt: Prompt) -> PromptTurn:
-        place = self._place(session_id)
-        if place.turn is not None:
-            raise SessionBusyError(session_id)
+        place = self._idle(session_id)
 
         def left() -> None:
             place.turn = None
@@ -165,31 +159,27 @@ class PunieAgent(OwnTaskGroup, Agent):
         return SessionOptions(session.mode.current, session.menu)
 
     def set_model(self, session_id: str, model: str) -> Awaitable[None]:
-        place = self._place(session_id)
-        if place.turn is not None:
-            raise SessionBusyError(session_id)
-        return model_switch.switch_model(place.session, model)
+        return model_switch.switch_model(self._idle(session_id).session, model)
 
     async def set_effort(self, session_id: str, effort: Effort | None) -> None:
         await model_switch.set_effort(self._place(session_id).session, effort)
 
     def greet(self, session_id: str) -> None:
-        place = self._places.get(session_id)
-        if place is not None:
-            place.session.greet()
+        session = self.live(session_id)
+        if session is not None:
+            session.greet()
 
     def explore_models(self, session_id: str) -> None:
-        place = self._places.get(session_id)
-        if place is not None:
-            place.session.tasks.start_soon(model_switch.explore, place.session)
+        session = self.live(session_id)
+        if session is not None:
+            session.tasks.start_soon(model_switch.explore, session)
 
     async def set_mode(self, session_id: str, mode: Mode) -> None:
         await self._place(session_id).session.mode.switch(mode)
 
     def tools_changed(self, session_id: str) -> None:
-        place = self._places.get(session_id)
         # A client knows the id from the moment it is asked for its tools, and they may change before it has the answer.
-        session = self._opening.get(session_id) if place is None else place.session
+        session = self.live(session_id) or self._opening.get(session_id)
         if session is not None:
             session.desk.toolbox.mark_stale()
 
@@ -210,6 +200,13 @@ class PunieAgent(OwnTaskGroup, Agent):
         place = self._places.get(session_id)
         if place is None:
             raise UnknownSessionError(session_id)
+        return place
+
+    def _idle(self, session_id: str) -> _Place:
+        """The session, in which no turn runs. Raises `UnknownSessionError` or `SessionBusyError`."""
+        place = self._place(session_id)
+        if place.turn is not None:
+            raise SessionBusyError(session_id)
         return place
 
     async def _host(

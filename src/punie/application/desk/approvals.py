@@ -41,13 +41,12 @@ class KnownGrants:
 
     async def remember(self, grant: GrantScope, *, lasting: bool) -> None:
         """Keep a grant for the session; with `lasting` in the store, as far as the store takes it."""
-        if not (lasting and await self._store(grant)):
-            self._granted.add(grant)
-
-    async def _store(self, grant: GrantScope) -> bool:
-        now = self.context.clock.epoch_s()
-        await self.store.purge(now)
-        return await self.store.add(StoredGrant.of(grant, now))
+        if lasting:
+            now = self.context.clock.epoch_s()
+            await self.store.purge(now)
+            if await self.store.add(StoredGrant.of(grant, now)):
+                return
+        self._granted.add(grant)
 
 
 @define

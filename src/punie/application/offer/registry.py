@@ -244,10 +244,9 @@ class ToolRegistry:
     ) -> tuple[ToolDescriptor, ...]:
         """The tools that meet all of these conditions, in offered order.
 
-        A tool needs all of `capabilities`, has all of `tags`, and every word of `text` is in its name, title,
-        description, categories or tags, in any case.
+        A tool needs all of `capabilities`, has all of `tags`, and mentions every word of `text`.
         """
-        wanted, words = frozenset(tags), text.casefold().split()
+        wanted = frozenset(tags)
         return tuple(
             tool
             for tool in self.tools
@@ -256,7 +255,7 @@ class ToolRegistry:
             and wanted <= frozenset(tool.tags)
             and (source is None or tool.source is source)
             and (enabled is None or self.is_enabled(tool.name) is enabled)
-            and _mentions(tool, words)
+            and mentions(tool, text)
         )
 
     def _works_here(self, descriptor: ToolDescriptor) -> bool:
@@ -273,6 +272,7 @@ class ToolRegistry:
             hear(event)
 
 
-def _mentions(tool: ToolDescriptor, words: Iterable[str]) -> bool:
+def mentions(tool: ToolDescriptor, text: str) -> bool:
+    """Whether every word of `text` is in the tool's name, title, description, categories or tags, in any case."""
     said = " ".join((tool.name, tool.title or "", tool.description, *tool.categories, *tool.tags)).casefold()
-    return all(word in said for word in words)
+    return all(word in said for word in text.casefold().split())

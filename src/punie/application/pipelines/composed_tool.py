@@ -23,7 +23,6 @@ class ComposedTool(SessionTool):
 
     pipeline: Pipeline
     expressions: Expressions
-    log: logging.Logger
     _descriptor: ToolDescriptor = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -45,7 +44,7 @@ class ComposedTool(SessionTool):
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
         async def composed(calls: Composition, progress: CallProgress) -> ToolResult:
-            return await PipelineRun(self.pipeline, calls, self.expressions, progress, self.log).run(arguments)
+            return await PipelineRun(self.pipeline, calls, self.expressions, progress).run(arguments)
 
         return PreparedCall(only_in_a_turn, composed=composed)
 
@@ -72,35 +71,32 @@ class PipelineTools:
         if self.pipelines is None:
             self.pipelines = await self.load()
         taken = {tool.descriptor.name for tool in others}
-        free = [pipeline for pipeline in self.pipelines if pipeline.name not in taken]
+        free: list[Pipeline] = []
         for pipeline in self.pipelines:
             if pipeline.name in taken:
                 self._say(f"the pipeline {pipeline.name} is left out: another tool has its name")
-        can = self._runnable(free, taken)
-        return tuple(self._tool(pipeline) for pipeline in can)
-
-    def missing(self, pipeline: Pipeline, names: Iterable[str]) -> tuple[str, ...]:
-        """The tools that the pipeline calls and that do not exist."""
-        there = set(names)
-        return tuple(tool for tool in pipeline.tools if tool not in there)
+            else:
+                free.append(pipeline)
+        return tuple(self._tool(pipeline) for pipeline in self._runnable(free, taken))
 
     def _runnable(self, pipelines: list[Pipeline], taken: set[str]) -> list[Pipeline]:
         """The pipelines whose tools all exist; a pipeline that needs one that cannot run cannot run either."""
-        can = list(pipelines)
         while True:
-            names = taken | {pipeline.name for pipeline in can}
-            stays = [pipeline for pipeline in can if not self.missing(pipeline, names)]
-            if len(stays) == len(can):
-                return can
-            for pipeline in can:
-                lacking = self.missing(pipeline, names)
+            names = taken | {pipeline.name for pipeline in pipelines}
+            can: list[Pipeline] = []
+            for pipeline in pipelines:
+                lacking = [tool for tool in pipeline.tools if tool not in names]
                 if lacking:
                     self._say(f"the pipeline {pipeline.name} is not offered: there is no {', '.join(lacking)} here")
-            can = stays
+                else:
+                    can.append(pipeline)
+            if len(can) == len(pipelines):
+                return can
+            pipelines = can
 
     def _tool(self, pipeline: Pipeline) -> ComposedTool:
         if pipeline.name not in self._made:
-            self._made[pipeline.name] = ComposedTool(pipeline, self.expressions, self.log)
+            self._made[pipeline.name] = ComposedTool(pipeline, self.expressions)
         return self._made[pipeline.name]
 
     def _say(self, line: str) -> None:

@@ -1,4 +1,4 @@
-"""From what a pipeline file says to a pipeline, or to everything that is wrong with it at once."""
+"""Reads pipeline files: a file makes a pipeline, or a list of everything that is wrong with the file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from punie.domain.pipelines.pipeline import (
     schema_of,
     stages,
 )
-from punie.domain.pipelines.templates import Misread, Template, TemplateReader, expressions_in
+from punie.domain.pipelines.templates import Template, TemplateReader, expressions_in
 from punie.domain.tools.tool import NAME_PATTERN
 from punie.domain.values.json_value import JsonObject, NotJsonError, freeze_object
 from punie.ports.tools import ArgumentValidator, Expressions
@@ -30,13 +30,13 @@ from punie.ports.tools import ArgumentValidator, Expressions
 
 @define
 class ReferenceCheck:
-    """Looks through one pipeline; `count` is how many expressions it has, once that was done."""
+    """Checks the names in the expressions of one pipeline; `count` is the number of expressions after `problems`."""
 
     pipeline: Pipeline
     count: int = field(default=0, init=False)
 
     def problems(self) -> list[Problem]:
-        """A sentence a name that is not there."""
+        """A problem for each name that does not exist where an expression uses it."""
         found: list[Problem] = []
         before: set[str] = set()
         places = iter(range(len(self.pipeline.steps)))
@@ -100,7 +100,7 @@ KEYS = ("name", "description", "inputs", "steps", "output")
 
 @frozen
 class ReadPipeline:
-    """What became of a file: a pipeline where nothing is wrong but warnings."""
+    """The result of reading a file; `pipeline` is None where a problem is more than a warning."""
 
     pipeline: Pipeline | None
     problems: tuple[Problem, ...]
@@ -108,13 +108,13 @@ class ReadPipeline:
 
 @frozen
 class PipelineReader:
-    """Reads pipelines; lives as long as whoever wants them read."""
+    """Reads pipelines; lives as long as its caller needs it."""
 
     expressions: Expressions
     validator: ArgumentValidator
 
     def read(self, table: Mapping[str, object], *, stem: str, place: str = "project", file: str = "") -> ReadPipeline:
-        """The pipeline that a file's table makes. `stem` is the file's name, which is the pipeline's without one."""
+        """Read a file's table. `stem` is the name of the file, and of a pipeline that has no name."""
         problem = _shape_problem(table)
         if problem is not None:
             return ReadPipeline(None, (problem,))
@@ -122,7 +122,7 @@ class PipelineReader:
 
 
 def _shape_problem(table: Mapping[str, object]) -> Problem | None:
-    """What keeps a whole file from being looked at: tables deeper than anybody writes them, numbers that are none."""
+    """The reason why a file is not read at all: values nested too deep, or numbers that JSON does not have."""
     ahead: list[tuple[object, int]] = [(table, 0)]
     while ahead:
         value, depth = ahead.pop()
@@ -141,19 +141,18 @@ def _shape_problem(table: Mapping[str, object]) -> Problem | None:
 
 @define
 class _Reading:
-    """One file on its way."""
+    """The reading of one file; lives until `result` returns."""
 
     reader: PipelineReader
     table: dict[str, object]
     stem: str
     problems: list[Problem] = field(factory=list[Problem])
-    misread: list[Misread] = field(factory=list[Misread])
 
     def result(self, place: str, file: str) -> ReadPipeline:
         for key in self.table:
             if key not in KEYS:
                 self._wrong(f"there is no such key; there are {', '.join(KEYS)}", key)
-        templates = TemplateReader(self.reader.expressions.parse, self.misread)
+        templates = TemplateReader(self.reader.expressions.parse, [])
         name, description = self._name(), self._description()
         inputs = self._inputs()
         steps = self._steps(templates)
@@ -163,10 +162,7 @@ class _Reading:
         self.problems += references.problems()
         if references.count > EXPRESSIONS_LIMIT:
             self._wrong(f"it has {references.count} expressions; at most {EXPRESSIONS_LIMIT} are read")
-        for wrong in self.misread:
-            position = None if wrong.position is None else wrong.position + 1
-            self.problems.append(Problem(wrong.problem, wrong.where, position_1based=position))
-        named = tuple(_with_step(problem, self._ids()) for problem in self.problems)
+        named = tuple(_with_step(problem, self._ids()) for problem in (*self.problems, *templates.problems))
         return ReadPipeline(None if any(not one.warning for one in named) else pipeline, named)
 
     def _name(self) -> str:
@@ -246,7 +242,7 @@ def _with_step(problem: Problem, ids: list[str]) -> Problem:
 
 
 def recursions(pipelines: Iterable[Pipeline]) -> dict[str, tuple[str, ...]]:
-    """Pipelines that come back to themselves, by name, with the way there and back."""
+    """The pipelines that call themselves, directly or through others, by name, with the names of one such cycle."""
     known = {pipeline.name: pipeline for pipeline in pipelines}
     found: dict[str, tuple[str, ...]] = {}
     for name in known:

@@ -1,4 +1,4 @@
-"""From one [[steps]] table to a step."""
+"""Reads the [[steps]] of a pipeline file."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _ID_LIMIT = 64
 
 @define
 class StepReader:
-    """Reads the steps of one file, one after the other; what is wrong goes into `problems`."""
+    """Reads the steps of one file, one after the other, and adds their problems to `problems`."""
 
     templates: TemplateReader
     problems: list[Problem]
     _ids: set[str] = field(factory=set[str], init=False)
 
     def read(self, value: object, place: int) -> Step | None:
-        """The step; None where it is no table at all."""
+        """The step that a value makes; None where the value is no table."""
         where = f"steps[{place}]"
         if not isinstance(value, Mapping):
             self._wrong("expected a table", where)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 
 import anyio
@@ -55,7 +54,6 @@ class PipelineRun:
     calls: Composition
     expressions: Expressions
     progress: CallProgress
-    log: logging.Logger
     report: RunReport = field(init=False)
     _inputs: JsonObject = field(default=EMPTY_OBJECT, init=False)
     _views: dict[str, StepView] = field(factory=dict[str, StepView], init=False)
@@ -97,8 +95,7 @@ class PipelineRun:
 
     async def _step(self, step: Step) -> None:
         """Run a step, and keep its result for the steps after it."""
-        number = self.pipeline.steps.index(step) + 1
-        await self._say(f"{number}/{len(self.pipeline.steps)} {step.id}")
+        await self._say(step)
         report = self.report.begin(step)
         try:
             items = self._items(step)
@@ -141,8 +138,7 @@ class PipelineRun:
                     if self._stops(step, ended[index]):
                         tasks.cancel_scope.cancel()
                         return
-                    number = self.pipeline.steps.index(step) + 1
-                    await self._say(f"{number}/{len(self.pipeline.steps)} {step.id} {over}/{len(items)}")
+                    await self._say(step, f" {over}/{len(items)}")
 
             for _ in range(min(step.at_once, len(items))):
                 tasks.start_soon(work)
@@ -201,8 +197,9 @@ class PipelineRun:
         except ExpressionError as error:
             raise ExpressionError(f"${{{one_line(expression.text, 200)}}}: {error}") from None
 
-    async def _say(self, line: str) -> None:
-        await self.progress.report(line, self._done / len(self.pipeline.steps))
+    async def _say(self, step: Step, items: str = "") -> None:
+        steps = self.pipeline.steps
+        await self.progress.report(f"{steps.index(step) + 1}/{len(steps)} {step.id}{items}", self._done / len(steps))
 
 
 def _not_called(error: ExpressionError) -> _Ended:

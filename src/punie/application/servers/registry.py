@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 import anyio
 from anyio.abc import TaskGroup
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from punie.application.own_task_group import OwnTaskGroup
 from punie.application.servers.known_server import Asking, KnownServer, Surroundings, Tools
@@ -72,7 +72,7 @@ class ServerRegistry(OwnTaskGroup):
                 self._known[config.name] = KnownServer(config, self.around, self._heard)
 
     def _heard(self, server: str) -> None:
-        self.hear(server)
+        self.hear(server)  # which is set later than the servers are made
 
     async def _let_go(self, tasks: TaskGroup) -> None:
         tasks.cancel_scope.cancel()
@@ -85,10 +85,7 @@ class ServerRegistry(OwnTaskGroup):
         for known in self._known.values():
             info = known.info(kept.get(known.name))
             if known.name in waiting:
-                info = ServerInfo(
-                    info.name, info.command, ServerStatus.NEEDS_APPROVAL, info.tools, info.cache_age_s,
-                    waiting[known.name],
-                )  # fmt: skip
+                info = evolve(info, status=ServerStatus.NEEDS_APPROVAL, message=waiting[known.name])
             rows.append(info)
         return tuple(rows)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from punie.application.offer.registry import mentions
 from punie.application.turns.live_session import Answered, ForTheModel, LiveSession, Outcome
 from punie.application.turns.model_switch import explore, switch_model, with_engine
 from punie.application.turns.slash_commands import Invocation, SlashCommand
@@ -35,9 +36,7 @@ and complete the rest."""
 class ModeCommand(SlashCommand):
     """`/mode NAME`: shows the mode, or switches to another."""
 
-    @property
-    def info(self) -> CommandInfo:
-        return CommandInfo("mode", "Show the mode, or switch to another one", " | ".join(mode.value for mode in Mode))
+    info = CommandInfo("mode", "Show the mode, or switch to another one", " | ".join(mode.value for mode in Mode))
 
     async def run(self, invocation: Invocation) -> Outcome:
         mode, wanted = invocation.session.mode, invocation.arguments.strip()
@@ -55,14 +54,11 @@ class ModeCommand(SlashCommand):
 class ToolsCommand(SlashCommand):
     """`/tools [QUERY]`: lists the tools, those that are only named to the model too."""
 
-    @property
-    def info(self) -> CommandInfo:
-        return CommandInfo("tools", "List the tools of this session", "words to look for")
+    info = CommandInfo("tools", "List the tools of this session", "words to look for")
 
     async def run(self, invocation: Invocation) -> Outcome:
         catalog = await invocation.session.desk.toolbox.current()
-        words = invocation.arguments.casefold().split()
-        found = [tool for tool in catalog if _has(tool, words)]
+        found = [tool for tool in catalog if mentions(tool, invocation.arguments)]
         if not len(catalog):
             return Answered("This session offers no tools.")
         if not found:
@@ -76,9 +72,7 @@ class ToolsCommand(SlashCommand):
 class UsageCommand(SlashCommand):
     """`/usage`: shows tokens, cost and calls of the session."""
 
-    @property
-    def info(self) -> CommandInfo:
-        return CommandInfo("usage", "Show what this session has used: context, tokens, cost and tool calls")
+    info = CommandInfo("usage", "Show what this session has used: context, tokens, cost and tool calls")
 
     async def run(self, invocation: Invocation) -> Outcome:
         return Answered("\n".join(f"- {line}" for line in _used(invocation.session)))
@@ -87,9 +81,7 @@ class UsageCommand(SlashCommand):
 class InitCommand(SlashCommand):
     """`/init`: has the model write AGENTS.md."""
 
-    @property
-    def info(self) -> CommandInfo:
-        return CommandInfo("init", "Have the model look at the project and write its AGENTS.md", "what matters to you")
+    info = CommandInfo("init", "Have the model look at the project and write its AGENTS.md", "what matters to you")
 
     async def run(self, invocation: Invocation) -> Outcome:
         if invocation.session.model == DIRECT:
@@ -102,11 +94,6 @@ class InitCommand(SlashCommand):
         wish = f"\n\nThe user adds: {invocation.arguments}" if invocation.arguments else ""
         others = tuple(block for block in invocation.prompt.blocks if not isinstance(block, Text))
         return ForTheModel(Prompt((Text(_INIT + wish), *others)))
-
-
-def _has(tool: ToolDescriptor, words: list[str]) -> bool:
-    said = " ".join((tool.name, tool.title or "", tool.description, *tool.categories, *tool.tags)).casefold()
-    return all(word in said for word in words)
 
 
 def _line(tool: ToolDescriptor) -> str:
@@ -146,9 +133,7 @@ NOTHING_KEPT = "This session's engine is not reminded of what was said, so nothi
 class CompactCommand(SlashCommand):
     """`/compact [WHAT TO KEEP IN MIND]`: the model goes on from a summary."""
 
-    @property
-    def info(self) -> CommandInfo:
-        return CommandInfo("compact", "Have the model go on from a summary of what was said", "what to keep in mind")
+    info = CommandInfo("compact", "Have the model go on from a summary of what was said", "what to keep in mind")
 
     def offered(self, session: LiveSession) -> bool:
         return session.model != DIRECT
@@ -178,9 +163,7 @@ class CompactCommand(SlashCommand):
 class ClearCommand(SlashCommand):
     """`/clear`: the model goes on with nothing."""
 
-    @property
-    def info(self) -> CommandInfo:
-        return CommandInfo("clear", "Have the model forget what was said, and go on with an empty context")
+    info = CommandInfo("clear", "Have the model forget what was said, and go on with an empty context")
 
     def offered(self, session: LiveSession) -> bool:
         return session.model != DIRECT
@@ -203,9 +186,7 @@ NAME_CHARS = 200
 class ModelCommand(SlashCommand):
     """`/model [NAME]`: lists, or switches."""
 
-    @property
-    def info(self) -> CommandInfo:
-        return CommandInfo("model", "Show the model, or go on with another one", "name of a model")
+    info = CommandInfo("model", "Show the model, or go on with another one", "name of a model")
 
     async def run(self, invocation: Invocation) -> Outcome:
         session, wanted = invocation.session, invocation.arguments.strip()

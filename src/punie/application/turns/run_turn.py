@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Awaitable, Callable
 
 import anyio
-import anyio.lowlevel
 from attrs import define, field
 
 from punie.application.desk.turn_desk import RequestWatch, TurnDesk
@@ -59,23 +58,22 @@ class TurnEvents(EventSink):
     """
 
     lane: EventSink
-    gauge: ContextGauge = field(factory=ContextGauge)
-    compacted: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
-    requests: RequestWatch | None = None
+    gauge: ContextGauge
+    compacted: Callable[[], Awaitable[None]]
+    requests: RequestWatch
     usage: Usage = Usage()
     _over: bool = field(default=False, init=False)
 
     async def emit(self, event: SessionEvent) -> None:
         if self._over:
             return
-        requests, ended = self.requests, None
+        ended = None
         if isinstance(event, PIECES):
-            if requests is not None:
-                requests.piece()
+            self.requests.piece()
         elif isinstance(event, UsageChanged):
             self.usage = event.usage
             self.gauge.count(event)
-            ended = None if requests is None else requests.counted(event.usage)
+            ended = self.requests.counted(event.usage)
         elif isinstance(event, ContextUsed):
             event = self.gauge.read(event)
         elif isinstance(event, CompactionChanged) and event.status is CompactionStatus.COMPLETED:
@@ -86,7 +84,7 @@ class TurnEvents(EventSink):
 
     async def stop(self, ending: RequestEnding) -> None:
         """Report the model request that was under way when the turn stopped short."""
-        unfinished = None if self.requests is None else self.requests.stopped(ending)
+        unfinished = self.requests.stopped(ending)
         if unfinished is not None:
             await self.lane.emit(unfinished)
 
@@ -129,9 +127,8 @@ class PromptTurn(RunningTurn):
     async def run(self) -> TurnReport:
         clock = self.session.clock
         self._started = clock.epoch_s(), clock.monotonic_s()
-        requests = self._desk.requests
-        requests.model = self.session.model
-        events = TurnEvents(self.session.recorder, self.session.gauge, self._compacted, requests)
+        self._desk.requests.model = self.session.model
+        events = TurnEvents(self.session.recorder, self.session.gauge, self._compacted, self._desk.requests)
         reason: StopReason | None = StopReason.CANCELLED
         try:
             report = TurnReport(await self._work(events), events.usage)

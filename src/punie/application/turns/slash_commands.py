@@ -19,9 +19,9 @@ from punie.ports.workspace import PromptFiles
 
 @frozen
 class Invocation:
-    """One use of a command, within an open turn; `arguments` is the text after the command's name.
+    """One use of a command, within an open turn; lives until the command is done.
 
-    `events` are the turn's: an event is shown to the client and logged.
+    `arguments` is the text after the command's name. Events given to `events` are logged and sent to the client.
     """
 
     arguments: str
@@ -32,13 +32,12 @@ class Invocation:
 
 
 class SlashCommand(Protocol):
-    """A command; stateless, and the same object for every session. Lives as long as the process."""
+    """A command, stateless and the same object for every session; lives as long as the process.
 
-    @property
-    @abstractmethod
-    def info(self) -> CommandInfo:
-        """Name and description, as a person reads them."""
-        ...
+    `info` is its name and its description for a person.
+    """
+
+    info: CommandInfo
 
     def offered(self, session: LiveSession) -> bool:
         """Whether the session offers the command; by default it does."""

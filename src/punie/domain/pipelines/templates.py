@@ -11,7 +11,7 @@ from typing import TypeAlias, cast
 
 from attrs import define, frozen
 
-from punie.domain.pipelines.expressions import VALUE_LIMIT, Expression, ExpressionError, weighed
+from punie.domain.pipelines.expressions import VALUE_LIMIT, Expression, ExpressionError, Problem, weighed
 from punie.domain.values.json_value import JsonValue, freeze, thaw
 
 Parse: TypeAlias = Callable[[str], Expression]
@@ -63,24 +63,15 @@ class Table:
 Template: TypeAlias = Fixed | Computed | Text | Items | Table
 
 
-@frozen
-class Misread:
-    """A mistake in a template: its place (keys and list places, joined), its position in that string, and the words."""
-
-    where: str
-    position: int | None
-    problem: str
-
-
 @define
 class TemplateReader:
-    """Reads templates, and keeps the mistakes of all of them in `misread`."""
+    """Reads the templates of one file; their problems are added to `problems`."""
 
     parse: Parse
-    misread: list[Misread]
+    problems: list[Problem]
 
     def read(self, value: object, where: str) -> Template:
-        """The template, with null in the place of every mistake."""
+        """The template that a value makes; None is in the place of a value with a problem."""
         if isinstance(value, str):
             return self._string(value, where)
         if isinstance(value, Mapping):
@@ -99,7 +90,7 @@ class TemplateReader:
             return Items(items)
         if value is None or isinstance(value, (bool, int, float)):
             return Fixed(value)
-        self.misread.append(Misread(where, None, f"a {type(value).__name__} has no form in JSON; write it as a string"))
+        self.problems.append(Problem(f"a {type(value).__name__} has no form in JSON; write it as a string", where))
         return Fixed(None)
 
     def expression(self, text: str, where: str) -> Expression | None:
@@ -110,19 +101,22 @@ class TemplateReader:
             if isinstance(read, Computed):
                 return read.expression
             if isinstance(read, Text):
-                self.misread.append(Misread(where, None, "expected one expression and nothing beside it"))
+                self.problems.append(Problem("expected one expression and nothing beside it", where))
             return None
         try:
             return self.parse(bare)
         except ExpressionError as error:
-            self.misread.append(Misread(where, error.position, str(error)))
+            self._cannot_read(where, error)
             return None
+
+    def _cannot_read(self, where: str, error: ExpressionError) -> None:
+        self.problems.append(Problem(str(error), where, position_1based=error.position + 1))
 
     def _string(self, text: str, where: str) -> Template:
         try:
             parts = tuple(_parts(text, self.parse))
         except ExpressionError as error:
-            self.misread.append(Misread(where, error.position, str(error)))
+            self._cannot_read(where, error)
             return Fixed(None)
         if len(parts) == 1 and isinstance(parts[0], Expression):
             return Computed(parts[0])

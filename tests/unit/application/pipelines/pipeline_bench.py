@@ -15,7 +15,7 @@ from punie.application.tools.session_tool import SessionTool
 from punie.domain.pipelines.pipeline import Pipeline
 from punie.domain.tools.tool import ToolResult
 from punie.ports.tools import CallProgress
-from tests.unit.application.desk_bench import LOG, DeskBench, RecordingTool, desk_of, tool
+from tests.unit.application.desk_bench import DeskBench, RecordingTool, desk_of, tool
 
 HEAD = 'name = "made_up"\ndescription = "Does what a test says."\n'
 
@@ -38,7 +38,7 @@ def pipeline(text: str) -> Pipeline:
 
 def composed(text: str) -> ComposedTool:
     """It as a tool."""
-    return ComposedTool(pipeline(text), PythonExpressions(), LOG)
+    return ComposedTool(pipeline(text), PythonExpressions())
 
 
 def giving(name: str, structured: Any = None, *, asks: bool = False, text: str = "done") -> RecordingTool:

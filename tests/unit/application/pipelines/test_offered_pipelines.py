@@ -60,7 +60,7 @@ async def test_the_descriptor_says_what_it_takes_and_what_it_runs() -> None:
     text = (
         '[inputs.a]\ntype = "string"\n[inputs.b]\ntype = "integer"\ndefault = 1\n[[steps]]\nid = "s"\ntool = "read"\n'
     )
-    composed = ComposedTool(pipeline(text), PythonExpressions(), logging.getLogger("punie.test"))
+    composed = ComposedTool(pipeline(text), PythonExpressions())
     said = composed.descriptor
     assert (said.source, said.description) == (ToolSource.PIPELINE, "Does what a test says. (Runs read.)")
     assert said.parameters == {

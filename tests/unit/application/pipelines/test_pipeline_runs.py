@@ -22,7 +22,7 @@ from punie.domain.values.json_value import thaw
 from punie.ports.tools import CallProgress
 from tests.fakes.client import FakeClient
 from tests.fakes.progress import FakeProgress
-from tests.unit.application.desk_bench import LOG, RecordingTool, call, desk_of, tool
+from tests.unit.application.desk_bench import RecordingTool, call, desk_of, tool
 from tests.unit.application.pipelines.pipeline_bench import bench, composed, failing, giving, output, pipeline, statuses
 
 pytestmark = pytest.mark.anyio
@@ -511,7 +511,7 @@ async def test_a_run_whose_expressions_hand_on_ever_so_much_is_ended() -> None:
         return ToolResult.success("x", structured=[[0] * 10] * 100)
 
     calls = Composition("made_up", call_within, bounds=Bounds(work=WorkLeft(100_000)))
-    run = PipelineRun(pipeline(text), calls, PythonExpressions(), FakeProgress(), LOG)
+    run = PipelineRun(pipeline(text), calls, PythonExpressions(), FakeProgress())
     result = await run.run({})
     assert "the expressions of this run take too much work" in result.text
     assert 5 < len(made) < 50

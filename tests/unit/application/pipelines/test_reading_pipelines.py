@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from punie.adapters.expressions.python_expressions import PythonExpressions
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.pipelines.reading import PipelineReader
-from punie.domain.pipelines.expressions import ExpressionError
+from punie.domain.pipelines.expressions import ExpressionError, Problem
 from punie.domain.pipelines.pipeline import OnError
-from punie.domain.pipelines.templates import Filling, Misread, TemplateReader
+from punie.domain.pipelines.templates import Filling, TemplateReader
 from tests.unit.application.pipelines.pipeline_bench import pipeline, read
 from tests.unit.domain.json_trees import trees
 
@@ -83,7 +83,7 @@ def test_what_a_step_says_is_read() -> None:
 
 
 def filled(text: str) -> object:
-    misread: list[Misread] = []
+    misread: list[Problem] = []
     template = TemplateReader(PythonExpressions().parse, misread).read(text, "x")
     assert misread == []
     return Filling(lambda expression: {"a": 1, "b": "t", "c": "}"}[expression.text], lambda _units: None).fill(template)
