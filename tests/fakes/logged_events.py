@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from punie.domain.model.choice import Effort
 from punie.domain.model.compaction import CompactionStatus
 from punie.domain.model.usage import Usage
-from punie.domain.permission.modes import AnsweredBy, Mode, Verdict
+from punie.domain.permission.rules import AnsweredBy, Mode, Verdict
 from punie.domain.session.events import (
     CallFinished,
     CompactionChanged,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from punie.domain.model.usage import Usage
-from punie.domain.permission.modes import Mode
+from punie.domain.permission.rules import Mode
 from punie.domain.session.events import (
     CallFinished,
     ModeChanged,

@@ -8,7 +8,7 @@ from attrs import define, field
 
 from punie.domain.model.compaction import CompactionStatus
 from punie.domain.model.usage import Usage
-from punie.domain.permission.modes import AnsweredBy, Verdict
+from punie.domain.permission.rules import AnsweredBy, Verdict
 from punie.domain.session.events import (
     CallFinished,
     CompactionChanged,

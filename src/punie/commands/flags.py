@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from punie.domain.permission.modes import Mode
+from punie.domain.permission.rules import Mode
 
 # argparse gives the type of add_subparsers() no public name.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

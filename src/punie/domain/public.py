@@ -47,7 +47,6 @@ from punie.domain.permission.flow import PermissionOutcome as PermissionOutcome
 from punie.domain.permission.flow import PermissionQuestion as PermissionQuestion
 from punie.domain.permission.flow import Selected as Selected
 from punie.domain.permission.flow import Unusable as Unusable
-from punie.domain.session.commands import CommandInfo as CommandInfo
 from punie.domain.session.events import CompactionChanged as CompactionChanged
 from punie.domain.session.events import CompactionDelta as CompactionDelta
 from punie.domain.session.events import ContextUsed as ContextUsed
@@ -55,6 +54,7 @@ from punie.domain.session.events import SessionEvent as SessionEvent
 from punie.domain.session.events import TextDelta as TextDelta
 from punie.domain.session.events import ThoughtDelta as ThoughtDelta
 from punie.domain.session.events import UsageChanged as UsageChanged
+from punie.domain.session.prompt_files import CommandInfo as CommandInfo
 from punie.domain.session.transcript import AgentSaid as AgentSaid
 from punie.domain.session.transcript import PersonSaid as PersonSaid
 from punie.domain.session.transcript import ToolUsed as ToolUsed

@@ -11,8 +11,8 @@ from punie.domain.model.choice import Effort
 from punie.domain.model.compaction import CompactionOrder, Piece
 from punie.domain.model.place import ModelPlace, ModelSettings
 from punie.domain.model.usage import Usage
-from punie.domain.session.commands import CommandInfo
 from punie.domain.session.events import SessionEvent
+from punie.domain.session.prompt_files import CommandInfo
 from punie.domain.session.transcript import Transcript
 from punie.domain.session.turn import StopReason, Turn
 from punie.domain.tools.catalog import ToolCatalog

@@ -7,8 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from attrs import frozen
 
-from punie.domain.session.commands import PromptFile
-from punie.domain.session.skills import Skill, SkillText
+from punie.domain.session.prompt_files import PromptFile, Skill, SkillText
 from punie.domain.values.paths import Location
 from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
 

@@ -8,7 +8,7 @@ from punie.application.tools.session_tool import Services
 from punie.application.tools.terminals.get_shell_info import ShellInfo
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.domain.errors import ToolFailedError
-from punie.domain.session.skills import Skill, SkillText
+from punie.domain.session.prompt_files import Skill, SkillText
 from punie.domain.tools.checks import Check, PlannedCheck, ProblemReport, TestReport
 from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
 from punie.ports.tools import PythonChecks

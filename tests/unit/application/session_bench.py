@@ -25,7 +25,7 @@ from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.application.turns.instructions import Instructions
 from punie.application.turns.live_session import LiveSession
 from punie.bootstrap.word_stems import stem
-from punie.domain.session.commands import CommandInfo
+from punie.domain.session.prompt_files import CommandInfo
 from punie.domain.session.session import OpenedSession, SessionSpec
 from punie.domain.session.turn import StopReason, Turn, TurnLimits
 from punie.domain.tools.disclosure import DisclosurePolicy

@@ -19,7 +19,7 @@ from punie.domain.errors import (
     TooManySessionsError,
     UnknownSessionError,
 )
-from punie.domain.permission.modes import Mode
+from punie.domain.permission.rules import Mode
 from punie.domain.session.events import NoticeGiven, SessionEvent, TextDelta, ToolCallAnnounced, ToolCallUpdated
 from punie.domain.session.log import LogEntry
 from punie.domain.session.open_calls import TurnSoFar

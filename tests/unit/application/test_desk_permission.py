@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from punie.domain.errors import ToolFailedError
 from punie.domain.permission.flow import Dismissed, PermissionOutcome, Selected, Unusable
-from punie.domain.permission.modes import Verdict
+from punie.domain.permission.rules import Verdict
 from punie.domain.session.events import PermissionAnswered, PermissionAsked, PermissionSettled, ToolCallAnnounced
 from punie.domain.tools.tool import ToolDescriptor, ToolOutcome, ToolSource
 from punie.domain.values.content import Diff

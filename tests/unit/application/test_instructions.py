@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from punie.application.turns.instructions import Instructions
-from punie.domain.session.skills import Skill
+from punie.domain.session.prompt_files import Skill
 from tests.unit.application.doubles import MadeUpNotes, MadeUpShelf
 
 pytestmark = pytest.mark.anyio

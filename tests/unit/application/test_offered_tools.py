@@ -7,7 +7,7 @@ from attrs import evolve
 
 from punie.application.offer.offered import LOADED_BY_ONE_SEARCH, NAMED_AT_ONCE, Elsewhere, OfferedTools
 from punie.domain.permission.decisions import Policy
-from punie.domain.permission.modes import Mode
+from punie.domain.permission.rules import Mode
 from punie.domain.tools.disclosure import SEARCH_TOOLS, DisclosureForm, DisclosurePolicy
 from punie.domain.tools.tool import ToolDescriptor, ToolOutcome, ToolSource
 from tests.fakes.sixty_tools import sixty_tools

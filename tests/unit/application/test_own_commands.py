@@ -16,9 +16,9 @@ from punie.application.turns.own_commands import InitCommand, ModeCommand, Tools
 from punie.application.turns.slash_commands import SessionCommands
 from punie.domain.model.choice import DIRECT
 from punie.domain.model.usage import Usage
-from punie.domain.permission.modes import Mode
-from punie.domain.session.commands import CommandInfo, PromptFile
+from punie.domain.permission.rules import Mode
 from punie.domain.session.events import CommandsChanged, ContextUsed, SessionEvent, TextDelta, UsageChanged
+from punie.domain.session.prompt_files import CommandInfo, PromptFile
 from punie.domain.session.turn import StopReason, Turn
 from punie.domain.tools.tool import ToolCall
 from punie.domain.values.content import Prompt, ResourceLink, Text

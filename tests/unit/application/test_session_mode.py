@@ -11,7 +11,7 @@ from punie.application.tools.session.switch_mode import OFFERED, SWITCH_MODE, Sw
 from punie.application.turns.live_session import SessionMode
 from punie.domain.permission.decisions import Policy
 from punie.domain.permission.flow import Selected
-from punie.domain.permission.modes import Mode
+from punie.domain.permission.rules import Mode
 from punie.domain.session.events import ModeChanged
 from punie.domain.tools.tool import ToolOutcome
 from punie.domain.values.json_value import freeze_object

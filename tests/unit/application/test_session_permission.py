@@ -13,7 +13,7 @@ from attrs import evolve
 from punie.application.desk.approvals import Approvals
 from punie.domain.permission.decisions import Policy
 from punie.domain.permission.flow import Selected
-from punie.domain.permission.modes import Mode, Verdict
+from punie.domain.permission.rules import Mode, Verdict
 from punie.domain.session.events import PermissionSettled, SecurityViolation
 from punie.domain.tools.execution import Limits
 from punie.domain.tools.roles import Column

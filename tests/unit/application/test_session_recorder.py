@@ -18,7 +18,7 @@ from punie.application.sessions.recorder import SessionRecorder
 from punie.domain.errors import LeaseLostError, SessionStoreError
 from punie.domain.model.compaction import CompactionStatus
 from punie.domain.model.usage import Usage
-from punie.domain.permission.modes import Mode
+from punie.domain.permission.rules import Mode
 from punie.domain.session.events import (
     CallFinished,
     CompactionChanged,

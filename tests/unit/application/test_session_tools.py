@@ -11,7 +11,7 @@ from punie.application.tools.session.load_skill import LoadSkill
 from punie.application.tools.session.update_plan import STEP_CHARS, STEPS_LIMIT, UpdatePlan
 from punie.domain.session.elicitation import CANCELLED, ElicitationAction, ElicitationAnswer
 from punie.domain.session.events import PlanChanged
-from punie.domain.session.skills import Skill
+from punie.domain.session.prompt_files import Skill
 from punie.domain.session.turn import PlanStep, StepPriority, StepStatus
 from punie.domain.tools.tool import ToolOutcome, ToolResult
 from punie.domain.values.json_value import freeze_object, thaw

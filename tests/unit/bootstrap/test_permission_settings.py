@@ -15,8 +15,7 @@ from punie.bootstrap.settings.files import own_files
 from punie.bootstrap.settings.keys import MODEL
 from punie.bootstrap.settings.settings import Settings, load_settings, project_gains
 from punie.domain.errors import SettingsError
-from punie.domain.permission.modes import Mode, Verdict
-from punie.domain.permission.rules import Rule
+from punie.domain.permission.rules import Mode, Rule, Verdict
 from punie.domain.values.paths import is_inside
 from shellsight.surroundings import ShellParser
 

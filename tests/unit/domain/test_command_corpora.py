@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from punie.domain.permission.modes import Mode, Verdict
+from punie.domain.permission.rules import Mode, Verdict
 from tests.fuzz.engine import decided
 from tests.shellsight.corpus.lines import dangerous, everyday
 

@@ -6,8 +6,8 @@ import pytest
 from attrs import evolve
 
 from punie.domain.permission.decisions import Column, default_verdict
-from punie.domain.permission.modes import Mode, Verdict
 from punie.domain.permission.policy import Facts, PermissionRequest, Policy, decide
+from punie.domain.permission.rules import Mode, Verdict
 from punie.domain.tools.metadata import ToolMetadata
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
 from shellsight.report import Effect, PathEffect, PathUse, Standing

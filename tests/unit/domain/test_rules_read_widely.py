@@ -7,9 +7,8 @@ import pytest
 from punie.application.tools.own_tools import OWN_TOOLS
 from punie.domain.permission.command_policy import allows_part, matches, own_command_finding
 from punie.domain.permission.decisions import Facts
-from punie.domain.permission.modes import Verdict
 from punie.domain.permission.policy import PermissionRequest, Policy, decide
-from punie.domain.permission.rules import Rule
+from punie.domain.permission.rules import Rule, Verdict
 from punie.domain.values.paths import Location
 from shellsight.analysis import analyse_argv
 from shellsight.parser.tree_sitter_bash import TreeSitterBashParser

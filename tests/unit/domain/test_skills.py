@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from punie.domain.session.skills import LINES_CHARS, BrokenSkillError, Skill, skill_lines, skill_of
+from punie.domain.session.prompt_files import LINES_CHARS, BrokenSkillError, Skill, skill_lines, skill_of
 
 
 def made(head: str, body: str = "Do it.") -> tuple[str, str]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.session.commands import CommandInfo, TypedCommand, prompt_file, typed_in
+from punie.domain.session.prompt_files import CommandInfo, TypedCommand, prompt_file, typed_in
 from punie.domain.values.content import Diff, Image, Prompt, Text
 from punie.domain.values.line_changes import first_changed_line
 

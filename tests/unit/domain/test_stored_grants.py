@@ -22,9 +22,8 @@ from punie.domain.permission.flow import (
     would_store,
 )
 from punie.domain.permission.grants import DAY_S, GRANT_DAYS, GrantScope, StoredGrant, approval_key, grant_scope
-from punie.domain.permission.modes import Verdict
 from punie.domain.permission.policy import decide
-from punie.domain.permission.rules import Rule
+from punie.domain.permission.rules import Rule, Verdict
 from punie.domain.tools.metadata import ToolMetadata
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
 from punie.domain.values.json_value import freeze_object

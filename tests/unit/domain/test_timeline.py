@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 
 from punie.domain.model.usage import Usage
-from punie.domain.permission.modes import AnsweredBy, Mode, Verdict
+from punie.domain.permission.rules import AnsweredBy, Mode, Verdict
 from punie.domain.session import open_turn
 from punie.domain.session.elicitation import ASK_USER
 from punie.domain.session.events import (

@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from punie.adapters.acp.handshake import Params, decode_params
 from punie.domain.model.choice import DIRECT, Effort, ModelMenu
-from punie.domain.permission.modes import Mode
+from punie.domain.permission.rules import Mode
 from punie.domain.session.session import SessionOptions
 from punie.domain.values.display import one_line
 from punie.mechanics.jsonrpc.errors import INVALID_PARAMS, RpcError

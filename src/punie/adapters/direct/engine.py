@@ -20,8 +20,8 @@ from punie.adapters.direct.commands import (
     parse_command,
 )
 from punie.domain.errors import UnreadableSnapshotError
-from punie.domain.session.commands import CommandInfo
 from punie.domain.session.events import TextDelta
+from punie.domain.session.prompt_files import CommandInfo
 from punie.domain.session.transcript import Transcript, prompts_in
 from punie.domain.session.turn import StopReason, Turn
 from punie.domain.tools.catalog import ToolCatalog

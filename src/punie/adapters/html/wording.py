@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from punie.domain.permission.modes import AnsweredBy, Verdict
+from punie.domain.permission.rules import AnsweredBy, Verdict
 from punie.domain.session.timeline import Question, TurnTimeline
 from punie.domain.session.turn import StopReason
 from punie.domain.tools.tool import ToolKind, ToolOutcome

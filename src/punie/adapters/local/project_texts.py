@@ -15,8 +15,15 @@ from attrs import define, field, frozen
 from punie.adapters.local.files.folders import READ_FLAGS, names_in, opened_folder, read_at_most, read_file
 from punie.adapters.local.files.path_guard import resolve
 from punie.domain.errors import ToolFailedError
-from punie.domain.session.commands import PromptFile, prompt_file
-from punie.domain.session.skills import SKILLS_LIMIT, BrokenSkillError, Skill, SkillText, skill_of
+from punie.domain.session.prompt_files import (
+    SKILLS_LIMIT,
+    BrokenSkillError,
+    PromptFile,
+    Skill,
+    SkillText,
+    prompt_file,
+    skill_of,
+)
 from punie.domain.values.display import one_line
 from punie.domain.values.paths import is_inside
 from punie.ports.workspace import PathGuard, ProjectNotes, PromptFiles, SkillShelf

@@ -11,7 +11,7 @@ from opentelemetry.context import Context, attach, get_current
 from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, set_span_in_context
 
 from punie.domain.model.usage import Usage
-from punie.domain.permission.modes import Verdict
+from punie.domain.permission.rules import Verdict
 from punie.domain.session.events import (
     CallFinished,
     PermissionAnswered,

@@ -25,8 +25,8 @@ from punie.domain.permission.flow import (
     would_store,
 )
 from punie.domain.permission.grants import digest, grant_scope, text_digest
-from punie.domain.permission.modes import AnsweredBy, Mode, Verdict
 from punie.domain.permission.policy import HARMLESS_KINDS, decide
+from punie.domain.permission.rules import AnsweredBy, Mode, Verdict
 from punie.domain.values.display import display_exact, one_line
 
 

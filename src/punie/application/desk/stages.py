@@ -13,8 +13,8 @@ from punie.application.desk.session_desk import SessionDesk
 from punie.application.tools.session_tool import CallWithin, Composition, PreparedCall
 from punie.domain.errors import OutsideWorkspaceError, ToldToModel, ToolDisabledError
 from punie.domain.permission.flow import Asking, Denied
-from punie.domain.permission.modes import AnsweredBy, Verdict
 from punie.domain.permission.path_findings import ROOTS_RULE
+from punie.domain.permission.rules import AnsweredBy, Verdict
 from punie.domain.session.events import PermissionAnswered, PermissionAsked, PermissionSettled, SecurityViolation
 from punie.domain.tools.execution import Severity, cut, cut_after
 from punie.domain.tools.tool import ToolKind, ToolOutcome, ToolResult

@@ -15,7 +15,7 @@ from punie.application.sessions.recorder import Tell
 from punie.application.turns.live_session import LiveSession
 from punie.domain.errors import SessionBusyError, SessionHeldError, UnknownSessionError
 from punie.domain.model.choice import Effort
-from punie.domain.permission.modes import Mode
+from punie.domain.permission.rules import Mode
 from punie.domain.session.events import NoticeGiven, NoticeSeverity
 from punie.domain.session.log import SessionPage
 from punie.domain.session.session import OpenedSession, SessionOptions, SessionSpec

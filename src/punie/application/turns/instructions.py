@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import define, field
 
-from punie.domain.session.skills import skill_lines
+from punie.domain.session.prompt_files import skill_lines
 from punie.ports.workspace import ProjectNotes, SkillShelf
 
 _BASE = """\

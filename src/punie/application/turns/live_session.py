@@ -21,7 +21,7 @@ from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.application.turns.instructions import Instructions
 from punie.application.turns.model_shelf import ContextGauge, ModelShelf, SwitchLine
 from punie.domain.model.choice import Effort, ModelChoice, ModelMenu
-from punie.domain.permission.modes import Mode
+from punie.domain.permission.rules import Mode
 from punie.domain.session.events import ModeChanged
 from punie.domain.session.session import OpenedSession
 from punie.domain.session.turn import StopReason, TurnLimits

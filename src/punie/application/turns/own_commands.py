@@ -11,9 +11,9 @@ from punie.application.turns.slash_commands import Invocation, SlashCommand
 from punie.domain.errors import EngineError, SessionStoreError, UnknownModelError
 from punie.domain.model.choice import DIRECT, ModelMenu
 from punie.domain.model.compaction import CompactionOrder
-from punie.domain.permission.modes import Mode
-from punie.domain.session.commands import CommandInfo
+from punie.domain.permission.rules import Mode
 from punie.domain.session.events import ContextUsed, HistoryForgotten
+from punie.domain.session.prompt_files import CommandInfo
 from punie.domain.tools.tool import ToolDescriptor
 from punie.domain.values.content import Prompt, Text
 from punie.domain.values.display import one_line

@@ -10,8 +10,8 @@ from attrs import define, field, frozen
 
 from punie.application.turns.live_session import Commands, ForTheModel, LiveSession, Outcome
 from punie.domain.model.choice import DIRECT
-from punie.domain.session.commands import CommandInfo, PromptFile, TypedCommand, typed_in
 from punie.domain.session.events import CommandsChanged
+from punie.domain.session.prompt_files import CommandInfo, PromptFile, TypedCommand, typed_in
 from punie.domain.values.content import Prompt
 from punie.ports.engine import EventSink
 from punie.ports.workspace import PromptFiles

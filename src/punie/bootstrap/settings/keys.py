@@ -30,7 +30,7 @@ from punie.bootstrap.settings.values import (
     parse_whole,
     parse_yes,
 )
-from punie.domain.permission.modes import Mode
+from punie.domain.permission.rules import Mode
 from punie.domain.session.turn import TurnLimits
 from punie.domain.tools.disclosure import DEFAULT_SHARE, DisclosureForm
 from punie.domain.tools.discovery import LocalTools

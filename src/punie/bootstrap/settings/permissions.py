@@ -18,8 +18,7 @@ from attrs import evolve, frozen
 from punie.domain.errors import SettingsError
 from punie.domain.permission.command_policy import allows_part, matches
 from punie.domain.permission.decisions import Facts
-from punie.domain.permission.modes import Mode, Verdict
-from punie.domain.permission.rules import Rule, too_wide
+from punie.domain.permission.rules import Mode, Rule, Verdict, too_wide
 from punie.domain.values.paths import Location, is_inside
 from shellsight.analysis import analyse
 from shellsight.report import CommandPart, PathUse

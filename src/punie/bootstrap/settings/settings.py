@@ -51,8 +51,7 @@ from punie.bootstrap.settings.permissions import ParserOf, RuleSource, home_of, 
 from punie.bootstrap.settings.values import known_context_tokens, parse_positive
 from punie.domain.errors import SettingsError
 from punie.domain.permission.decisions import Policy
-from punie.domain.permission.modes import Verdict
-from punie.domain.permission.rules import Rule
+from punie.domain.permission.rules import Rule, Verdict
 from punie.domain.session.turn import TurnLimits
 from punie.domain.tools.disclosure import DEFAULT_CONTEXT_TOKENS, DisclosurePolicy
 from punie.domain.tools.execution import CallLimits, Limits

@@ -22,9 +22,8 @@ from punie.commands.flags import settings_flags
 from punie.commands.running import command_environ, start_logging, wrong
 from punie.domain.errors import SettingsError
 from punie.domain.permission.decisions import PartDecision
-from punie.domain.permission.modes import Mode, Verdict
 from punie.domain.permission.policy import Decision, Facts, PermissionRequest, Policy, decide
-from punie.domain.permission.rules import Rule
+from punie.domain.permission.rules import Mode, Rule, Verdict
 from punie.domain.tools.roles import Role, Roles
 from punie.domain.tools.tool import NAME_PATTERN, ToolDescriptor, ToolSource
 from punie.domain.values.display import display_safe, one_line

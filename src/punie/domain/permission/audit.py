@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from attrs import asdict, field, frozen
 
-from punie.domain.permission.modes import AnsweredBy, Verdict
+from punie.domain.permission.rules import AnsweredBy, Verdict
 from punie.domain.values.display import one_line
 
 NAME_LIMIT = 128

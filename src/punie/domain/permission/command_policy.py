@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from attrs import frozen
 
 from punie.domain.permission.decisions import Facts, Finding, PartDecision, Policy, default_verdict, strictest
-from punie.domain.permission.modes import Mode, Verdict
 from punie.domain.permission.path_findings import (
     around_own_files,
     changed_finding,
@@ -17,7 +16,7 @@ from punie.domain.permission.path_findings import (
     paths_of,
     use_finding,
 )
-from punie.domain.permission.rules import Rule
+from punie.domain.permission.rules import Mode, Rule, Verdict
 from punie.domain.tools.roles import Column
 from punie.domain.values.paths import covers, may_touch_below, touches
 from shellsight.report import FED, CommandPart, CommandReport, Effect, PathEffect, PathUse, Standing

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from attrs import field, frozen
 
-from punie.domain.permission.modes import Mode, Verdict
-from punie.domain.permission.rules import Rule
+from punie.domain.permission.rules import Mode, Rule, Verdict
 from punie.domain.tools.roles import Column
 from punie.domain.tools.tool import ToolDescriptor
 from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, freeze_object

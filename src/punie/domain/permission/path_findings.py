@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from punie.domain.permission.decisions import Facts, Finding, Policy
-from punie.domain.permission.modes import Verdict
-from punie.domain.permission.rules import Rule
+from punie.domain.permission.rules import Rule, Verdict
 from punie.domain.values.paths import covers, is_inside, names_secret
 from shellsight.report import PathEffect, PathUse
 from shellsight.secret_names import is_secret, parts_of

@@ -25,7 +25,6 @@ from punie.domain.permission.decisions import (
     strictest,
 )
 from punie.domain.permission.grants import approval_key
-from punie.domain.permission.modes import Mode, Verdict
 from punie.domain.permission.path_findings import (
     OWN_FILES_RULE,
     ROOTS_RULE,
@@ -34,7 +33,7 @@ from punie.domain.permission.path_findings import (
     secret_finding,
     sensitive_change,
 )
-from punie.domain.permission.rules import Rule
+from punie.domain.permission.rules import Mode, Rule, Verdict
 from punie.domain.tools.metadata import Permission
 from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource

@@ -10,8 +10,8 @@ from attrs import frozen
 from punie.domain.model.choice import Effort
 from punie.domain.model.compaction import CompactionStatus
 from punie.domain.model.usage import Usage
-from punie.domain.permission.modes import AnsweredBy, Mode, Verdict
-from punie.domain.session.commands import CommandInfo
+from punie.domain.permission.rules import AnsweredBy, Mode, Verdict
+from punie.domain.session.prompt_files import CommandInfo
 from punie.domain.session.turn import Plan, StopReason
 from punie.domain.tools.execution import CallStatus, Severity
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolOutcome

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from attrs import evolve, frozen
 
 from punie.domain.model.choice import Effort, ModelChoice
-from punie.domain.permission.modes import Mode
+from punie.domain.permission.rules import Mode
 from punie.domain.session.events import (
     CallFinished,
     CompactionChanged,

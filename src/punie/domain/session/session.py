@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import field, frozen
 
 from punie.domain.model.choice import ModelMenu
-from punie.domain.permission.modes import Mode
+from punie.domain.permission.rules import Mode
 from punie.domain.servers.server import ServerConfig
 from punie.domain.tools.discovery import DroppedEntry, Tier
 

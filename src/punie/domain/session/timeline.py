@@ -11,7 +11,7 @@ from attrs import astuple, field, frozen
 
 from punie.domain.model.choice import Effort
 from punie.domain.model.usage import Usage
-from punie.domain.permission.modes import AnsweredBy, Verdict
+from punie.domain.permission.rules import AnsweredBy, Verdict
 from punie.domain.session.events import RequestEnding
 from punie.domain.session.log import SessionSummary
 from punie.domain.session.turn import Plan, StopReason

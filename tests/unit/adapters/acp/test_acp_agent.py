@@ -26,7 +26,7 @@ from punie.domain.errors import (
 )
 from punie.domain.model.choice import Effort, ModelChoice, ModelMenu
 from punie.domain.model.usage import Usage
-from punie.domain.permission.modes import Mode
+from punie.domain.permission.rules import Mode
 from punie.domain.session.log import LogEntry, LoggedEvent, SessionPage, SessionSummary
 from punie.domain.session.session import DiscoveryReport, OpenedSession, SessionOptions, SessionSpec
 from punie.domain.session.turn import StopReason, TurnReport

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from punie.adapters.acp.config_options import config_options, config_update, mode_state, mode_update
-from punie.domain.permission.modes import Mode
+from punie.domain.permission.rules import Mode
 from punie.domain.session.session import SessionOptions
 from tests.unit.adapters.acp.test_acp_agent import MadeUpAgent, served
 

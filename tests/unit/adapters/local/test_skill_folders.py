@@ -11,7 +11,7 @@ import pytest
 
 from punie.adapters.local.project_texts import SKILL_FILES_LIMIT, SKILL_LIMIT_BYTES, LocalSkills
 from punie.domain.errors import ToolFailedError
-from punie.domain.session.skills import SKILLS_LIMIT
+from punie.domain.session.prompt_files import SKILLS_LIMIT
 from punie.ports.workspace import SkillShelf
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name != "posix", reason="folders by descriptor are POSIX")]

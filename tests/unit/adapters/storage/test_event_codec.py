@@ -22,7 +22,7 @@ from punie.adapters.storage.sessions.event_codec import (
 )
 from punie.adapters.storage.sessions.exported_file import entry_line
 from punie.domain.model.usage import Usage
-from punie.domain.permission.modes import AnsweredBy, Verdict
+from punie.domain.permission.rules import AnsweredBy, Verdict
 from punie.domain.session.events import (
     CallFinished,
     ContextUsed,

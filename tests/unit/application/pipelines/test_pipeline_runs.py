@@ -12,7 +12,7 @@ from punie.adapters.expressions.python_expressions import PythonExpressions
 from punie.application.pipelines.run import PipelineRun
 from punie.application.tools.session_tool import Bounds, Composition
 from punie.domain.permission.decisions import Policy
-from punie.domain.permission.modes import Mode
+from punie.domain.permission.rules import Mode
 from punie.domain.pipelines.expressions import WorkLeft
 from punie.domain.session.events import ToolCallAnnounced, ToolCallUpdated
 from punie.domain.tools.execution import CallLimits, CallStatus, Limits

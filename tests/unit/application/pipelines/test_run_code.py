@@ -13,7 +13,7 @@ from punie.application.tools.session.run_code import RunCode, ToolsInReach
 from punie.bootstrap.session_pipelines import NO_MONTY, ComposedTools
 from punie.bootstrap.settings.settings import Settings
 from punie.domain.permission.decisions import Policy
-from punie.domain.permission.modes import Mode
+from punie.domain.permission.rules import Mode
 from punie.domain.session.events import ToolCallAnnounced
 from punie.domain.session.session import SessionSpec
 from punie.domain.tools.execution import Limits

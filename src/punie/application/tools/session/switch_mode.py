@@ -9,7 +9,7 @@ from attrs import frozen
 
 from punie.application.tools.built_in import STRING, BuiltInTool, schema
 from punie.application.tools.session_tool import CallContext, PreparedCall
-from punie.domain.permission.modes import Mode
+from punie.domain.permission.rules import Mode
 from punie.domain.tools.arguments import text_argument
 from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 from punie.adapters.acp.v2.foreground import MessageIds
 from punie.adapters.acp.v2.updates import Updates, encode_options
-from punie.domain.permission.modes import Mode
-from punie.domain.session.commands import CommandInfo
+from punie.domain.permission.rules import Mode
 from punie.domain.session.events import (
     CallFinished,
     CommandsChanged,
@@ -22,6 +21,7 @@ from punie.domain.session.events import (
     TurnEnded,
 )
 from punie.domain.session.log import LoggedEvent, PromptAccepted, SessionBegun
+from punie.domain.session.prompt_files import CommandInfo
 from punie.domain.session.session import SessionOptions
 from punie.domain.session.turn import PlanStep, StepPriority, StepStatus, StopReason
 from punie.domain.tools.execution import CallStatus

@@ -11,7 +11,6 @@ from punie.adapters.acp.v2.updates import Updates, options_update
 from punie.domain.model.choice import Effort, ModelChoice, ModelMenu
 from punie.domain.model.compaction import CompactionStatus
 from punie.domain.permission.flow import ALLOW_ONCE, REJECT, PermissionQuestion
-from punie.domain.session.commands import CommandInfo
 from punie.domain.session.events import (
     CommandsChanged,
     CompactionChanged,
@@ -29,6 +28,7 @@ from punie.domain.session.events import (
     ToolCallUpdated,
 )
 from punie.domain.session.log import LoggedEvent, PromptAccepted
+from punie.domain.session.prompt_files import CommandInfo
 from punie.domain.session.session import SessionOptions
 from punie.domain.session.turn import PlanStep
 from punie.domain.tools.execution import CallStatus, Severity
