@@ -22,14 +22,14 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 
 class FetchError(Exception):
-    """Why nothing came from an address, in words for a person."""
+    """Nothing could be fetched from an address; the message is for a person."""
 
 
 async def fetch_text(url: str, *, time_s: float = TIME_LIMIT_S) -> str:
-    """What that http or https address serves, decoded as UTF-8. Raises `FetchError`.
+    """The text at an http or https address, decoded as UTF-8. Raises `FetchError`.
 
-    The address itself may be anywhere, for a person typed it. It may lead on to itself, and else to https addresses
-    that are neither of this machine nor of a private network.
+    The address may be anywhere, since a person typed it. A redirect may lead to the same server, or else to an https
+    address that is neither on this machine nor in a private network.
     """
     try:
         with anyio.fail_after(time_s):
@@ -96,7 +96,7 @@ def _place(parts: SplitResult) -> tuple[str, str | None, int | None]:
 
 
 def shown(url: str) -> str:
-    """The address for messages: without a query, and without a name or a password."""
+    """The address for messages: without query, user name and password."""
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
@@ -117,14 +117,14 @@ SEARCH_LIMIT_S: Final = 30.0
 
 @frozen
 class RegistryClient:
-    """Asks the registry at `base`, an address without a slash at its end; keeps nothing between questions."""
+    """Queries the registry at `base`, an address without a final slash; keeps nothing between queries."""
 
     base: str
 
     async def search(self, query: str, limit: int) -> tuple[object, ...]:
-        """At most that many entries whose names have that text in them, in the registry's order, as it gave them.
+        """The entries whose names contain the text, `limit` at most, unchanged and in the registry's order.
 
-        Raises `FetchError`. It ends where the registry repeats itself, and after 20 pages.
+        Stops where the registry repeats a cursor, and after `MOST_PAGES`. Raises `FetchError`.
         """
         found: list[object] = []
         cursor: str | None = None
@@ -142,7 +142,7 @@ class RegistryClient:
         return tuple(found[:limit])
 
     async def latest(self, name: str) -> str:
-        """The newest version's description of the server of that name. Raises `FetchError`."""
+        """The description of the newest version of a server, as JSON. Raises `FetchError`."""
         return await fetch_text(f"{self.base}/v0.1/servers/{quote(name, safe='')}/versions/latest")
 
     async def _page(self, query: str, limit: int, cursor: str | None) -> tuple[list[object], str | None]:

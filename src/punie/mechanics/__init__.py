@@ -1,1 +1,1 @@
-"""Parts without a domain, shared by adapters and by the reference IDE: they import nothing else of Punie."""
+"""Parts without a domain, shared by adapters and the reference IDE; they import nothing else of Punie."""

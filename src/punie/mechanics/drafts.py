@@ -1,4 +1,4 @@
-"""Files that take their place at once and whole, or not at all."""
+"""Atomic writes: a file is replaced as a whole, or not at all."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import BinaryIO
 
 @contextmanager
 def draft_of(target: Path, *, mode: int | None = None, lasting: bool = False) -> Generator[BinaryIO]:
-    """A file beside `target` to write to, which takes its place where the block ends without an exception.
+    """A file beside `target` to write to, which replaces it when the block ends without an exception.
 
-    Only the user can read it, or those whom `mode` permits; with `lasting` it is on the disk before it takes the place.
-    Raises `OSError`.
+    Only the user can read it, or those whom `mode` permits; with `lasting` it is synced to the disk before. Raises
+    `OSError`.
     """
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     scratch = Path(name)
@@ -34,6 +34,6 @@ def draft_of(target: Path, *, mode: int | None = None, lasting: bool = False) ->
 
 
 def write_at_once(target: Path, text: str, mode: int) -> None:
-    """Put the text in the file's place at once or not at all, with that mode. Raises `OSError`."""
+    """Replace the file by this text, with that mode and synced to the disk. Raises `OSError`."""
     with draft_of(target, mode=mode, lasting=True) as file:
         file.write(text.encode("utf-8"))

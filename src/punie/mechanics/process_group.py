@@ -1,4 +1,4 @@
-"""A program that leads a process group of its own: its end is awaited, and nothing of its group is left (POSIX)."""
+"""A program that leads a process group of its own, so that nothing it started has to be left behind (POSIX)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _POLL_LAST_S: Final = 0.05
 
 
 class ProcessGroup:
-    """A program started with `start_new_session`, and everything that stayed in its group; lives until `free`.
+    """A program started with `start_new_session`, and all that stayed in its group; lives until `free`.
 
-    Until then the program stays in the process table, so that its id remains its own and its group's.
+    Until then the program stays in the process table, so that no other program gets its id.
     """
 
     def __init__(self, popen: subprocess.Popen[bytes]) -> None:
@@ -25,18 +25,18 @@ class ProcessGroup:
 
     @property
     def pid(self) -> int:
-        """The program's id, which is its group's id too."""
+        """The id of the program, which is also that of its group."""
         return self._popen.pid
 
     async def wait(self) -> None:
-        """Wait until the program itself ended, whatever still holds its pipes; for one task only."""
+        """Wait until the program itself has ended, even while others hold its pipes; for one task only."""
         if self._pidfd is None:  # macOS
             await self._poll_for_end()
         else:
             await anyio.wait_readable(self._pidfd)
 
     async def ended_within(self, seconds: float) -> bool:
-        """Whether the program ended in that time; beside a task that waits."""
+        """Whether the program ends in that time; works beside a task in `wait`."""
         with anyio.move_on_after(seconds):
             await self._poll_for_end()
             return True
@@ -45,14 +45,14 @@ class ProcessGroup:
     def send(self, number: signal.Signals) -> None:
         """Send a signal to the program and everything that stayed in its group."""
         if self._pidfd is not None and self._popen.returncode is not None:
-            return  # it was taken out of the process table: its id may be another's by now
+            return  # the program left the process table, and its id may be another's by now
         try:
             os.killpg(self._popen.pid, number)
         except (ProcessLookupError, PermissionError):
-            return  # all gone; macOS says PermissionError where only zombies are left
+            return  # the group is gone; macOS raises PermissionError where only zombies are left
 
     def free(self) -> int | None:
-        """Give the id back; returns how the program ended, negative for a signal, None where it has not ended."""
+        """Give the id back; returns the exit code, negative for a signal, None where the program has not ended."""
         code = self._popen.poll()
         if self._pidfd is not None:
             os.close(self._pidfd)

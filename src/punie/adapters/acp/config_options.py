@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from msgspec import Raw
 
 from punie.adapters.acp.handshake import Params, decode_params
-from punie.domain.model.choice import DIRECT, Effort, ModelMenu
+from punie.domain.model.choice import DIRECT, Effort
 from punie.domain.permission.rules import Mode
 from punie.domain.session.session import SessionOptions
 from punie.domain.values.display import one_line
@@ -81,9 +81,21 @@ class SetModelParams(Params):
 
 
 def config_options(options: SessionOptions) -> list[Option]:
-    """Every config option of a session with its current value."""
-    told = [_mode(options.mode), _model(options.models)]
-    return [*told, _effort(options.models)] if options.models.efforts else told
+    """Every config option of a session with its current value; the thinking level only for models that have one."""
+    menu = options.models
+    modes = [(one.value, name, text) for one, (name, text) in MODE_WORDS.items()]
+    models = [(name, _label(name), None) for name in menu.models]
+    told = [
+        _select(MODE_OPTION, "mode", "Mode", "How much the agent may do without asking", options.mode.value, modes),
+        _select(MODEL_OPTION, "model", "Model", "Who answers", menu.choice.model, models),
+    ]
+    if menu.efforts:
+        words = "How hard the model thinks before it answers"
+        chosen = DEFAULT_EFFORT if menu.choice.effort is None else menu.choice.effort.value
+        efforts = [(effort.value, effort.value.capitalize(), None) for effort in menu.efforts]
+        values = [(DEFAULT_EFFORT, "The model's default", None), *efforts]
+        told.append(_select(EFFORT_OPTION, "thought_level", "Thinking", words, chosen, values))
+    return told
 
 
 def config_update(options: SessionOptions) -> Option:
@@ -150,26 +162,8 @@ def _effort_of(value: str | bool) -> Effort | None:
         raise RpcError(INVALID_PARAMS, f"Unknown effort; this agent knows {known}.") from None
 
 
-def _mode(mode: Mode) -> Option:
-    values = [(one.value, name, text) for one, (name, text) in MODE_WORDS.items()]
-    return _select(MODE_OPTION, "mode", "Mode", "How much the agent may do without asking", mode.value, values)
-
-
-def _model(menu: ModelMenu) -> Option:
-    values = [(name, _label(name), None) for name in menu.models]
-    return _select(MODEL_OPTION, "model", "Model", "Who answers", menu.choice.model, values)
-
-
 def _label(model: str) -> str:
     return "No model (commands)" if model == DIRECT else one_line(model, NAME_LIMIT)
-
-
-def _effort(menu: ModelMenu) -> Option:
-    words = "How hard the model thinks before it answers"
-    chosen = DEFAULT_EFFORT if menu.choice.effort is None else menu.choice.effort.value
-    values = [(DEFAULT_EFFORT, "The model's default", None)]
-    values += [(effort.value, effort.value.capitalize(), None) for effort in menu.efforts]
-    return _select(EFFORT_OPTION, "thought_level", "Thinking", words, chosen, values)
 
 
 def _select(

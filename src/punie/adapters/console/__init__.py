@@ -1,1 +1,1 @@
-"""The terminal as a front end: questions, events as text or as JSON lines."""
+"""The terminal as a front end: permission questions, and events as text or as JSON lines."""

@@ -40,7 +40,7 @@ SHOWN_DIFF_LINES = 60
 
 @frozen
 class HeadlessBroker(PermissionBroker):
-    """Nobody is there: a question that nobody can answer is a denial."""
+    """Denies every question, for runs without a person to ask."""
 
     async def ask(self, question: PermissionQuestion) -> PermissionOutcome:
         return Dismissed(f"nobody is there to ask ({question.reason})")
@@ -50,7 +50,7 @@ class HeadlessBroker(PermissionBroker):
 class ConsoleBroker(PermissionBroker):
     """Asks the person at the terminal, one question at a time; anything but a listed letter rejects.
 
-    `read_line` blocks and runs in a thread of its own; an empty answer or the end of the input rejects.
+    `read_line` blocks and is called in a thread; an empty answer and the end of the input reject.
     """
 
     read_line: Callable[[], str]
@@ -68,7 +68,7 @@ class ConsoleBroker(PermissionBroker):
 
 
 def _letters(options: tuple[PermissionOption, ...]) -> dict[str, PermissionOption]:
-    """A letter an option: the first of its name, as far as its first colon, that is still free; else its number."""
+    """A letter for each option: the initial of a word before its first colon, or its number where none is free."""
     letters: dict[str, PermissionOption] = {}
     for number, option in enumerate(options, start=1):
         words = option.name.partition(":")[0].lower().split()
@@ -82,7 +82,7 @@ def _shown(question: PermissionQuestion, letters: dict[str, PermissionOption]) -
     first, *more = display_exact(question.title).split("\n")
     yield f"? {first}"
     for line in more:
-        yield f"  | {line}"  # a line of the title must not pass for a question of its own
+        yield f"  | {line}"  # a line of the title must not look like another question
     for line in question_lines(question):
         yield f"  {line}"
     for diff in question.diffs:
@@ -109,7 +109,7 @@ EncodeUpdate = Callable[[SessionEvent], "dict[str, object] | None"]
 
 @define
 class DenialTally:
-    """Whether a call was denied with none that succeeded after it: what exit code 3 says. Lives as long as a run."""
+    """Whether a call was denied and none succeeded after it, which is exit code 3. Lives as long as a run."""
 
     denied_last: bool = False
 
@@ -123,7 +123,7 @@ class DenialTally:
 
 @define
 class TextSink(EventSink):
-    """The answer on `out`, what the tools do on `notes`; both display-safe."""
+    """Writes the answer to `out` and the outcome of each call to `notes`; both are display-safe."""
 
     out: Pipe = field(converter=piped)
     notes: Pipe = field(converter=piped)
@@ -158,7 +158,7 @@ class TextSink(EventSink):
 
 @define
 class JsonLinesSink(EventSink):
-    """Each event that a program may want as one line of JSON."""
+    """Writes permission decisions, and the updates that `encode` makes of events, as lines of JSON."""
 
     out: Pipe = field(converter=piped)
     encode: EncodeUpdate

@@ -1,4 +1,4 @@
-"""Text on a terminal or a pipe: a stream whose reader may leave at any moment, and tables 80 columns wide."""
+"""Output on a terminal or a pipe: a stream whose reader may close it at any moment, and tables of 80 columns."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from punie.domain.values.display import display_safe
 
 
 def _nothing() -> None:
-    """Nobody wants to know."""
+    """Do nothing: the default of `Pipe.gone`."""
 
 
 @define
 class Pipe:
-    """Writes at once, and goes quiet when the reader has left; `gone` is called once, then. Lives as long as a run."""
+    """Writes and flushes until the reader has closed the stream, when `gone` is called once. Lives as long as a run."""
 
     stream: TextIO
     gone: Callable[[], None] = _nothing
     lost: bool = field(default=False, init=False)
 
     def write(self, text: str) -> None:
-        """Write and flush; does nothing once the reader has left."""
+        """Write and flush; does nothing once the reader has closed the stream."""
         if self.lost:
             return
         try:
             self.stream.write(text)
             self.stream.flush()
         except (BrokenPipeError, ValueError):
-            # ValueError is what Python raises for a stream that was closed on our side.
+            # Python raises ValueError for a stream that was closed on this side.
             self.lost = True
             self.gone()
 
 
 def piped(stream: TextIO | Pipe) -> Pipe:
-    """The stream as a `Pipe`; one that is a `Pipe` stays what it is."""
+    """The stream as a `Pipe`; a `Pipe` is returned as it is."""
     return stream if isinstance(stream, Pipe) else Pipe(stream)
 
 
@@ -47,9 +47,9 @@ NARROWEST_LAST = 24
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[object]], width: int = WIDTH) -> str:
-    """A table with a line of headers; numbers are set to the right, and the last column is wrapped to the width.
+    """A table with a line of headers; numbers are aligned right, and the last column is wrapped to the width.
 
-    Everything is display-safe and each cell is one line of words. An empty `rows` gives the headers alone.
+    Cells are display-safe and without line breaks. Empty `rows` give the headers alone.
     """
     cells = [[_cell(value) for value in row] for row in rows]
     widths = [max([len(header), *(len(row[place]) for row in cells)]) for place, header in enumerate(headers)]

@@ -1,10 +1,11 @@
-"""Checking schemas and arguments with jsonschema_rs."""
+"""Checks of schemas and arguments with jsonschema_rs."""
 
 from __future__ import annotations
 
 import json
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
     Patterns: TypeAlias = RegexOptions | FancyRegexOptions
 
 PROBLEM_LIMIT = 10
-"""More problems than this help nobody to mend the call."""
+"""The problems that are named of one call; more do not help to mend it."""
 
 SMALL_VALUES = 2_000
-"""Arguments of more values than this get their first problem only."""
+"""The largest number of values for which more than the first problem is named."""
 
 SCHEMA_LIMIT_CHARS = 1_000_000
 DRAFTS = (
@@ -35,20 +36,20 @@ DRAFTS = (
     "https://json-schema.org/draft/2019-09/schema",
     "https://json-schema.org/draft/2020-12/schema",
 )
-"""What `$schema` may name; the last one counts where it names none."""
+"""The known values of `$schema`; the last one is the default."""
 
 CACHE_LIMIT = 512
 PATTERN_BUDGET_BYTES = 64_000_000
-"""What the compiled regular expressions of one schema may take in all."""
+"""The memory limit for all compiled regular expressions of one schema."""
 
 PATTERN_LIMIT_BYTES = 10_000_000
 BACKTRACK_LIMIT = 100_000
-"""Steps for one regular expression that needs look-around or back references: about 2 ms, then it counts as failed."""
+"""The step limit of a regular expression with look-around or back references: about 2 ms, then it counts as failed."""
 
 
 @frozen
 class _Compiled:
-    """A schema that was looked at: a validator, or the reason why there is none."""
+    """The outcome of compiling a schema: a validator, or the reason why there is none."""
 
     validator: Any = None
     problem: str | None = None
@@ -57,23 +58,23 @@ class _Compiled:
 class JsonSchemaRsValidator(ArgumentValidator):
     """Compiles each schema once and checks arguments against it; lives as long as the session.
 
-    Draft by `$schema`, 2020-12 where it names none; `format` is an annotation; nothing is ever fetched or read.
-    Regular expressions run in linear time; those that need look-around or back references run with a step limit. At
-    most `CACHE_LIMIT` schemas are kept, the least recently used one going first.
+    The draft is that of `$schema`, by default 2020-12; `format` is an annotation; no document is fetched or read.
+    Regular expressions run in linear time, or with a step limit where they need look-around or back references. At most
+    `CACHE_LIMIT` schemas are kept, the least recently used one being dropped first.
     """
 
     def __init__(self) -> None:
-        # By identity for frozen trees, which cannot change (the entry keeps the tree, so that no other gets its
-        # identity), and by text for the same schema in another object, as after discovery was asked again.
+        # By identity for frozen trees, which cannot change; an entry keeps its tree, so that no other has its identity.
+        # By text for the same schema in another object, as after another discovery.
         self._by_identity: OrderedDict[int, tuple[JsonObject, _Compiled]] = OrderedDict()
-        self._by_text: OrderedDict[str, _Compiled] = OrderedDict()
+        self._compiled_by_text = lru_cache(CACHE_LIMIT)(_compile_text)
 
     def schema_problem(self, schema: JsonObject) -> str | None:
-        """Why the schema cannot describe a tool's arguments, or None. A schema that excludes objects cannot."""
+        """Why the schema cannot describe a tool's arguments, such as for excluding objects; None where it can."""
         return self._compiled(schema).problem
 
     def problems(self, schema: JsonObject, arguments: JsonObject) -> tuple[str, ...]:
-        """At most `PROBLEM_LIMIT` sentences that name the field and what was expected; empty if the arguments fit."""
+        """At most `PROBLEM_LIMIT` sentences with the field and the expected value; empty where the arguments fit."""
         compiled = self._compiled(schema)
         if compiled.problem is not None:
             return (shortened(f"the tool's schema cannot be used: {compiled.problem}"),)
@@ -92,16 +93,16 @@ class JsonSchemaRsValidator(ArgumentValidator):
         if known is not None and known[0] is schema:
             self._by_identity.move_to_end(id(schema))
             return known[1]
-        compiled = self._compiled_by_text(schema)
+        compiled = self._compiled_anew(schema)
         if isinstance(schema, MappingProxyType):
             self._by_identity[id(schema)] = (schema, compiled)
-            _bound(self._by_identity)
+            if len(self._by_identity) > CACHE_LIMIT:
+                self._by_identity.popitem(last=False)
         return compiled
 
-    def _compiled_by_text(self, schema: JsonObject) -> _Compiled:
+    def _compiled_anew(self, schema: JsonObject) -> _Compiled:
         try:
-            plain = thaw_object(schema)
-            text = json.dumps(plain)
+            text = json.dumps(thaw_object(schema))
         except AttributeError:
             return _Compiled(problem="it is not a JSON object")
         except (TypeError, ValueError, RecursionError):
@@ -110,14 +111,7 @@ class JsonSchemaRsValidator(ArgumentValidator):
             return _Compiled(
                 problem=f"it is too large: {len(text)} characters of JSON, at most {SCHEMA_LIMIT_CHARS} fit"
             )
-        compiled = self._by_text.get(text)
-        if compiled is None:
-            compiled = _compile(plain)
-            self._by_text[text] = compiled
-            _bound(self._by_text)
-        else:
-            self._by_text.move_to_end(text)
-        return compiled
+        return self._compiled_by_text(text)
 
 
 def _errors(validator: Any, arguments: dict[str, object]) -> Iterator[ValidationError]:
@@ -148,12 +142,8 @@ def _is_small(arguments: object) -> bool:
     return seen <= SMALL_VALUES
 
 
-def _bound(cache: OrderedDict[Any, Any]) -> None:
-    if len(cache) > CACHE_LIMIT:
-        cache.popitem(last=False)
-
-
-def _compile(schema: dict[str, object]) -> _Compiled:
+def _compile_text(text: str) -> _Compiled:
+    schema: dict[str, object] = json.loads(text)
     references = SchemaReferences(schema)
     problem = _shape_problem(schema, references)
     if problem is not None:
@@ -174,7 +164,7 @@ def _compile_with(schema: dict[str, object], patterns: Patterns) -> _Compiled:
     import jsonschema_rs
 
     try:
-        # The mask keeps what the model wrote out of the messages: it knows, and it may be megabytes.
+        # The mask keeps the model's own values, which may be megabytes, out of the messages.
         validator = jsonschema_rs.validator_for(
             schema,
             validate_formats=False,

@@ -1,4 +1,4 @@
-"""Validation errors in words for a model: the field, and what was expected there."""
+"""Validation errors in words for a model: the field, and the value that was expected there."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _NAME_CHARS = 40
 
 
 def in_words(error: ValidationError, schema: object = EMPTY_OBJECT, arguments: object = EMPTY_OBJECT) -> str:
-    """One sentence: the path of the field, and what was expected; without what the model wrote there.
+    """One sentence with the path of the field and the expected value, without the value that the model sent.
 
-    `schema` and `arguments` are what the error came from: they tell which fields there could be.
+    `schema` and `arguments` are those of the error and tell which fields are possible.
     """
     return shortened(_at(error.instance_path, _expected(error, schema, arguments)))
 
 
 def shortened(text: str) -> str:
-    """The text, cut where it is longer than a problem may be."""
+    """The text, cut to `PROBLEM_LIMIT_CHARS`."""
     return text if len(text) <= PROBLEM_LIMIT_CHARS else text[: PROBLEM_LIMIT_CHARS - 4] + " ..."
 
 
@@ -41,7 +41,7 @@ def _field(path: Sequence[str | int]) -> str:
             shown += f"[{part}]"
         else:
             shown += f".{part}" if shown else part
-    # The end of a long path is what tells fields apart.
+    # The end of a long path tells fields apart.
     return shown if len(shown) <= 100 else "..." + shown[-97:]
 
 
@@ -65,7 +65,7 @@ def _expected(error: ValidationError, schema: object, arguments: object) -> str:
 
 
 def _alternatives(error: ValidationError, schema: object, arguments: object) -> str:
-    """What each alternative expected, with the field inside of this one where it looked deeper."""
+    """The expected value of each alternative, with the path from this field to a deeper one."""
     branches = cast("list[list[ValidationError]]", getattr(error.kind, "context", None) or [])
     own = len(error.instance_path)
     options = [
@@ -84,7 +84,7 @@ def _missing(name: str, around: object) -> str:
 
 
 def _unexpected(names: Sequence[object], around: object, *, complete: bool = True) -> str:
-    """`complete` says that no other part of the schema may name more fields."""
+    """The names that are not expected; `complete` says that no other part of the schema may name more fields."""
     known = tuple(_object(_object(around).get("properties")))
     patterns = tuple(_object(_object(around).get("patternProperties")))
     what = f"fields {_named(names)} are" if len(names) > 1 else f"field {_named(names)} is"
@@ -97,14 +97,14 @@ def _unexpected(names: Sequence[object], around: object, *, complete: bool = Tru
 
 
 def _named(names: Iterable[object]) -> str:
-    """The names, each as it is spelled, as many as help."""
+    """The names in quotes, `_NAMES` of them at most."""
     every = list(names)
     shown = [repr(str(name)[:_NAME_CHARS]) for name in every[:_NAMES]]
     return ", ".join(shown) + (", ..." if len(every) > _NAMES else "")
 
 
 def _inside(value: object, path: Sequence[str | int]) -> object:
-    """What is at that place; None where nothing is."""
+    """The value at a path; None where there is none."""
     for part in path:
         if isinstance(part, int) and isinstance(value, (list, tuple)):
             several = cast("Sequence[object]", value)

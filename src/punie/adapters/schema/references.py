@@ -1,4 +1,4 @@
-"""Which documents a JSON Schema refers to, and how much work its references make, without reading or running any."""
+"""The documents that a JSON Schema refers to, and the work that its references make; nothing is read or run."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ Schema: TypeAlias = "dict[str, object]"
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 WAY_LIMIT = 10_000
-"""Ways through `allOf`, `$ref` and the like that one value may take; ordinary schemas have a handful."""
+"""The most ways through `allOf`, `$ref` and the like that one value may take; ordinary schemas have a few."""
 
 _MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
-"""Keywords whose value maps names of the author's choosing to schemas: a property may well be called `$ref`."""
+"""Keywords whose value maps free names to schemas: a property may be called `$ref`."""
 
 _DATA = frozenset({"enum", "const", "default", "examples", "example", "required", "type"})
-"""Keywords whose value is data: what looks like a reference in there is none."""
+"""Keywords whose value is data, in which nothing is a reference."""
 
 _SAME_VALUE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies")
-"""Keywords whose schemas look at the same value again, so that their work multiplies through references."""
+"""Keywords whose schemas check the same value again, so that their work multiplies through references."""
 
 
 class SchemaReferences:
-    """What a schema (plain dicts and lists) says of other places; lives while the schema is looked at."""
+    """The references of a schema of plain dicts and lists; lives while the schema is compiled."""
 
     def __init__(self, schema: Schema) -> None:
         self._root = schema
@@ -51,7 +51,7 @@ class SchemaReferences:
 
     @property
     def patterns(self) -> int:
-        """How many regular expressions the schema holds."""
+        """The number of regular expressions in the schema."""
         return sum(
             ("pattern" in schema) + len(_object(schema.get("patternProperties")) or ()) for schema, _ in self._found
         )
@@ -63,7 +63,7 @@ class SchemaReferences:
             return False
         try:
             return any(self._ways_through(schema) > WAY_LIMIT for schema, _ in self._found)
-        except RecursionError:  # thousands of references one behind the other
+        except RecursionError:  # a chain of thousands of references
             return True
 
     def _ways_through(self, schema: Schema) -> int:
@@ -102,7 +102,7 @@ class SchemaReferences:
 
 
 def _subschemas(schema: Schema) -> Iterator[tuple[Schema, str]]:
-    """Every subschema with the address of the document that it belongs to; empty where the root has no `$id`."""
+    """Every subschema with the address of its document, which is empty where the root has no `$id`."""
     ahead: list[tuple[object, str]] = [(schema, "")]
     while ahead:
         value, base = ahead.pop()
@@ -131,7 +131,7 @@ def _own_base(schema: Schema, base: str) -> str:
 def _document(base: str, reference: str) -> str:
     try:
         return urldefrag(urljoin(base, reference)).url
-    except ValueError:  # not an address at all; the compiler says what it thinks of it
+    except ValueError:  # no address at all, which the compiler reports
         return reference
 
 

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class BlockingCall(Generic[T]):
-    """One blocking call, under way or done. It cannot be interrupted; waiting for it can, any number of times."""
+    """One blocking call. The call cannot be interrupted; waiting for it can, any number of times."""
 
     def __init__(self, work: Callable[[], T]) -> None:
         self._work = work
@@ -26,7 +26,7 @@ class BlockingCall(Generic[T]):
         self._outcome: T | OSError | None = None
 
     def execute(self) -> None:
-        """Run in the lane's thread; wakes whoever waits, unless the event loop has ended."""
+        """Run the call in the lane's thread and wake those who wait, unless the event loop has ended."""
         try:
             self._outcome = self._work()
         except OSError as exc:
@@ -37,7 +37,7 @@ class BlockingCall(Generic[T]):
             return
 
     async def result(self) -> T:
-        """Wait for the call. Raises the OSError that it raised."""
+        """Wait for the call and return its result. Raises its OSError."""
         await self._done.wait()
         if isinstance(self._outcome, OSError):
             raise self._outcome
@@ -47,7 +47,7 @@ class BlockingCall(Generic[T]):
 
 
 class BlockingLane:
-    """One daemon thread that runs calls one after the other; a daemon, for a blocked read must not hold the exit."""
+    """A thread that runs calls one after the other; a daemon, since a blocked read must not delay the exit."""
 
     def __init__(self, name: str) -> None:
         self._name = name

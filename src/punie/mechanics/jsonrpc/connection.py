@@ -1,8 +1,8 @@
 """JSON-RPC 2.0 over one duplex line transport: the dispatcher under both roles of ACP.
 
-One reading loop, one writer and one task a request in flight, all inside `Connection.run`. The rules are those of
-JSON-RPC 2.0 and of ACP's transport and cancellation pages; whatever a peer sends is answered or skipped, and never ends
-the process. stdin and stdout are reached through `Transport`, methods through `Router`.
+`Connection.run` holds one reading loop, one writer and a task for each request in flight. The rules are those of
+JSON-RPC 2.0 and of ACP's pages on transports and cancellation. Input of any kind is answered or skipped, and never ends
+the process.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LOST: Final = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, a
 
 @runtime_checkable
 class Transport(Protocol):
-    """Whole lines in, whole lines out. Lives as long as its connection, which alone reads and writes it."""
+    """Reads and writes whole lines; lives as long as its connection, which alone uses it."""
 
     @abstractmethod
     async def receive(self) -> bytes | bytearray | Oversized | None:
@@ -83,10 +83,10 @@ class Connection:
     ) -> Raw:
         """Send a request and wait for its result. The deadline is the caller's.
 
-        When the awaiting scope is cancelled the peer is told so with `$/cancel_request`, unless `withdraw` is False: a
-        request that cleans up stands, whether or not anybody still waits for its answer. The peer may have succeeded
-        all the same: then `on_late` is called, once and synchronously, with the result that came too late, so that what
-        it created can be released; without `on_late` a late answer is dropped.
+        When the awaiting scope is cancelled the peer is told so with `$/cancel_request`, unless `withdraw` is False, as
+        for a request that cleans up. The peer may have succeeded all the same: then `on_late` is called, once and
+        synchronously, with the late result, so that resources it names can be released. Without `on_late` a late answer
+        is dropped.
 
         Raises RpcError when the peer answered with an error, ConnectionClosed when it is gone, TypeError when `params`
         has no JSON form.
@@ -110,7 +110,7 @@ class Connection:
         raise call.outcome or ConnectionClosed("the request was given up")
 
     async def notify(self, method: str, params: object) -> None:
-        """Send a notification. It is in the outbox when this first waits; it waits only while the peer does not read.
+        """Send a notification; waits only while the peer does not read, with the notification in the outbox.
 
         Dropped when the connection has ended. Raises TypeError when `params` has no JSON form.
         """
@@ -118,11 +118,11 @@ class Connection:
         await self._outbox.room()
 
     def post(self, method: str, params: object) -> None:
-        """Send a notification without ever waiting: for clean-up, and for the few that must not be held back."""
+        """Send a notification without waiting, for clean-up and for notifications that must not be delayed."""
         self._outbox.put(encode_notification(method, params))
 
     def post_request(self, method: str, params: object) -> None:
-        """Send a request whose answer is not needed, without waiting: for clean-up. Dropped when the peer is gone.
+        """Send a request whose answer is not needed, without waiting, for clean-up. Dropped when the peer is gone.
 
         Raises TypeError when `params` has no JSON form.
         """
@@ -134,7 +134,7 @@ class Connection:
         self._outbox.put(encode_request(call.id, method, params))
 
     async def flushed(self) -> None:
-        """Wait until everything sent so far was handed to the transport."""
+        """Wait until everything sent so far was given to the transport."""
         await self._outbox.drained()
 
     def stop(self) -> None:
@@ -148,10 +148,10 @@ class Connection:
     async def run(self, router: Router) -> None:
         """Serve the peer until its input ends, its pipe breaks, or `stop` is called; then wind down and return.
 
-        Winding down: the scope of every request in flight is cancelled and its answer, usually REQUEST_CANCELLED, still
-        queued; every request of ours, also one that a clean-up makes now, fails with ConnectionClosed; what waits is
-        written for half a second at most. A handler's own clean-up is waited for: its bound is the handler's business.
-        Nothing of this raises.
+        Winding down cancels the scope of every request in flight, whose answer, usually REQUEST_CANCELLED, is still
+        queued. Every request to the peer fails with ConnectionClosed, also one that a clean-up makes now. Waiting lines
+        are written for half a second at most. A handler's clean-up is awaited, and bounded by the handler alone. Raises
+        nothing of this.
         """
         if self._started:
             raise RuntimeError("a Connection runs once; make a new one for a new peer")
@@ -185,7 +185,7 @@ class Connection:
                 self._log.debug("the input ended")
                 return
             self._take(line, incoming)
-            del line  # it may be large, and the next may be long in coming
+            del line  # a large line must not be kept while the next one is awaited
             if self._outbox.answers_flood:
                 await self._outbox.answers_ebb()
 
@@ -198,7 +198,7 @@ class Connection:
             self.stop()
 
     async def _settle(self, incoming: Incoming) -> None:
-        """Let handlers that do not need the peer finish: `printf '<initialize>' | punie acp` has an answer to come."""
+        """Let handlers that do not need the peer finish, as after `printf '<initialize>' | punie acp`."""
         for _ in range(_SETTLING_ROUNDS):
             if not incoming:
                 return
@@ -238,5 +238,4 @@ class Connection:
 
 
 def _oversized(line: Oversized) -> Invalid:
-    limit_bytes = line.size_bytes - 1 if line.limit_bytes is None else line.limit_bytes
-    return Invalid(INVALID_REQUEST, f"line over {limit_bytes} bytes", NULL_ID, peek_answered_id(line.head))
+    return Invalid(INVALID_REQUEST, f"line over {line.limit_bytes} bytes", NULL_ID, peek_answered_id(line.head))

@@ -1,7 +1,7 @@
 """JSON-RPC 2.0 envelopes: one line of bytes to one message, and back (JSON-RPC 2.0, sections 4 and 5).
 
-Nothing here knows a method. Parameters and results stay raw bytes; whoever knows their type decodes them. Ids are kept
-as they were written, so that any integer or string comes back exactly. No error made here repeats what the peer sent.
+Methods are unknown here: parameters and results stay raw bytes, decoded by those who know their type. Ids are kept as
+they were written, so that any integer or string comes back exactly. No error repeats the peer's input.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ANSWER_HEAD: Final = re.compile(
 
 
 class _Envelope(msgspec.Struct, gc=False):
-    """Every key a message may have; an absent one is an empty Raw, which no JSON value can be."""
+    """Every key of a message; an absent one is an empty Raw, which no JSON value can be."""
 
     jsonrpc: Raw = Raw()
     id: Raw = Raw()
@@ -55,7 +55,7 @@ class _ErrorObject(msgspec.Struct, gc=False):
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
-    """Wants exactly one answer, whose id is `echo`. An integer id of more than 600 digits has its digits as `id`."""
+    """A request, answered exactly once under the id `echo`. For an integer of over 600 digits `id` is its text."""
 
     id: RequestId
     echo: bytes
@@ -64,14 +64,14 @@ class Request(msgspec.Struct, frozen=True, gc=False):
 
 
 class Notification(msgspec.Struct, frozen=True, gc=False):
-    """Wants no answer."""
+    """A notification, which is not answered."""
 
     method: str
     params: Raw
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
-    """The peer's answer to a request of ours: `error` is set when it failed. `id` is None when it names no request."""
+    """The peer's answer to a request: `error` is set for a failed one, and `id` is None where it names no request."""
 
     id: RequestId | None
     result: Raw
@@ -79,9 +79,9 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
 
 
 class Invalid(msgspec.Struct, frozen=True, gc=False):
-    """A line that is no message. `echo` is the id to refuse it with, None when it must not be answered.
+    """A line that is no message; `echo` is the id of its refusal, None where it must not be answered.
 
-    `answers` is the request of ours that the line was an answer to, as far as its first bytes tell.
+    `answers` is the request to the peer that the line answered, as far as its first bytes tell.
     """
 
     code: int
@@ -101,7 +101,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def decode_line(line: bytes | bytearray) -> Message | None:
-    """One line, without its newline, to one message; None for a blank line. Never raises on any input."""
+    """The message in one line without its newline; None for a blank line. Never raises."""
     if not line or line.isspace():
         return None
     if line.startswith(_BOM):  # noqa: FURB188  removeprefix would copy every bytearray, and large lines are bytearrays
@@ -119,13 +119,13 @@ def decode_line(line: bytes | bytearray) -> Message | None:
 
 
 def peek_answered_id(head: bytes | bytearray) -> int | None:
-    """The id of ours that an unreadable line was an answer to, judged by its first bytes; None when they do not say."""
+    """The id of the request that an unreadable line answered, by its first bytes; None where they do not tell."""
     match = _ANSWER_HEAD.match(head)
     return int(match.group(1)) if match else None
 
 
 def decode_id(raw: Raw | bytes) -> RequestId | None:
-    """An id as its value; None for null, a fraction, or anything else that is no usable id."""
+    """The value of an id; None for null, a fraction, or anything else that is no usable id."""
     text = bytes(raw)
     if not text:
         return None
@@ -141,22 +141,22 @@ def decode_id(raw: Raw | bytes) -> RequestId | None:
 
 
 def encode_request(request_id: int, method: str, params: object) -> bytes:
-    """A request as one line. Raises TypeError when `params` holds something JSON has no word for."""
+    """A request as one line. Raises TypeError when `params` has no JSON form."""
     return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b}\n' % (request_id, encode(method), encode(params))
 
 
 def encode_notification(method: str, params: object) -> bytes:
-    """A notification as one line. Raises TypeError when `params` holds something JSON has no word for."""
+    """A notification as one line. Raises TypeError when `params` has no JSON form."""
     return b'{"jsonrpc":"2.0","method":%b,"params":%b}\n' % (encode(method), encode(params))
 
 
 def encode_result(echo: bytes, result: object) -> bytes:
-    """A successful answer as one line. Raises TypeError when `result` holds something JSON has no word for."""
+    """A successful answer as one line. Raises TypeError when `result` has no JSON form."""
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (echo, encode(result))
 
 
 def encode_error(echo: bytes, error: RpcError) -> bytes:
-    """An error answer as one line. `data` that cannot be encoded is left out: the answer itself must not fail."""
+    """An error answer as one line; `data` that cannot be encoded is left out, since the answer must not fail."""
     body: dict[str, object] = {"code": error.code, "message": error.message}
     if error.data is not None:
         try:
@@ -199,7 +199,7 @@ def _classify(envelope: _Envelope) -> Message:
 
 
 def _fault(envelope: _Envelope) -> tuple[int, str] | None:
-    """What is wrong with a message that has a method, beside its id."""
+    """The fault of a message with a method, apart from its id; None where it has none."""
     if not _is_version_2(envelope.jsonrpc):
         return INVALID_REQUEST, 'jsonrpc must be "2.0"'
     if _present(envelope.result) or _present(envelope.error):
@@ -215,7 +215,7 @@ def _params(envelope: _Envelope) -> Raw:
 
 
 def _answer(envelope: _Envelope) -> Answer:
-    """An answer is never refused on the wire: two peers would refuse each other's refusals. A malformed one fails."""
+    """An answer, failed where it is malformed: two peers that refused answers would refuse each other's refusals."""
     request_id = decode_id(envelope.id)
     if not _present(envelope.error) or _is(envelope.error, NULL_ID):
         if _present(envelope.result):
@@ -236,7 +236,7 @@ def _peer_error(raw: Raw) -> RpcError:
 
 
 def _not_an_object(line: bytes | bytearray) -> Invalid:
-    """The decoder saw another type than an object first; whether the line is JSON at all is still to be found out."""
+    """A line that starts with another type than an object, and may be no JSON at all."""
     try:
         _check_json(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -276,7 +276,7 @@ def _text(raw: Raw) -> str | None:
 
 
 def _is_utf8(line: bytes | bytearray) -> bool:
-    """The decoder skips over raw values without looking at their encoding. Long lines are checked a slice at a time."""
+    """Whether a line is UTF-8, which the decoder does not check in raw values. Long lines are checked in slices."""
     if line.isascii():
         return True
     if len(line) <= _SLICE_BYTES:

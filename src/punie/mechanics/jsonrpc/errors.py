@@ -31,4 +31,4 @@ class RpcError(Exception):
 
 
 class ConnectionClosed(Exception):  # noqa: N818  a state of the peer, not an error
-    """The peer is gone: the request was not, or will never be, answered. Nothing can be said to the peer any more."""
+    """The peer is gone: the request will not be answered, and no message reaches the peer any more."""

@@ -42,42 +42,39 @@ _CANCELLED: Final = RpcError(REQUEST_CANCELLED, "the request was cancelled")
 
 @runtime_checkable
 class Router(Protocol):
-    """Knows the methods. Its first two functions are called in the order of the lines, inside the reading loop."""
+    """The methods of one side. `request` and `notification` run inside the reading loop, in the order of the lines."""
 
     @abstractmethod
     def request(self, method: str, params: Raw, request_id: RequestId) -> Awaitable[object]:
-        """Begin a request: what has to be registered before the next line is read, is registered here.
+        """Begin a request, with everything that has to happen before the next line is read.
 
-        The returned awaitable runs in its own task and cancel scope; its result is the answer, and that answer is on
-        its way before any other task runs again. `params` is a JSON object. Raises RpcError to refuse at once, with
+        The returned awaitable runs in its own task and cancel scope; its result is the answer, which is in the outbox
+        before any other task runs again. `params` is a JSON object. Raises RpcError to refuse the request at once, with
         METHOD_NOT_FOUND for an unknown method.
         """
         ...
 
     @abstractmethod
     def notification(self, method: str, params: Raw) -> None:
-        """Take a notification; must not block. What it raises is logged, RpcError with the least noise."""
+        """Take a notification; must not block. An exception is logged: RpcError as information, others as faults."""
         ...
 
     @abstractmethod
     def error(self, exc: BaseException) -> RpcError:
-        """The error answer for what a handler raised, an RpcError or anything else."""
+        """The error answer for an exception of a handler, an RpcError or any other."""
         ...
 
 
-class _InFlight:
+class _InFlight(msgspec.Struct, eq=False):
     """A request of the peer, from its line until its answer is in the outbox."""
 
-    __slots__ = ("echo", "id", "scope")
-
-    def __init__(self, request_id: RequestId, echo: bytes) -> None:
-        self.id = request_id
-        self.echo = echo
-        self.scope = anyio.CancelScope()
+    id: RequestId
+    echo: bytes
+    scope: anyio.CancelScope = msgspec.field(default_factory=anyio.CancelScope)
 
 
 class Incoming:
-    """What the peer has asked and not yet been answered. Lives as long as its connection reads and winds down."""
+    """The unanswered requests of the peer; lives from the start of the connection until it is wound down."""
 
     def __init__(self, router: Router, outbox: Outbox, tasks: TaskGroup, log: logging.Logger) -> None:
         self._router = router
@@ -90,7 +87,7 @@ class Incoming:
         return len(self._in_flight)
 
     def begin(self, request: Request) -> None:
-        """Start serving a request, or refuse it at once; either way it has exactly one answer."""
+        """Start serving a request, or refuse it at once; in both cases it has exactly one answer."""
         if request.id in self._in_flight:
             self.refuse(request.echo, RpcError(INVALID_REQUEST, "a request with this id is still in flight"))
             return
@@ -112,7 +109,7 @@ class Incoming:
         self._outbox.put(encode_error(echo, error), answer=True)
 
     def take(self, notification: Notification) -> None:
-        """Act on a notification; nothing that goes wrong with it is answered or ends the connection."""
+        """Act on a notification; a failure is logged, and neither answered nor the end of the connection."""
         try:
             if notification.method == CANCEL_REQUEST:
                 self._cancel(notification.params)
@@ -139,7 +136,7 @@ class Incoming:
         except anyio.get_cancelled_exc_class():
             if anyio.current_effective_deadline() == -math.inf:
                 raise
-            # A library cancelled its own task, no scope of ours: raised from here it would end the connection.
+            # A library cancelled this task, and no scope above did: raised from here it would end the connection.
         except BaseExceptionGroup as group:
             cancellation, fault = group.split(anyio.get_cancelled_exc_class())
             if cancellation is None or (fault is not None and not isinstance(fault, Exception)):
@@ -174,16 +171,13 @@ class Incoming:
 _MAX_LATE: Final = 1024
 
 
-class PendingCall:
-    """One request of ours, from before its line is written until its answer has been taken."""
+class PendingCall(msgspec.Struct, eq=False):
+    """One request to the peer, from before its line is written until its answer has been taken."""
 
-    __slots__ = ("answered", "id", "on_late", "outcome")
-
-    def __init__(self, call_id: int, on_late: Callable[[Raw], None] | None) -> None:
-        self.id = call_id
-        self.on_late = on_late
-        self.answered = anyio.Event()
-        self.outcome: Raw | Exception | None = None
+    id: int
+    on_late: Callable[[Raw], None] | None
+    answered: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    outcome: Raw | Exception | None = None
 
     def settle(self, outcome: Raw | Exception) -> None:
         """Hand the outcome to the awaiting task."""
@@ -192,10 +186,10 @@ class PendingCall:
 
 
 class PendingCalls:
-    """The calls in flight by id, and the cancelled ones whose late answer somebody must still clean up after.
+    """The requests to the peer by id, and the cancelled ones with a clean-up for their late answer.
 
-    Lives as long as its connection. Ids count upwards and are never used twice, so an answer to a forgotten call is
-    told from an answer to no call at all without remembering either.
+    Lives as long as its connection. Ids count upwards and are never used twice, which tells an answer to a forgotten
+    request from an answer to none without remembering either.
     """
 
     def __init__(self, log: logging.Logger) -> None:
@@ -218,11 +212,11 @@ class PendingCalls:
         return call
 
     def forget(self, call: PendingCall) -> None:
-        """Nothing waits for this call: its line was never written, or its answer does not matter."""
+        """Drop a call that no task waits for: its line was never written, or its answer does not matter."""
         self._calls.pop(call.id, None)
 
     def abandon(self, call: PendingCall) -> bool:
-        """The awaiting task was cancelled. True when the peer is still at work and should be told to stop.
+        """Drop a call whose task was cancelled; True when the peer still works on it and should be told to stop.
 
         An answer that came while the cancellation was on its way counts as late.
         """
@@ -238,7 +232,7 @@ class PendingCalls:
         return False
 
     def settle(self, call_id: RequestId | None, outcome: Raw | RpcError) -> None:
-        """An answer has come. One that is not awaited is dropped with a log line."""
+        """Take an answer; one that is not awaited is dropped with a log line."""
         call = self._calls.pop(call_id, None) if isinstance(call_id, int) else None
         if call is not None:
             call.settle(outcome)

@@ -12,24 +12,23 @@ _HEAD_BYTES: Final = 256
 
 @frozen
 class Oversized:
-    """A line above the cap. Its bytes were dropped as they came, but for the first in `head` and the last in `tail`.
+    """A line above the cap, dropped while it came but for its first bytes in `head` and its last in `tail`.
 
-    `size_bytes` counts the whole line without its newline, `limit_bytes` is the cap. Either end may tell which request
-    the line would have answered.
+    `size_bytes` counts the whole line without its newline, `limit_bytes` is the cap. Either end may name the request
+    that the line would have answered.
     """
 
     size_bytes: int
-    limit_bytes: int | None = None
+    limit_bytes: int
     head: bytes = b""
     tail: bytes = b""
 
 
 class LineSplitter:
-    """Cuts a stream of chunks into lines, without their newlines; lives as long as the stream.
+    """Cuts a stream of chunks into lines without their newlines; lives as long as the stream.
 
-    The cost is linear in the bytes fed: each byte is searched once, and a line that spans chunks grows in one buffer,
-    so a line of n bytes costs little more than n bytes of memory. A line over `max_line_bytes` costs at most the cap;
-    `head_bytes` and `tail_bytes` of it are kept.
+    The cost is linear in the bytes: each byte is searched once, and a line across chunks grows in one buffer. A line
+    over `max_line_bytes` costs at most that in memory, and `head_bytes` and `tail_bytes` of it are kept.
     """
 
     def __init__(self, max_line_bytes: int, *, head_bytes: int = _HEAD_BYTES, tail_bytes: int = 0) -> None:
@@ -46,7 +45,7 @@ class LineSplitter:
         return self._dropped_bytes
 
     def feed(self, chunk: bytes) -> None:
-        """Take the next bytes of the stream; complete lines become available to `pop`."""
+        """Take the next bytes of the stream; `pop` then returns the complete lines."""
         pieces = chunk.split(b"\n")
         last = len(pieces) - 1
         for index, piece in enumerate(pieces):
@@ -61,7 +60,7 @@ class LineSplitter:
                 self._ready.append(piece)
 
     def finish(self) -> None:
-        """End the stream: what came after the last newline is the last line (a file may lack its final newline)."""
+        """End the stream; bytes after the last newline are the last line, since a file may lack its final newline."""
         if self._partial or self._dropped_bytes:
             self._finish_line()
 

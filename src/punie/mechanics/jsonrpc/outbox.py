@@ -1,4 +1,4 @@
-"""What waits to be written on one wire, and the one task that writes it."""
+"""The lines that wait to be written on one connection, and the one task that writes them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _ANSWER_FLOOD_FACTOR: Final = 8
 class Outbox:
     """Lines in the order they were put, written by `run` alone; lives as long as its connection.
 
-    `put` never waits. `room` is the back-pressure: it waits while more than `high_water_bytes` are unwritten (a line
-    counts until `send` has returned), so that a peer that reads nothing costs a bounded amount of memory.
+    `put` never waits. `room` is the back-pressure: it waits while more than `high_water_bytes` are unwritten, so that a
+    peer that reads nothing costs bounded memory. A line counts in `waiting_bytes` until `send` has returned.
     """
 
     def __init__(self, high_water_bytes: int) -> None:
         self._high_water_bytes = high_water_bytes
         self._low_water_bytes = high_water_bytes // 2
         self._lines: deque[tuple[bytes, bool]] = deque()
-        self._waiting_bytes = 0
+        self.waiting_bytes = 0
         self._answer_bytes = 0
         self._writer_sleeps: anyio.Event | None = None
         self._room: anyio.Event | None = None
@@ -35,24 +35,19 @@ class Outbox:
         self._closed = False
 
     @property
-    def waiting_bytes(self) -> int:
-        """Bytes put and not yet written."""
-        return self._waiting_bytes
-
-    @property
     def answers_flood(self) -> bool:
-        """True when so many answers wait that reading further requests would only grow the heap.
+        """Whether so many answers wait that reading further requests would only grow the heap.
 
         Only answers count: two peers that each wait for the other to read a large request must not both stop reading.
         """
         return self._answer_bytes > self._high_water_bytes * _ANSWER_FLOOD_FACTOR
 
     def put(self, line: bytes, *, answer: bool = False) -> None:
-        """Append one whole line, newline included. Dropped when the outbox is closed: there is no reader left."""
+        """Append one whole line with its newline; dropped when the outbox is closed, which has no reader."""
         if self._closed:
             return
         self._lines.append((line, answer))
-        self._waiting_bytes += len(line)
+        self.waiting_bytes += len(line)
         if answer:
             self._answer_bytes += len(line)
         if self._writer_sleeps is not None:
@@ -60,11 +55,11 @@ class Outbox:
             self._writer_sleeps = None
 
     async def room(self) -> None:
-        """Return at once below the high-water mark, else wait until half of it is free. A burst lets the writer run."""
-        if self._waiting_bytes > self._high_water_bytes:
-            while self._waiting_bytes > self._high_water_bytes and not self._hurried:
+        """Return at once below the high-water mark, after a turn of the writer in a burst; else wait for half of it."""
+        if self.waiting_bytes > self._high_water_bytes:
+            while self.waiting_bytes > self._high_water_bytes and not self._hurried:
                 await self._news()
-        elif self._waiting_bytes > _BREATHE_BYTES:
+        elif self.waiting_bytes > _BREATHE_BYTES:
             await anyio.lowlevel.checkpoint()
 
     async def answers_ebb(self) -> None:
@@ -74,13 +69,13 @@ class Outbox:
 
     async def drained(self) -> None:
         """Wait until everything put so far has been written, or the outbox was closed."""
-        while self._waiting_bytes and not self._closed:
+        while self.waiting_bytes and not self._closed:
             await self._news()
 
     async def run(self, send: Callable[[bytes], Awaitable[None]]) -> None:
-        """The single writer: everything waiting goes out in one `send` (about 1 MiB at most, or one larger line).
+        """The single writer: waiting lines go out in one `send` of about 1 MiB at most, or one larger line.
 
-        Ends by cancellation, by what `send` raises, or once closed.
+        Ends by cancellation, by an exception of `send`, or once closed.
         """
         while True:
             while self._lines:
@@ -88,9 +83,9 @@ class Outbox:
                 await send(batch)
                 if self._closed:
                     return
-                self._waiting_bytes -= len(batch)
+                self.waiting_bytes -= len(batch)
                 self._answer_bytes -= answer_bytes
-                if self._room is not None and self._waiting_bytes <= self._low_water_bytes:
+                if self._room is not None and self.waiting_bytes <= self._low_water_bytes:
                     self._wake_waiters()
             if self._room is not None:
                 self._wake_waiters()
@@ -98,15 +93,15 @@ class Outbox:
             await self._writer_sleeps.wait()
 
     def hurry(self) -> None:
-        """The connection is ending: whoever waits for room goes on now, and nothing waits for it again."""
+        """The connection is ending: `room` and `answers_ebb` return now and from now on."""
         self._hurried = True
         self._wake_waiters()
 
     def close(self) -> None:
-        """Forget what is unwritten and drop what still comes; idempotent."""
+        """Drop all unwritten and later lines; idempotent."""
         self._closed = True
         self._lines.clear()
-        self._waiting_bytes = self._answer_bytes = 0
+        self.waiting_bytes = self._answer_bytes = 0
         self.hurry()
 
     def _take_batch(self) -> tuple[bytes, int]:

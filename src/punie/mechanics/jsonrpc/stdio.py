@@ -1,4 +1,4 @@
-"""ACP over file descriptors: the process's own stdin and stdout, or the pipes of a child (ACP: transports, stdio)."""
+"""ACP over file descriptors: stdin and stdout of this process, or the pipes of a child (ACP, stdio transport)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _STANDARD_FDS: Final = (0, 1, 2)
 
 
 def claim_stdout() -> int:
-    """Make the process's stdout the wire and nothing else: returns the descriptor to write the protocol to.
+    """Reserve stdout for the protocol; returns the descriptor to write it to, which children do not inherit.
 
-    Descriptor 1 and `sys.stdout` become stderr (nowhere, where there is no stderr), for this process and the children
-    it starts, so that a stray print, a C library or a subprocess cannot tear the protocol (A-14). Called once, before
-    any adapter is built. The descriptor is not inherited by children. Raises OSError when stdout is closed.
+    Descriptor 1 and `sys.stdout` become stderr, or the null device without one, for this process and its children, so
+    that a stray print, a C library or a subprocess cannot tear the protocol. Called once, before any adapter is built.
+    Raises OSError when stdout is closed.
     """
     os.fstat(1)
     _occupy_standard_fds()
@@ -48,10 +48,10 @@ def claim_stdout() -> int:
 
 
 def claim_stdin() -> int:
-    """Make the process's stdin the wire: returns the descriptor to read the protocol from.
+    """Reserve stdin for the protocol; returns the descriptor to read it from.
 
-    Descriptor 0 becomes the null device, so that a child or a library that reads stdin gets end of input and not the
-    client's next message. `sys.stdin` reads the null device too. Raises OSError when stdin is closed.
+    Descriptor 0 and `sys.stdin` become the null device, so that a child or a library that reads stdin gets the end of
+    input and not the client's next message. Raises OSError when stdin is closed.
     """
     os.fstat(0)
     _occupy_standard_fds()
@@ -66,11 +66,11 @@ def claim_stdin() -> int:
 
 
 class FdTransport(Transport):
-    """Newline-delimited JSON on two descriptors, which stay the caller's: `close` restores their flags only.
+    """Newline-delimited JSON on two descriptors, which stay the caller's: `close` only restores their flags.
 
-    Pipes, sockets and terminals are waited for by the event loop; regular files and other devices, which it refuses,
-    are read and written directly. Where it can wait for no pipe (Windows) daemon threads do. The descriptor read from
-    is never made non-blocking; the one written to is, unless stdin or stderr is the same pipe.
+    The event loop waits for pipes, sockets and terminals; regular files and other devices, which it refuses, are read
+    and written directly. On Windows, where it cannot wait for pipes, daemon threads do. The descriptor to read is never
+    made non-blocking; the one to write is, unless stdin or stderr is the same pipe.
     """
 
     def __init__(self, read_fd: int, write_fd: int, max_line_bytes: int = MAX_LINE_BYTES) -> None:
@@ -96,7 +96,7 @@ class FdTransport(Transport):
         self.close()
 
     def close(self) -> None:
-        """Give the descriptors back as they were; idempotent. Call it when the connection's `run` has returned."""
+        """Restore the descriptors, once the connection's `run` has returned; idempotent."""
         if self._unblocked:
             self._unblocked = False
             try:
@@ -106,7 +106,7 @@ class FdTransport(Transport):
                     raise
 
     async def receive(self) -> bytes | bytearray | Oversized | None:
-        """The next line; see Transport. A last line without a newline counts."""
+        """The next line as in `Transport`; a last line without a newline counts."""
         while (line := self._lines.pop()) is None and not self._ended:
             chunk = await self._read_chunk()
             if chunk:
@@ -117,7 +117,7 @@ class FdTransport(Transport):
         return line
 
     async def send(self, data: bytes) -> None:
-        """Write all of `data`; see Transport. Cancelled half-way it leaves a torn line: only the end may do that."""
+        """Write all of `data` as in `Transport`. A cancelled call leaves a torn line, so only the end cancels one."""
         rest = memoryview(data)
         while rest:
             rest = rest[await self._write_some(rest) :]
@@ -142,7 +142,7 @@ class FdTransport(Transport):
             try:
                 return os.read(self._read_fd, _CHUNK_BYTES)
             except BlockingIOError:
-                continue  # somebody made it non-blocking and another reader was faster
+                continue  # the descriptor was made non-blocking elsewhere, and another reader was faster
 
     async def _read_directly(self) -> bytes:
         await anyio.lowlevel.checkpoint()
@@ -165,9 +165,7 @@ class FdTransport(Transport):
     # -- Windows: daemon threads wait -------------------------------------------------------------------------------
 
     def _use_threads(self) -> None:
-        from punie.mechanics.jsonrpc.blocking_lane import (
-            BlockingLane,  # what it imports is start-up time that others do not need
-        )
+        from punie.mechanics.jsonrpc.blocking_lane import BlockingLane  # its imports cost start-up time elsewhere
 
         self._reader = BlockingLane("acp reader")
         self._writer = BlockingLane("acp writer")
@@ -194,7 +192,7 @@ class FdTransport(Transport):
 
 
 def _occupy_standard_fds() -> None:
-    """Give each closed standard descriptor the null device: else the wire itself might be opened under its number."""
+    """Open the null device for each closed standard descriptor, whose number the wire would get otherwise."""
     for fd in _STANDARD_FDS:
         try:
             os.fstat(fd)
@@ -219,7 +217,7 @@ def _can_be_waited_for(fd: int) -> bool:
 
 
 def _may_unblock(fd: int) -> bool:
-    """O_NONBLOCK belongs to the open file, so it would also hit whoever shares it: a log line to stderr would fail."""
+    """Whether to set O_NONBLOCK, which applies to all who share the open file: a log line to stderr would fail."""
     status = os.fstat(fd)
     if not (stat.S_ISFIFO(status.st_mode) or stat.S_ISSOCK(status.st_mode)):
         return False
