@@ -1,7 +1,7 @@
-"""What happened between the reference IDE and an agent, in the order it happened.
+"""The events between the reference IDE and an agent.
 
-Frozen values, kept for as long as the session's record of them. Status, kind and stop reason stay the words of the
-wire, so that an agent of another make, or a newer protocol, is recorded as it spoke.
+Events are frozen values that live as long as their session's record. Status, kind and stop reason are texts as on the
+wire, so that other agents and newer protocols are recorded unchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from punie_ide.permission import Question
 
 @frozen
 class PromptSent:
-    """The person's words went out; everything up to the next `TurnFinished` is the agent's work on them."""
+    """A prompt was sent; the events up to the next `TurnFinished` belong to it."""
 
     text: str
 
@@ -37,7 +37,7 @@ class ThoughtSaid:
 
 @frozen
 class CallAnnounced:
-    """The agent wants to use a tool: the card appears."""
+    """The agent announced a tool call, whose card appears."""
 
     call_id: str
     title: str
@@ -50,7 +50,7 @@ class CallAnnounced:
 
 @frozen
 class CallMoved:
-    """The card changed; None means unchanged."""
+    """The card of a call changed; None means unchanged."""
 
     call_id: str
     status: str | None = None
@@ -68,7 +68,7 @@ class PermissionAsked:
 
 @frozen
 class PermissionAnswered:
-    """The answer went out: the option picked, or None for a question that was dismissed."""
+    """A question was answered with an option, or dismissed (None)."""
 
     call_id: str
     option_id: str | None
@@ -76,14 +76,14 @@ class PermissionAnswered:
 
 @frozen
 class ToolsListed:
-    """The agent asked for the IDE's tools and was told this page."""
+    """The agent was sent this page of the IDE's tools."""
 
     names: tuple[str, ...]
 
 
 @frozen
 class ToolUsed:
-    """The agent called a tool of the IDE, which has answered."""
+    """A tool of the IDE has answered a call."""
 
     call_id: str
     name: str
@@ -110,7 +110,7 @@ class FileWritten:
 
 @frozen
 class ProgramStarted:
-    """A program runs in a terminal: the agent's, or one that a tool of the IDE runs by itself (`background`)."""
+    """A program was started in a terminal by the agent, or by a tool of the IDE (`background`)."""
 
     terminal_id: str
     line: str
@@ -128,7 +128,7 @@ class ProgramPrinted:
 
 @frozen
 class ProgramEnded:
-    """A program ended: an exit code, or the name of a signal."""
+    """A program ended with an exit code or by the named signal."""
 
     terminal_id: str
     exit_code: int | None
@@ -137,14 +137,14 @@ class ProgramEnded:
 
 @frozen
 class TurnFinished:
-    """The agent answered the prompt."""
+    """A turn ended: the agent answered the prompt."""
 
     stop_reason: str
 
 
 @frozen
 class UpdateSkipped:
-    """An update that this IDE has no picture for (a plan, usage, a newer kind)."""
+    """An update that this IDE does not show (a plan, usage, a newer kind)."""
 
     kind: str
     body: JsonValue = field(default=None, converter=freeze)

@@ -14,7 +14,7 @@ from punie_ide.tools import IdeTool
 
 
 def punie_command(model: str | None = None) -> list[str]:
-    """How Punie is started as an agent: this interpreter, this package."""
+    """The command that starts Punie as an agent, with this interpreter and this package."""
     return [sys.executable, "-m", "punie", "acp", *(() if model is None else ("--model", model))]
 
 
@@ -29,7 +29,7 @@ async def open_local_ide(
     observe: Observe | None = None,
     env: Mapping[str, str] | None = None,
 ) -> AsyncGenerator[ReferenceIde]:
-    """An IDE around the absolute folder `project`, with that agent started and hands shaken.
+    """An IDE around the absolute folder `project`, with the agent started and initialized.
 
     Open a session with `await ide.new_session(project)`. `agent` is a command line such as `punie_command()`; `env`
     replaces the agent's whole environment where given; the other options are those of the reference IDE. Raises

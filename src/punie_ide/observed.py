@@ -1,6 +1,6 @@
-"""The IDE's files and terminals with somebody watching: what is done to them becomes events.
+"""Wrappers of the IDE's files and terminals that record their use as events.
 
-The agent's fs/* and terminal/* requests and the IDE's own tools go through the same two wrappers, one pair a session.
+The agent's `fs/*` and `terminal/*` requests and the IDE's tools use the same wrappers, one of each kind a session.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from punie.api import Command, ExitStatus, TerminalOutput, Terminals, ToldToMode
 from punie_ide.events import FileRead, FileWritten, IdeEvent, ProgramEnded, ProgramPrinted, ProgramStarted
 
 REFRESH_S = 0.1
-"""How often a running program's output is looked at, as an IDE repaints its terminal."""
+"""The time between two looks at the output of a running program, as an IDE repaints its terminal."""
 
 CLEAN_UP_S = 2.0
 _OVERLAP_CHARS = 256
@@ -25,7 +25,7 @@ Record = Callable[[IdeEvent], None]
 
 @define
 class ObservedWorkspace(Workspace):
-    """Records each file read and each file written, the latter with what was there before."""
+    """Records each file that is read, and each that is written with its text before."""
 
     inner: Workspace
     record: Record
@@ -59,10 +59,10 @@ class _Screen:
 
 @define
 class ObservedTerminals(Terminals):
-    """Records what programs print as they print it; knows only the terminals that were created through it.
+    """Records the output of programs while they print; knows only the terminals that were created through it.
 
-    `tasks` runs the watching of each terminal until its program ends or it is released. `background` says that nobody
-    asked for these programs: tools of the IDE run them.
+    `tasks` runs the watching of each terminal until its program ends or it is released. `background` marks programs of
+    the IDE's tools.
     """
 
     inner: Terminals
@@ -73,7 +73,7 @@ class ObservedTerminals(Terminals):
 
     @property
     def shown_by_client(self) -> bool:
-        """As the terminals within."""
+        """As for the inner terminals."""
         return self.inner.shown_by_client
 
     async def create(self, command: Command) -> str:
@@ -85,14 +85,14 @@ class ObservedTerminals(Terminals):
         return terminal_id
 
     async def output(self, terminal_id: str) -> TerminalOutput:
-        """What it printed so far."""
+        """The output so far."""
         self._check(terminal_id)
         output = await self.inner.output(terminal_id)
         self._show(terminal_id, output)
         return output
 
     async def wait(self, terminal_id: str) -> ExitStatus:
-        """Wait for the program, and show the rest of its output."""
+        """Wait for the program, and record the rest of its output."""
         self._check(terminal_id)
         status = await self.inner.wait(terminal_id)
         if terminal_id in self._screens:
@@ -105,7 +105,7 @@ class ObservedTerminals(Terminals):
         await self.inner.kill(terminal_id)
 
     async def release(self, terminal_id: str) -> None:
-        """Show what is left, then forget the terminal."""
+        """Record the rest of the output, then forget the terminal."""
         self._check(terminal_id)
         try:
             self._show(terminal_id, await self.inner.output(terminal_id))
@@ -114,7 +114,7 @@ class ObservedTerminals(Terminals):
             await self.inner.release(terminal_id)
 
     async def release_all(self) -> None:
-        """Release what the agent left behind; waits `CLEAN_UP_S` at most, also when cancelled."""
+        """Release the terminals that are left; waits `CLEAN_UP_S` at most, also when cancelled."""
         with anyio.move_on_after(CLEAN_UP_S, shield=True):
             for terminal_id in tuple(self._screens):
                 await self.release(terminal_id)
@@ -130,7 +130,7 @@ class ObservedTerminals(Terminals):
                 with anyio.move_on_after(REFRESH_S):
                     await self.inner.wait(terminal_id)
         except ToldToModel:
-            return  # released meanwhile: release has shown the rest
+            return  # released meanwhile, with the rest of the output recorded
 
     def _show(self, terminal_id: str, output: TerminalOutput) -> None:
         screen = self._screens.get(terminal_id)
@@ -145,7 +145,7 @@ class ObservedTerminals(Terminals):
 
 
 def _news(shown: str, now: str) -> str:
-    """What `now` adds to what was shown; the beginning of `now` may have been dropped meanwhile."""
+    """The part of `now` that was not shown yet; the beginning of `now` may have been dropped meanwhile."""
     if now.startswith(shown):
         return now[len(shown) :]
     tail = shown[-_OVERLAP_CHARS:]

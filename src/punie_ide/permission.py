@@ -1,4 +1,4 @@
-"""The person at the reference IDE: what they are asked, and how they may be made to answer."""
+"""The permission questions of the reference IDE, and functions that answer them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from punie.api import Diff, JsonValue, PermissionOption, ResultContent, Text, fr
 
 @frozen
 class Question:
-    """One `session/request_permission` as a person sees it (ACP: tool calls, requesting permission).
+    """One `session/request_permission` as a person sees it (ACP, requesting permission).
 
-    `options` are those whose kind this IDE knows, in the agent's order. `reason` is Punie's own addition: why it asks.
+    `options` are those of a known kind, in the agent's order. `reason`, an addition of Punie, is why it asks.
     """
 
     session_id: str
@@ -34,21 +34,21 @@ class Question:
 
     @property
     def text(self) -> str:
-        """What the agent shows of the call in words."""
+        """The text that the agent shows of the call."""
         return "\n".join(part.text for part in self.content if isinstance(part, Text))
 
 
 Decide: TypeAlias = Callable[[Question], "str | Awaitable[str | None] | None"]
-"""Answers a question with the id of an option, or None to dismiss it; a coroutine function may take its time."""
+"""Answers a question with the id of an option, or None to dismiss it; may be a coroutine function."""
 
 
 def allow_once(question: Question) -> str | None:
-    """Say yes to this one call, where that is offered."""
+    """Allow this one call, where that is offered; else dismiss the question."""
     return _first(question, "allow_once")
 
 
 def reject(question: Question) -> str | None:
-    """Say no, where that is offered; else close the question."""
+    """Reject the call, where that is offered; else dismiss the question."""
     return _first(question, "reject_once")
 
 

@@ -1,4 +1,4 @@
-"""An agent as a child process of the IDE: started, listened to, and ended for certain (ACP: transports, stdio)."""
+"""An agent as a child process of the IDE, which is certain to end with it (ACP, stdio transport)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from punie.mechanics.jsonrpc.stdio import FdTransport
 from punie_ide.task_group import flat_task_group
 
 LEAVE_S = 2.0
-"""How long an agent may take to end by itself once its input has ended; then it is terminated, then killed."""
+"""How long an agent may take to end by itself after its input has ended, before it is terminated and then killed."""
 
 TERMINATE_S = 1.0
 KEPT_LINES = 200
 
 
 @define
-class AgentGone(Exception):  # noqa: N818 - it says what happened, in the protocol's words
-    """The agent ended, or could not be started, while something was awaited of it."""
+class AgentGone(Exception):  # noqa: N818 - named after the event, in the words of the protocol
+    """The agent ended while an answer was awaited, or could not be started."""
 
     code = "agent_gone"
     reason: str
@@ -48,7 +48,7 @@ class AgentProcess:
     _silent: anyio.Event = field(factory=anyio.Event, init=False)
 
     async def end(self) -> AgentGone:
-        """Why nothing more will come; waits a moment for the process to be really gone."""
+        """The reason why the connection ended; waits up to `TERMINATE_S` for the end of the process."""
         with anyio.move_on_after(TERMINATE_S):
             await self._silent.wait()
             await self.process.wait()
@@ -57,7 +57,7 @@ class AgentProcess:
         return AgentGone(reason, code, tuple(self.stderr))
 
     async def listen(self) -> None:
-        """Take what the agent writes to stderr, so that it never waits for a reader."""
+        """Read the agent's stderr, so that the agent never waits for a reader."""
         rest = ""
         try:
             async for text in TextReceiveStream(self._pipe, errors="replace"):
@@ -75,7 +75,7 @@ class AgentProcess:
 async def launch_agent(
     argv: Sequence[str], *, cwd: str | None = None, env: Mapping[str, str] | None = None
 ) -> AsyncGenerator[AgentProcess]:
-    """Start the agent and end it at the end: its input ends first, and only then it is terminated or killed.
+    """Start the agent, and end it with the context: its input is closed before it is terminated or killed.
 
     `env` replaces the whole environment where given. Raises `AgentGone` where the program cannot be started.
     """
@@ -94,7 +94,7 @@ async def launch_agent(
             os.close(agent_reads)
             os.close(agent_writes)
         if process.stderr is None:
-            raise AgentGone("The agent has no stderr.")  # asked for above, so this cannot be
+            raise AgentGone("The agent has no stderr.")  # unreachable: stderr is a pipe
         agent = AgentProcess(process, FdTransport(we_read, we_write), process.stderr)
         try:
             async with flat_task_group() as tasks:

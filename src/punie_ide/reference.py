@@ -1,4 +1,4 @@
-"""The reference IDE itself: one agent, any number of sessions (ACP: initialization, session setup)."""
+"""The reference IDE: one agent and any number of sessions (ACP, initialization and session setup)."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ LOG = logging.getLogger("punie.reference_ide")
 
 @define(eq=False)
 class ReferenceIde:
-    """An ACP client with files, terminals, a person and tools of its own, as far as they are handed in.
+    """An ACP client with the files, terminals, person and tools that it is given.
 
-    Use it through `connect_ide` or `start_ide`, which open the connection and shake hands. `sessions` holds every
-    session that was opened, by id.
+    `connect_ide` and `start_ide` make one with an open, initialized connection, with which it ends. `sessions` are all
+    opened sessions by their id.
     """
 
     connection: Connection
@@ -50,7 +50,7 @@ class ReferenceIde:
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        """What the handshake advertises: exactly what was handed in."""
+        """The capabilities for `initialize`: those of the given files, terminals and tools."""
         files = self.workspace is not None
         advertised: dict[str, Any] = {
             "fs": {"readTextFile": files, "writeTextFile": files},
@@ -61,7 +61,7 @@ class ReferenceIde:
         return advertised
 
     async def initialize(self) -> InitializeResult:
-        """Shake hands. Raises `AgentGone` where the agent speaks no version that this IDE does."""
+        """Send `initialize`. Raises `AgentGone` where the agent speaks another version of ACP."""
         params = {
             "protocolVersion": PROTOCOL_VERSION,
             "clientCapabilities": self.capabilities,
@@ -76,7 +76,7 @@ class ReferenceIde:
         return agent
 
     async def new_session(self, cwd: str, **more: Any) -> IdeSession:
-        """Open a session in that absolute directory; `more` are further parameters of session/new, in wire spelling."""
+        """Open a session in an absolute directory; `more` are further parameters of `session/new` as on the wire."""
         self._opening += 1
         try:
             answer = await self._ask("session/new", {"cwd": cwd, "mcpServers": [], **more})
@@ -88,9 +88,9 @@ class ReferenceIde:
         return session
 
     async def set_tools(self, tools: Iterable[IdeTool]) -> None:
-        """Offer these tools from now on, and tell the agent in every session.
+        """Offer these tools from now on, and notify the agent in every session.
 
-        Raises `ValueError` where the IDE was opened without tools: the handshake did not advertise any.
+        Raises `ValueError` where the IDE was opened without tools, so that none were advertised.
         """
         if self.shelf is None:
             raise ValueError("this IDE did not advertise tools when it shook hands; open it with tools=[...]")
@@ -99,14 +99,14 @@ class ReferenceIde:
             await self.connection.notify(CHANGED, {"sessionId": session_id})
 
     def find_session(self, session_id: str) -> IdeSession | None:
-        """The session of that id. While session/new is pending, discovery may name one that is not known yet."""
+        """The session of that id; a new one while `session/new` is pending, since discovery comes before its answer."""
         session = self.sessions.get(session_id)
         if session is None and self._opening:
             session = self._adopt(session_id)
         return session
 
     async def release(self) -> None:
-        """End what the sessions left running."""
+        """End the programs that the sessions left running."""
         for session in self.sessions.values():
             await session.release()
 
@@ -141,7 +141,7 @@ async def connect_ide(
     observe: Observe | None = None,
     describe_end: Callable[[], Awaitable[AgentGone]] | None = None,
 ) -> AsyncGenerator[ReferenceIde]:
-    """An IDE on that transport, hands shaken. `tools` None: it does not know the discovery extension at all.
+    """An IDE on that transport, initialized; with `tools` None it does not have the discovery extension.
 
     Raises `AgentGone` where the agent ends or speaks another version, `RpcError` where it refuses.
     """

@@ -1,4 +1,4 @@
-"""What the reference IDE does for an agent: files, terminals, questions, its own tools (ACP: the client's methods)."""
+"""The requests of an agent to the reference IDE: files, terminals, questions and tools (ACP, client methods)."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ Handler = Callable[[Raw], Awaitable[object]]
 
 @define(eq=False)
 class IdeRouter(Router):
-    """Finds the session of each message and does what it asks; lives as long as the connection.
+    """Serves the messages of an agent; lives as long as the connection.
 
-    `find` gives the session of an id, or None. Only the methods of capabilities that the IDE has are known here: the
-    IDE answers `method not found` to the others, as a client does that never advertised them.
+    `find` gives the session of an id, or None. Methods of capabilities that the IDE does not have are answered with
+    `method not found`, as by a client that never advertised them.
     """
 
     find: Callable[[str], IdeSession | None]
@@ -92,7 +92,7 @@ class IdeRouter(Router):
             self._session(update.session_id).record(decode_update(update.update))
 
     def error(self, exc: BaseException) -> RpcError:
-        """The answer for what a handler raised."""
+        """The error answer for an exception of a handler."""
         if isinstance(exc, RpcError):
             return exc
         if isinstance(exc, UnknownTerminalError):

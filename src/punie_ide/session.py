@@ -1,4 +1,4 @@
-"""One session of the reference IDE with an agent: its prompts, its files and terminals, and the record of it all."""
+"""One session of the reference IDE with an agent: its prompts, files and terminals, and the record of its events."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ Tell = Callable[[str, object], Awaitable[None]]
 
 @frozen
 class Turn:
-    """One prompt with everything that came of it."""
+    """One prompt with its stop reason and events."""
 
     stop_reason: str
     events: tuple[IdeEvent, ...]
 
     @property
     def text(self) -> str:
-        """The answer: all its pieces, joined."""
+        """The text of the answer."""
         return "".join(event.text for event in self.of(TextSaid))
 
     @property
@@ -56,7 +56,7 @@ class Turn:
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """What the person was asked."""
+        """The questions to the person."""
         return tuple(event.question for event in self.of(PermissionAsked))
 
     def of(self, kind: type[E]) -> tuple[E, ...]:
@@ -66,9 +66,9 @@ class Turn:
 
 @define(eq=False)
 class IdeSession:
-    """Lives from session/new until `close` or the end of the IDE. `events` is all that happened in it, oldest first.
+    """One session, from `session/new` to `close` or the end of the IDE; `events` are all of its events in order.
 
-    `terminals` are the agent's, `tools_terminals` those of the IDE's own tools: neither reaches the other's.
+    `terminals` are those of the agent, `tools_terminals` those of the IDE's tools; neither knows the other's.
     """
 
     id: str
@@ -87,22 +87,22 @@ class IdeSession:
 
     @property
     def discovery(self) -> JsonObject:
-        """What the agent reported of discovery: `tier`, `tools`, `dropped`, `elapsedMs`; empty where nothing."""
+        """The agent's report on discovery (`tier`, `tools`, `dropped`, `elapsedMs`); empty without one."""
         return self._discovery
 
     def opened(self, cwd: str, discovery: dict[str, Any]) -> None:
-        """session/new was answered."""
+        """Take the answer to `session/new`."""
         self.cwd = cwd
         self._discovery = freeze_object(discovery)
 
     def record(self, event: IdeEvent) -> None:
-        """Something happened."""
+        """Add an event and pass it to `observe`."""
         self.events.append(event)
         if self.observe is not None:
             self.observe(event)
 
     async def prompt(self, *blocks: str | dict[str, Any]) -> Turn:
-        """Send a prompt of texts and content blocks and wait for the turn's end; the deadline is the caller's.
+        """Send a prompt of texts and content blocks and wait for the end of the turn; the caller sets any deadline.
 
         Raises `RpcError` where the agent refuses, `AgentGone` where it ends.
         """
@@ -123,7 +123,7 @@ class IdeSession:
             scope.cancel()
 
     async def close(self) -> None:
-        """End the session at the agent and release what it left running."""
+        """End the session at the agent and the programs that it left running."""
         try:
             await self.ask_agent("session/close", {"sessionId": self.id})
         finally:
@@ -136,7 +136,7 @@ class IdeSession:
                 await terminals.release_all()
 
     async def answer(self, question: Question) -> dict[str, Any]:
-        """Put a question to the person; gives the result of session/request_permission."""
+        """Put a question to the person; returns the result of `session/request_permission`."""
         self.record(PermissionAsked(question))
         option_id: str | None = None
         if not self._cancelling:

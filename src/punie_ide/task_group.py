@@ -1,4 +1,4 @@
-"""A task group for context managers that other people put their code into."""
+"""A task group for context managers around foreign code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import anyio.abc
 
 @asynccontextmanager
 async def flat_task_group() -> AsyncGenerator[anyio.abc.TaskGroup]:
-    """A task group whose body's own exception comes out as itself, not wrapped in a group."""
+    """A task group that raises an exception of its body as it is, and not wrapped in a group."""
     failure: BaseException | None = None
     try:
         async with anyio.create_task_group() as tasks:

@@ -11,12 +11,12 @@ from attrs import field, frozen
 from punie.api import EMPTY_OBJECT, NAME_PATTERN, JsonObject, Terminals, ToolKind, Workspace, freeze_object, thaw_object
 
 PAGE_SIZE = 50
-"""Entries of one answer; a longer catalogue comes in pages."""
+"""Entries of one answer; a longer catalogue is sent in pages."""
 
 
 @frozen
 class ToolContext:
-    """What a tool may use while it runs: the IDE's files and terminals, and where the session works."""
+    """The context of one call of a tool: the IDE's files and terminals, and the session's directory `cwd`."""
 
     session_id: str
     call_id: str
@@ -27,7 +27,7 @@ class ToolContext:
 
 @frozen
 class ToolAnswer:
-    """What a tool gives back: text for the model, and the same as JSON for programs where that helps."""
+    """The result of a tool: text for the model, and optionally the same as JSON for programs."""
 
     text: str
     structured: Mapping[str, Any] | None = None
@@ -35,7 +35,7 @@ class ToolAnswer:
 
     @classmethod
     def of(cls, value: object) -> ToolAnswer:
-        """An answer from what a handler returned: an answer, a text, or a JSON object."""
+        """The answer for the return value of a handler: an answer, a text, or a JSON object."""
         if isinstance(value, ToolAnswer):
             return value
         if isinstance(value, str):
@@ -61,10 +61,10 @@ def _check_name(_tool: object, _attribute: object, value: str) -> None:
 
 @frozen
 class IdeTool:
-    """One tool that the IDE lends to agents: what it says of itself, and the coroutine that does it.
+    """One tool that the IDE offers to agents: its catalogue entry and the coroutine function that runs it.
 
-    The handler gets the arguments as plain JSON, already checked by the agent against `input_schema`, and a context. It
-    may raise a `ToldToModel` error; the model reads the sentence. Any other exception is answered as an internal error.
+    The handler gets the arguments as plain JSON, already checked by the agent against `input_schema`, and a context. A
+    `ToldToModel` error of the handler is read by the model; any other exception is answered as an internal error.
     """
 
     name: str = field(validator=_check_name)
@@ -108,11 +108,11 @@ class ToolShelf:
         return self._tools.get(name)
 
     def replace(self, tools: Iterable[IdeTool]) -> None:
-        """Offer these instead."""
+        """Offer these tools in place of the current ones."""
         self._tools = {tool.name: tool for tool in tools}
 
     def page(self, cursor: str | None) -> dict[str, Any]:
-        """The result of `_punie.dev/discover_tools` from that cursor on. Raises `ValueError` for one we never gave."""
+        """The result of `_punie.dev/discover_tools` from a cursor on. Raises `ValueError` for an unknown cursor."""
         start = _position(cursor)
         entries = [tool.encode() for tool in self._tools.values()]
         if start > len(entries):

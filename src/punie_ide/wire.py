@@ -1,6 +1,6 @@
-"""What an agent sends to a client, from the wire to values (ACP: schema, client side).
+"""The messages of an agent to a client, decoded to values (ACP schema, client side).
 
-Lenient where ACP is: an unknown variant is skipped, an optional field may be null. What cannot be used raises
+Lenient where ACP is: an unknown variant is skipped, an optional field may be null. Other faults raise
 `msgspec.DecodeError`, which the router answers as invalid parameters.
 """
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Params(msgspec.Struct, rename="camel", kw_only=True):
-    """Every request and notification of ours belongs to a session."""
+    """The parameters of a message, which all name their session."""
 
     session_id: str
 
@@ -117,7 +117,7 @@ class _Card(msgspec.Struct, rename="camel"):
 
 
 class _Ours(msgspec.Struct):
-    """What Punie adds under `_meta["punie.dev"]`."""
+    """Punie's additions below `_meta["punie.dev"]`."""
 
     discovery: dict[str, Any] = {}
     reason: str = ""
@@ -156,7 +156,7 @@ class _Part(msgspec.Struct, rename="camel"):
 
 
 class InitializeResult(msgspec.Struct, rename="camel"):
-    """What the agent says of itself."""
+    """The answer to `initialize`."""
 
     protocol_version: int
     agent_capabilities: dict[str, Any] | None = None
@@ -170,13 +170,13 @@ class _NewSessionResult(msgspec.Struct, rename="camel"):
 
 
 class PromptResult(msgspec.Struct, rename="camel"):
-    """How a turn ended."""
+    """The answer to `session/prompt`."""
 
     stop_reason: str
 
 
 def decode(raw: Raw, kind: type[T]) -> T:
-    """Parameters or a result as that type. Raises `msgspec.DecodeError`, also for what nests too deep."""
+    """Parameters or a result as that type. Raises `msgspec.DecodeError`, also for JSON that nests too deep."""
     try:
         return msgspec.json.decode(raw, type=kind)
     except RecursionError:
@@ -200,7 +200,7 @@ def decode_question(raw: Raw) -> Question:
 
 
 def decode_session(raw: Raw) -> tuple[str, dict[str, Any]]:
-    """The id of a new session, and what the agent reports about discovery (empty where it reports nothing)."""
+    """The id of a new session and the agent's report on discovery, which may be empty."""
     result = decode(raw, _NewSessionResult)
     return result.session_id, _ours(result.meta).discovery
 
@@ -209,11 +209,11 @@ def _ours(meta: Raw) -> _Ours:
     try:
         return decode(meta, _Meta).punie
     except msgspec.DecodeError:
-        return _Ours()  # no meta, or somebody else's of the same name
+        return _Ours()  # no meta, or a foreign one of the same name
 
 
 def decode_update(raw: Raw) -> IdeEvent:
-    """One update of a session; a kind without a picture here becomes `UpdateSkipped`."""
+    """One update of a session; of an unknown kind it is an `UpdateSkipped`."""
     kind = decode(raw, _Kind).session_update
     if kind == "agent_message_chunk":
         return TextSaid(decode(raw, _Chunk).content.text)

@@ -13,7 +13,7 @@ from punie.commands.demo.run import run_demo
 from punie.domain.permission.flow import ALLOW_ONCE, REJECT
 from punie.domain.values.content import Diff, Text
 from punie_ide.demo.conversation import Conversation
-from punie_ide.demo.screen import Screen
+from punie_ide.demo.terminal import Screen
 from punie_ide.events import (
     CallAnnounced,
     CallMoved,

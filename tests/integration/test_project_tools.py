@@ -17,7 +17,7 @@ from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.domain.errors import ToldToModel, ToolFailedError
 from punie.domain.values.json_value import freeze_object
-from punie_ide.project import problems
+from punie_ide.project import checking as problems
 from punie_ide.project.toolset import PROJECT_TOOLS
 from punie_ide.tools import ToolAnswer, ToolContext
 

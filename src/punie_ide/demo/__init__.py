@@ -1,1 +1,1 @@
-"""The demo's conversation: the place it works in, the script it plays, the screen it is shown on, and the verdict."""
+"""The demo of the reference IDE: its set-up, its terminal, and the conversation with a verdict."""

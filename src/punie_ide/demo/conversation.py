@@ -1,16 +1,16 @@
-"""The conversation as a person at the IDE sees it: who said what, which cards moved, what was asked and answered."""
+"""The conversation as a person at the IDE sees it, and at its end a verdict on the claims of the demo."""
 
 from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import singledispatchmethod
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from punie.api import Diff, Text, display_exact, shown_path, thaw
-from punie_ide.demo.screen import Screen
+from punie_ide.demo.terminal import Screen
 from punie_ide.events import (
     CallAnnounced,
     CallMoved,
@@ -47,12 +47,12 @@ class Conversation:
     _watched: set[str] = field(factory=set, init=False)
 
     def show(self, event: IdeEvent) -> None:
-        """Show one event; what has no picture is passed over."""
+        """Show one event; some kinds of event are not shown."""
         self._show(event)
 
     @singledispatchmethod
     def _show(self, event: object) -> None:
-        """An event without a picture."""
+        """Show nothing of the other kinds of event."""
 
     @_show.register
     def _(self, event: PromptSent) -> None:
@@ -104,7 +104,7 @@ class Conversation:
         self.ask(question)
 
     def ask(self, question: Question) -> None:
-        """The question with everything that a person needs in order to answer it, nothing hidden."""
+        """Show a question with everything that a person needs in order to answer it."""
         self.screen.line(f"Punie asks: {display_exact(question.title)}?", "yellow", indent="    ")
         if question.reason:
             self.screen.line(display_exact(question.reason), "dim", indent="    ")
@@ -139,7 +139,7 @@ class Conversation:
     @_show.register
     def _(self, event: ProgramStarted) -> None:
         if event.background:
-            return  # a tool of the IDE at work: its result is shown, not its noise
+            return  # a program of an IDE tool, whose result is shown
         self._watched.add(event.terminal_id)
         self._programs[event.terminal_id] = ""
         self.screen.cut(f"$ {event.line}", "bold", indent="    ")
@@ -178,3 +178,54 @@ class Conversation:
             self.screen.cut(display_exact(line), style, indent="    ")
         if len(lines) > DIFF_LINES:
             self.screen.cut(f"... {len(lines) - DIFF_LINES} more lines", "dim", indent="    ")
+
+
+@frozen
+class Verdict:
+    """The tools, questions and changed files of a conversation; `changed` compares the disk before and after it."""
+
+    tier: str
+    tools: tuple[str, ...]
+    asked: tuple[tuple[str, str], ...]
+    changed: tuple[str, ...]
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The expected facts that did not happen."""
+        facts = {
+            "no discovered tool was used": bool(self.tools) and self.tier == "catalog",
+            "nobody was asked for leave": bool(self.asked),
+            "no file changed on the disk": bool(self.changed),
+        }
+        return tuple(text for text, happened in facts.items() if not happened)
+
+
+def judge(events: Sequence[IdeEvent], tier: str, before: Mapping[str, str], after: Mapping[str, str]) -> Verdict:
+    """The verdict on one conversation."""
+    used = [event.name for event in events if isinstance(event, ToolUsed) and not event.is_error]
+    answers = {event.call_id: event.option_id for event in events if isinstance(event, PermissionAnswered)}
+    asked = [event.question for event in events if isinstance(event, PermissionAsked)]
+    paths = sorted({*before, *after})
+    return Verdict(
+        tier,
+        tuple(dict.fromkeys(used)),
+        tuple((question.title, _answer(question, answers.get(question.call_id))) for question in asked),
+        tuple(path for path in paths if before.get(path) != after.get(path)),
+    )
+
+
+def _answer(question: Question, option_id: str | None) -> str:
+    return next((option.name for option in question.options if option.id == option_id), "no answer")
+
+
+def show_verdict(screen: Screen, verdict: Verdict) -> None:
+    """Print the last lines of the demo."""
+    screen.line()
+    screen.line("What happened", "bold")
+    screen.line(f"discovered tools used (tier {verdict.tier}): {', '.join(verdict.tools) or 'none'}", indent="  ")
+    screen.line(f"questions asked, and the answers ({len(verdict.asked)}):", indent="  ")
+    for title, answer in verdict.asked:
+        screen.cut(f"{answer}: {title}", indent="    ")
+    screen.line(f"changed on the disk: {', '.join(verdict.changed) or 'nothing'}", indent="  ")
+    if verdict.missing:
+        screen.line(f"Not everything worked: {'; '.join(verdict.missing)}.", "red")

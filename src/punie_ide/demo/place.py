@@ -1,14 +1,17 @@
-"""Where the demo works: a temporary copy with a small package planted, or the project itself."""
+"""The set-up of the demo: the folder it works in, and the script or prompts that it plays."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
+from typing import Any, cast
 
 from attrs import frozen
 
@@ -20,7 +23,7 @@ NOTE = "punie-demo-note.md"
 SKIPPED = frozenset(
     {".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", "build", "dist", ".tox", ".nox", "target"}
 )
-"""Folders that are no sources; those that end in `_cache` are left out as well."""
+"""Folders without sources; those that end in `_cache` are left out as well."""
 
 FILE_LIMIT = 5_000
 SIZE_LIMIT_BYTES = 1_000_000
@@ -28,12 +31,12 @@ TOTAL_LIMIT_BYTES = 50_000_000
 
 
 class NoSuchProjectError(ValueError):
-    """The project cannot be worked on; the sentence says why."""
+    """The project cannot be worked on; the message says why."""
 
 
 @frozen
 class Place:
-    """The folder that the demo's IDE has open: absolute, links followed. `note` is a file name that is free there."""
+    """The folder that the demo's IDE has open, absolute and with links followed; `note` is a free file name there."""
 
     root: Path
     about: str
@@ -42,11 +45,11 @@ class Place:
 
     @property
     def target(self) -> str:
-        """What to ask a model about."""
+        """The subject of the prompts for a model."""
         return "this project" if self.in_place else PLANTED
 
     def snapshot(self) -> dict[str, str]:
-        """Digest by relative path of every file that the demo looks after, read from the disk now."""
+        """The digest of every watched file by its relative path, read from the disk now."""
         return {str(file.relative_to(self.root)): _digest(file) for file in _files(self.root)}
 
 
@@ -92,7 +95,7 @@ def _copy(source: Path, target: Path) -> int:
         try:
             shutil.copyfile(file, goal)
         except OSError:
-            continue  # not ours to read: the demo does without
+            continue  # a file that cannot be read is left out of the copy
         copied += 1
     return copied
 
@@ -132,3 +135,49 @@ def _digest(file: Path) -> str:
         return hashlib.sha256(file.read_bytes()).hexdigest()
     except OSError:
         return "unreadable"
+
+
+MODEL_PROMPTS = (
+    "Use the IDE's tools to find out what is wrong in {target}, and mend one thing.",
+    "Now run the tests, or any check that proves it, and tell me the outcome in two sentences.",
+)
+DIRECT_PROMPTS = (
+    '/call find_problems {"path": "."}',
+    "/write {note}\nWritten by the demo.\n",
+)
+
+
+@frozen
+class Play:
+    """The prompts of the conversation, and the model that answers."""
+
+    prompts: tuple[str, ...]
+    model: str
+
+
+def scripted(folder: Path, *, in_place: bool, note: str) -> Play:
+    """The packaged script as a file below `folder`."""
+    name = "script_in_place.json" if in_place else "script.json"
+    packaged = json.loads(files("punie_ide.demo").joinpath(name).read_text(encoding="utf-8"))
+    filled = cast("dict[str, Any]", _fill(packaged, {"{python}": sys.executable, "{note}": note}))
+    target = folder / "script.json"
+    target.write_text(json.dumps(filled), encoding="utf-8")
+    return Play(tuple(filled["prompts"]), f"script:{target}")
+
+
+def modelled(model: str, *, target: str, note: str) -> Play:
+    """Prompts for a model of the user, or commands without one."""
+    prompts = DIRECT_PROMPTS if model == "direct" else MODEL_PROMPTS
+    return Play(tuple(prompt.replace("{target}", target).replace("{note}", note) for prompt in prompts), model)
+
+
+def _fill(value: object, words: Mapping[str, str]) -> object:
+    """The tree with the placeholders in its texts replaced."""
+    if isinstance(value, dict):
+        return {key: _fill(item, words) for key, item in cast("dict[str, object]", value).items()}
+    if isinstance(value, list):
+        return [_fill(item, words) for item in cast("list[object]", value)]
+    if isinstance(value, str):
+        for placeholder, word in words.items():
+            value = value.replace(placeholder, word)
+    return value

@@ -1,1 +1,1 @@
-"""Six tools that an IDE has over a Python project: problems, search, symbols, opening, renaming and tests."""
+"""Six tools of an IDE for a Python project: problems, search, symbols, opening, renaming and tests."""

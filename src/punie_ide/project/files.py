@@ -1,4 +1,7 @@
-"""The files of a project, as an IDE's index knows them: which there are, and where a name given by a model leads."""
+"""The files of a project as the index of an IDE knows them, and the arguments of tools that work on them.
+
+The agent has checked the arguments against the schema; an agent that did not gets a sentence in place of a crash.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,13 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, TypeVar
 
 import anyio
 from attrs import frozen
 
-from punie.api import ToolFailedError, is_inside, shown_path
+from punie.api import Terminals, ToolFailedError, Workspace, is_inside, shown_path
+from punie_ide.tools import ToolContext
 from shellsight.secret_names import is_secret
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "build", "dist", "site-packages", "venv"})
@@ -27,7 +32,7 @@ class ProjectFiles:
 
 
 def absolute(cwd: str, path: str) -> str:
-    """The absolute path of what a model named, links followed.
+    """The absolute path of a file that a model named, with links followed.
 
     Raises `ToolFailedError` for a path outside the project, and for files that usually hold keys or passwords.
     """
@@ -41,14 +46,14 @@ def absolute(cwd: str, path: str) -> str:
 
 
 def shown(cwd: str, path: str) -> str:
-    """The path as the project's people write it."""
+    """The path relative to the project, as people write it."""
     return shown_path(path, str(Path(cwd).resolve()))
 
 
 async def files_below(cwd: str, path: str, suffixes: tuple[str, ...]) -> ProjectFiles:
-    """The text files of these kinds below a path of the project (or that file itself); hidden folders are passed over.
+    """The files with these suffixes below a path of the project, or that file itself; hidden folders are skipped.
 
-    Raises `ToolFailedError` where there is nothing of that name.
+    Raises `ToolFailedError` where no such file or folder exists.
     """
     start = absolute(cwd, path)
     return await anyio.to_thread.run_sync(_files_below, start, path, suffixes, abandon_on_cancel=True)
@@ -80,5 +85,38 @@ def _is_small_file(file: Path) -> bool:
     try:
         known = file.lstat()
     except OSError:
-        return False  # gone since it was listed
+        return False  # removed since it was listed
     return stat.S_ISREG(known.st_mode) and known.st_size <= SIZE_LIMIT_BYTES
+
+
+T = TypeVar("T", str, int)
+
+
+def argument(arguments: dict[str, Any], name: str, default: T) -> T:
+    """The argument of that name, of the default's type."""
+    value = arguments.get(name, default)
+    if type(value) is not type(default):
+        raise ToolFailedError(f"The argument {name} has the wrong type. Look at the tool's schema.")
+    return value
+
+
+def required(arguments: dict[str, Any], name: str) -> str:
+    """A text argument that must be present and not empty."""
+    value = argument(arguments, name, "")
+    if not value:
+        raise ToolFailedError(f"The argument {name} is missing or empty. Look at the tool's schema.")
+    return value
+
+
+def workspace_of(context: ToolContext) -> Workspace:
+    """The IDE's files. Raises `ToolFailedError` without any."""
+    if context.workspace is None:
+        raise ToolFailedError("This IDE was opened without files.")
+    return context.workspace
+
+
+def terminals_of(context: ToolContext) -> Terminals:
+    """The IDE's terminals. Raises `ToolFailedError` without any."""
+    if context.terminals is None:
+        raise ToolFailedError("This IDE was opened without terminals.")
+    return context.terminals

@@ -12,8 +12,7 @@ import anyio
 from attrs import frozen
 
 from punie.api import ToldToModel, ToolFailedError, Workspace
-from punie_ide.project.arguments import argument, required, workspace_of
-from punie_ide.project.files import files_below, shown
+from punie_ide.project.files import argument, files_below, required, shown, workspace_of
 from punie_ide.tools import IdeTool, ToolAnswer, ToolContext
 
 _PROSE = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
@@ -21,7 +20,7 @@ _PROSE = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE",
 
 @frozen
 class Change:
-    """One file: what it held, what it will hold, and how many places differ."""
+    """One file: its text before and after, and the number of places that differ."""
 
     path: str
     before: str
@@ -52,7 +51,7 @@ def _require_names(old: str, new: str) -> None:
 
 
 async def _plan(old: str, new: str, path: str, context: ToolContext) -> tuple[list[Change], list[str]]:
-    """Every change, all of them checked, before the first is made; and the places that only mention the old name."""
+    """All changes, checked before the first is made, and the places that only mention the old name."""
     files = await files_below(context.cwd, path, (".py", ".pyi"))
     if not files.complete:
         raise ToolFailedError("The project has too many files to rename in all of them. Name a folder in path.")
@@ -108,7 +107,7 @@ def _require_parses(text: str, where: str) -> None:
 
 
 async def _apply(changes: list[Change], workspace: Workspace) -> None:
-    """Write all files; where one cannot be written, those before it get their old text back."""
+    """Write all files; where one cannot be written, restore those before it."""
     written: list[Change] = []
     try:
         for change in changes:

@@ -1,4 +1,4 @@
-"""Tools of the reference IDE that look: files, text and the symbols of Python files."""
+"""Tools of the reference IDE that read files, search text and list the symbols of Python files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 from attrs import frozen
 
 from punie.api import ToldToModel
-from punie_ide.project.arguments import argument, required, workspace_of
-from punie_ide.project.files import absolute, files_below, shown
+from punie_ide.project.files import absolute, argument, files_below, required, shown, workspace_of
 from punie_ide.tools import IdeTool, ToolAnswer, ToolContext
 
 AROUND_LINES = 8
@@ -109,7 +108,7 @@ _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 @frozen
 class Symbol:
-    """One class, function or method: its dotted name, and where it is defined."""
+    """One class, function or method: its dotted name, and the place of its definition."""
 
     name: str
     kind: str

@@ -1,11 +1,10 @@
-"""The toolset of the demo's IDE, in the order it is offered."""
+"""The tools of the demo's IDE, in the order they are offered."""
 
 from __future__ import annotations
 
-from punie_ide.project.problems import FIND_PROBLEMS
+from punie_ide.project.checking import FIND_PROBLEMS, RUN_TESTS
 from punie_ide.project.renaming import RENAME_SYMBOL
 from punie_ide.project.symbols import LIST_SYMBOLS, OPEN_FILE, SEARCH_PROJECT
-from punie_ide.project.testing import RUN_TESTS
 from punie_ide.tools import IdeTool
 
 PROJECT_TOOLS: tuple[IdeTool, ...] = (
@@ -16,4 +15,4 @@ PROJECT_TOOLS: tuple[IdeTool, ...] = (
     RENAME_SYMBOL,
     RUN_TESTS,
 )
-"""Six tools over one Python project; they work on the files and terminals of whatever IDE offers them."""
+"""Six tools for a Python project, which use the files and terminals of the IDE that offers them."""

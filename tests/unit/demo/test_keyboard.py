@@ -10,8 +10,7 @@ import anyio
 import pytest
 
 from punie.domain.permission.flow import ALLOW_ONCE, ALLOW_SESSION, REJECT
-from punie_ide.demo.keyboard import Keyboard, Person
-from punie_ide.demo.screen import Screen
+from punie_ide.demo.terminal import Keyboard, Person, Screen
 from punie_ide.permission import Question
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie_ide.demo.screen import Screen
+from punie_ide.demo.terminal import Screen
 
 
 class Terminal(io.StringIO):

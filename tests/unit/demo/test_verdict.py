@@ -7,8 +7,8 @@ import io
 import pytest
 
 from punie.domain.permission.flow import ALLOW_ONCE, REJECT
-from punie_ide.demo.screen import Screen
-from punie_ide.demo.verdict import judge, show_verdict
+from punie_ide.demo.conversation import judge, show_verdict
+from punie_ide.demo.terminal import Screen
 from punie_ide.events import IdeEvent, PermissionAnswered, PermissionAsked, ToolUsed
 from punie_ide.permission import Question
 

@@ -16,12 +16,9 @@ from attrs import frozen
 from punie.commands.running import EXIT_DONE, EXIT_FAILED, EXIT_MODEL, EXIT_USAGE, watch_signals
 from punie.domain.errors import EngineErrorKind, SettingsError
 from punie.mechanics.jsonrpc.errors import RpcError
-from punie_ide.demo.conversation import Conversation
-from punie_ide.demo.keyboard import Keyboard, Person
-from punie_ide.demo.place import NoSuchProjectError, Place, prepare
-from punie_ide.demo.screen import Screen
-from punie_ide.demo.script import Play, modelled, scripted
-from punie_ide.demo.verdict import judge, show_verdict
+from punie_ide.demo.conversation import Conversation, judge, show_verdict
+from punie_ide.demo.place import NoSuchProjectError, Place, Play, modelled, prepare, scripted
+from punie_ide.demo.terminal import Keyboard, Person, Screen
 from punie_ide.local import open_local_ide, punie_command
 from punie_ide.permission import Decide, allow_once
 from punie_ide.process import AgentGone

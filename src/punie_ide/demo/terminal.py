@@ -1,30 +1,35 @@
-"""The demo's screen: lines and flowing text, eighty columns at most, colour only where it is welcome."""
+"""The terminal of the demo: its screen, and the person at the keyboard with `--interactive`."""
 
 from __future__ import annotations
 
 import io
 import os
 import shutil
+import stat
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TextIO
 
+import anyio
+from attrs import define, field
+
 from punie.api import display_safe
+from punie_ide.permission import Question
 
 WIDTH = 80
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
 
 class _Nowhere(io.StringIO):
-    """Takes everything and keeps nothing."""
+    """A stream that discards its input."""
 
     def write(self, text: str, /) -> int:
         return len(text)
 
 
 class Screen:
-    """Prints to one text stream; everything goes through `display_safe`, whoever wrote it."""
+    """Prints to one text stream, all of it display-safe, in eighty columns at most, in colour on a terminal."""
 
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = sys.stdout if out is None else out
@@ -38,7 +43,7 @@ class Screen:
     # -- whole lines -----------------------------------------------------------------------------------------------
 
     def line(self, text: str = "", style: str = "", *, indent: str = "") -> None:
-        """A text of one or more paragraphs, wrapped; every line keeps the indent."""
+        """Print a text of one or more paragraphs, wrapped with the indent before every line."""
         self.end_flow()
         for paragraph in display_safe(text).split("\n"):
             wrapped = textwrap.wrap(
@@ -48,13 +53,13 @@ class Screen:
                 self._print(part, style)
 
     def cut(self, text: str, style: str = "", *, indent: str = "") -> None:
-        """One line of code or output as it is, cut at the edge."""
+        """Print one line of code or output unwrapped, cut at the edge."""
         self.end_flow()
         safe = indent + display_safe(text).replace("\n", " ").expandtabs(4)
         self._print(safe if len(safe) <= self.width else safe[: self.width - 1] + "…", style)
 
     def lines(self, text: str, style: str = "", *, indent: str = "", limit: int) -> None:
-        """The first lines of a text, each cut at the edge, and a word on how many are left out."""
+        """Print the first lines of a text, each cut at the edge, and the number of those left out."""
         parts = display_safe(text).strip("\n").split("\n")
         for part in parts[:limit]:
             self.cut(part, style, indent=indent)
@@ -64,7 +69,7 @@ class Screen:
     # -- text as it streams ----------------------------------------------------------------------------------------
 
     def flow(self, text: str, label: str, style: str = "") -> None:
-        """The next piece of a text that comes in pieces; `label` begins it, and its width indents the rest."""
+        """Print the next piece of a streaming text, which starts with `label` and is indented by its width."""
         if not self._column:
             self._write(label, "bold")
             self._indent = " " * len(label)
@@ -78,7 +83,7 @@ class Screen:
         self._guarded(self._out.flush)
 
     def _flow_word(self, word: str, style: str) -> None:
-        """Blanks are held back until a word follows on the same line."""
+        """Print a word after the blanks before it, which are held back until it fits on the same line."""
         if not word:
             return
         if self._column + self._blanks + len(word) > self.width and self._column > len(self._indent):
@@ -90,14 +95,14 @@ class Screen:
         self._blanks, self._at_start = 0, False
 
     def end_flow(self) -> None:
-        """End the streaming text, if one is on the screen."""
+        """End a streaming text."""
         if self._column:
             self._write("\n", "")
             self._column = self._blanks = 0
             self._at_start = False
 
     def ask(self, text: str) -> None:
-        """A prompt for the keyboard, without a newline."""
+        """Print a prompt for the keyboard, without a newline."""
         self.end_flow()
         self._write(display_safe(text), "bold")
         self._guarded(self._out.flush)
@@ -118,8 +123,67 @@ class Screen:
         self._guarded(lambda: self._out.write(coded.encode(encoding, "replace").decode(encoding)))
 
     def _guarded(self, write: Callable[[], object]) -> None:
-        """`punie demo | head` closes our output early: the demo then goes on unseen instead of breaking half-way."""
+        """Write, or continue without output once the reader is gone, as with `punie demo | head`."""
         try:
             write()
         except BrokenPipeError:
             self._out = _Nowhere()
+
+
+_CHUNK_BYTES = 4096
+
+ReadLine = Callable[[], Awaitable["str | None"]]
+
+
+@define
+class Keyboard:
+    """Reads lines from a descriptor without blocking the event loop or the exit; lives as long as the demo."""
+
+    descriptor: int = 0
+    _rest: bytes = field(default=b"", init=False)
+    _ended: bool = field(default=False, init=False)
+
+    async def read_line(self) -> str | None:
+        """The next line without its end; None once the input has ended."""
+        while b"\n" not in self._rest and not self._ended:
+            chunk = await self._read()
+            self._rest += chunk
+            self._ended = not chunk
+        line, newline, self._rest = self._rest.partition(b"\n")
+        return line.decode("utf-8", "replace").rstrip("\r") if line or newline else None
+
+    async def _read(self) -> bytes:
+        if sys.platform == "win32":
+            return await anyio.to_thread.run_sync(os.read, self.descriptor, _CHUNK_BYTES, abandon_on_cancel=True)
+        if not stat.S_ISREG(os.fstat(self.descriptor).st_mode):
+            await anyio.wait_readable(self.descriptor)
+        return os.read(self.descriptor, _CHUNK_BYTES)
+
+
+@define
+class Person:
+    """Answers questions by number; any other line, and the end of the input, rejects."""
+
+    screen: Screen
+    read_line: ReadLine
+
+    async def decide(self, question: Question) -> str | None:
+        """The id of the chosen option, or None."""
+        numbered = "  ".join(f"{number} {option.name}" for number, option in enumerate(question.options, 1))
+        self.screen.ask(f"    Your answer ({numbered}): ")
+        answer = (await self.read_line() or "").strip()
+        if answer.isdecimal() and 1 <= int(answer) <= len(question.options):
+            return question.options[int(answer) - 1].id
+        return next((option.id for option in question.options if not option.kind.allows), None)
+
+    async def next_prompt(self, suggested: str | None) -> str | None:
+        """The next prompt; an empty line takes the suggestion, or ends the conversation where there is none."""
+        self.screen.line()
+        if suggested is not None:
+            self.screen.line(f"Suggested (press Enter to take it): {suggested}", "dim")
+        self.screen.ask("Your prompt (an empty line ends): " if suggested is None else "Your prompt: ")
+        typed = await self.read_line()
+        if typed is None:
+            self.screen.line()
+            return None
+        return typed.strip() or suggested

@@ -1,25 +1,77 @@
-"""find_problems: what a real checker says, ruff where it is installed, else Python's own compiler."""
+"""Tools of the reference IDE that run a program: `run_tests` (unittest) and `find_problems` (ruff or compiler)."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
 
+import anyio
 from attrs import frozen
 
-from punie.api import ExitStatus, ToolFailedError
-from punie_ide.project.arguments import argument
-from punie_ide.project.files import ProjectFiles, absolute, files_below, shown
-from punie_ide.project.testing import run
+from punie.api import Command, ExitStatus, ToolFailedError
+from punie_ide.project.files import ProjectFiles, absolute, argument, files_below, shown, terminals_of
 from punie_ide.tools import IdeTool, ToolAnswer, ToolContext
+
+RUN_LIMIT_S = 120.0
+
+
+async def run(context: ToolContext, program: str, *args: str) -> tuple[str, ExitStatus]:
+    """The output and exit status of a program. Raises `ToolFailedError`, as after `RUN_LIMIT_S`."""
+    terminals = terminals_of(context)
+    terminal_id = await terminals.create(Command.of(program, args, context.cwd))
+    try:
+        with anyio.move_on_after(RUN_LIMIT_S):
+            status = await terminals.wait(terminal_id)
+            return (await terminals.output(terminal_id)).text, status
+        raise ToolFailedError(f"{program} was stopped: it took longer than {RUN_LIMIT_S:g} s.")
+    finally:
+        with anyio.CancelScope(shield=True):
+            await terminals.release(terminal_id)
+
+
+_RAN = re.compile(r"^Ran (\d+) tests?", re.MULTILINE)
+_NO_TESTS = 5
+"""The exit code of unittest (since Python 3.12) without any test."""
+
+
+async def _run_tests(arguments: dict[str, Any], context: ToolContext) -> ToolAnswer:
+    folder = absolute(context.cwd, argument(arguments, "path", "."))
+    await files_below(context.cwd, folder, (".py",))
+    top = ("-t", context.cwd) if await anyio.Path(folder, "__init__.py").exists() else ()
+    output, status = await run(context, sys.executable, "-m", "unittest", "discover", "--verbose", "-s", folder, *top)
+    ran = _RAN.search(output)
+    count = int(ran.group(1)) if ran else 0
+    passed = status.exit_code == 0 and count > 0
+    verdict = "no tests were found" if count == 0 and status.exit_code in {0, _NO_TESTS} else str(status)
+    summary = f"{count} tests passed." if passed else f"The tests did not pass ({verdict}):\n{output.strip()[-4000:]}"
+    structured = {"passed": passed, "count": count, "exit_code": status.exit_code}
+    return ToolAnswer(summary, structured, is_error=not passed)
+
+
+RUN_TESTS = IdeTool(
+    "run_tests",
+    _run_tests,
+    "Run the unittest tests below a folder: how many ran, whether they passed, and the output of those that failed.",
+    "execute",
+    "Run tests",
+    {
+        "type": "object",
+        "properties": {"path": {"type": "string", "description": "folder, relative to the project", "default": "."}},
+        "additionalProperties": False,
+    },
+    requires_permission=True,
+    categories=("testing",),
+)
+
 
 SHOWN_PROBLEMS = 50
 FILES_PER_RUN = 200
 
-# Compiles each file with every warning on, and prints what the compiler says in the shape of ruff's own JSON lines.
+# Compiles each file with every warning on, and prints the compiler's messages in the form of ruff's JSON lines.
 COMPILE = """
 import json, sys, warnings
 def say(path, row, code, message):
@@ -39,7 +91,7 @@ for path in sys.argv[1:]:
 
 @frozen
 class Problem:
-    """One finding: a path as the project writes it, a line from 1, the checker's code and words."""
+    """One finding: a path relative to the project, a line from 1, the checker's code and message."""
 
     path: str
     line: int
@@ -72,7 +124,7 @@ async def _compiler(context: ToolContext, files: ProjectFiles) -> tuple[str, Exi
 
 
 def _require_ruff_ran(output: str, status: ExitStatus) -> None:
-    """Ruff ends with 0 where it found nothing and with 1 where it found something."""
+    """Raise `ToolFailedError` for an exit code other than 0 (no findings) and 1 (findings)."""
     if status.exit_code not in {0, 1}:
         raise ToolFailedError(f"ruff could not check this ({status}): {output.strip()[:500] or 'it said nothing'}")
 
