@@ -9,8 +9,7 @@ from typing import cast
 from attrs import evolve, frozen
 
 from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of, user_settings_file
-from punie.domain.servers.entries import EntrySource, broken, server_of
-from punie.domain.servers.entry_fields import EntryError
+from punie.domain.servers.entries import EntryError, EntrySource, broken, server_of
 from punie.domain.servers.server import ServerConfig, ServerOrigin
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import json_type

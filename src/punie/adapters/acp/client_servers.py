@@ -15,10 +15,10 @@ from attrs import evolve
 from msgspec import Raw
 
 from punie.adapters.acp.handshake import Params, decode, decode_params
-from punie.domain.servers.entries import EntrySource, broken, check_name, server_of, with_ide_ways
-from punie.domain.servers.entry_fields import EntryError
-from punie.domain.servers.server import ClientTransport, ServerConfig, ServerOrigin
+from punie.domain.servers.entries import EntryError, EntrySource, broken, check_name, server_of
+from punie.domain.servers.server import ClientTransport, HttpTransport, ServerConfig, ServerOrigin, StdioTransport
 from punie.domain.values.display import one_line
+from punie.domain.values.paths import is_inside
 from punie.domain.values.variables import Variables
 from punie.mechanics.jsonrpc.connection import Connection
 from punie.mechanics.jsonrpc.errors import (
@@ -190,3 +190,48 @@ def _pairs(value: object) -> object:
     if not all(isinstance(item, Mapping) for item in items):
         return items
     return {str(item.get("name")): item.get("value") for item in cast("list[Mapping[str, object]]", items)}
+
+
+PORT = "IJ_MCP_SERVER_PORT"
+PROJECT = "IJ_MCP_SERVER_PROJECT_PATH"
+TOKEN = "IJ_MCP_AUTH_TOKEN"  # noqa: S105 - the name of a variable, and of the header that carries it
+PROJECT_ARGUMENT = "projectPath"
+"""Variables by which JetBrains' IDEs pass the address of their own server, and the argument that names the project."""
+
+
+def with_ide_ways(config: ServerConfig, cwd: str) -> ServerConfig:
+    """The server, with its address and the project's path where a client says that the server is its own IDE's.
+
+    Only a client is believed: a server from a file is reached as the file says, and in no other way.
+    """
+    transport = config.transport
+    if config.origin is not ServerOrigin.CLIENT or not isinstance(transport, StdioTransport):
+        return config
+    if PORT not in transport.env:
+        return config
+    project = _project(transport.env.get(PROJECT, ""), cwd)
+    return evolve(
+        config,
+        fallback=_address(transport.env, project),
+        sent_along={PROJECT_ARGUMENT: project},
+        fleeting=frozenset({TOKEN}),
+    )
+
+
+def _project(named: str, cwd: str) -> str:
+    """The project that the IDE names, where the session works in it or in a part of it; else the session's folder.
+
+    No call may go to another project than the one that the session was opened for.
+    """
+    related = named and (is_inside(named, (cwd,)) or is_inside(cwd, (named,)))
+    return named if related else cwd
+
+
+def _address(env: Mapping[str, str], project: str) -> HttpTransport | None:
+    """The address on this machine, with the variables as headers; None where the port is invalid."""
+    port = env[PORT]
+    if not (port.isascii() and port.isdecimal() and len(port) <= 5 and 1 <= int(port) <= 65_535):
+        return None
+    said = {PROJECT: project, TOKEN: env.get(TOKEN, "")}
+    headers = {name: value for name, value in said.items() if value and value.isascii() and value.isprintable()}
+    return HttpTransport(f"http://127.0.0.1:{int(port)}/sse", headers, sse=True)

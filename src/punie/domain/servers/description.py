@@ -13,7 +13,7 @@ from typing import TypeAlias, cast
 
 from attrs import field, frozen
 
-from punie.domain.servers.entry_fields import http_parts
+from punie.domain.servers.entries import http_parts
 from punie.domain.servers.inputs import DescriptionError, Inputs, Wanted, clean, items, mapping, text
 from punie.domain.servers.packages import address_warnings, command_of, command_warnings
 from punie.domain.values.jsonc import no_number

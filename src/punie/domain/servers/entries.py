@@ -1,23 +1,15 @@
-"""One server's definition, as files and IDEs write it, as a `ServerConfig`."""
+"""One server's definition, as files and IDEs write it, checked field by field and made a `ServerConfig`."""
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Callable, Mapping
-from typing import cast
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, TypeAlias, cast
+from urllib.parse import SplitResult, urlsplit
 
 from attrs import evolve, frozen
 
-from punie.domain.servers.entry_fields import (
-    LONGEST_S,
-    EntryError,
-    http_parts,
-    number_in,
-    table_in,
-    text_in,
-    texts_in,
-    unused_keys,
-)
 from punie.domain.servers.server import (
     DEFAULT_CALL_S,
     DEFAULT_STARTUP_S,
@@ -29,8 +21,93 @@ from punie.domain.servers.server import (
     Transport,
 )
 from punie.domain.values.json_value import json_type
-from punie.domain.values.paths import is_inside
 from punie.domain.values.variables import ExpansionError, Variables
+
+Fields: TypeAlias = Mapping[str, object]
+
+LONGEST_S: Final = 86_400.0
+
+_KNOWN: Final = frozenset({
+    "type", "transport", "command", "args", "env", "envFile", "cwd", "url", "headers", "timeout", "disabled", "enabled",
+    "alwaysLoad", "description", "name", "punie",
+})  # fmt: skip
+_OURS: Final = frozenset({"startup_timeout_s", "call_timeout_s", "ttl_s", "include", "exclude", "always"})
+_INSTEAD: Final = {
+    "headersHelper": "headersHelper is not run; write ${env:NAME} into headers",
+    "oauth": "oauth is not done; write a token as ${env:NAME} into headers",
+}
+_MOST_TOLD: Final = 10
+_LONGEST_TOLD: Final = 60
+
+
+class EntryError(Exception):
+    """A definition cannot be used; the message says why, in words for a person."""
+
+
+def unused_keys(fields: Fields) -> Iterator[str]:
+    """A sentence about each key that Punie does not know and therefore ignores."""
+    ours = fields.get("punie")
+    named = [key for key in fields if key not in _KNOWN]
+    if isinstance(ours, Mapping):
+        named += [f"punie.{key}" for key in cast("Fields", ours) if key not in _OURS]
+    for key in named[:_MOST_TOLD]:
+        yield _INSTEAD.get(key, f"{key[:_LONGEST_TOLD]!r} is not known, and not used")
+    if len(named) > _MOST_TOLD:
+        yield f"{len(named) - _MOST_TOLD} more keys are not known, and not used"
+
+
+def text_in(fields: Fields, key: str) -> str:
+    """The text at that key. Raises `EntryError`, as all of these functions do."""
+    value = fields.get(key)
+    if not isinstance(value, str):
+        raise EntryError(f"its {key} must be a text, not {json_type(value)}")
+    return value
+
+
+def texts_in(fields: Fields, key: str) -> tuple[str, ...]:
+    """The list of texts at that key; empty where there is none."""
+    value = fields.get(key)
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in cast("list[object]", value)):
+        raise EntryError(f"its {key} must be a list of texts")
+    return tuple(cast("list[str]", value))
+
+
+def table_in(fields: Fields, key: str) -> Mapping[str, str]:
+    """The names and texts at that key; a number becomes its text, and null is left out."""
+    value = fields.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise EntryError(f"its {key} must be an object of texts, not {json_type(value)}")
+    found = {name: item for name, item in cast("Fields", value).items() if item is not None}
+    wrong = [name for name, item in found.items() if isinstance(item, bool) or not isinstance(item, (str, int, float))]
+    if wrong:
+        raise EntryError(f"in its {key}, {wrong[0]!r} must be a text")
+    return {name: str(item) for name, item in found.items()}
+
+
+def number_in(fields: Fields, key: str, default: float) -> float:
+    """The number at that key, bounded; `default` where there is none, or 0. `timeout` is in milliseconds."""
+    value = fields.get(key)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+        raise EntryError(f"its {key} must be a number, and not below 0")
+    limit = LONGEST_S * (1000 if key == "timeout" else 1)
+    return float(min(value, limit)) if value > 0 else default
+
+
+def http_parts(url: str) -> SplitResult | None:
+    """The parts of an http or https address with a host; None for any other text."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return None
+    return parts if usable else None
+
 
 LONGEST_NAME = 200
 SHORTEST_TIMEOUT_MS = 1_000
@@ -190,47 +267,3 @@ def _with_times(
         written=written,
         warnings=tuple(unused_keys(fields)) if made.origin is not ServerOrigin.CLIENT else (),
     )
-
-
-PORT = "IJ_MCP_SERVER_PORT"
-PROJECT = "IJ_MCP_SERVER_PROJECT_PATH"
-TOKEN = "IJ_MCP_AUTH_TOKEN"  # noqa: S105 - the name of a variable, and of the header that carries it
-PROJECT_ARGUMENT = "projectPath"
-
-
-def with_ide_ways(config: ServerConfig, cwd: str) -> ServerConfig:
-    """The server, with its address and the project's path where a client says that the server is its own IDE's.
-
-    Only a client is believed: a server from a file is reached as the file says, and in no other way.
-    """
-    transport = config.transport
-    if config.origin is not ServerOrigin.CLIENT or not isinstance(transport, StdioTransport):
-        return config
-    if PORT not in transport.env:
-        return config
-    project = _project(transport.env.get(PROJECT, ""), cwd)
-    return evolve(
-        config,
-        fallback=_address(transport.env, project),
-        sent_along={PROJECT_ARGUMENT: project},
-        fleeting=frozenset({TOKEN}),
-    )
-
-
-def _project(named: str, cwd: str) -> str:
-    """The project that the IDE names, where the session works in it or in a part of it; else the session's folder.
-
-    No call may go to another project than the one that the session was opened for.
-    """
-    related = named and (is_inside(named, (cwd,)) or is_inside(cwd, (named,)))
-    return named if related else cwd
-
-
-def _address(env: Mapping[str, str], project: str) -> HttpTransport | None:
-    """The address on this machine, with the variables as headers; None where the port is invalid."""
-    port = env[PORT]
-    if not (port.isascii() and port.isdecimal() and len(port) <= 5 and 1 <= int(port) <= 65_535):
-        return None
-    said = {PROJECT: project, TOKEN: env.get(TOKEN, "")}
-    headers = {name: value for name, value in said.items() if value and value.isascii() and value.isprintable()}
-    return HttpTransport(f"http://127.0.0.1:{int(port)}/sse", headers, sse=True)

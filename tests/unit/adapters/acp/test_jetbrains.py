@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from punie.domain.servers.entries import with_ide_ways
+from punie.adapters.acp.client_servers import with_ide_ways
 from punie.domain.servers.server import HttpTransport, ServerConfig, ServerOrigin, StdioTransport
 
 CWD = "/srv/app"
