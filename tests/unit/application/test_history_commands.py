@@ -7,7 +7,7 @@ import pytest
 from attrs import define, field
 
 from punie.application.turns.live_session import Answered
-from punie.application.turns.own_commands import NOTHING_KEPT, ClearCommand, CompactCommand, ModelCommand
+from punie.application.turns.own_commands import NOTHING_KEPT, OWN_COMMANDS
 from punie.application.turns.slash_commands import Invocation, SlashCommand
 from punie.domain.errors import EngineError
 from punie.domain.model.choice import DIRECT, Effort
@@ -43,6 +43,9 @@ class Remembering(PlayedEngine, HistoryKeeper):
         self.forgot += 1
 
 
+COMPACT, CLEAR, MODEL = OWN_COMMANDS[:3]
+
+
 async def said(bench: Bench, command: SlashCommand, arguments: str = "") -> str:
     invocation = Invocation(arguments, Prompt.of_text("/x"), bench.session, bench.inner.client, "t")
     outcome = await command.run(invocation)
@@ -52,27 +55,27 @@ async def said(bench: Bench, command: SlashCommand, arguments: str = "") -> str:
 
 async def test_a_summary_is_ordered_with_the_persons_wish_and_its_outcome_is_told(bench: Bench) -> None:
     bench.session.engine = engine = Remembering()
-    assert (await said(bench, CompactCommand(), " the tests ")).startswith("From here on the model knows a summary")
+    assert (await said(bench, COMPACT, " the tests ")).startswith("From here on the model knows a summary")
     (order,) = engine.orders
     assert order == CompactionOrder("t-compaction", "the tests", bench.session.limits.compact_above_tokens)
     engine.shorter = False
-    assert await said(bench, CompactCommand()) == "There is nothing to summarise yet."
+    assert await said(bench, COMPACT) == "There is nothing to summarise yet."
     engine.shorter = EngineError("auth", "The key is wrong.")
-    failed = await said(bench, CompactCommand())
+    failed = await said(bench, COMPACT)
     assert failed.startswith("The conversation could not be summarised, so it is as it was.")
     assert "The key is wrong." in failed
 
 
 async def test_a_model_forgets_and_the_client_is_told_that_its_context_is_empty(bench: Bench) -> None:
     bench.session.engine = engine = Remembering()
-    assert (await said(bench, ClearCommand())).startswith("The model has forgotten")
+    assert (await said(bench, CLEAR)).startswith("The model has forgotten")
     assert engine.forgot == 1
     told = [event for event in bench.inner.client.notifications if isinstance(event, HistoryForgotten | ContextUsed)]
     assert told == [HistoryForgotten(), ContextUsed(0)]
 
 
 async def test_an_engine_without_a_memory_says_so_and_no_model_is_offered_neither(bench: Bench) -> None:
-    for command in (CompactCommand(), ClearCommand()):
+    for command in (COMPACT, CLEAR):
         assert await said(bench, command) == NOTHING_KEPT
         assert command.offered(bench.session)
         bench.session.model = DIRECT
@@ -86,15 +89,15 @@ async def test_models_are_listed_and_one_goes_on_by_its_name_or_what_is_behind_t
     made.thinking = {"y:b": tuple(Effort)}
     made.broken = ("z:broken",)
     bench.session.shelf = made
-    listed = await said(bench, ModelCommand())
+    listed = await said(bench, MODEL)
     assert listed.splitlines()[0].startswith("The model is `none-yet`.")
     assert "- `y:b`" in listed.splitlines()
-    assert (await said(bench, ModelCommand(), "b")).startswith("`y:b` answers from here on.")
+    assert (await said(bench, MODEL, "b")).startswith("`y:b` answers from here on.")
     bench.session.effort = Effort.HIGH
-    assert "(thinking: high)" in await said(bench, ModelCommand())
-    ambiguous = await said(bench, ModelCommand(), "a1")
+    assert "(thinking: high)" in await said(bench, MODEL)
+    ambiguous = await said(bench, MODEL, "a1")
     assert "offers no model named 'a1'" in ambiguous
     assert ambiguous.endswith("The model is still `y:b`.")
-    broken = await said(bench, ModelCommand(), "z:broken")
+    broken = await said(bench, MODEL, "z:broken")
     assert broken.startswith("No key for z:broken.")
     assert bench.session.model == "y:b"

@@ -12,7 +12,7 @@ from attrs import define, evolve, field
 from punie.application.agent import PunieAgent
 from punie.application.turns import own_commands
 from punie.application.turns.live_session import Answered, ForTheModel, LiveSession, Outcome
-from punie.application.turns.own_commands import InitCommand, ModeCommand, ToolsCommand, UsageCommand
+from punie.application.turns.own_commands import OWN_COMMANDS
 from punie.application.turns.slash_commands import SessionCommands
 from punie.domain.model.choice import DIRECT
 from punie.domain.model.usage import Usage
@@ -29,7 +29,7 @@ from tests.unit.application.session_bench import SessionBench
 
 pytestmark = pytest.mark.anyio
 
-OWN = (ModeCommand(), ToolsCommand(), UsageCommand(), InitCommand())
+OWN = tuple(command for command in OWN_COMMANDS if command.info.name in {"mode", "tools", "usage", "init"})
 REVIEW = PromptFile(CommandInfo("review", "Review", "text"), "Review $ARGUMENTS well.")
 
 

@@ -33,67 +33,51 @@ lines, and write nothing that you did not find. If there is an AGENTS.md already
 and complete the rest."""
 
 
-class ModeCommand(SlashCommand):
-    """`/mode NAME`: shows the mode, or switches to another."""
-
-    info = CommandInfo("mode", "Show the mode, or switch to another one", " | ".join(mode.value for mode in Mode))
-
-    async def run(self, invocation: Invocation) -> Outcome:
-        mode, wanted = invocation.session.mode, invocation.arguments.strip()
-        known = ", ".join(f"`{one.value}`" for one in Mode)
-        if not wanted:
-            return Answered(f"The mode is `{mode.current.value}`. There are {known}.")
-        found = next((one for one in Mode if one.value == wanted.lower()), None)
-        if found is None:
-            said = one_line(wanted, 40).replace("`", "'")
-            return Answered(f"There is no mode `{said}`, so it stays `{mode.current.value}`. There are {known}.")
-        await mode.switch(found)
-        return Answered(f"The mode is `{found.value}` now.")
+async def show_or_switch_mode(invocation: Invocation) -> Outcome:
+    """`/mode [NAME]`: shows the mode, or switches to another one."""
+    mode, wanted = invocation.session.mode, invocation.arguments.strip()
+    known = ", ".join(f"`{one.value}`" for one in Mode)
+    if not wanted:
+        return Answered(f"The mode is `{mode.current.value}`. There are {known}.")
+    found = next((one for one in Mode if one.value == wanted.lower()), None)
+    if found is None:
+        said = one_line(wanted, 40).replace("`", "'")
+        return Answered(f"There is no mode `{said}`, so it stays `{mode.current.value}`. There are {known}.")
+    await mode.switch(found)
+    return Answered(f"The mode is `{found.value}` now.")
 
 
-class ToolsCommand(SlashCommand):
-    """`/tools [QUERY]`: lists the tools, those that are only named to the model too."""
-
-    info = CommandInfo("tools", "List the tools of this session", "words to look for")
-
-    async def run(self, invocation: Invocation) -> Outcome:
-        catalog = await invocation.session.desk.toolbox.current()
-        found = [tool for tool in catalog if mentions(tool, invocation.arguments)]
-        if not len(catalog):
-            return Answered("This session offers no tools.")
-        if not found:
-            return Answered(f"No tool matches. `/tools` lists all {len(catalog)}.")
-        lines = [_line(tool) for tool in found[:LINES_LIMIT]]
-        if len(found) > LINES_LIMIT:
-            lines.append(f"- ... and {len(found) - LINES_LIMIT} more; `/tools` with a word finds them.")
-        return Answered("\n".join(lines))
+async def list_tools(invocation: Invocation) -> Outcome:
+    """`/tools [WORDS]`: lists the tools that mention the words, also those of which the model knows only the names."""
+    catalog = await invocation.session.desk.toolbox.current()
+    found = [tool for tool in catalog if mentions(tool, invocation.arguments)]
+    if not len(catalog):
+        return Answered("This session offers no tools.")
+    if not found:
+        return Answered(f"No tool matches. `/tools` lists all {len(catalog)}.")
+    lines = [_line(tool) for tool in found[:LINES_LIMIT]]
+    if len(found) > LINES_LIMIT:
+        lines.append(f"- ... and {len(found) - LINES_LIMIT} more; `/tools` with a word finds them.")
+    return Answered("\n".join(lines))
 
 
-class UsageCommand(SlashCommand):
+async def show_usage(invocation: Invocation) -> Outcome:
     """`/usage`: shows tokens, cost and calls of the session."""
-
-    info = CommandInfo("usage", "Show what this session has used: context, tokens, cost and tool calls")
-
-    async def run(self, invocation: Invocation) -> Outcome:
-        return Answered("\n".join(f"- {line}" for line in _used(invocation.session)))
+    return Answered("\n".join(f"- {line}" for line in _used(invocation.session)))
 
 
-class InitCommand(SlashCommand):
+async def write_notes(invocation: Invocation) -> Outcome:
     """`/init`: has the model write AGENTS.md."""
-
-    info = CommandInfo("init", "Have the model look at the project and write its AGENTS.md", "what matters to you")
-
-    async def run(self, invocation: Invocation) -> Outcome:
-        if invocation.session.model == DIRECT:
-            return Answered(
-                "`/init` has a model look at the project and write AGENTS.md, and no model is in use. `punie setup "
-                "model` in a terminal chooses one; or set PUNIE_MODEL to a name such as openai-chat:gpt-5, put its key "
-                "into the environment, and try again. Or write AGENTS.md yourself: it is given to every model with "
-                "its instructions."
-            )
-        wish = f"\n\nThe user adds: {invocation.arguments}" if invocation.arguments else ""
-        others = tuple(block for block in invocation.prompt.blocks if not isinstance(block, Text))
-        return ForTheModel(Prompt((Text(_INIT + wish), *others)))
+    if invocation.session.model == DIRECT:
+        return Answered(
+            "`/init` has a model look at the project and write AGENTS.md, and no model is in use. `punie setup "
+            "model` in a terminal chooses one; or set PUNIE_MODEL to a name such as openai-chat:gpt-5, put its key "
+            "into the environment, and try again. Or write AGENTS.md yourself: it is given to every model with "
+            "its instructions."
+        )
+    wish = f"\n\nThe user adds: {invocation.arguments}" if invocation.arguments else ""
+    others = tuple(block for block in invocation.prompt.blocks if not isinstance(block, Text))
+    return ForTheModel(Prompt((Text(_INIT + wish), *others)))
 
 
 def _line(tool: ToolDescriptor) -> str:
@@ -130,74 +114,56 @@ def _used(session: LiveSession) -> Iterator[str]:
 NOTHING_KEPT = "This session's engine is not reminded of what was said, so nothing is to be done."
 
 
-class CompactCommand(SlashCommand):
-    """`/compact [WHAT TO KEEP IN MIND]`: the model goes on from a summary."""
+async def summarise(invocation: Invocation) -> Outcome:
+    """`/compact [WHAT TO KEEP IN MIND]`: has the model go on from a summary."""
+    session = invocation.session
+    if not isinstance(session.engine, HistoryKeeper):
+        return Answered(NOTHING_KEPT)
+    above_tokens = session.limits.compact_above_tokens
+    order = CompactionOrder(f"{invocation.turn_id}-compaction", invocation.arguments.strip(), above_tokens)
 
-    info = CommandInfo("compact", "Have the model go on from a summary of what was said", "what to keep in mind")
+    async def compact(engine: EngineSession) -> bool:
+        return isinstance(engine, HistoryKeeper) and await engine.compact(order, events=invocation.events)
 
-    def offered(self, session: LiveSession) -> bool:
-        return session.model != DIRECT
-
-    async def run(self, invocation: Invocation) -> Outcome:
-        session = invocation.session
-        if not isinstance(session.engine, HistoryKeeper):
-            return Answered(NOTHING_KEPT)
-        above_tokens = session.limits.compact_above_tokens
-        order = CompactionOrder(f"{invocation.turn_id}-compaction", invocation.arguments.strip(), above_tokens)
-
-        async def compact(engine: EngineSession) -> bool:
-            return isinstance(engine, HistoryKeeper) and await engine.compact(order, events=invocation.events)
-
-        try:
-            shorter = await with_engine(session, compact)
-        except EngineError as error:
-            return Answered(f"The conversation could not be summarised, so it is as it was. {error}")
-        if not shorter:
-            return Answered("There is nothing to summarise yet.")
-        return Answered(
-            "From here on the model knows a summary of what was said before, and the latest of it word for word. "
-            "You still see all of it."
-        )
+    try:
+        shorter = await with_engine(session, compact)
+    except EngineError as error:
+        return Answered(f"The conversation could not be summarised, so it is as it was. {error}")
+    if not shorter:
+        return Answered("There is nothing to summarise yet.")
+    return Answered(
+        "From here on the model knows a summary of what was said before, and the latest of it word for word. "
+        "You still see all of it."
+    )
 
 
-class ClearCommand(SlashCommand):
-    """`/clear`: the model goes on with nothing."""
-
-    info = CommandInfo("clear", "Have the model forget what was said, and go on with an empty context")
-
-    def offered(self, session: LiveSession) -> bool:
-        return session.model != DIRECT
-
-    async def run(self, invocation: Invocation) -> Outcome:
-        engine = invocation.session.engine
-        if not isinstance(engine, HistoryKeeper):
-            return Answered(NOTHING_KEPT)
-        engine.forget()
-        await invocation.events.emit(HistoryForgotten())
-        await invocation.events.emit(ContextUsed(0))
-        return Answered(
-            "The model has forgotten what was said before. You still see all of it, and it stays in the session's log."
-        )
+async def forget(invocation: Invocation) -> Outcome:
+    """`/clear`: has the model go on with an empty context."""
+    engine = invocation.session.engine
+    if not isinstance(engine, HistoryKeeper):
+        return Answered(NOTHING_KEPT)
+    engine.forget()
+    await invocation.events.emit(HistoryForgotten())
+    await invocation.events.emit(ContextUsed(0))
+    return Answered(
+        "The model has forgotten what was said before. You still see all of it, and it stays in the session's log."
+    )
 
 
 NAME_CHARS = 200
 
 
-class ModelCommand(SlashCommand):
-    """`/model [NAME]`: lists, or switches."""
-
-    info = CommandInfo("model", "Show the model, or go on with another one", "name of a model")
-
-    async def run(self, invocation: Invocation) -> Outcome:
-        session, wanted = invocation.session, invocation.arguments.strip()
-        if not wanted:
-            return Answered("\n".join(_listed(session.menu)))
-        try:
-            await switch_model(session, _meant(wanted, session.menu), in_turn=True)
-        except (UnknownModelError, EngineError, SessionStoreError) as error:
-            return Answered(f"{error}\n\nThe model is still {_quoted(session.model)}.")
-        session.tasks.start_soon(explore, session)
-        return Answered(f"{_quoted(session.model)} answers from here on. It knows what was said so far.")
+async def show_or_switch_model(invocation: Invocation) -> Outcome:
+    """`/model [NAME]`: lists the models, or switches to one."""
+    session, wanted = invocation.session, invocation.arguments.strip()
+    if not wanted:
+        return Answered("\n".join(_listed(session.menu)))
+    try:
+        await switch_model(session, _meant(wanted, session.menu), in_turn=True)
+    except (UnknownModelError, EngineError, SessionStoreError) as error:
+        return Answered(f"{error}\n\nThe model is still {_quoted(session.model)}.")
+    session.tasks.start_soon(explore, session)
+    return Answered(f"{_quoted(session.model)} answers from here on. It knows what was said so far.")
 
 
 def _meant(wanted: str, menu: ModelMenu) -> str:
@@ -221,12 +187,30 @@ def _quoted(name: str) -> str:
 
 
 OWN_COMMANDS: tuple[SlashCommand, ...] = (
-    CompactCommand(),
-    ClearCommand(),
-    ModelCommand(),
-    ModeCommand(),
-    ToolsCommand(),
-    UsageCommand(),
-    InitCommand(),
+    SlashCommand(
+        CommandInfo("compact", "Have the model go on from a summary of what was said", "what to keep in mind"),
+        summarise,
+        needs_model=True,
+    ),
+    SlashCommand(
+        CommandInfo("clear", "Have the model forget what was said, and go on with an empty context"),
+        forget,
+        needs_model=True,
+    ),
+    SlashCommand(
+        CommandInfo("model", "Show the model, or go on with another one", "name of a model"), show_or_switch_model
+    ),
+    SlashCommand(
+        CommandInfo("mode", "Show the mode, or switch to another one", " | ".join(mode.value for mode in Mode)),
+        show_or_switch_mode,
+    ),
+    SlashCommand(CommandInfo("tools", "List the tools of this session", "words to look for"), list_tools),
+    SlashCommand(
+        CommandInfo("usage", "Show what this session has used: context, tokens, cost and tool calls"), show_usage
+    ),
+    SlashCommand(
+        CommandInfo("init", "Have the model look at the project and write its AGENTS.md", "what matters to you"),
+        write_notes,
+    ),
 )
 """All commands, in the order in which a client lists them."""

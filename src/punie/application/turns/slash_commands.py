@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Iterator
 
 from attrs import define, field, frozen
 
@@ -31,23 +29,21 @@ class Invocation:
     turn_id: str
 
 
-class SlashCommand(Protocol):
-    """A command, stateless and the same object for every session; lives as long as the process.
+@frozen
+class SlashCommand:
+    """A command that Punie runs itself, the same object for every session; lives as long as the process.
 
-    `info` is its name and its description for a person.
+    `info` is its name and its description for a person. `run` carries the command out, until the turn is cancelled, and
+    raises what a turn may raise. A command that `needs_model` is not offered while no model is in use.
     """
 
     info: CommandInfo
+    run: Callable[[Invocation], Awaitable[Outcome]]
+    needs_model: bool = False
 
     def offered(self, session: LiveSession) -> bool:
-        """Whether the session offers the command; by default it does."""
-        del session
-        return True
-
-    @abstractmethod
-    async def run(self, invocation: Invocation) -> Outcome:
-        """Carry the command out, until the turn is cancelled. Raises what a turn may raise."""
-        ...
+        """Whether the session offers the command."""
+        return not self.needs_model or session.model != DIRECT
 
 
 @define
