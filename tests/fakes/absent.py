@@ -7,8 +7,9 @@ import anyio.lowlevel
 from punie.application.offer.discover import DiscoverTools
 from punie.application.offer.registry import ToolRegistry
 from punie.application.offer.toolbox import BuildTools, Toolbox
+from punie.application.sessions.kept_record import KeptSession
 from punie.application.sessions.recorder import Tell
-from punie.application.sessions.stored import SessionShelf, TakenUp
+from punie.application.sessions.stored import SessionShelf
 from punie.application.tools.session_tool import SessionTool
 from punie.application.turns.live_session import Commands, ForTheModel, LiveSession, Outcome
 from punie.application.turns.model_shelf import ModelShelf, ReadyModel
@@ -24,10 +25,10 @@ from punie.ports.people import Peer
 class NothingKept(SessionShelf):
     """A shelf that stays empty: every session ends with its process."""
 
-    async def begin(self, session_id: str, spec: SessionSpec) -> TakenUp | None:
+    async def begin(self, session_id: str, spec: SessionSpec) -> KeptSession | None:
         await anyio.lowlevel.checkpoint()
 
-    async def take_up(self, session_id: str, tell: Tell | None = None) -> TakenUp:
+    async def take_up(self, session_id: str, tell: Tell | None = None) -> KeptSession:
         await anyio.lowlevel.checkpoint()
         raise UnknownSessionError(session_id)
 

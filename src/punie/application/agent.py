@@ -14,8 +14,9 @@ from attrs import define, field
 
 from punie.application.desk.session_desk import SessionDesk
 from punie.application.own_task_group import OwnTaskGroup
+from punie.application.sessions.kept_record import KeptSession
 from punie.application.sessions.recorder import Tell
-from punie.application.sessions.stored import SessionShelf, TakenUp
+from punie.application.sessions.stored import SessionShelf
 from punie.application.turns import model_switch
 from punie.application.turns.live_session import LiveSession
 from punie.application.turns.run_turn import PromptTurn
@@ -35,7 +36,7 @@ class SessionScope(Protocol):
     """Builds a session and takes it down again."""
 
     def __call__(
-        self, session_id: str, spec: SessionSpec, peer: Peer, *, taken: TakenUp | None = None
+        self, session_id: str, spec: SessionSpec, peer: Peer, *, taken: KeptSession | None = None
     ) -> AbstractAsyncContextManager[LiveSession]:
         """`taken` is the session's place on the shelf; None for a session that ends with the process."""
         ...
@@ -189,7 +190,7 @@ class PunieAgent(OwnTaskGroup, Agent):
         _dismiss(place)
         await place.gone.wait()
 
-    async def _open(self, session_id: str, spec: SessionSpec, peer: Peer, taken: TakenUp | None) -> OpenedSession:
+    async def _open(self, session_id: str, spec: SessionSpec, peer: Peer, taken: KeptSession | None) -> OpenedSession:
         opened: OpenedSession = await self.tasks.start(self._host, session_id, spec, peer, taken)
         return opened
 
@@ -214,7 +215,7 @@ class PunieAgent(OwnTaskGroup, Agent):
         session_id: str,
         spec: SessionSpec,
         peer: Peer,
-        taken: TakenUp | None,
+        taken: KeptSession | None,
         *,
         task_status: TaskStatus[OpenedSession],
     ) -> None:
@@ -243,13 +244,13 @@ class PunieAgent(OwnTaskGroup, Agent):
 
 
 @asynccontextmanager
-async def _held(taken: TakenUp | None) -> AsyncGenerator[None]:
+async def _held(taken: KeptSession | None) -> AsyncGenerator[None]:
     """Release the session's lease at the end, also where the session could not be opened."""
     try:
         yield
     finally:
         if taken is not None:
-            await taken.kept.let_go()
+            await taken.let_go()
 
 
 def _dismiss(place: _Place) -> None:

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from punie.adapters.storage.audit import SqliteAuditTrail
     from punie.adapters.storage.usage import SqliteUsageLedger
     from punie.adapters.telemetry.exporting import Telemetry
-    from punie.application.sessions.stored import StoredSessions, TakenUp
+    from punie.application.sessions.kept_record import KeptSession
+    from punie.application.sessions.stored import StoredSessions
     from punie.application.tools.terminals.get_shell_info import ShellInfo
     from punie.bootstrap.container import ProcessContainer
     from punie.bootstrap.credentials import StoredKeys
@@ -115,7 +116,7 @@ class Process:
 
     @asynccontextmanager
     async def session_scope(
-        self, session_id: str, spec: SessionSpec, peer: Peer, *, taken: TakenUp | None = None
+        self, session_id: str, spec: SessionSpec, peer: Peer, *, taken: KeptSession | None = None
     ) -> AsyncGenerator[LiveSession]:
         """Build a session, enter its resources in order, and leave them in reverse, also where entering one fails.
 
@@ -147,7 +148,7 @@ class Process:
                     await stack.enter_async_context(resource)
             yield box.session()
 
-    async def _as_it_was(self, shelf: EngineShelf, taken: TakenUp | None) -> Settings:
+    async def _as_it_was(self, shelf: EngineShelf, taken: KeptSession | None) -> Settings:
         """The settings with the model and mode that a session had, as far as they can still be used."""
         settings, choice = shelf.settings, None if taken is None else taken.choice
         if choice is not None and not self.keeps_model:
@@ -248,7 +249,7 @@ class Process:
             self.log.info("the engine is not ready: %s", error)
 
 
-def _in_its_mode(settings: Settings, taken: TakenUp) -> Settings:
+def _in_its_mode(settings: Settings, taken: KeptSession) -> Settings:
     """The settings with the mode that the session had, unless that mode allows more than the settings do now."""
     was = None if taken.summary is None else taken.summary.mode
     if was is None or was.looseness >= settings.policy.mode.looseness:

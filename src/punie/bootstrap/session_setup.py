@@ -9,7 +9,7 @@ from attrs import field, frozen
 from punie.application.desk.approvals import Approvals
 from punie.application.sessions.kept_record import KeptRecord, KeptSession
 from punie.application.sessions.recorder import EngineMemory, MemoryRecord, SessionRecord
-from punie.application.sessions.stored import StoredSessions, TakenUp
+from punie.application.sessions.stored import StoredSessions
 from punie.application.tools.terminals.get_shell_info import ShellInfo
 from punie.application.turns.model_shelf import ContextGauge, ModelShelf
 from punie.bootstrap.plugins import PlugIns
@@ -34,14 +34,15 @@ class Conversation:
     shelf: ModelShelf
     kept: KeptSession | None = None
     memory: EngineMemory = field(factory=EngineMemory)
-    is_new: bool = True
 
     @classmethod
-    async def of(cls, stored: StoredSessions, engine: Engine, shelf: ModelShelf, taken: TakenUp | None) -> Conversation:
+    async def of(
+        cls, stored: StoredSessions, engine: Engine, shelf: ModelShelf, taken: KeptSession | None
+    ) -> Conversation:
         """The conversation of a session that was taken up, or a new one. Raises `SessionStoreError`."""
         if taken is None or taken.summary is None:
-            return cls(engine, shelf, None if taken is None else taken.kept)
-        return cls(engine, shelf, taken.kept, await stored.memory(taken.summary.id, engine), is_new=False)
+            return cls(engine, shelf, taken)
+        return cls(engine, shelf, taken, await stored.memory(taken.summary.id, engine))
 
     def opened(self, session_id: str) -> EngineSession:
         """The engine's side of the conversation."""
@@ -53,8 +54,9 @@ class Conversation:
 
     def gauge(self, size_tokens: int | None) -> ContextGauge:
         """The use of a model's context of that size, and the cost, both counted from where the session was left."""
-        before = None if self.kept is None else self.kept.context
-        return ContextGauge(size_tokens, continued=not self.is_new, before=before)
+        if self.kept is None:
+            return ContextGauge(size_tokens)
+        return ContextGauge(size_tokens, continued=self.kept.summary is not None, before=self.kept.context)
 
 
 @frozen

@@ -18,9 +18,9 @@ from punie.application.desk.session_desk import SessionDesk
 from punie.application.offer.assemble import AssembleTools
 from punie.application.offer.discover import DiscoverTools
 from punie.application.offer.offered import OfferedTools
-from punie.application.sessions.kept_record import KeptRecord
+from punie.application.sessions.kept_record import KeptRecord, KeptSession
 from punie.application.sessions.recorder import MemoryRecord, SessionRecorder
-from punie.application.sessions.stored import SessionShelf, StoredSessions, TakenUp
+from punie.application.sessions.stored import SessionShelf, StoredSessions
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.application.turns.instructions import Instructions
 from punie.application.turns.live_session import LiveSession
@@ -101,14 +101,14 @@ class SessionBench:
 
     @asynccontextmanager
     async def scope(
-        self, session_id: str, spec: SessionSpec, peer: Peer, *, taken: TakenUp | None = None
+        self, session_id: str, spec: SessionSpec, peer: Peer, *, taken: KeptSession | None = None
     ) -> AsyncIterator[LiveSession]:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(Outer(self.log))
             if self.refuses is not None:
                 raise self.refuses
             clock = FakeClock()
-            record = MemoryRecord() if taken is None else KeptRecord(taken.kept, clock, LOG)
+            record = MemoryRecord() if taken is None else KeptRecord(taken, clock, LOG)
             recorder = SessionRecorder(peer.events, clock, record)
             await stack.enter_async_context(recorder)
             session = self._session(session_id, spec, peer, recorder)

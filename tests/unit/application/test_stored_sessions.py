@@ -135,7 +135,7 @@ async def test_a_new_session_is_there_for_others_at_once_and_nobody_else_may_wri
     first, second = machine.process(1), machine.process(2)
     taken = await first.begin("s", SessionSpec("/p", ("/q",)))
     assert taken is not None
-    assert taken.kept.next_sequence == 2
+    assert taken.next_sequence == 2
     assert await log_of(second) == [SessionBegun("/p", ("/q",))]
     with pytest.raises(SessionHeldError):
         await second.take_up("s")
@@ -168,8 +168,8 @@ async def test_a_session_that_ended_well_is_taken_up_as_it_is() -> None:
     before = await log_of(sessions)
     taken = await sessions.take_up("s")
     assert taken.summary is not None
-    assert (taken.summary.title, taken.summary.turns, taken.kept.titled) == ("Fix the parser", 1, True)
-    assert taken.kept.next_sequence == len(before) + 1
+    assert (taken.summary.title, taken.summary.turns, taken.summary.title is not None) == ("Fix the parser", 1, True)
+    assert taken.next_sequence == len(before) + 1
     assert await log_of(sessions) == before
 
 
@@ -193,8 +193,8 @@ async def test_the_open_turn_of_a_dead_process_is_closed_on_the_disk_once() -> N
         TurnEnded(None),
     ]
     assert [event.status for event in closed[6:9:2] if isinstance(event, ToolCallUpdated)] == [CallStatus.FAILED] * 2
-    assert taken.kept.next_sequence == 11
-    await taken.kept.let_go()
+    assert taken.next_sequence == 11
+    await taken.let_go()
     await second.take_up("s")
     assert await log_of(second) == closed
 
@@ -206,7 +206,7 @@ async def test_the_end_of_an_open_turn_comes_after_what_a_newer_version_wrote() 
     sessions.store.hidden = {4, 5}
     taken = await sessions.take_up("s")
     assert (await log_of(sessions))[-1] == TurnEnded(None)
-    assert taken.kept.next_sequence == 7
+    assert taken.next_sequence == 7
 
 
 async def test_a_long_open_turn_is_told_from_its_first_page_on_and_closed_at_its_end() -> None:
@@ -227,7 +227,7 @@ async def test_a_long_open_turn_is_told_from_its_first_page_on_and_closed_at_its
     assert read_by_then == [1]
     assert told == await log_of(sessions)
     assert told[-1] == TurnEnded(None)
-    assert taken.kept.next_sequence == len(told) + 1
+    assert taken.next_sequence == len(told) + 1
 
 
 async def test_a_client_that_takes_long_to_be_told_costs_nobody_the_session() -> None:
@@ -255,10 +255,10 @@ async def test_who_takes_a_session_up_knows_what_its_turns_said_last_of_the_cont
     )  # fmt: skip
     for _ in range(2):
         taken = await sessions.take_up("s")
-        assert taken.kept.context == ContextUsed(7, 10, 0.5)
+        assert taken.context == ContextUsed(7, 10, 0.5)
         assert taken.choice == ModelChoice("n")
         assert (await log_of(sessions))[7:] == [ContextUsed(7, 10, 0.5), TurnEnded(None)]
-        await taken.kept.let_go()
+        await taken.let_go()
 
 
 @pytest.mark.parametrize("break_it", ["cancel", "error"])
@@ -294,7 +294,7 @@ async def test_an_engine_goes_on_with_its_snapshot_and_what_came_after_it() -> N
         PromptAccepted("t-2", GO), TextDelta("two"), TurnEnded(None),
     )  # fmt: skip
     taken = await sessions.take_up("s")
-    await sessions.store.keep_snapshot(taken.kept.lease, EngineSnapshot("mine", 4, b"so far"))
+    await sessions.store.keep_snapshot(taken.lease, EngineSnapshot("mine", 4, b"so far"))
     since = (PersonSaid(GO), AgentSaid("two"), TurnStoppedShort("ended with an error"))
     assert await memory(sessions, "s", "mine") == EngineMemory(b"so far", since)
     assert await memory(sessions, "s", "another") == EngineMemory(None, (PersonSaid(GO), AgentSaid("one"), *since))
@@ -327,12 +327,12 @@ async def test_a_snapshot_that_nobody_can_read_is_none_and_the_log_says_so(
         PromptAccepted("t-2", GO), TextDelta("two"), TurnEnded(StopReason.END_TURN),
     )  # fmt: skip
     taken = await sessions.take_up("s")
-    await sessions.store.keep_snapshot(taken.kept.lease, EngineSnapshot("mine", 4, b"mine"))
+    await sessions.store.keep_snapshot(taken.lease, EngineSnapshot("mine", 4, b"mine"))
     since = (PersonSaid(GO), AgentSaid("two"))
     assert await sessions.memory("s", engine) == EngineMemory(b"mine", since)
     assert caplog.text == ""
     if broken == "its engine":
-        await sessions.store.keep_snapshot(taken.kept.lease, EngineSnapshot("mine", 4, b"garbled"))
+        await sessions.store.keep_snapshot(taken.lease, EngineSnapshot("mine", 4, b"garbled"))
     else:
         assert isinstance(sessions.store, Disk)
         sessions.store.garbled = True
@@ -347,10 +347,10 @@ async def test_a_snapshot_from_before_the_person_had_it_forgotten_is_not_gone_on
         PromptAccepted("t-2", GO), HistoryForgotten(), TextDelta("forgotten"), TurnEnded(StopReason.END_TURN),
     )  # fmt: skip
     taken = await sessions.take_up("s")
-    await sessions.store.keep_snapshot(taken.kept.lease, EngineSnapshot("mine", 4, b"so far"))
+    await sessions.store.keep_snapshot(taken.lease, EngineSnapshot("mine", 4, b"so far"))
     assert await memory(sessions, "s", "mine") == EngineMemory(None, (TurnsLeftOut(2),))
     assert await memory(sessions, "s", "another") == EngineMemory(None, (TurnsLeftOut(2),))
-    await sessions.store.keep_snapshot(taken.kept.lease, EngineSnapshot("mine", 8, b"nothing"))
+    await sessions.store.keep_snapshot(taken.lease, EngineSnapshot("mine", 8, b"nothing"))
     assert await memory(sessions, "s", "mine") == EngineMemory(b"nothing")
 
 
@@ -368,4 +368,4 @@ async def test_a_copy_has_log_and_snapshot_and_goes_its_own_way() -> None:
     )  # fmt: skip
     assert (await memory(second, "copy", "mine")).snapshot == b"state"
     assert len(await log_of(first)) == 4, "the original's turn still runs"
-    assert taken.kept.next_sequence == 8
+    assert taken.next_sequence == 8

@@ -12,6 +12,7 @@ from attrs import define, field, frozen
 from punie.application.sessions.gathering import EntryGatherer
 from punie.application.sessions.recorder import Cut, EngineMemory, SessionRecord, Tell, Warn, unheard
 from punie.domain.errors import LeaseLostError, SessionStoreError, UnreadableSnapshotError
+from punie.domain.model.choice import ModelChoice
 from punie.domain.session.events import (
     CallFinished,
     ContextUsed,
@@ -21,7 +22,7 @@ from punie.domain.session.events import (
     ToolCallUpdated,
     TurnEnded,
 )
-from punie.domain.session.log import EngineSnapshot, LogEntry, PromptAccepted, PromptFilled, title_of
+from punie.domain.session.log import EngineSnapshot, LogEntry, PromptAccepted, PromptFilled, SessionSummary, title_of
 from punie.domain.session.transcript import TranscriptBuilder
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind
@@ -53,14 +54,15 @@ HARMLESS = frozenset({ToolKind.READ, ToolKind.SEARCH, ToolKind.THINK})
 class KeptSession:
     """A session's place in the store; lives as long as the session is open in this process.
 
-    `next_sequence` is the number of its next entry, `titled` says whether it has a title, and `context` is how full its
-    model's context was.
+    `next_sequence` is the number of its next entry. `summary` is None for a new session. `choice` is the model that was
+    used last and `context` the latest use of the model's context, both where the log has them.
     """
 
     store: SessionStore
     lease: SessionLease
     next_sequence: int = 1
-    titled: bool = False
+    summary: SessionSummary | None = None
+    choice: ModelChoice | None = None
     context: ContextUsed | None = None
 
     async def let_go(self) -> None:
@@ -197,7 +199,7 @@ class KeptRecord(SessionRecord):
     def __attrs_post_init__(self) -> None:
         self.entries = EntryGatherer(self.clock, self.kept.next_sequence, self.kept.context)
         self.writer = LogWriter(self.kept, self.entries.waiting, self.log)
-        self._titled = self.kept.titled
+        self._titled = self.kept.summary is not None and self.kept.summary.title is not None
 
     @property
     def is_kept(self) -> bool:

@@ -7,12 +7,11 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Protocol
 
-from attrs import define, frozen
+from attrs import define
 
 from punie.application.sessions.kept_record import PAGE, RENEW_S, KeptSession, StoredMemory
 from punie.application.sessions.recorder import EngineMemory, Tell
 from punie.domain.errors import LeaseLostError, SessionStoreError, UnknownSessionError
-from punie.domain.model.choice import ModelChoice
 from punie.domain.session.log import LogEntry, SessionBegun, SessionPage, SessionSummary
 from punie.domain.session.open_calls import LogEnd
 from punie.domain.session.session import SessionSpec
@@ -21,28 +20,16 @@ from punie.ports.machine import Clock
 from punie.ports.sessions import SessionLease, SessionStore
 
 
-@frozen
-class TakenUp:
-    """A session's place in the store while this process has its lease; `summary` is None for a new session.
-
-    `choice` is the model that was used last, where the log says so.
-    """
-
-    kept: KeptSession
-    summary: SessionSummary | None = None
-    choice: ModelChoice | None = None
-
-
 class SessionShelf(Protocol):
     """The sessions that are kept; lives as long as the process."""
 
     @abstractmethod
-    async def begin(self, session_id: str, spec: SessionSpec) -> TakenUp | None:
+    async def begin(self, session_id: str, spec: SessionSpec) -> KeptSession | None:
         """A place for a new session; None where the session is not kept. Never raises a `SessionStoreError`."""
         ...
 
     @abstractmethod
-    async def take_up(self, session_id: str, tell: Tell | None = None) -> TakenUp:
+    async def take_up(self, session_id: str, tell: Tell | None = None) -> KeptSession:
         """Take a stored session's lease, and close in its log what a dead process left open.
 
         `tell` hears the whole log in order, with the closing entries, while it is read page by page. Raises
@@ -75,7 +62,7 @@ class StoredSessions(SessionShelf):
     log: logging.Logger
     keeps: Callable[[str], bool] = lambda _cwd: True
 
-    async def begin(self, session_id: str, spec: SessionSpec) -> TakenUp | None:
+    async def begin(self, session_id: str, spec: SessionSpec) -> KeptSession | None:
         if not self.keeps(spec.cwd):
             return None
         begun = SessionBegun(spec.cwd, spec.additional_directories)
@@ -84,9 +71,9 @@ class StoredSessions(SessionShelf):
         except (SessionStoreError, LeaseLostError) as error:
             self.log.warning("sessions: this one is not kept: %s", error)
             return None
-        return TakenUp(KeptSession(self.store, lease, next_sequence=2))
+        return KeptSession(self.store, lease, next_sequence=2)
 
-    async def take_up(self, session_id: str, tell: Tell | None = None) -> TakenUp:
+    async def take_up(self, session_id: str, tell: Tell | None = None) -> KeptSession:
         if await self.store.summary(session_id) is None:
             raise UnknownSessionError(session_id)
         lease = await self.store.acquire(session_id)
@@ -96,8 +83,7 @@ class StoredSessions(SessionShelf):
         except BaseException:
             await KeptSession(self.store, lease).let_go()
             raise
-        kept = KeptSession(self.store, lease, summary.last_sequence + 1, summary.title is not None, end.context)
-        return TakenUp(kept, summary, end.choice)
+        return KeptSession(self.store, lease, summary.last_sequence + 1, summary, end.choice, end.context)
 
     async def memory(self, session_id: str, engine: Engine) -> EngineMemory:
         """The conversation as that engine can continue it. Raises `SessionStoreError`."""
