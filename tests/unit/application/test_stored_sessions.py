@@ -140,7 +140,7 @@ async def test_a_new_session_is_there_for_others_at_once_and_nobody_else_may_wri
     with pytest.raises(SessionHeldError):
         await second.take_up("s")
     machine.killed(1)
-    assert (await second.take_up("s")).kept.next_sequence == 2
+    assert (await second.take_up("s")).next_sequence == 2
 
 
 async def test_where_nothing_can_be_kept_a_session_begins_all_the_same_and_the_log_says_so(
