@@ -24,6 +24,7 @@ class OpenAiAgentsEngine(LibraryEngine[Any]):
 def _set_up(model: str, settings: ModelSettings) -> ModelLibrary[Any]:
     try:
         from punie_openai_agents.library import AgentsLibrary
+        from punie_openai_agents.models import Kit
     except ImportError as error:
         raise needs_package(model, "Install it: pip install 'punie[openai-agents]'") from error
-    return AgentsLibrary.of(model, settings)
+    return AgentsLibrary(Kit.of(model, settings))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 from agents.models.fake_id import FAKE_RESPONSES_ID
@@ -73,14 +73,6 @@ class History:
     def items(self) -> list[Item]:
         """All items in order."""
         return [item for group in self.groups for item in group]
-
-    @property
-    def tokens(self) -> int:
-        """How much of the context it takes: as the provider counted last, the rest by its length.
-
-        The count holds what goes along with every request, instructions and tools; the estimate does not.
-        """
-        return self.counted_tokens + sum(map(length_of, self.groups[self.counted :]))
 
     @property
     def is_at_a_prompt(self) -> bool:
@@ -254,10 +246,18 @@ def _call_and_result(call_id: str, call: RetoldCall) -> Group:
     ]
 
 
-def pieces_of(groups: Iterable[Group]) -> list[Piece]:
+def tokens_of(history: History) -> int:
+    """How much of the context it takes: as the provider counted last, the rest by its length.
+
+    The count holds what goes along with every request, instructions and tools; the estimate does not.
+    """
+    return history.counted_tokens + sum(map(length_of, history.groups[history.counted :]))
+
+
+def pieces_of(history: History) -> list[Piece]:
     """A piece for each group."""
     pieces: list[Piece] = []
-    for group in groups:
+    for group in history.groups:
         text = "\n\n".join(line for item in group if (line := _line(item)))
         is_prompt = _is_prompt(group)
         sums_up = _text(group[0]).startswith(OPENING) if is_prompt else bool(pieces) and pieces[-1].is_summary

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from attrs import define, evolve, field, frozen
-from openai import AsyncOpenAI
+from attrs import define, evolve, field
 
 from punie.api import (
     Effort,
@@ -13,8 +12,6 @@ from punie.api import (
     EventSink,
     LibraryTurn,
     ModelLibrary,
-    ModelPlace,
-    ModelSettings,
     Piece,
     StopReason,
     TextDelta,
@@ -36,6 +33,7 @@ from punie_openai_agents.history import (
     parse,
     pieces_of,
     shortened,
+    tokens_of,
     user_content,
     user_item,
 )
@@ -43,36 +41,15 @@ from punie_openai_agents.models import Kit
 from punie_openai_agents.tools import Calls, Offered
 
 
-@frozen
 class AgentsLibrary(ModelLibrary[History]):
     """A model with its client, and the SDK's model around it for each request."""
 
-    kit: Kit
-
-    @classmethod
-    def of(cls, name: str, settings: ModelSettings) -> AgentsLibrary:
-        """The library with the model of that name. Raises `EngineError`."""
-        return cls(Kit.of(name, settings))
-
-    @property
-    def place(self) -> ModelPlace:
-        """Where the model is, for messages."""
-        return self.kit.place
-
-    @property
-    def client(self) -> AsyncOpenAI:
-        """The client of the model's provider."""
-        return self.kit.client
-
-    @property
-    def efforts(self) -> tuple[Effort, ...]:
-        """All levels, where the model's name is one that thinks."""
-        return tuple(Effort) if self.kit.thinks else ()
-
-    @property
-    def failures(self) -> tuple[type[Exception], ...]:
-        """See the port."""
-        return FAILURES
+    def __init__(self, kit: Kit) -> None:
+        self.kit = kit
+        self.place = kit.place
+        self.client = kit.client
+        self.efforts = tuple(Effort) if kit.thinks else ()
+        self.failures = FAILURES
 
     def explained(self, failure: Exception) -> EngineError:
         """The failure for people."""
@@ -114,15 +91,15 @@ class AgentsLibrary(ModelLibrary[History]):
         return answer.text, answer.usage
 
     def tokens(self, history: History) -> int:
-        """How much of the context the groups take."""
-        return history.tokens
+        """How much of the context it takes."""
+        return tokens_of(history)
 
     def pieces(self, history: History) -> Sequence[Piece]:
-        """A piece for each group."""
-        return pieces_of(history.groups)
+        """Its prompts and answers."""
+        return pieces_of(history)
 
     def shortened(self, history: History, first: int, prompt: int | None, summary: str) -> History:
-        """See the port."""
+        """The history behind a summary; see the port."""
         return shortened(history, first, prompt, summary)
 
 

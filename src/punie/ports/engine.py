@@ -194,13 +194,12 @@ class ModelEngine(Engine, Protocol):
 
 @runtime_checkable
 class Upkeep(Protocol[H]):
-    """The engine's part of a turn that a library runs: totals of usage, and a history that fits the model's context."""
+    """The engine's part of a turn that a library runs: totals of usage, and a history that fits the model's context.
 
-    @property
-    @abstractmethod
-    def shorter(self) -> H | None:
-        """The latest history that the engine has made shorter in this turn; None where none was too long."""
-        ...
+    `shorter` is the latest history that the engine has made shorter in this turn; None where none was too long.
+    """
+
+    shorter: H | None
 
     @abstractmethod
     async def spent(self, usage: Usage, context_tokens: int = 0) -> None:
@@ -247,33 +246,18 @@ class LibraryTurn(Protocol[H_co]):
 class ModelLibrary(Protocol[H]):
     """One model, set up in the library that runs it; lives as long as its engine, or until it is reached otherwise.
 
-    All that an engine for models needs of a library. Opening, memory, compaction, new credentials and the ends of
-    turns are the same for every library: `LibraryEngine` is that engine.
+    `LibraryEngine` is the engine around it: opening, memory, compaction, new credentials and the ends of turns are the
+    same for every library.
+
+    `place` is where the model is, for messages. `client` is that of the model's provider; one with `models.list()`, as
+    OpenAI's has it, is asked for its models. `efforts` are the thinking levels that the model can be given. `failures`
+    are the library's exceptions for a request that failed, none of which is a bug.
     """
 
-    @property
-    @abstractmethod
-    def place(self) -> ModelPlace:
-        """Where the model is, for messages."""
-        ...
-
-    @property
-    @abstractmethod
-    def client(self) -> object:
-        """The client of the model's provider. One with `models.list()` as OpenAI's has it is asked for its models."""
-        ...
-
-    @property
-    @abstractmethod
-    def efforts(self) -> tuple[Effort, ...]:
-        """The thinking levels that the model can be given; empty where it has none."""
-        ...
-
-    @property
-    @abstractmethod
-    def failures(self) -> tuple[type[Exception], ...]:
-        """The library's exceptions for a request that failed, none of which is a bug."""
-        ...
+    place: ModelPlace
+    client: object
+    efforts: tuple[Effort, ...]
+    failures: tuple[type[Exception], ...]
 
     @abstractmethod
     def explained(self, failure: Exception) -> EngineError:

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+from urllib.parse import unquote, urlsplit
 
 import anyio.lowlevel
+from attrs import frozen
 
-from punie.adapters.direct.commands import (
-    USAGE,
-    Command,
-    ListTools,
-    Misread,
-    NoCommand,
-    ShowHelp,
-    ShowTool,
-    UseTool,
-    parse_command,
-)
 from punie.domain.errors import UnreadableSnapshotError
 from punie.domain.session.events import TextDelta
 from punie.domain.session.prompt_files import CommandInfo
@@ -26,8 +18,62 @@ from punie.domain.session.transcript import Transcript, prompts_in
 from punie.domain.session.turn import StopReason, Turn
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolResult
-from punie.domain.values.json_value import thaw
+from punie.domain.values.content import EmbeddedResource, Prompt, ResourceLink, Text
+from punie.domain.values.json_value import EMPTY_OBJECT, JsonValue, NotJsonError, freeze, thaw
 from punie.ports.engine import Engine, EngineSession, EventSink, ToolDoor
+
+USAGE: Mapping[str, tuple[str, str]] = {
+    "read": ("/read PATH", "show a file"),
+    "write": ("/write PATH", "write a file: the text follows on the next lines"),
+    "run": ("/run LINE", "run a shell command line"),
+    "search": ("/search TEXT", "search the project for a text"),
+    "tools": ("/tools [QUERY]", "list the tools of this session"),
+    "tool": ("/tool NAME", "show one tool and its input schema"),
+    "call": ("/call NAME {json}", "call any tool with these arguments"),
+    "help": ("/help", "show this list"),
+}
+
+
+_QUOTING: Mapping[str, tuple[str, str]] = {
+    "read": ("read_file", "path"),
+    "run": ("run_command", "command"),
+    "search": ("search_text", "text"),
+}
+"""Commands whose output is shown verbatim: the tool, and the argument that the command's line is."""
+
+
+@frozen
+class UseTool:
+    """Call a tool. `quoted` where its output is shown verbatim; `remark` says what was odd about the input."""
+
+    name: str
+    arguments: JsonValue
+    quoted: bool = False
+    remark: str = ""
+
+
+@frozen
+class ListTools:
+    """List the tools that match; all of them for an empty query."""
+
+    query: str
+
+
+@frozen
+class ShowTool:
+    """Show one tool."""
+
+    name: str
+
+
+@frozen
+class Answer:
+    """Say a text: the commands, with the reason why one could not be carried out."""
+
+    text: str
+
+
+Command: TypeAlias = UseTool | ListTools | ShowTool | Answer
 
 
 class DirectEngine(Engine):
@@ -41,7 +87,7 @@ class DirectEngine(Engine):
 
     @property
     def name(self) -> str:
-        """Its own snapshots."""
+        """The name of this kind of snapshots."""
         return "direct"
 
     def open(self, session_id: str, snapshot: bytes | None = None, since: Transcript = ()) -> DirectSession:
@@ -76,7 +122,7 @@ class DirectSession(EngineSession):
 
     @property
     def commands(self) -> tuple[CommandInfo, ...]:
-        """All that it understands."""
+        """All commands of this engine."""
         return tuple(CommandInfo(name, does, _hint(form)) for name, (form, does) in USAGE.items())
 
     def snapshot(self) -> bytes:
@@ -84,21 +130,84 @@ class DirectSession(EngineSession):
         return json.dumps({"turns": self._turns_done}).encode()
 
     async def aclose(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held."""
 
-    async def _answer(self, command: Command, tools: ToolDoor, *, first: bool) -> str:
+    async def _answer(self, command: ListTools | ShowTool | Answer | None, tools: ToolDoor, *, first: bool) -> str:
         match command:
             case ListTools(query):
                 return _listed(await tools.offered(), query)
             case ShowTool(name):
                 return _described(await tools.offered(), name)
-            case Misread(problem):
-                return f"{problem}\n\n{_help()}"
-            case NoCommand():
+            case Answer(text):
+                return text
+            case None:
                 again = "" if first else f"{self._notice}\n\n"
                 return f"{again}Without a model I cannot answer that; I can carry out commands:\n\n{_help()}"
-            case ShowHelp() | UseTool():
-                return _help()
+
+
+def parse_command(prompt: Prompt) -> Command | None:
+    """The command of a prompt; None for plain text, which only a model could answer.
+
+    A file that is linked or attached after `/read` counts as its path.
+    """
+    text = "\n".join(block.text for block in prompt.blocks if isinstance(block, Text)).lstrip()
+    if not text.startswith("/"):
+        return None
+    head, newline, body = text.partition("\n")
+    word, _, rest = head[1:].partition(" ")
+    line = rest.strip() or _linked(prompt)
+    name = word.strip().lower()
+    match name:
+        case "read" | "run" | "search":
+            tool, argument = _QUOTING[name]
+            given = f"{line}{newline}{body}".strip() if name == "run" else line
+            return UseTool(tool, {argument: given}, quoted=True) if given else _lacks(name)
+        case "write":
+            return UseTool("write_file", {"path": line, "content": body}) if line and newline else _lacks(name)
+        case "call":
+            return _call(f"{line}{newline}{body}")
+        case "tools":
+            return ListTools(line)
+        case "tool":
+            return ShowTool(line) if line else _lacks(name)
+        case "help":
+            return Answer(_help())
+        case _:
+            return _misread(f"There is no command /{word.strip()}.")
+
+
+def _call(line: str) -> Command:
+    words = line.split(maxsplit=1)
+    if not words:
+        return _lacks("call")
+    if len(words) == 1:
+        return UseTool(words[0], EMPTY_OBJECT)
+    written = words[1].strip()
+    try:
+        return UseTool(words[0], freeze(json.loads(written)))
+    except NotJsonError as error:
+        return _misread(f"The arguments cannot be used: {error}.")
+    except (ValueError, RecursionError) as error:
+        # As with a model that writes broken JSON: the desk gets what was written, and its card says that it failed.
+        return UseTool(words[0], written, remark=f"The arguments are not JSON: {error}.")
+
+
+def _lacks(name: str) -> Answer:
+    form, does = USAGE[name]
+    return _misread(f"/{name} needs more: `{form}` ({does}).")
+
+
+def _misread(problem: str) -> Answer:
+    return Answer(f"{problem}\n\n{_help()}")
+
+
+def _linked(prompt: Prompt) -> str:
+    """The first linked or attached resource: a path where it is a file, else its address."""
+    for block in prompt.blocks:
+        if isinstance(block, (ResourceLink, EmbeddedResource)):
+            address = urlsplit(block.uri)
+            return unquote(address.path) if address.scheme == "file" else block.uri
+    return ""
 
 
 def _hint(form: str) -> str | None:

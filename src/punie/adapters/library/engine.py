@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Generic
 
 import anyio
@@ -62,43 +63,33 @@ class LibraryEngine(ModelEngine, Generic[H]):
         """A session, at once: an error of the set-up or of the snapshot is raised by `load` and the first turn."""
         return LibrarySession(self, snapshot, since)
 
-    def load(self) -> ModelLibrary[H]:
+    def load(self, *, anew: bool = False) -> ModelLibrary[H]:
         """Import the library and build the model; a second or more the first time, so not on the event loop.
 
-        Safe to call from any thread, and again. Raises `EngineError` (`auth`, `configuration`) saying what to set or
-        to install.
+        Safe to call from any thread, and again. `anew` sets the model up again where it is reached in another way by
+        now, because a person has set it up meanwhile. Raises `EngineError` (`auth`, `configuration`) saying what to
+        set or to install.
         """
         with self._lock:
-            if self._library is None:
-                self._library = self._made(self._settings if self._reach is None else self._reach())
-            return self._library
-
-    def load_again(self) -> ModelLibrary[H]:
-        """As `load`, but anew where the model is reached in another way by now: a person has set it up meanwhile."""
-        with self._lock:
-            if self._library is not None and self._reach is not None:
+            if self._reach is not None and (anew or self._library is None):
                 settings = self._reach()
-                if settings != self._settings:
+                if self._library is not None and settings != self._settings:
                     self._retired.append(self._library)
                     self._library = None
-                    self._library = self._made(settings)
-        return self.load()
-
-    def _made(self, settings: ModelSettings) -> ModelLibrary[H]:
-        library = self._set_up(settings)
-        self._settings = settings
-        return library
+                self._settings = settings
+            if self._library is None:
+                self._library = self._set_up(self._settings)
+            return self._library
 
     def reach_by(self, reach: Callable[[], ModelSettings]) -> None:
         """Take `reach`; see the port."""
         self._reach = reach
 
     async def ready(self, *, anew: bool = False) -> ModelLibrary[H]:
-        """As `load`, or `load_again`, in a thread of its own."""
+        """As `load`, in a thread of its own where there may be something to load."""
         library = None if anew else self._library
         if library is None:
-            load = self.load_again if anew else self.load
-            library = await anyio.to_thread.run_sync(load, abandon_on_cancel=True)
+            library = await anyio.to_thread.run_sync(partial(self.load, anew=anew), abandon_on_cancel=True)
         await library.enter()
         return library
 

@@ -43,15 +43,10 @@ class HistoryUpkeep(Upkeep[H], Generic[H]):
     id: str
     events: EventSink
     above_tokens: int | None
-    _shorter: H | None = field(default=None, init=False)
+    shorter: H | None = field(default=None, init=False)
     _gave_up: bool = field(default=False, init=False)
     _count: int = field(default=0, init=False)
     _total: Usage = field(factory=Usage, init=False)
-
-    @property
-    def shorter(self) -> H | None:
-        """The latest history that was made shorter; None where none was."""
-        return self._shorter
 
     async def spent(self, usage: Usage, context_tokens: int = 0) -> None:
         """Add to the totals, and emit them."""
@@ -100,7 +95,7 @@ class HistoryUpkeep(Upkeep[H], Generic[H]):
         ended = CompactionChanged(order.id, CompactionStatus.CANCELLED)
         try:
             summary = await self._summary(order, history, cut.first, int(too_much * INPUT_CHARS_PER_TOKEN))
-            shorter = self._shorter = self.library.shortened(history, cut.first, cut.prompt, summary)
+            shorter = self.shorter = self.library.shortened(history, cut.first, cut.prompt, summary)
             ended = CompactionChanged(order.id, CompactionStatus.COMPLETED, summary)
         except EngineError as error:
             ended = CompactionChanged(order.id, CompactionStatus.FAILED, error=error.cause)

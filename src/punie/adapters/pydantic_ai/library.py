@@ -24,7 +24,7 @@ from punie.adapters.pydantic_ai.toolset import FitsTheContext, Listed, OnlyTheDe
 from punie.domain.errors import EngineError
 from punie.domain.model.choice import Effort
 from punie.domain.model.compaction import Piece
-from punie.domain.model.place import ModelPlace, ModelSettings
+from punie.domain.model.place import ModelSettings
 from punie.domain.model.text import encodable
 from punie.domain.model.usage import Usage
 from punie.domain.session.transcript import Transcript
@@ -54,34 +54,17 @@ class PydanticAiLibrary(ModelLibrary[Messages]):
             capabilities=[OnlyTheDesk(), ProviderSearch(), FitsTheContext()],
             model_settings=request_settings(settings),
         )
-        self._place = place_of(name, self.model, settings)
+        profile, provider = self.model.profile, self.model.provider
+        thinks = profile.get("supports_thinking") or profile.get("thinking_always_enabled")
+        self.place = place_of(name, self.model, settings)
+        self.client = None if provider is None else provider.client
+        self.efforts = tuple(Effort) if thinks else ()
+        self.failures = FAILURES
         self._entered = False
-
-    @property
-    def place(self) -> ModelPlace:
-        """Where the model is, for messages."""
-        return self._place
-
-    @property
-    def client(self) -> object:
-        """The client of the model's provider; None where it has none."""
-        return None if self.model.provider is None else self.model.provider.client
-
-    @property
-    def efforts(self) -> tuple[Effort, ...]:
-        """All levels, where the library knows that the model thinks."""
-        profile = self.model.profile
-        thinks = bool(profile.get("supports_thinking") or profile.get("thinking_always_enabled"))
-        return tuple(Effort) if thinks else ()
-
-    @property
-    def failures(self) -> tuple[type[Exception], ...]:
-        """See the port."""
-        return FAILURES
 
     def explained(self, failure: Exception) -> EngineError:
         """The failure for people."""
-        return run_error(failure, self._place)
+        return run_error(failure, self.place)
 
     async def enter(self) -> None:
         """Take charge of the HTTP client, so that it stays open between turns and across sessions."""
@@ -126,15 +109,15 @@ class PydanticAiLibrary(ModelLibrary[Messages]):
         return result.output or "", usage_of(result.usage, result.usage.requests)
 
     def tokens(self, history: Messages) -> int:
-        """How much of the context the messages take."""
+        """How much of the context it takes."""
         return tokens_of(history)
 
     def pieces(self, history: Messages) -> Sequence[Piece]:
-        """A piece for each prompt, and for each answer with its results."""
+        """Its prompts and answers."""
         return pieces_of(history)
 
     def shortened(self, history: Messages, first: int, prompt: int | None, summary: str) -> Messages:
-        """See the port."""
+        """The history behind a summary; see the port."""
         return shortened(history, first, prompt, summary)
 
 

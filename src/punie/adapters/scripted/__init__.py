@@ -1,1 +1,1 @@
-"""An engine that plays a script instead of asking a model: demos, tests, CI (INTERFACES.md section 2)."""
+"""An engine that plays a script instead of asking a model: demos, tests, CI."""

@@ -1,4 +1,4 @@
-"""A person whose answers were written down before: for tests of tools, engines and plug-ins (issue 4, section 7)."""
+"""A person whose answers were written down before: for tests of tools, engines and plug-ins."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from punie.ports.permission import PermissionBroker
 class RecordedBroker(PermissionBroker):
     """Gives the answers in their order, an option's id or None for no answer; lives as long as the test.
 
-    A question beyond the last answer is dismissed, so that nothing runs which the test did not think of. `questions`
-    are all that were asked, `unused` is how many answers nobody asked for.
+    A question beyond the last answer is dismissed, so that nothing runs which the test did not expect. `questions` are
+    all that were asked.
     """
 
     answers: Iterable[str | None] = ()
@@ -30,15 +30,15 @@ class RecordedBroker(PermissionBroker):
 
     @property
     def unused(self) -> int:
-        """How many answers are left."""
+        """The number of answers that no question took."""
         return len(self._left)
 
     def add(self, answer: str | None) -> None:
-        """One more answer, behind the others."""
+        """Add one more answer, behind the others."""
         self._left.append(answer)
 
     def add_silence(self) -> anyio.Event:
-        """The question after those before it stays open until its call is given up; the event is set once it is put."""
+        """Leave one question without an answer until its call is given up; the event is set once it is asked."""
         put = anyio.Event()
         self._left.append(put)
         return put

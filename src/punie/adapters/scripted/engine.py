@@ -8,7 +8,7 @@ from pathlib import Path
 
 import anyio
 import anyio.lowlevel
-from attrs import define, evolve, field
+from attrs import define, field
 
 from punie.adapters.scripted.script import (
     MAX_TOKENS,
@@ -37,7 +37,7 @@ from punie.domain.values.json_value import JsonValue, freeze, thaw
 from punie.ports.engine import Engine, EngineSession, EventSink, ToolDoor
 
 REFERENCE = "$result."
-"""`$result.KEY` as an argument stands for KEY of the last structured result; where there is none it stays as it is."""
+"""`$result.KEY` as an argument means KEY of the last structured result; without one the argument stays as it is."""
 
 
 class ScriptedEngine(Engine):
@@ -51,7 +51,7 @@ class ScriptedEngine(Engine):
 
     @property
     def name(self) -> str:
-        """Its own snapshots, whatever the script."""
+        """The name of this kind of snapshots, whatever the script."""
         return "script"
 
     def open(self, session_id: str, snapshot: bytes | None = None, since: Transcript = ()) -> ScriptedSession:
@@ -95,18 +95,18 @@ class ScriptedSession(EngineSession):
             self._structured = player.structured
 
     def snapshot(self) -> bytes:
-        """Where the script stands, and what `$result.KEY` refers to."""
+        """The position in the script, and the value that `$result.KEY` refers to."""
         return json.dumps({"position": self._position, "structured": thaw(self._structured)}).encode()
 
     async def aclose(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held."""
 
     def skip(self, turns: int) -> None:
-        """So many more turns were played: by a process that died, or in the time of another engine."""
+        """Count so many more turns as played: by a process that died, or while another engine was in use."""
         self._position += turns
 
     def restore(self, snapshot: bytes) -> None:
-        """Go on from a snapshot. Raises `UnreadableSnapshotError` for bytes that are none of ours."""
+        """Go on from a snapshot. Raises `UnreadableSnapshotError` for other bytes."""
         try:
             state = json.loads(snapshot)
             position = state["position"]
@@ -125,7 +125,7 @@ class ScriptedSession(EngineSession):
 
 @define
 class _Player:
-    """One turn being played; lives as long as it. `structured` is what `$result.KEY` refers to."""
+    """One turn being played; lives as long as it. `structured` is the value that `$result.KEY` refers to."""
 
     turn: Turn
     tools: ToolDoor
@@ -197,12 +197,7 @@ class _Player:
         return ToolCall(f"{self.calls_prefix}-{self.calls_made}", call.name, arguments)
 
     async def _spend(self, input_tokens: int, output_tokens: int) -> None:
-        self.usage = evolve(
-            self.usage,
-            input_tokens=self.usage.input_tokens + input_tokens,
-            output_tokens=self.usage.output_tokens + output_tokens,
-            requests=self.usage.requests + 1,
-        )
+        self.usage += Usage(input_tokens, output_tokens, requests=1)
         await self.events.emit(UsageChanged(self.usage))
         await self.events.emit(ContextUsed(input_tokens + output_tokens))
 

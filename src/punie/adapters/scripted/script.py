@@ -14,7 +14,7 @@ from punie.domain.errors import EngineErrorKind
 from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, JsonValue, NotJsonError, freeze, json_type
 
 SIZE_LIMIT_BYTES = 64 * 1024 * 1024
-"""A larger file is refused: it is no script, and it would sit in memory as long as the session."""
+"""A larger file is refused: it would stay in memory as long as the session."""
 
 MAX_TOKENS = "max_tokens"
 FAIL_KINDS = frozenset({kind.value for kind in EngineErrorKind} - {EngineErrorKind.CONFIGURATION.value} | {MAX_TOKENS})
@@ -140,18 +140,6 @@ def _item(item: JsonValue) -> Item:
     return reader(value)
 
 
-def _text(value: JsonValue) -> Item:
-    return Say(_string("text", value))
-
-
-def _thought(value: JsonValue) -> Item:
-    return Think(_string("thought", value))
-
-
-def _call(value: JsonValue) -> Item:
-    return CallTools((_planned("call", value),))
-
-
 def _parallel(value: JsonValue) -> Item:
     if not isinstance(value, tuple) or not value:
         raise ScriptError('"parallel" must be a non-empty array of calls')
@@ -164,16 +152,6 @@ def _planned(where: str, value: JsonValue) -> PlannedCall:
         value = value["call"]
     fields = _fields(where, value, required=("name",), optional=("arguments",))
     return PlannedCall(_string(f"{where}.name", fields["name"]), fields.get("arguments", EMPTY_OBJECT))
-
-
-def _result(value: JsonValue) -> Item:
-    _must_be_true("result", value)
-    return SayResult()
-
-
-def _tools(value: JsonValue) -> Item:
-    _must_be_true("tools", value)
-    return SayTools()
 
 
 def _sleep(value: JsonValue) -> Item:
@@ -196,12 +174,12 @@ def _fail(value: JsonValue) -> Item:
 
 
 _READERS: Mapping[str, Callable[[JsonValue], Item]] = {
-    "text": _text,
-    "thought": _thought,
-    "call": _call,
+    "text": lambda value: Say(_string("text", value)),
+    "thought": lambda value: Think(_string("thought", value)),
+    "call": lambda value: CallTools((_planned("call", value),)),
     "parallel": _parallel,
-    "result": _result,
-    "tools": _tools,
+    "result": lambda value: _if_true("result", value, SayResult()),
+    "tools": lambda value: _if_true("tools", value, SayTools()),
     "sleep_s": _sleep,
     "usage": _usage,
     "fail": _fail,
@@ -231,9 +209,10 @@ def _count(name: str, value: JsonValue) -> int:
     return value
 
 
-def _must_be_true(where: str, value: JsonValue) -> None:
+def _if_true(where: str, value: JsonValue, item: Item) -> Item:
     if value is not True:
         raise ScriptError(f'"{where}" must be true')
+    return item
 
 
 def _no_constant(name: str) -> NoReturn:
