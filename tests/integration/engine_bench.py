@@ -35,8 +35,13 @@ _numbers = itertools.count(1)
 class Place:
     """One engine and the model that it runs."""
 
-    make: Callable[[str, ModelSettings], ModelEngine]
+    make: Callable[..., ModelEngine]
     model: str
+
+    @property
+    def agents(self) -> bool:
+        """Whether the Agents SDK runs it."""
+        return self.make is OpenAiAgentsEngine
 
     @property
     def chat(self) -> bool:
