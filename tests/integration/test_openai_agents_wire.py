@@ -1,13 +1,10 @@
-"""What the model's server gets from the engine on the Agents SDK: schemas, prompts, results, memory."""
+"""What the model's server gets from the engine on the Agents SDK alone, beside test_engine_wire.py."""
 
 from __future__ import annotations
 
-import base64
 import json
 from functools import partial
-from typing import Any
 
-import anyio
 import pytest
 
 from punie.commands.setup.trial import try_model
@@ -15,64 +12,17 @@ from punie.domain.model.choice import Effort
 from punie.domain.model.place import ModelSettings
 from punie.domain.session.turn import StopReason
 from punie.domain.tools.catalog import SearchableOffer, ToolCatalog
-from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolOutcome, ToolResult
-from punie.domain.values.content import EmbeddedResource, Image, Prompt, ResourceLink, Text
-from punie_openai_agents.engine import OpenAiAgentsEngine
-from tests.fakes.engine_side import FakeToolDoor, catalog_of, message_ids
+from punie.domain.tools.tool import ToolOutcome, ToolResult
+from punie.domain.values.content import Image, Text
+from tests.fakes.engine_side import FakeToolDoor, catalog_of
 from tests.integration import engine_bench
-from tests.integration.engine_bench import BOTH, CHAT, KEY, PLACES, RESPONSES, Talk, dangling
-from tests.stub_openai import Call, Failure, Recorded, Reply, StubOpenAI
+from tests.integration.engine_bench import BOTH, CHAT, KEY, PLACES, RESPONSES
+from tests.integration.test_engine_wire import PIXEL, tools_of
+from tests.stub_openai import Call, Failure, Reply, StubOpenAI
 
 pytestmark = pytest.mark.anyio
 
 talking = partial(engine_bench.talking, PLACES["openai_agents-chat"])
-
-ODD_SCHEMA: dict[str, Any] = {
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "required": ["zebra"],
-    "properties": {
-        "zebra": {"title": "Z", "type": ["string", "null"], "format": "date", "default": None},
-        "apple": {"$ref": "#/$defs/thing"},
-        "mango": {"oneOf": [{"const": 1.0}, {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}]},
-    },
-    "$defs": {"thing": {"type": "object", "properties": {}, "x-own": [1, {"deep": None}]}},
-    "x-vendor": {"b": 1, "a": 2},
-}
-PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
-
-
-def tools_of(request: Recorded) -> list[dict[str, Any]]:
-    """What was offered, the same for both protocols, with the key order of the wire."""
-    return [tool.get("function", tool) for tool in json.loads(request.raw).get("tools", [])]
-
-
-@pytest.mark.parametrize("model", BOTH)
-async def test_a_tools_schema_reaches_the_server_as_the_same_json_with_the_same_key_order(model: str) -> None:
-    door = FakeToolDoor(ToolCatalog([ToolDescriptor("odd", description="Odd.", parameters=ODD_SCHEMA)]))
-    async with talking([Reply(text=["ok"])], model=model, door=door) as talk:
-        await talk.say("x")
-    (sent,) = tools_of(talk.stub.requests[0])
-    assert json.dumps(sent["parameters"]) == json.dumps(ODD_SCHEMA)
-    assert (sent["name"], sent["description"], sent["strict"]) == ("odd", "Odd.", False)
-
-
-async def test_the_tools_are_listed_again_before_each_request_and_their_notes_go_with_the_instructions() -> None:
-    door = FakeToolDoor(catalog_of("first"))
-
-    def swap(_: ToolCall) -> ToolResult:
-        door.catalog = ToolCatalog(catalog_of("second", "third"), "NEWS OF TOOLS")
-        return ToolResult.success("swapped")
-
-    door.answers = {"first": swap}
-    steps = [Reply(calls=[Call("first")]), Reply(calls=[Call("second")]), Reply(text=["done"])]
-    async with talking(steps, door=door) as talk:
-        assert await talk.say("x", instructions="RULES") is StopReason.END_TURN
-        assert talk.told(0)[0] == ("system", "RULES")
-        assert talk.told(1)[0] == ("system", "RULES\n\nNEWS OF TOOLS")
-    names = [[tool["name"] for tool in tools_of(request)] for request in talk.stub.requests]
-    assert names == [["first"], ["second", "third"], ["second", "third"]]
-    assert [call.name for call in door.calls] == ["first", "second"]
 
 
 async def test_what_a_provider_might_search_itself_is_told_in_our_own_form() -> None:
@@ -86,30 +36,6 @@ async def test_what_a_provider_might_search_itself_is_told_in_our_own_form() -> 
 
 
 @pytest.mark.parametrize("model", BOTH)
-async def test_the_model_reads_what_came_of_each_call_and_is_told_which_failed(model: str) -> None:
-    answers = {
-        "good": ToolResult.success("shown", content=(Text("for people"),)),
-        "bad": ToolResult.failure('It said "no".'),
-        "denied": ToolResult.denied("The user rejected it."),
-        "linked": ToolResult(ToolOutcome.SUCCEEDED, (EmbeddedResource("file:///a", text="inside"),)),
-        "empty": ToolResult(ToolOutcome.SUCCEEDED),
-        "data": ToolResult(ToolOutcome.SUCCEEDED, structured={"b": [1], "a": "ü"}),
-    }
-    door = FakeToolDoor(catalog_of(*answers), answers)
-    steps = [Reply(calls=[Call(name) for name in answers]), Reply(text=["done"])]
-    async with talking(steps, door=door, model=model) as talk:
-        assert await talk.say("x") is StopReason.END_TURN
-        assert [text for who, text in talk.told() if who == "result"] == [
-            "shown",
-            'Error: It said "no".',
-            "The user rejected it.",
-            "inside",
-            "Done; there is no output.",
-            '{"b": [1], "a": "ü"}',
-        ]
-
-
-@pytest.mark.parametrize("model", BOTH)
 async def test_an_image_in_a_result_reaches_the_model_behind_all_results(model: str) -> None:
     picture = ToolResult(ToolOutcome.SUCCEEDED, (Text("a chart"), Image(PIXEL, "image/png"), Image("%%%", "image/png")))
     door = FakeToolDoor(catalog_of("draw", "look"), {"draw": picture})
@@ -120,16 +46,6 @@ async def test_an_image_in_a_result_reaches_the_model_behind_all_results(model: 
         assert json.dumps(talk.messages()).count(f"data:image/png;base64,{PIXEL}") == 1
 
 
-async def test_broken_json_reaches_the_door_as_written_and_the_next_request_is_valid_json() -> None:
-    written = ['{"path": "a', "NaN", "", "[1]"]
-    steps = [Reply(calls=[Call("look", text) for text in written]), Reply(text=["done"])]
-    async with talking(steps, door=FakeToolDoor(catalog_of("look"))) as talk:
-        assert await talk.say("x") is StopReason.END_TURN
-        assert [call.arguments for call in talk.door.calls] == ['{"path": "a', "NaN", {}, (1,)]
-        sent = [call["function"]["arguments"] for m in talk.messages() for call in m.get("tool_calls") or ()]
-    assert all(isinstance(json.loads(text), dict) for text in sent)
-
-
 @pytest.mark.parametrize("depth", [300, 100_000])
 async def test_arguments_too_deep_for_us_are_refused_at_the_door_and_not_by_a_crash(depth: int) -> None:
     deep = '{"a":' * depth + "1" + "}" * depth
@@ -138,84 +54,6 @@ async def test_arguments_too_deep_for_us_are_refused_at_the_door_and_not_by_a_cr
         assert await talk.say("x") is StopReason.END_TURN
         (call,) = talk.door.calls
     assert "nests deeper" in str(call.arguments) or call.arguments == deep
-
-
-@pytest.mark.parametrize("model", BOTH)
-async def test_calls_that_share_an_id_are_told_apart_and_each_gets_its_own_result(model: str) -> None:
-    same = [Call("look", {"n": n}, id="call_0") for n in range(3)]
-    door = FakeToolDoor(
-        catalog_of("look"),
-        {"look": lambda call: ToolResult.success(f"result {dict(call.arguments)}")},  # pyright: ignore[reportArgumentType, reportCallIssue] - an object
-    )
-    async with talking([Reply(calls=same), Reply(text=["done"])], door=door, model=model) as talk:
-        assert await talk.say("x") is StopReason.END_TURN
-        assert len({call.id for call in door.calls}) == 3
-        assert not dangling(talk.messages())
-        assert [text for who, text in talk.told() if who == "result"] == [f"result {{'n': {n}}}" for n in range(3)]
-
-
-@pytest.mark.parametrize("model", BOTH)
-async def test_thoughts_and_text_stream_in_order_and_each_answer_is_a_message_of_its_own(model: str) -> None:
-    steps = [Reply(thoughts=["I ", "think"], text=["So ", "look"], calls=[Call("look")]), Reply(text=["Do", "ne"])]
-    async with talking(steps, door=FakeToolDoor(catalog_of("look")), model=model) as talk:
-        await talk.say("x")
-    assert "".join(talk.sink.thoughts) == "I think"
-    assert talk.sink.texts == ["So ", "look", "Do", "ne"]
-    ids = message_ids(talk.sink.events)
-    assert len(set(ids)) == 2
-    assert len(set(ids[-2:])) == 1
-
-
-@pytest.mark.parametrize("model", BOTH)
-async def test_the_second_prompt_remembers_the_first_and_instructions_come_once(model: str) -> None:
-    async with talking([Reply(text=["one"]), Reply(text=["two"])], model=model) as talk:
-        await talk.say("my name is Ann", instructions="OLD RULES")
-        await talk.say("what is my name?", instructions="NEW RULES")
-        said = [line for line in talk.told() if line[0] != "system"]
-        assert said == [("user", "my name is Ann"), ("assistant", "one"), ("user", "what is my name?")]
-        assert talk.stub.requests[1].raw.count(b"RULES") == 1
-        assert b"RULES" not in (talk.session.snapshot() or b"")
-
-
-async def test_the_blocks_of_a_prompt_arrive_in_order_and_a_link_is_only_its_address() -> None:
-    prompt = Prompt(
-        (
-            Text("what does"),
-            ResourceLink("file:///p/utils.py", "utils.py"),
-            EmbeddedResource("file:///p/a.txt", text="the content"),
-            EmbeddedResource("file:///p/a.bin", blob=PIXEL, mime_type="application/octet-stream"),
-        )
-    )
-    async with talking([Reply(text=["ok"])]) as talk:
-        await talk.say(prompt)
-        (message,) = talk.messages()
-    assert message["content"].splitlines() == [
-        "what does",
-        "[utils.py](file:///p/utils.py)",
-        '<resource uri="file:///p/a.txt">',
-        "the content",
-        "</resource>",
-        "[attached: file:///p/a.bin, application/octet-stream; its bytes are not shown]",
-    ]
-
-
-@pytest.mark.parametrize("model", BOTH)
-async def test_images_and_papers_of_a_prompt_are_sent_as_such_and_broken_ones_as_a_remark(model: str) -> None:
-    prompt = Prompt(
-        (
-            Text("look"),
-            Image(PIXEL, "image/png"),
-            Image("not base64!", "image/png"),
-            EmbeddedResource("file:///b.pdf", blob=PIXEL, mime_type="application/pdf"),
-        )
-    )
-    async with talking([Reply(text=["ok"])], model=model) as talk:
-        await talk.say(prompt)
-        (message,) = talk.messages()
-    kinds = [part["type"].removeprefix("input_").removesuffix("_url") for part in message["content"]]
-    assert kinds == ["text", "image", "text", "file"]
-    assert f"data:image/png;base64,{PIXEL}" in json.dumps(message["content"][1])
-    assert "b.pdf" in json.dumps(message["content"][3])
 
 
 async def test_halves_of_surrogate_pairs_do_not_break_the_request() -> None:
@@ -255,50 +93,6 @@ async def test_thoughts_go_back_sealed_and_without_them_no_item_has_a_name_by_wh
     assert [item["type"] for item in answer] == [*kinds, "message", "function_call"]
     assert all(("id" in item) is named for item in answer)
     assert [item["encrypted_content"] for item in answer if item["type"] == "reasoning"] == ["SEALED_0"] * named
-
-
-async def test_two_sessions_of_one_engine_at_once_keep_their_words_tools_and_history_apart() -> None:
-    scripts = {
-        key: [Reply(text=[key], calls=[Call(f"tool_{key}")], chunk_delay_s=0.01), Reply(text=[f"{key} done"])]
-        for key in ("alpha", "beta")
-    }
-    with StubOpenAI(conversations=scripts) as stub:
-        engine = OpenAiAgentsEngine(CHAT, ModelSettings(stub.base_url, KEY))
-        talks = {key: Talk(stub, engine, engine.open(key), FakeToolDoor(catalog_of(f"tool_{key}"))) for key in scripts}
-        async with anyio.create_task_group() as tasks:
-            for key, talk in talks.items():
-                tasks.start_soon(talk.say, f"I am {key}")
-        await engine.aclose()
-    for key, talk in talks.items():
-        assert talk.sink.text == f"{key}{key} done"
-        assert [call.name for call in talk.door.calls] == [f"tool_{key}"]
-        other = "beta" if key == "alpha" else "alpha"
-        assert other.encode() not in (talk.session.snapshot() or b"")
-
-
-async def test_one_client_serves_all_turns_and_is_closed_with_the_engine() -> None:
-    async with talking([Reply(text=["one"]), Reply(text=["two"])]) as talk:
-        await talk.say("x")
-        client = talk.engine.load().client
-        await talk.say("y")
-        await talk.session.aclose()
-        assert talk.engine.load().client is client
-        assert not client.is_closed()
-    assert client.is_closed()
-
-
-async def test_the_providers_own_list_names_the_models_beside_it() -> None:
-    with StubOpenAI(models=("one", "two", 3, "")) as stub:
-        engine = OpenAiAgentsEngine("openai-chat:stub", ModelSettings(stub.base_url, KEY))
-        assert await engine.siblings() == ("openai-chat:one", "openai-chat:two")
-        await engine.aclose()
-
-
-@pytest.mark.parametrize("model", BOTH)
-async def test_one_small_request_tells_whether_a_model_can_be_used(model: str) -> None:
-    async with talking([Reply(text=["ready"])], model=model) as talk:
-        assert await talk.engine.ask_once() == "ready"
-        assert talk.told(0) == [("user", "Answer with the one word: ready")]
 
 
 async def test_the_doctor_asks_through_the_engine_that_is_set() -> None:
