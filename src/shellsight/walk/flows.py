@@ -1,12 +1,66 @@
-"""The output that a command hands on to the next one, and its effect there."""
+"""Data between commands: redirections, and the output that a command hands on to the next one."""
 
 from __future__ import annotations
 
 from attrs import evolve, frozen
 
-from shellsight.report import Effect
-from shellsight.words.call import Call, Feed, Outcome, dangerous, forbidden
+from shellsight.line import Redirect
+from shellsight.report import Effect, PathEffect, Standing
+from shellsight.walk.judging import of_path
+from shellsight.words.arguments import Arg, Kind
+from shellsight.words.call import Call, Feed, Outcome, dangerous, forbidden, unknown
 from shellsight.words.form import stricter
+from shellsight.words.places import uses
+from shellsight.words.secrecy import could_be_private, is_shown_freely
+
+_TEXT = frozenset({"<<", "<<-", "<<<"})
+_READING = frozenset({"<", "<&"})
+_WRITING = frozenset({">", ">>", ">|", "&>", "&>>", ">&", "<>"})
+
+
+def fed_by(redirect: Redirect, target: Arg | None, source: str) -> Feed | None:
+    """The feed that the redirection puts on a command's standard input; None where it puts nothing there."""
+    if redirect.descriptor not in {"", "0"} or redirect.operator not in _TEXT | _READING | {"<>"}:
+        return None
+    text = target.text if target is not None and target.certain and redirect.operator in _TEXT else None
+    return Feed(fed=True, source=source, text=text)
+
+
+def redirected(outcome: Outcome, redirect: Redirect, target: Arg | None, call: Call) -> Outcome:
+    """The outcome with one of its command's redirections counted in."""
+    operator = redirect.operator
+    if operator in _TEXT:
+        return stricter(outcome, _of_text(target))
+    if target is None or operator not in _READING | _WRITING:
+        return stricter(outcome, unknown(f"a redirection that nothing is known of: {redirect.source or operator}"))
+    if operator in {">&", "<&"} and target.certain and (target.text.rstrip("-").isdigit() or target.text == "-"):
+        return outcome
+    if target.process:
+        return outcome
+    found = uses(call, target, PathEffect.READ if operator in _READING else PathEffect.WRITE)
+    outcome = evolve(outcome, paths=(*outcome.paths, *found))
+    pattern = target.kind is Kind.GLOB and operator == "<" and not could_be_private(target.text)
+    if target.kind is not Kind.CERTAIN and not pattern:
+        outcome = stricter(outcome, unknown(f"nobody knows which file this is: {target.text}"))
+    elif not call.cwds and not target.text.startswith("/"):
+        outcome = stricter(outcome, unknown("nobody knows in which directory this file is"))
+    for use in found:
+        outcome = stricter(outcome, of_path(use, call.home))
+    return outcome
+
+
+def _of_text(target: Arg | None) -> Outcome:
+    """Text in the line itself, which may show what a variable holds."""
+    if target is not None and target.odd:
+        return unknown(target.odd)
+    hidden = next((name for name in target.names if not is_shown_freely(name)), None) if target is not None else None
+    return alone() if hidden is None else unknown(f"nobody knows what ${hidden} holds")
+
+
+def alone() -> Outcome:
+    """A command without words: it does nothing but what its redirections do."""
+    return Outcome(Standing.SAFE, "does nothing itself")
+
 
 _WORDS = {"network": "what was just downloaded", "decoder": "what was just decoded"}
 

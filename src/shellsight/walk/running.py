@@ -8,9 +8,8 @@ from attrs import evolve, frozen
 
 from shellsight.line import Simple
 from shellsight.report import CommandPart, Effect, PathEffect, Standing
-from shellsight.walk.flows import Flow, flow_of, poured
+from shellsight.walk.flows import Flow, alone, flow_of, poured, redirected
 from shellsight.walk.judging import judged, plain_name
-from shellsight.walk.redirecting import alone, redirected
 from shellsight.walk.resolving import Binding, one_argument
 from shellsight.walk.state import State
 from shellsight.words.arguments import Arg, Kind

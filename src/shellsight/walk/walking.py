@@ -19,8 +19,7 @@ from shellsight.line import (
 from shellsight.report import CommandPart, Effect, Standing
 from shellsight.surroundings import Surroundings
 from shellsight.walk.bombs import calls_itself, looks_like_bomb
-from shellsight.walk.flows import Flow
-from shellsight.walk.redirecting import fed_by
+from shellsight.walk.flows import Flow, fed_by
 from shellsight.walk.resolving import bindings, loop_values, one_argument, resolve, scripts_in
 from shellsight.walk.running import Bench
 from shellsight.walk.state import State, merged

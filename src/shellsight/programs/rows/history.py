@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shellsight.programs.git.calls import git
-from shellsight.programs.remote import network
+from shellsight.programs.machines import network
 from shellsight.programs.row import Row, unheard
 from shellsight.report import Effect
 from shellsight.words.verbs import look, verbs

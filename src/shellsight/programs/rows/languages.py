@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shellsight.programs.languages import elsewhere, go, steered, terraform_fmt
+from shellsight.programs.packages import elsewhere, go, steered, terraform_fmt
 from shellsight.programs.row import Row
 from shellsight.report import Effect
 from shellsight.words.verbs import everyday, look, verbs

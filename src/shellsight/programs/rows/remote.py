@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shellsight.programs.remote import client_version, network, remote_shell
+from shellsight.programs.machines import client_version, network, remote_shell
 from shellsight.programs.row import Row
 from shellsight.report import Effect
 from shellsight.words.verbs import look, verbs
