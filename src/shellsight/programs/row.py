@@ -13,7 +13,7 @@ from shellsight.words.call import Call, Judge, Outcome, dangerous, safe, unknown
 
 
 class Row(NamedTuple):
-    """What is known of one program, or of several that take the same words.
+    """The facts about one program, or about several that take the same words.
 
     Args:
         names: the program's plain names, with blanks between them.
