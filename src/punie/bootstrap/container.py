@@ -1,4 +1,4 @@
-"""The graph of a session: which part is built from which. The functions that build them are in `session_parts.py`.
+"""The graph of a session's parts. The functions that build them are in `session_parts.py`.
 
 dependency-injector builds objects and owns no lifetime; `lifespan.py` does. Providers are synchronous. A session's
 container is given values and never a provider of another container, which would keep every session alive.
@@ -19,8 +19,8 @@ from punie.ports.people import Peer
 class SessionContainer(containers.DeclarativeContainer):
     """Every part of one session; lives as long as the session.
 
-    The session is built from three values: `setup` (where it works and how), `peer` (its client) and `shared` (what
-    the process lends to every session). The resources in `lifecycle` are entered in order and left in reverse; None
+    The session is built from three values: `setup` (where it works and how), `peer` (its client) and `shared` (values
+    that all sessions of the process share). The resources in `lifecycle` are entered in order and left in reverse; None
     is in the place of a resource that the session does not have.
 
     Each provider calls a function whose arguments the type checker sees. A chain of attribute providers would also be

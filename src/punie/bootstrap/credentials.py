@@ -1,8 +1,8 @@
-"""Keys and addresses of models that a person set up here, for when the environment has none.
+"""Keys and addresses of models that a person set up on this machine, used where the environment has none.
 
-`credentials.json` in the state names each by the variable that it stands in for. A key lies in the OS keyring, and in
-that file, which is this user's alone, where there is no keyring. Neither is ever put into the environment, for that
-goes to every program that a session starts.
+`credentials.json` in the state directory names each by the variable that it replaces. A key is kept in the keyring of
+the system, or in that file, readable by its owner only, where there is no keyring. Neither is put into the environment,
+which every program that a session starts would receive.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _log = logging.getLogger("punie.credentials")
 
 
 class CredentialsError(Exception):
-    """The file cannot be read or written; the sentence names it and says why, and never what is in it."""
+    """The file cannot be read or written. The message names the file and the reason, and never the content."""
 
 
 @frozen
 class Stored:
-    """What is known of one variable. `key` is the one in the file; one in the keyring is not read before it is used."""
+    """The stored values of one variable. `key` is a key in the file; a key in the keyring is read when it is used."""
 
     in_keyring: bool = False
     key: str | None = field(default=None, repr=False)
@@ -42,23 +42,23 @@ class Stored:
 
 
 def key_variable(model: str) -> str | None:
-    """The variable of the key that a model of that name needs; None where Punie does not know of one."""
+    """The variable of the key for a model of that name; None where no variable is known."""
     return KEYS.get(model.partition(":")[0])
 
 
 def address_variable(model: str) -> str | None:
-    """The variable of the address of a model's provider; None where it has none of its own."""
+    """The variable of the address of a model's provider; None where the provider has none."""
     return ADDRESSES.get(model.partition(":")[0])
 
 
 def key_in(environ: Mapping[str, str], variable: str) -> str | None:
-    """The name of the variable that gives that key, the older names too; None where the environment has none."""
+    """The variable in the environment that holds that key, under its name or an older one; None where none does."""
     return next((name for name in (variable, *ALSO.get(variable, ())) if environ.get(name)), None)
 
 
 @frozen
 class Credentials:
-    """The stored keys of this user; holds nothing, so that what another process stores is seen at the next use.
+    """The stored keys of this user. Nothing is cached: a key that another process stores is seen at the next use.
 
     Every method blocks.
     """
@@ -69,11 +69,11 @@ class Credentials:
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Credentials:
-        """Those in the state that this environment names."""
+        """The keys in the state directory that the environment names."""
         return cls(state_dir(environ) / FILE_NAME, environ, OsKeyring())
 
     def reach(self, model: str) -> ModelSettings:
-        """What is stored for that model, less what the environment says itself; a file that is broken is logged."""
+        """The stored address and key for that model, less those in the environment; a broken file is logged."""
         variable = key_variable(model)
         try:
             stored = None if variable is None else self.read().get(variable)
@@ -93,7 +93,7 @@ class Credentials:
         return ModelSettings(None if address and self.environ.get(address) else stored.base_url, key)
 
     def stamp(self) -> object:
-        """Another one whenever something was stored or forgotten; None where nothing is stored."""
+        """A value that differs after each change of the file; None where there is no file."""
         try:
             found = self.path.stat()
         except OSError:
@@ -101,7 +101,7 @@ class Credentials:
         return found.st_ino, found.st_mtime_ns, found.st_size
 
     def read(self) -> Mapping[str, Stored]:
-        """What is stored, by variable. Raises `CredentialsError`."""
+        """The stored values by variable. Raises `CredentialsError`."""
         try:
             data = bytes_of(self.path)
         except (FileNotFoundError, NotADirectoryError):
@@ -118,44 +118,44 @@ class Credentials:
         return {name: _stored(cast("Mapping[str, object]", it)) for name, it in entries.items() if isinstance(it, dict)}
 
     def store(self, variable: str, key: str | None, base_url: str | None) -> str:
-        """Keep a key, an address, or both, in place of what was there; says where. Raises `CredentialsError`."""
-        with self._alone():
-            return self._store(variable, key, base_url)
+        """Keep a key, an address, or both, instead of the former ones; returns the place, in words.
 
-    def _store(self, variable: str, key: str | None, base_url: str | None) -> str:
-        known = dict(self.read())
-        in_keyring = key is not None and self.vault.put(variable, key)
-        if known.get(variable, Stored()).in_keyring and not in_keyring:
-            self.vault.forget(variable)
-        known[variable] = Stored(in_keyring, None if in_keyring else key, base_url)
-        try:
-            self._write(known)
-        except CredentialsError:
-            if in_keyring:
+        Raises `CredentialsError`.
+        """
+        with self._alone():
+            known = dict(self.read())
+            in_keyring = key is not None and self.vault.put(variable, key)
+            if known.get(variable, Stored()).in_keyring and not in_keyring:
                 self.vault.forget(variable)
-            raise
+            known[variable] = Stored(in_keyring, None if in_keyring else key, base_url)
+            try:
+                self._write(known)
+            except CredentialsError:
+                if in_keyring:
+                    self.vault.forget(variable)
+                raise
         return "the keyring of this system" if in_keyring else str(self.path)
 
     def forget(self, variable: str | None = None) -> tuple[str, ...]:
-        """Keep nothing of that variable any more, or of any; gives those that were there. Raises `CredentialsError`."""
+        """Remove the values of that variable, or of all; returns the variables that had some.
+
+        Raises `CredentialsError`.
+        """
         if not self.path.exists():
             return ()
         with self._alone():
-            return self._forget(variable)
-
-    def _forget(self, variable: str | None) -> tuple[str, ...]:
-        known = dict(self.read())
-        gone = tuple(name for name in known if variable in {None, name})
-        for name in gone:
-            if known.pop(name).in_keyring:
-                self.vault.forget(name)
-        if gone:
-            self._write(known)
+            known = dict(self.read())
+            gone = tuple(name for name in known if variable in {None, name})
+            for name in gone:
+                if known.pop(name).in_keyring:
+                    self.vault.forget(name)
+            if gone:
+                self._write(known)
         return gone
 
     @contextlib.contextmanager
     def _alone(self) -> Generator[None]:
-        """One process of ours after the other."""
+        """Let one process change the keys at a time."""
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with locked_folder(str(self.path.parent), WRITE_LIMIT_S):
@@ -178,10 +178,10 @@ class Credentials:
 
 @define
 class StoredKeys:
-    """How models are reached, as it is stored now; lives as long as the process. Shared by threads.
+    """The stored keys as a process uses them; lives as long as the process. Several threads may call.
 
-    What is stored is read again once it has changed, and until it is whole: a keyring that is locked later takes no key
-    away from an agent that has it.
+    The keys are read again after a change, and until a key was found: an agent keeps its key where the keyring is
+    locked later.
     """
 
     environ: Mapping[str, str] = field(repr=False)
@@ -189,7 +189,7 @@ class StoredKeys:
     _known: dict[str, tuple[object, ModelSettings]] = field(factory=dict, init=False, repr=False)
 
     def reach(self, model: str) -> ModelSettings:
-        """What is stored for that model, less what the environment says itself. Blocks, for a bounded time."""
+        """The stored address and key for that model, as in `Credentials.reach`. Blocks for a bounded time."""
         credentials = evolve(Credentials.of(self.environ), vault=self.vault)
         stamp = credentials.stamp()
         known = self._known.get(model)

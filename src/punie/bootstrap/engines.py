@@ -67,11 +67,11 @@ def make_engine(
     reach: Callable[[str], ModelSettings] | None = None,
     choice: str = PYDANTIC_AI,
 ) -> Engine:
-    """The engine for a model's name; cheap, whatever library it will need. No name means no model.
+    """The engine for a model's name, without loading its library; an engine without a model for None.
 
-    Without `plug_ins` the installed ones are looked up. `reach` gives the key and the address that are stored for a
-    model of that name, when its engine is loaded; `choice` names the engine that runs models of providers. Raises
-    `EngineError` where a plug-in is missing or cannot be used.
+    Without `plug_ins` the installed ones are looked up. `reach` returns the stored address and key of a model, when its
+    engine is loaded. `choice` names the engine for models of providers. Raises `EngineError` where a plug-in is missing
+    or cannot be used.
     """
     if model is None or model == DIRECT:
         from punie.adapters.direct.engine import DirectEngine
@@ -96,14 +96,14 @@ def make_engine(
 
 @define
 class Engines:
-    """The engines in use, one a model; lives as long as the process, so that sessions share an engine's library."""
+    """The engines in use, one for each model; lives as long as the process, so that sessions share their libraries."""
 
     plug_ins: PlugIns | None = None
     reach: Callable[[str], ModelSettings] | None = None
     _by_model: dict[tuple[str | None, str], Engine] = field(factory=dict, init=False)
 
     def get(self, model: str | None, choice: str = PYDANTIC_AI) -> Engine:
-        """The engine of that model, made once; engines that are equal are one. Never another one in its place."""
+        """The engine of that model, made once; equal engines are one object. Raises `EngineError`."""
         key = (model, choice)
         if key not in self._by_model:
             made = make_engine(model, self.plug_ins, self.reach, choice)
@@ -111,28 +111,28 @@ class Engines:
         return self._by_model[key]
 
     def made(self, model: str | None, choice: str = PYDANTIC_AI) -> Engine | None:
-        """The engine of that model, where it was asked for before."""
+        """The engine of that model, where `get` made it before."""
         return self._by_model.get((model, choice))
 
     def load(self, model: str | None, choice: str = PYDANTIC_AI) -> None:
-        """Load what the model's engine needs; for a thread of its own. Raises `EngineError` for a bad set-up."""
+        """Load the library of the model's engine. Blocks. Raises `EngineError` for a wrong set-up."""
         engine = self.get(model, choice)
         if isinstance(engine, ModelEngine):
             engine.load()
 
     async def aclose(self) -> None:
-        """Close what sessions shared; they must be closed before."""
+        """Close the engines, after all sessions are closed."""
         for engine in self._by_model.values():
             if isinstance(engine, ModelEngine):
                 await engine.aclose()
 
 
 FRESH_S = 300.0
-"""How long what a provider said is not asked again."""
+"""How long a provider's list of models is used before the provider is asked again."""
 
 
 def disclosure_of(settings: Settings, servers: tuple[ServerConfig, ...]) -> DisclosurePolicy:
-    """Where there is no model nobody pays for schemas, and a person wants to see every tool."""
+    """How the model is told of tools. Without a model everything is told: schemas cost nothing then."""
     pinned = tuple(qualified_name(server.name, tool) for server in servers for tool in server.always)
     policy = evolve(settings.disclosure, always=(*settings.disclosure.always, *pinned))
     unread = settings[MODEL] in {None, DIRECT} and policy.form is DisclosureForm.AUTO
@@ -141,9 +141,9 @@ def disclosure_of(settings: Settings, servers: tuple[ServerConfig, ...]) -> Disc
 
 @define
 class ProviderLists:
-    """What providers offer, by the part of a name before the colon; lives as long as the process.
+    """The models that providers list, by the part of a model's name before the colon; lives as long as the process.
 
-    A failure is not kept: the next session asks again.
+    After a failure, the next session asks again.
     """
 
     _names: dict[str, tuple[str, ...]] = field(factory=dict[str, tuple[str, ...]], init=False)
@@ -151,11 +151,11 @@ class ProviderLists:
     _asking: dict[str, anyio.Lock] = field(factory=dict[str, anyio.Lock], init=False)
 
     def of(self, model: str) -> tuple[str, ...]:
-        """What that model's provider said it offers; nothing where nobody asked."""
+        """The names that the model's provider listed; empty before the provider was asked."""
         return self._names.get(_provider(model), ())
 
     async def ask(self, model: str, engine: ModelEngine) -> None:
-        """Ask, unless that was done lately. Raises `EngineError`."""
+        """Ask the provider, unless its list is fresh. Raises `EngineError`."""
         provider = _provider(model)
         async with self._asking.setdefault(provider, anyio.Lock()):
             now = anyio.current_time()
@@ -173,7 +173,7 @@ def with_model(settings: Settings, model: str) -> Settings:
 
 
 def sized_by(engine: Engine, settings: Settings) -> Settings:
-    """The settings with the context's length as the engine knows it, where they do not have it."""
+    """The settings with the length of the context from the engine, where the settings have none."""
     tokens = engine.context_tokens() if settings.context_tokens is None and isinstance(engine, ModelEngine) else None
     return settings if tokens is None else settings.having(CONTEXT_TOKENS, tokens)
 
@@ -184,7 +184,7 @@ def _provider(model: str) -> str:
 
 @frozen
 class EngineShelf(ModelShelf):
-    """The engines' side of a session's models. `settings` are those without what the session chose for itself."""
+    """The models of one session. `settings` are those without the session's own choices."""
 
     engines: Engines
     lists: ProviderLists
@@ -218,7 +218,7 @@ class EngineShelf(ModelShelf):
             self.log.info("models: %s", one_line(str(error), 300))
 
     async def still(self, choice: ModelChoice) -> bool:
-        """Whether a session may go on with what it was left with: it is configured, or of a provider that is."""
+        """Whether a session may go on with its former model: a configured one, or one of a configured provider."""
         try:
             if choice.model not in self.names() and _provider(choice.model) not in map(_provider, self._asked()):
                 return False
@@ -230,7 +230,7 @@ class EngineShelf(ModelShelf):
         return True
 
     def _asked(self) -> tuple[str, ...]:
-        """The models whose provider may be asked what else it offers."""
+        """The configured models whose provider can list others."""
         said = (self.settings[MODEL] or DIRECT, *self.settings[MODELS])
         choice = self.settings[ENGINE]
         engines = ((name, self.engines.get(name, choice)) for name in said)

@@ -42,15 +42,15 @@ if TYPE_CHECKING:
     from punie.domain.model.place import ModelSettings
 
 CLOSE_LIMIT_S = 1.0
-"""How long shared connections may take to close when the process ends."""
+"""The time that each shared part has to close when the process ends."""
 
 
 @define
 class Process:
     """The lifetime of the process: flags, environment, engines, and the container once it is built.
 
-    `plug_ins` replace the installed ones where given. With `keeps_model` a session that is taken up gets the model of
-    the flags instead of the model that it had.
+    `plug_ins` are used instead of the installed ones. With `keeps_model`, a session that is continued gets the model of
+    the flags instead of its former one.
     """
 
     environ: Mapping[str, str]
@@ -111,14 +111,14 @@ class Process:
         return (await self._container()).stored()
 
     def _expect(self, peer: Peer | None) -> None:
-        """Note that a client has tools of its own: the validator of their schemas is loaded first then."""
+        """Note that a client has tools of its own, whose schemas the validator is loaded for."""
         self._catalog_expected = self._catalog_expected or (peer is not None and peer.catalog is not None)
 
     @asynccontextmanager
     async def session_scope(
         self, session_id: str, spec: SessionSpec, peer: Peer, *, taken: KeptSession | None = None
     ) -> AsyncGenerator[LiveSession]:
-        """Build a session, enter its resources in order, and leave them in reverse, also where entering one fails.
+        """Build a session, enter its resources in order, and leave them in reverse, also if entering one fails.
 
         `taken` is the session's place in the store; without one the session ends with this process.
         """
@@ -149,7 +149,7 @@ class Process:
             yield box.session()
 
     async def _as_it_was(self, shelf: EngineShelf, taken: KeptSession | None) -> Settings:
-        """The settings with the model and mode that a session had, as far as they can still be used."""
+        """The settings with the former model and mode of a session, as far as they can still be used."""
         settings, choice = shelf.settings, None if taken is None else taken.choice
         if choice is not None and not self.keeps_model:
             configured = settings[MODEL] or DIRECT
@@ -221,7 +221,7 @@ class Process:
         return StoredSessions(self._store, LocalClock(), self.log, keeps=self._keeps)
 
     def _keeps(self, cwd: str) -> bool:
-        """Whether a new session is kept; the settings that were read for that are used for the session itself."""
+        """Whether a new session is kept. The settings read here are used for the session as well."""
         settings = self._just_read[cwd] = self.settings(cwd)
         return settings[KEEP_SESSIONS]
 
@@ -250,7 +250,7 @@ class Process:
 
 
 def _in_its_mode(settings: Settings, taken: KeptSession) -> Settings:
-    """The settings with the mode that the session had, unless that mode allows more than the settings do now."""
+    """The settings with the session's former mode, unless that mode allows more than the settings do now."""
     was = None if taken.summary is None else taken.summary.mode
     if was is None or was.looseness >= settings.policy.mode.looseness:
         return settings

@@ -29,7 +29,7 @@ def user_settings(environ: Mapping[str, str], flags: Mapping[str, str | None]) -
 
 
 def session_store(environ: Mapping[str, str], settings: Settings, log: logging.Logger) -> KeptStore:
-    """The store that those settings name; nothing is opened, or connected, before it is used.
+    """The store of sessions in the settings; nothing is opened or connected before the first use.
 
     Raises `SettingsError` where the library for it is not installed.
     """
@@ -58,7 +58,7 @@ NEEDED = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 
 
 def telemetry_of(environ: Mapping[str, str], log: logging.Logger) -> Telemetry | None:
-    """What the sessions' spans go through; None where nobody wants them. A wish that cannot be met is in the log."""
+    """The sender of the sessions' spans; None where the environment asks for none, or where the log says why not."""
     if not any(environ.get(name, "").strip() for name in ENDPOINTS) or not _wanted(environ):
         return None
     protocol = next((environ[name] for name in PROTOCOLS if environ.get(name)), SPOKEN)
@@ -69,19 +69,15 @@ def telemetry_of(environ: Mapping[str, str], log: logging.Logger) -> Telemetry |
         log.warning("telemetry: an endpoint is set, and the library for it is not installed: install punie[otel]")
         return None
     try:
-        telemetry = _telemetry(environ, log)
-    except Exception as error:  # noqa: BLE001 - somebody else's library may raise anything here
+        from punie.adapters.telemetry.exporting import TIMEOUT_S, Telemetry
+
+        timeout_s = None if any(environ.get(name) for name in TIMEOUTS) else TIMEOUT_S
+        telemetry = Telemetry(__version__, log, _is_true(environ.get(WITH_CONTENT)), timeout_s)
+    except Exception as error:  # noqa: BLE001 - another library may raise anything here
         log.warning("telemetry: its variables cannot be used, and no spans are sent: %s", one_line(str(error), 300))
         return None
     log.info("telemetry: spans are sent to the endpoint that the environment names")
     return telemetry
-
-
-def _telemetry(environ: Mapping[str, str], log: logging.Logger) -> Telemetry:
-    from punie.adapters.telemetry.exporting import TIMEOUT_S, Telemetry
-
-    timeout_s = None if any(environ.get(name) for name in TIMEOUTS) else TIMEOUT_S
-    return Telemetry(__version__, log, _is_true(environ.get(WITH_CONTENT)), timeout_s)
 
 
 def _wanted(environ: Mapping[str, str]) -> bool:
@@ -95,5 +91,5 @@ def _is_true(value: str | None) -> bool:
 def _installed(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
-    except ImportError:  # what it stands in is not there either
+    except ImportError:  # the package around it is missing
         return False

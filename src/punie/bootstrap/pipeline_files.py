@@ -35,7 +35,7 @@ _HEADER = re.compile(r"\[\[\s*steps\s*\]\]")
 
 @frozen
 class PipelineFile:
-    """One file as it was read: what it makes, or what is wrong with it."""
+    """One file as it was read: the pipeline, or the problems."""
 
     path: str
     place: str
@@ -44,7 +44,7 @@ class PipelineFile:
 
 @frozen
 class Shelf:
-    """All pipelines of a directory. Of several with one name the first counts: user, project, shipped."""
+    """All pipelines for a directory. Of several with one name, the first of user, project and shipped is used."""
 
     pipelines: tuple[Pipeline, ...]
     files: tuple[PipelineFile, ...]
@@ -59,16 +59,16 @@ class Shelf:
 
 
 def shelf_of(own: str | None, cwd: str) -> Shelf:
-    """Every pipeline that a session in `cwd` may have, the user's in the folder `own`. Blocks, as everything here.
+    """Every pipeline for a session in `cwd`; `own` is the folder of the user's pipelines. Blocks.
 
-    Never raises for what a file says.
+    Never raises for the content of a file.
     """
     reader = _reader()
     return _shelf([*_written(own, cwd, reader), *_shipped(reader)])
 
 
 def offered_shelf(own: str | None, cwd: str, shipped: tuple[str, ...]) -> Shelf:
-    """Those that a model is offered: what was written for it, Punie's own of these names, and what they call."""
+    """The pipelines for a model: the user's, the project's, shipped ones of these names, and those that they call."""
     reader = _reader()
     whole = _shelf([*_written(own, cwd, reader), *_shipped(reader)])
     known = {pipeline.name: pipeline for pipeline in whole.pipelines}
@@ -90,7 +90,7 @@ def _reader() -> PipelineReader:
 
 
 def _written(own: str | None, cwd: str, reader: PipelineReader) -> Iterator[PipelineFile]:
-    # A project may bring its own under a new name, or in place of ours; never in place of what the user wrote.
+    # A project may add a pipeline or replace a shipped one, and never replaces one of the user's.
     if own is not None:
         yield from _in_folder(Path(own), USER, reader, follow=True)
     yield from _in_folder(Path(os.path.realpath(cwd)).joinpath(*IN_PROJECT), PROJECT, reader, follow=False)
@@ -107,14 +107,14 @@ def _shelf(found: list[PipelineFile]) -> Shelf:
 
 
 def log_problems(shelf: Shelf, log: logging.Logger) -> tuple[Pipeline, ...]:
-    """The pipelines; what is wrong with the others goes to the log."""
+    """The pipelines, after the problems of the others were logged."""
     for line in shelf.problems():
         log.warning("%s", line)
     return shelf.pipelines
 
 
 def checked(own: str | None, cwd: str, path: Path) -> ReadPipeline:
-    """Everything about one file, the pipelines of `cwd` being there as well. Raises `OSError`."""
+    """Every problem of one file, checked together with the pipelines of `cwd`. Raises `OSError`."""
     content = bytes_of(path)
     read = read_bytes(content, _reader(), path.name, PROJECT, str(path))
     if read.pipeline is None:
@@ -129,7 +129,7 @@ def checked(own: str | None, cwd: str, path: Path) -> ReadPipeline:
 
 
 def read_bytes(content: bytes, reader: PipelineReader, name: str, place: str, path: str) -> ReadPipeline:
-    """What the bytes of a file make."""
+    """The pipeline of a file with that content, or its problems."""
     if len(content) > FILE_LIMIT_BYTES:
         return ReadPipeline(None, (Problem(f"the file is larger than {FILE_LIMIT_BYTES} bytes"),))
     try:
@@ -151,7 +151,7 @@ def _in_folder(folder: Path, place: str, reader: PipelineReader, *, follow: bool
         with opened_folder(path) as opened:
             names = sorted(name for name in names_in(opened, _NAMES_LIMIT) if name.endswith(ENDING))
             contents = [(name, _content(opened, name)) for name in names[:FILES_LIMIT]]
-    except (OSError, NotImplementedError):  # there is none, or a link is on the way to a project's
+    except (OSError, NotImplementedError):  # the folder is missing, or its path in a project has a link
         return
     for name, content in contents:
         file = str(Path(path) / name)
@@ -208,9 +208,9 @@ def _recursion(pipeline: Pipeline, way: tuple[str, ...]) -> Problem:
 
 
 def _lines_of(text: str, steps: int) -> list[tuple[int, str]]:
-    """The lines of the file, by number, each with the key that it is about as far as that can be told: see `_at_line`.
+    """The lines of the file with their numbers, for `_at_line`.
 
-    Empty where headers cannot be counted on: a text of several lines may look like one.
+    Empty where the headers do not match the steps, since a text of several lines may look like a header.
     """
     lines = list(enumerate(text.splitlines(), 1))
     headers = sum(_HEADER.match(line.strip()) is not None for _, line in lines)
@@ -218,7 +218,7 @@ def _lines_of(text: str, steps: int) -> list[tuple[int, str]]:
 
 
 def _at_line(problem: Problem, lines: list[tuple[int, str]]) -> Problem:
-    """The problem with its line: that of its key in its step, else where the step begins."""
+    """The problem with its line: the line of its key in its step, else the first line of the step."""
     if problem.line_1based is not None or not problem.where or not lines:
         return problem
     head, _, rest = problem.where.partition("[")
@@ -232,7 +232,7 @@ def _at_line(problem: Problem, lines: list[tuple[int, str]]) -> Problem:
 
 
 def _line_of_key(lines: list[tuple[int, str]], begin: int, end: int, dotted: str) -> int | None:
-    """The line in that range on which the last key, or else an earlier one, of a dotted name is written."""
+    """The line in that range with the last key of a dotted name, or else with an earlier one."""
     for key in reversed(re.findall(r"[^.\[\]]+", dotted)):
         written = re.compile(rf"(?:^\s*|[{{,.\[]\s*)[\"']?{re.escape(key)}[\"']?\s*[=.\]]")
         for number, text in lines[begin - 1 : end - 1]:

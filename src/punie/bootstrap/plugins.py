@@ -1,6 +1,6 @@
 """Installed plug-ins: entry points of other packages, and of the engines that come in Punie's own wheel.
 
-Nothing here runs before `initialize` is answered: reading what is installed takes longer than all that comes before.
+Nothing here runs before `initialize` is answered, since reading the installed packages is slow.
 An entry point of `punie.tool_providers` is a callable `(cwd) -> ToolProvider & ToolExecutor`, called once a session.
 One of `punie.engines` is a callable `(rest) -> Engine`, chosen by the model name `ENTRY-POINT:rest`; the setting
 `engine = "ENTRY-POINT"` has it run the models of providers, and then `rest` is the whole name `provider:name`.
@@ -25,9 +25,9 @@ ENGINES = "punie.engines"
 
 @frozen
 class PlugIns:
-    """What is installed; lives as long as the process.
+    """The installed plug-ins; lives as long as the process.
 
-    `engines` holds by name what imports an engine's maker: that happens when its model is asked for.
+    `engines` maps a name to a function that imports the engine's maker, called when a model of that name is used.
     """
 
     providers: tuple[PlugIn, ...] = ()
@@ -36,13 +36,13 @@ class PlugIns:
     def engine(self, model: str) -> Engine | None:
         """The engine of a model named `ENTRY-POINT:rest`; None where no plug-in has that name.
 
-        Raises `EngineError` where the plug-in cannot be used: another engine never takes its place.
+        Raises `EngineError` where the plug-in cannot be used; another engine is never used instead.
         """
         name, _, rest = model.partition(":")
         return self.chosen(name, rest) if name in self.engines else None
 
     def chosen(self, name: str, rest: str) -> Engine:
-        """What the engine plug-in of that name makes of `rest`. Raises `EngineError` where it cannot be used."""
+        """The engine that the plug-in of that name makes for `rest`. Raises `EngineError` where it cannot be used."""
         if name not in self.engines:
             raise _missing(name, self.engines)
         try:
@@ -57,7 +57,7 @@ class PlugIns:
 
 
 def scan(log: logging.Logger) -> PlugIns:
-    """Look up what is installed, and import the tool providers; for a thread of its own.
+    """The installed plug-ins, with the tool providers imported. Blocks.
 
     A provider that cannot be imported, or that uses a taken name, is named in the log and left out.
     """
@@ -67,7 +67,7 @@ def scan(log: logging.Logger) -> PlugIns:
     for point in sorted(entry_points(group=PROVIDERS), key=lambda point: point.name):
         try:
             make = _callable(point.load())
-        except Exception as error:  # noqa: BLE001 - a stranger's code: what breaks in it must not cost the agent
+        except Exception as error:  # noqa: BLE001 - a fault in another package must not end the agent
             log.warning("plug-in %s is left out: %s", point.name, one_line(f"{type(error).__name__}: {error}", 400))
             continue
         if point.name in providers:
@@ -78,7 +78,7 @@ def scan(log: logging.Logger) -> PlugIns:
 
 
 def installed_engines() -> Mapping[str, Callable[[], object]]:
-    """By name what imports an engine's maker; where two packages use a name, the first that is found has it."""
+    """The importers of engine makers by name; of two packages with one name, the first that is found is used."""
     from importlib.metadata import entry_points
 
     return MappingProxyType({point.name: point.load for point in reversed(tuple(entry_points(group=ENGINES)))})

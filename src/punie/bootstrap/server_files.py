@@ -1,4 +1,4 @@
-"""Where servers are configured, and what is there."""
+"""The files that configure MCP servers, and the servers in them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from punie.domain.values.variables import DotenvError, Input, Variables, parse_d
 
 FILE_NAME = "mcp.json"
 PROJECT_FILES = (".punie/mcp.json", ".mcp.json")
-"""In order of strength."""
+"""The first file that names a server is used."""
 
 MOST_SERVERS = 200
 LONGEST_QUESTION = 200
@@ -27,12 +27,12 @@ NO_SERVERS = {"inputs", "$schema", "version"}
 
 
 class ServersFileError(Exception):
-    """A file cannot be read as a whole; the sentence names it and says why."""
+    """A file cannot be read as a whole; the message names the file and the reason."""
 
 
 @frozen
 class ConfiguredServers:
-    """Every server that the files name, the stronger file first, and what is wrong with files as a whole."""
+    """Every server in the files, and the problems of whole files."""
 
     configs: tuple[ServerConfig, ...] = ()
     problems: tuple[str, ...] = ()
@@ -46,8 +46,8 @@ def user_servers_file(environ: Mapping[str, str]) -> Path:
 def configured_servers(environ: Mapping[str, str], cwd: str) -> ConfiguredServers:
     """The servers of the project in that absolute directory, and the user's.
 
-    A file that cannot be read is named in `problems`, and the others count. Of two definitions with one name the
-    project's counts, of the project's that in `.punie/mcp.json`.
+    A file that cannot be read is named in `problems`, and the others are used. Of two servers with one name the
+    project's is used, and of two in the project the one in `.punie/mcp.json`.
     """
     variables = Variables(environ, cwd, str(Path.home()))
     files = [(ServerOrigin.PROJECT, Path(cwd) / name) for name in PROJECT_FILES]
@@ -93,7 +93,7 @@ def _servers_in(path: Path, source: EntrySource) -> tuple[ServerConfig, ...]:
 
 
 def env_file(path: str) -> Mapping[str, str]:
-    """The variables of the file at that absolute path. Raises `EntryError`, which never holds what the file says."""
+    """The variables of the file at that absolute path. Raises `EntryError`, without any content of the file."""
     try:
         data = bytes_of(Path(path))
         if len(data) > MAX_FILE_BYTES:
@@ -110,7 +110,7 @@ def env_file(path: str) -> Mapping[str, str]:
 
 
 def _inputs_of(parsed: dict[str, object]) -> Mapping[str, Input]:
-    """VS Code's `inputs`: what is none of its form is passed over, and counts as not defined."""
+    """The `inputs` of VS Code; an input of another form is left out, as if it were not defined."""
     found: dict[str, Input] = {}
     listed = parsed.get("inputs")
     for item in cast("list[object]", listed) if isinstance(listed, list) else []:

@@ -1,4 +1,4 @@
-"""A session on this machine without an IDE, for a program of ours or of somebody who extends us (docs/extending.md)."""
+"""A session on this machine without an IDE, for commands and for programs of plug-in authors (docs/extending.md)."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from punie.ports.permission import PermissionBroker
 
 @frozen
 class SessionHere:
-    """An open session; lives as long as the `async with` that gave it."""
+    """An open session; lives as long as the `async with` of `open_session_here`."""
 
     live: LiveSession
 
     @property
     def registry(self) -> ToolRegistry:
-        """Its tools."""
+        """The tools of the session."""
         return self.live.desk.registry
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> ToolResult:
-        """One call, through the desk like any other: it may be refused, asked about, or fail, and never raises."""
+        """Run one call through the desk; the call may be refused, asked about or fail, and nothing is raised."""
         desk = TurnDesk(self.live.desk, uuid.uuid4().hex)
         try:
             return await desk.call(ToolCall("call-1", name, arguments))
@@ -49,7 +49,7 @@ class SessionHere:
             await desk.close()
 
     async def prompt(self, text: str) -> TurnReport:
-        """One turn of the engine, whose text goes to stdout. Raises `EngineError` where it cannot answer."""
+        """Run one turn of the engine, with its text on stdout. Raises `EngineError` where the engine cannot answer."""
         return await PromptTurn(self.live, Prompt.of_text(text), lambda: None, first=False).run()
 
 
@@ -65,9 +65,9 @@ async def open_session_here(
 ) -> AsyncGenerator[SessionHere]:
     """A session in that absolute directory, with this machine's tools and those of `plug_ins`.
 
-    `plug_ins` stand in for the installed ones; without them those are looked up. `broker` answers the questions;
-    without one every question is a denial. `flags` are settings by dotted key, as from a command line. Text goes to
-    stdout, a line about each call to stderr. Raises `SettingsError` and `EngineError`, and `ValueError` for a
+    Without `plug_ins` the installed ones are looked up. `broker` answers questions; without one every question is
+    denied. `flags` are settings by dotted key, as from a command line. Text goes to stdout, a line about each call to
+    stderr. Raises `SettingsError` and `EngineError`, and `ValueError` for a
     relative directory.
     """
     if not Path(cwd).is_absolute():

@@ -1,6 +1,6 @@
-"""How the parts of a session are built from its setup and from one another; `container.py` says from which.
+"""Functions that build the parts of a session from its setup and from one another, as `container.py` combines them.
 
-No function here waits or opens anything. Parts that most sessions lack are imported where they are built.
+No function here waits or opens anything. Parts that most sessions do without are imported where they are built.
 """
 
 from __future__ import annotations

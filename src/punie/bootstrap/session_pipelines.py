@@ -29,9 +29,9 @@ NO_MONTY = (
 
 @define
 class ComposedTools:
-    """What comes last among a session's tools, made of the others; lives as long as the session.
+    """The last of a session's tools, made of the others; lives as long as the session.
 
-    The files are read once, when the tools are listed first. Most sessions have none, and load nothing for it.
+    The files are read once, when the tools are listed first. A session without pipelines loads no module for them.
     """
 
     spec: SessionSpec
@@ -42,7 +42,7 @@ class ComposedTools:
     _looked: bool = field(default=False, init=False)
 
     async def __call__(self, others: tuple[SessionTool, ...]) -> tuple[SessionTool, ...]:
-        """The pipelines, and run_code, which reaches them too."""
+        """The pipelines, and `run_code`, whose programs may call the pipelines too."""
         if not self._looked:
             self._looked = True
             if await anyio.to_thread.run_sync(_may_have_some, self.spec.cwd, self.settings):
@@ -76,7 +76,7 @@ def _pipelines_of(cwd: str, settings: Settings, log: logging.Logger) -> Pipeline
 
 
 def _program_tool(log: logging.Logger) -> RunCode | None:
-    """None where the sandbox is not installed, which the log says."""
+    """The tool `run_code`; None, with a line in the log, where the sandbox is not installed."""
     if find_spec("pydantic_monty") is None:
         log.warning(NO_MONTY)
         return None

@@ -25,7 +25,7 @@ from shellsight.surroundings import ShellParser
 
 @frozen
 class Conversation:
-    """The engine of a session and what the engine goes on with; lives as long as the session.
+    """The engine of a session and the memory that the engine continues from; lives as long as the session.
 
     `kept` is the session's place in the store, None where the session ends with its process.
     """
@@ -53,7 +53,7 @@ class Conversation:
         return MemoryRecord() if self.kept is None else KeptRecord(self.kept, clock, log)
 
     def gauge(self, size_tokens: int | None) -> ContextGauge:
-        """The use of a model's context of that size, and the cost, both counted from where the session was left."""
+        """Counts the use of a context of that size and the cost, continuing from the session's former figures."""
         if self.kept is None:
             return ContextGauge(size_tokens)
         return ContextGauge(size_tokens, continued=self.kept.summary is not None, before=self.kept.context)

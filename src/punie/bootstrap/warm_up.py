@@ -1,4 +1,4 @@
-"""Heavy work that must not lie on the path to the `initialize` answer (DESIGN.md section 7)."""
+"""Slow work in a thread, so that the answer to `initialize` does not wait for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from anyio.lowlevel import EventLoopToken, current_token
 
 
 class _Job:
-    """One piece of work, and who waits for it; a plain class, since this module is on the path to the first answer."""
+    """One piece of work and those that wait for it; no attrs, since this module is loaded before the first answer."""
 
     def __init__(self, work: Callable[[], object]) -> None:
         self.work = work
@@ -23,7 +23,7 @@ class _Job:
         self.waiters: list[tuple[EventLoopToken, anyio.Event]] = []
 
     def fail(self, error: BaseException) -> None:
-        """Keep what went wrong. A library that wants to end the process ends the job, not whoever waits for it."""
+        """Keep the error. Where a library tries to end the process, only the job ends, with a `RuntimeError`."""
         self.error = error if isinstance(error, Exception) else RuntimeError(f"it ended with {error!r}")
         self.trace = error.__traceback__
 
@@ -31,8 +31,7 @@ class _Job:
 class WarmUp:
     """Runs named jobs one after the other in one thread; lives as long as the process.
 
-    The thread is a daemon: a job under way never holds up the exit. `start` is idempotent; `result` starts the thread
-    where nobody did, and waits for its own job alone.
+    The thread is a daemon, so that a running job does not delay the exit.
     """
 
     def __init__(self, jobs: Mapping[str, Callable[[], object]]) -> None:
@@ -41,13 +40,13 @@ class WarmUp:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin, in the order of the jobs."""
+        """Begin with the first job; does nothing once the thread runs."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="punie-warm-up", daemon=True)
             self._thread.start()
 
     async def result(self, name: str) -> object:
-        """What the job returned, once it is done; raises what it raised."""
+        """Wait for that job, starting the thread where needed; returns its result or raises its error."""
         self.start()
         job = self._jobs[name]
         ready = anyio.Event()
@@ -57,7 +56,7 @@ class WarmUp:
         if not job.done:
             await ready.wait()
         if job.error is not None:
-            # Each raising starts from the same trace: it would grow by every session that asks, and keep them alive.
+            # Without this the trace would grow with every session that asks, and keep the sessions alive.
             raise job.error.with_traceback(job.trace)
         return job.result
 
@@ -65,7 +64,7 @@ class WarmUp:
         for job in self._jobs.values():
             try:
                 job.result = job.work()
-            except BaseException as error:  # noqa: BLE001 - handed to whoever waits, at the turn or at the wire
+            except BaseException as error:  # noqa: BLE001 - raised again for those that wait
                 job.fail(error)
             with self._lock:
                 job.done = True
@@ -78,5 +77,4 @@ def _wake(token: EventLoopToken, ready: anyio.Event) -> None:
     try:
         from_thread.run_sync(ready.set, token=token)
     except RuntimeError:
-        # The event loop has ended meanwhile: nobody waits any more.
-        return
+        return  # the event loop has ended, and nothing waits any more

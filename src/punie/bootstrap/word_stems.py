@@ -9,7 +9,7 @@ from typing import Any, cast
 
 @lru_cache(maxsize=8192)
 def stem(word: str) -> str:
-    """One form for all forms of an English word in lower case; the library is loaded for the first word."""
+    """The stem of an English word in lower case; the library is loaded for the first word."""
     return _stemmer()(word)
 
 
@@ -17,5 +17,5 @@ def stem(word: str) -> str:
 def _stemmer() -> Callable[[str], str]:
     import snowballstemmer
 
-    library = cast("Any", snowballstemmer)  # it comes without types
+    library = cast("Any", snowballstemmer)  # the library has no types
     return cast("Callable[[str], str]", library.stemmer("english").stemWord)

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -18,11 +19,17 @@ from punie.domain.values.display import display_safe
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
 
-EXIT_DONE = 0
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-EXIT_DENIED = 3
-EXIT_MODEL = 4
+
+class Exit(IntEnum):
+    """The exit codes of commands, beside those of signals."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    DENIED = 3
+    MODEL = 4
+
+
 EXIT_OF_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 MAX_LOG_BYTES = 5 * 1_048_576
@@ -30,20 +37,20 @@ KEPT_FILES = 3
 
 
 class _SafeFormatter(logging.Formatter):
-    """Nothing that a peer wrote reaches a terminal as control characters."""
+    """Formats a record without control characters, which a peer may have written."""
 
     def format(self, record: logging.LogRecord) -> str:
         return display_safe(super().format(record))
 
 
 def start_logging(environ: Mapping[str, str], log_file: str | None) -> logging.Logger:
-    """Set up the process's logging once and give its logger. `PUNIE_LOG_LEVEL` chooses the level (default INFO).
+    """Set up the logging of the process; returns its logger. `PUNIE_LOG_LEVEL` chooses the level (default INFO).
 
     Raises `OSError` where the file cannot be written.
     """
     handler: logging.Handler
     if log_file is not None:
-        from logging.handlers import RotatingFileHandler  # sockets and pickles come with it: only where it is needed
+        from logging.handlers import RotatingFileHandler  # imports sockets and pickle
 
         Path(log_file).parent.mkdir(parents=True, exist_ok=True)
         handler = RotatingFileHandler(
@@ -100,8 +107,8 @@ def command_environ() -> dict[str, str]:
     return {"PUNIE_LOG_LEVEL": "WARNING", **os.environ}
 
 
-def wrong(what: str, exit_code: int = EXIT_USAGE) -> int:
-    """Say on stderr what is wrong, safe for a terminal; gives the exit code."""
+def wrong(what: str, exit_code: int = Exit.USAGE) -> int:
+    """Write what is wrong to stderr, safe for a terminal; returns the exit code."""
     sys.stderr.write(f"punie: {display_safe(what)}\n")
     return exit_code
 
@@ -112,7 +119,7 @@ def person_is_here() -> bool:
 
 
 def ask_person(question: str) -> str:
-    """Put the question on stderr, so that stdout stays for programs; gives the line that is typed, with its end."""
+    """Ask on stderr, since stdout is for programs; returns the line that is typed, with its line end."""
     sys.stderr.write(question)
     sys.stderr.flush()
     return sys.stdin.readline()
@@ -132,10 +139,30 @@ def directory_of(cwd: str) -> Path:
     raise SystemExit(wrong(f"--cwd {cwd} is not a directory. Name one that exists."))
 
 
-def exit_at_once(exit_code: int) -> NoReturn:
-    """Leave the process now, with what was written and logged flushed.
+class WaitingLine:
+    """A line on stderr that says what is waited for, and goes away; one run of a command."""
 
-    A thread that still waits for the keyboard, or imports a library, must not hold up the exit or be torn down inside.
+    def __init__(self) -> None:
+        self._shown = False
+
+    def show(self, text: str) -> None:
+        """Show the line, in place of the former one."""
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()
+        self._shown = True
+
+    def clear(self) -> None:
+        """Remove the line, where one is shown."""
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+            self._shown = False
+
+
+def exit_at_once(exit_code: int) -> NoReturn:
+    """End the process now, after output and log were flushed.
+
+    A thread that still waits for the keyboard, or imports a library, does not delay the exit.
     """
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Changes to the user's settings file that keep everything else in it as the user wrote it."""
+"""Changes to the user's settings file; everything else in the file stays as the user wrote it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ NEW_FILE_MODE = 0o600
 
 
 def disable_tools(path: Path, names: Iterable[str]) -> bool:
-    """Add tools to `disabled` in `[tools]`; returns whether anything had to change.
+    """Add tools to `disabled` in `[tools]`; returns whether the file changed.
 
     The file is replaced at once or not at all, and its former content is kept beside it as `config.toml.bak`.
-    Raises `SettingsError` for a file that cannot be understood or written: it is left as it is.
+    Raises `SettingsError` for a file that cannot be understood or written, which then stays as it is.
     """
     return _changed(path, lambda before: _with_disabled(before, list(names), str(path)))
 
 
 def set_model(path: Path, model: str) -> bool:
-    """Make the model the one of the user's settings; returns and raises as `disable_tools` does."""
+    """Set `model`; returns and raises as `disable_tools` does."""
     return _changed(path, lambda before: _with_model(before, model, str(path)))
 
 
@@ -86,7 +86,7 @@ def _listed(value: object, source: str) -> list[str]:
 
 
 def _check(after: str, expected: Mapping[str, Any], source: str) -> None:
-    """Read what is going to be written as any reader will, so that no oddity of a file is made worse."""
+    """Raise `SettingsError` unless the new text reads as expected."""
     try:
         understood = tomllib.loads(after) == expected
     except tomllib.TOMLDecodeError:
@@ -96,9 +96,9 @@ def _check(after: str, expected: Mapping[str, Any], source: str) -> None:
 
 
 def replace_file(path: Path, before: str, after: str, backup: Path | None = None) -> None:
-    """Put the text in the file's place at once or not at all; the former content goes to `backup`, else to `.bak`.
+    """Replace the file's text at once or not at all; the former text is kept as `backup`, else with `.bak` appended.
 
-    A new file can be read by the user only; an existing one keeps its mode. Raises `OSError`.
+    A new file is readable by the user only, an existing one keeps its mode. Raises `OSError`.
     """
     target = path.resolve()  # a link to a file that is kept elsewhere stays a link
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Where settings, state and logs are kept, and how a settings file is read."""
+"""The places of settings and state, and the reading of a settings file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from punie.domain.values.paths import is_inside
 APP = "punie"
 MAX_FILE_BYTES = 1_048_576
 IN_PROJECT = (".punie", "pipelines")
-"""Where a project keeps its pipelines."""
+"""The folder of a project's pipelines."""
 
 
 def user_settings_file(environ: Mapping[str, str]) -> Path:
@@ -50,7 +50,7 @@ def project_settings_file(cwd: str) -> Path:
 
 @frozen
 class SettingsFile:
-    """What a settings file says, by dotted key, and the SHA-256 of the very bytes that were read, as hex."""
+    """The values of a settings file by dotted key, and the SHA-256 of the bytes that were read, as hex."""
 
     path: str
     values: Mapping[str, object] = field(factory=dict[str, object])
@@ -63,9 +63,9 @@ def read_settings(path: Path) -> Mapping[str, object]:
 
 
 def read_settings_file(path: Path) -> SettingsFile:
-    """The file's settings; none where there is no such file.
+    """The settings of a file; none where there is no such file.
 
-    Raises `SettingsError` for anything else that keeps it from being read: the door stays closed.
+    Raises `SettingsError` where the file cannot be read for any other reason.
     """
     try:
         data = bytes_of(path)
@@ -79,13 +79,13 @@ def read_settings_file(path: Path) -> SettingsFile:
         values = dict(_flat(tomllib.loads(data.decode("utf-8"))))
         return SettingsFile(str(path), values, hashlib.sha256(data).hexdigest())
     except (ValueError, RecursionError) as error:
-        # Beside its own error, tomllib lets through what int() says of numbers with thousands of digits.
+        # Beside its own error, tomllib lets through the error of int() for numbers with thousands of digits.
         raise SettingsError(str(path), f"it is not valid TOML ({error})") from error
 
 
 def bytes_of(path: Path) -> bytes:
-    """Its content, as far as one byte beyond `MAX_FILE_BYTES`. Raises `OSError`, also where it is no regular file."""
-    # A project brings its own file, and a pipe in its place must not hold up the whole process.
+    """The first `MAX_FILE_BYTES` and one more byte of a file. Raises `OSError`, also where it is not a regular file."""
+    # A project brings its own file, and a named pipe there must not block the process.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode) and str(path) != os.devnull:
         os.close(descriptor)
@@ -117,19 +117,19 @@ def state_dir(environ: Mapping[str, str]) -> Path:
 
 
 def database_file(environ: Mapping[str, str]) -> Path:
-    """The one SQLite file of the state; whoever writes it makes it."""
+    """The SQLite file in the state directory; made when something is first written to it."""
     return state_dir(environ) / DATABASE_NAME
 
 
 HOME_ENTRIES = ("config.toml", "mcp.json", "skills", "state", "logs", "pipelines", "plugins")
-"""What lies below `PUNIE_HOME`; the directory itself may hold projects as well."""
+"""The entries of Punie below `PUNIE_HOME`; the directory may hold projects as well."""
 
 
 def own_files(environ: Mapping[str, str], cwd: str) -> tuple[str, ...]:
-    """Absolute paths of them, as they are named and with links followed.
+    """Absolute paths of Punie's own files and directories, as they are named and with links followed.
 
-    A directory that the session's own lies in is left out, else nothing could be written there at all: of that one,
-    the files are listed that are known by name.
+    A directory around `cwd` is left out, since nothing could be written in the project otherwise; its files that are
+    known by name are listed.
     """
     found = {variant for path in _named(environ) for variant in (os.path.abspath(path), os.path.realpath(path))}  # noqa: PTH100 - links are followed in the other variant alone
     here = os.path.realpath(cwd)

@@ -1,7 +1,7 @@
 """Permission rules as people write them: in `[[permissions.rules]]`, and after `--allow` and `--deny`.
 
-A rule that cannot be understood, is too wide, or whose examples turn out otherwise raises `SettingsError`, which names
-file, rule and key: a rule that silently does nothing would leave a door open that its writer believes shut.
+A rule that cannot be understood or is too wide, or whose examples do not hold, raises `SettingsError` with its file,
+number and key: a rule without effect would allow what its writer believes to be forbidden.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TypeAlias, cast
 
 from attrs import evolve, frozen
 
+from punie.bootstrap.settings.values import one_of
 from punie.domain.errors import SettingsError
 from punie.domain.permission.command_policy import allows_part, matches
 from punie.domain.permission.decisions import Facts
@@ -26,20 +27,20 @@ from shellsight.secret_names import is_secret
 from shellsight.surroundings import ShellParser, Surroundings
 
 ParserOf: TypeAlias = Callable[[], ShellParser]
-"""Gives the parser for examples: called only where a rule has some, since it loads a library."""
+"""Makes the parser for the examples of rules; called only where a rule has some, since a library is loaded."""
 
 MAX_RULES = 1_000
-"""Rules that one file may hold: every call is held against each of them."""
+"""Rules that one file may hold: every call is compared with each of them."""
 
 RUNS_COMMANDS = "run_command"
-"""The tool whose calls a rule about commands speaks of, as settings name it."""
+"""The tool that a rule about commands is for, by its name in the settings."""
 
 _KEYS = frozenset({"decision", "tool", "command", "path", "server", "mode", "reason", "match", "not_match"})
 
 
 @frozen
 class RuleSource:
-    """Where rules come from: `label` begins their ids, `name` is the file or flag for people, `home` is what `~` is."""
+    """A source of rules: `label` begins their ids, `name` is the file or flag, `home` the directory that `~` means."""
 
     label: str
     name: str
@@ -62,7 +63,7 @@ def parse_mode(value: object) -> Mode:
 def parse_rules(value: object, source: RuleSource) -> tuple[Rule, ...]:
     """The rules of a file's `[[permissions.rules]]`. Raises `SettingsError`.
 
-    One whose absolute path leads through links comes twice, as written and with links followed.
+    A rule whose absolute path leads through links is returned twice, as written and with links followed.
     """
     if not isinstance(value, list):
         raise SettingsError(source.name, "permissions.rules: expected tables, each begun by [[permissions.rules]]")
@@ -74,7 +75,7 @@ def parse_rules(value: object, source: RuleSource) -> tuple[Rule, ...]:
 
 
 def parse_flag(decision: Verdict, text: str, number: int, source: RuleSource) -> tuple[Rule, ...]:
-    """The rule of `--allow` or `--deny`: TOOL, TOOL:ARGV-PREFIX or TOOL@PATH-GLOB; as to links see `parse_rules`.
+    """The rule of `--allow` or `--deny`: TOOL, TOOL:ARGV-PREFIX or TOOL@PATH-GLOB, twice as in `parse_rules`.
 
     Raises `SettingsError`.
     """
@@ -98,7 +99,7 @@ def parse_flag(decision: Verdict, text: str, number: int, source: RuleSource) ->
 
 
 def _variants(rule: Rule) -> tuple[Rule, ...]:
-    """The rule, and once more with links followed where its absolute path leads through some: calls' paths do too."""
+    """The rule, and again with links followed where its absolute path has some, as in the paths of calls."""
     if rule.path is None or not rule.path.startswith("/"):
         return (rule,)
     parts = rule.path.split("/")
@@ -171,12 +172,10 @@ def _check(rule: Rule) -> None:
 
 
 def _prove(rule: Rule, keys: Mapping[str, object], number: int, source: RuleSource) -> None:
-    """Hold the rule's own examples against it."""
+    """Check the rule against its own examples."""
     examples = {key: _texts(keys[key], source, number, key) for key in ("match", "not_match") if key in keys}
     if not any(examples.values()):
         return
-    from punie.bootstrap.settings.permissions import RuleExamples
-
     proof = RuleExamples(rule, source.parser())
     for key, lines in examples.items():
         for line in lines:
@@ -191,13 +190,6 @@ def _texts(value: object, source: RuleSource, number: int, key: str) -> list[str
     if len(texts) < len(lines):
         raise source.refused(number, f"{key}: expected a list of command lines")
     return texts
-
-
-def _decision(value: object) -> Verdict:
-    try:
-        return Verdict(value)
-    except ValueError:
-        raise ValueError("expected allow, ask or deny") from None
 
 
 def _text(value: object) -> str:
@@ -241,10 +233,6 @@ def _path(value: object, home: str) -> str:
     return f"{text}**" if text.endswith("/") else text
 
 
-def _pattern(value: object) -> str:
-    return _text(value)
-
-
 def _modes(value: object) -> frozenset[Mode]:
     given: Iterable[object] = cast("list[object]", value) if isinstance(value, list) else [value]
     modes = frozenset(parse_mode(mode) for mode in given)
@@ -254,11 +242,11 @@ def _modes(value: object) -> frozenset[Mode]:
 
 
 _PARSERS: Mapping[str, Callable[[object], object]] = {
-    "decision": _decision,
+    "decision": one_of(Verdict).parse,
     "tool": _tool,
     "command": _words,
-    "path": _pattern,
-    "server": _pattern,
+    "path": _text,
+    "server": _text,
     "mode": _modes,
     "reason": _text,
 }
@@ -267,23 +255,23 @@ _PARSERS: Mapping[str, Callable[[object], object]] = {
 def home_of(environ: Mapping[str, str]) -> str:
     """The user's home directory, absolute, for `~` in patterns and in command lines."""
     home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises where there is none
-    return os.path.abspath(home)  # noqa: PTH100 - no link is to be followed, and it is a text all along
+    return os.path.abspath(home)  # noqa: PTH100 - no link is to be followed
 
 
 PROJECT = "/project"
 HOME = "/home/user"
-"""Where examples run: no directory of this machine, so that they mean the same everywhere."""
+"""The directories of examples: none of this machine, so that examples mean the same everywhere."""
 
 
 @frozen
 class RuleExamples:
-    """One rule and what reads its examples; lives as long as the proof."""
+    """One rule and the parser of its examples; lives as long as the check."""
 
     rule: Rule
     parser: ShellParser
 
     def fault(self, line: str, *, wanted: bool) -> str | None:
-        """What is wrong with the example, None where it turns out as its writer says."""
+        """The fault of an example, None where the example holds. `wanted`: the rule is to cover the line."""
         parts = self._parts(line)
         facts = Facts(cwd=PROJECT, roots=(PROJECT,))
         if self.rule.allows:

@@ -1,7 +1,7 @@
-"""The settings of one session: the user's file, the project's, `PUNIE_*`, flags, in rising strength.
+"""The settings of one session, from the user's file, the project's, `PUNIE_*` and flags; a later source wins.
 
-The project's file may only tighten until its content is trusted: what would loosen is left out with a warning. Rules of
-permissions add up. Anything that cannot be understood raises `SettingsError`: no session starts on half-read settings.
+Until its content is trusted, a project's file may only make settings stricter; its other values are left out with a
+warning. Rules of permissions add up. A source that cannot be understood raises `SettingsError`.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ Trusted: TypeAlias = Callable[[str, str], bool]
 
 @frozen
 class LeftOut:
-    """What a project's file would loosen if its content were trusted; empty where it only tightens."""
+    """The values and rules of a project's file that count only once its content is trusted."""
 
     file: SettingsFile
     values: Mapping[str, object] = field(factory=dict[str, object])
@@ -134,11 +134,11 @@ class LeftOut:
 COMMAND_LINE = "the command line"
 
 _RULE_FLAGS = {"permissions.allow": Verdict.ALLOW, "permissions.deny": Verdict.DENY}
-"""Flags that may be given several times: their value is a JSON list of texts."""
+"""Flags that may be repeated; their value is a JSON list of texts."""
 
 
 class Speaker(StrEnum):
-    """Who said something about a setting, in rising strength."""
+    """The kinds of sources of a setting's value; a later one wins."""
 
     USER = "user"
     PROJECT = "project"
@@ -148,7 +148,7 @@ class Speaker(StrEnum):
 
 @frozen
 class Said:
-    """What one source said of a setting: `value` is parsed, `heard` is false where a project may not say it."""
+    """The value that one source gives a setting; `heard` is false where a project may not set it."""
 
     key: str
     value: object
@@ -176,7 +176,8 @@ def load_settings(
 ) -> Settings:
     """The settings for a session in `cwd`. `flags` are the command line's, by dotted key, None where not given.
 
-    `trusted` is asked only about a project's file that would loosen; `parser` gives what reads the examples of rules.
+    `trusted` is called only for a project's file that would loosen something; `parser` makes the parser for examples of
+    rules.
     """
     traced = trace_settings(environ, flags, cwd, trusted, parser)
     _warn(traced)
@@ -190,10 +191,10 @@ def trace_settings(
     trusted: Trusted = lambda _path, _digest: False,
     parser: ParserOf | None = None,
 ) -> Traced:
-    """As `load_settings`, with where everything came from, and without a word in the log about what is left out."""
+    """As `load_settings`, with the source of every value, and without a warning for values that are left out."""
     layers = _Layers(home_of(environ), parser or _bash_parser)
     layers.user(read_settings_file(user_settings_file(environ)))
-    # The same directory may be named through a link: what was trusted is the file itself.
+    # The directory may be named through a link, and trust is about the file itself.
     left_out = layers.project(read_settings_file(project_settings_file(os.path.realpath(cwd))))
     loosens = bool(left_out.values or left_out.rules)
     trusts = loosens and trusted(left_out.file.path, left_out.file.digest)
@@ -210,14 +211,14 @@ def trace_settings(
 
 
 def project_gains(environ: Mapping[str, str], cwd: str, parser: ParserOf | None = None) -> LeftOut:
-    """What trusting the project's file in `cwd` would loosen, as it is now. Raises `SettingsError`."""
+    """The values and rules that trusting the project's file in `cwd` would add. Raises `SettingsError`."""
     layers = _Layers(home_of(environ), parser or _bash_parser)
     layers.user(read_settings_file(user_settings_file(environ)))
     return layers.project(read_settings_file(project_settings_file(cwd)))
 
 
 class _Layers:
-    """Settings on their way, from the weakest source to the strongest; lives as long as one loading."""
+    """The values read so far, from the weakest source to the strongest; lives as long as one loading."""
 
     def __init__(self, home: str, parser: ParserOf) -> None:
         self.found: dict[str, tuple[object, str]] = {}
@@ -231,7 +232,7 @@ class _Layers:
         self._take(_plain(file.values), file.path, Speaker.USER)
 
     def project(self, file: SettingsFile) -> LeftOut:
-        """Take what makes the session stricter; gives the rest."""
+        """Take the values that make the session stricter; returns the others."""
         rules = self._rules(file, "project")
         self.rules += [rule for rule in rules if not rule.allows]
         given = _parsed(_plain(file.values), file.path)
@@ -247,7 +248,7 @@ class _Layers:
         return LeftOut(file, left_out, tuple(rule for rule in rules if rule.allows))
 
     def loosen(self, left_out: LeftOut) -> None:
-        """Take what only trust lets in."""
+        """Take the values of a trusted file that were left out."""
         self.rules += left_out.rules
         self.said = [one for one in self.said if one.heard or one.key not in left_out.values]
         self._take(left_out.values, left_out.file.path, Speaker.PROJECT)
@@ -314,7 +315,7 @@ def _bash_parser() -> ShellParser:
 
 
 def key_named(name: str, source: str) -> Key[Any]:
-    """The setting of that name. Raises `SettingsError` where there is none."""
+    """The setting with that name. Raises `SettingsError` where there is none."""
     key = key_of(name)
     if key is None:
         raise SettingsError(source, f"{name} is not a setting of this version")

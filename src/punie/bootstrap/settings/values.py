@@ -45,7 +45,7 @@ def one_of(choices: type[E]) -> Kind[E]:
 
 
 class Sandbox(StrEnum):
-    """What the commands run in that this machine starts for a session."""
+    """The box around the commands that this machine starts for a session."""
 
     NONE = "none"
     BUBBLEWRAP = "bubblewrap"
@@ -84,7 +84,7 @@ def parse_models(value: object) -> tuple[str, ...]:
 
 
 def parse_effort(value: object) -> Effort | None:
-    """How hard a model thinks; None for `default`, which is the model's own. Raises `ValueError`."""
+    """How hard a model thinks; None for `default`, the model's own level. Raises `ValueError`."""
     if value is None or value == "default":
         return None
     try:
@@ -177,11 +177,11 @@ _FAMILIES = (
     (r"gpt-3\.5", 16_000),
     (r"gpt-4(-|$)", 8_000),
 )
-"""By how a name begins to be known; the makers' own figures, rounded down. The first that fits counts."""
+"""Patterns in names of models; the makers' own figures, rounded down. The first that fits is used."""
 
 
 def known_context_tokens(model: str | None) -> int | None:
-    """The length of the context of the model of that name, with or without its provider; None where it is not known."""
+    """The length of a model's context, by its name with or without the provider; None where the name is unknown."""
     name = (model or "").casefold()
     if name.startswith(("script:", "gguf:")):
         return None  # a file may have any name

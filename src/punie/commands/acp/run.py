@@ -1,7 +1,7 @@
 """`punie acp`: one client on stdin and stdout, from the first line to the exit code.
 
-The modules that only sessions need are loaded in a thread after the `initialize` answer; so this module imports little,
-and the imports of the rest are inside functions.
+The modules that only sessions need are loaded in a thread after the `initialize` answer. This module therefore imports
+little at its top.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import anyio.lowlevel
 from punie.adapters.acp.agent import AcpAgent
 from punie.adapters.acp.handshake import PROTOCOL_VERSION
 from punie.bootstrap.warm_up import WarmUp
-from punie.commands.running import EXIT_DONE, EXIT_USAGE, start_logging, watch_signals
+from punie.commands.running import Exit, exit_at_once, start_logging, watch_signals
 from punie.mechanics.jsonrpc.connection import Connection
 from punie.mechanics.jsonrpc.stdio import MAX_LINE_BYTES, FdTransport, claim_stdin, claim_stdout
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class AcpMode:
     """One client's connection; lives from the first line to the exit, inside one event loop.
 
-    With `draft` a client that asks for ACP v2 gets it.
+    With `draft`, a client that asks for ACP v2 gets it.
     """
 
     def __init__(
@@ -45,15 +45,15 @@ class AcpMode:
         self._environ = environ
         self._flags = flags
         self._log = log
-        self._exit_code = EXIT_DONE
+        self._exit_code = Exit.DONE
         self._methods: SessionMethods | None = None
         self._offered = anyio.Event()
         self._hung_up = anyio.Event()
 
     async def run(self, read_fd: int, write_fd: int) -> int:
-        """Serve the client until it hangs up or a signal comes; gives the exit code."""
+        """Serve the client until it hangs up or a signal comes; returns the exit code."""
         watching, loading = anyio.CancelScope(), anyio.CancelScope()
-        with FdTransport(read_fd, write_fd, _max_line_bytes(self._environ)) as transport:
+        with FdTransport(read_fd, write_fd, max_line_bytes(self._environ)) as transport:
             connection = Connection(transport, log=self._log.getChild("wire"))
             router = AcpAgent(self._session_methods, self._log, draft=self._draft)
             async with anyio.create_task_group() as tasks:
@@ -70,7 +70,7 @@ class AcpMode:
         return cast("SessionMethods", self._methods)
 
     async def _serve_sessions(self, router: AcpAgent, connection: Connection, loading: anyio.CancelScope) -> None:
-        """Load what sessions need once `initialize` was answered, and own them until the client hangs up."""
+        """Load what sessions need after the `initialize` answer, and own the sessions until the client hangs up."""
         serve: object = None
         with loading:
             await router.initialized.wait()
@@ -103,7 +103,7 @@ async def serve(
     write_fd: int,
     draft: bool = False,
 ) -> int:
-    """Serve one client on these file descriptors; gives the exit code."""
+    """Serve one client on these file descriptors; returns the exit code."""
     return await AcpMode(environ, flags, log, draft=draft).run(read_fd, write_fd)
 
 
@@ -135,14 +135,12 @@ def run_acp(*, model: str | None, mode: str | None, log_file: str | None, draft:
         log = start_logging(os.environ, log_file)
     except OSError as error:
         sys.stderr.write(f"punie: --log-file {log_file} cannot be written: {error.strerror}. Name another file.\n")
-        return EXIT_USAGE
+        return Exit.USAGE
     code = anyio.run(serve, os.environ, {"model": model, "permissions.mode": mode}, log, read_fd, write_fd, draft)
-    logging.shutdown()
-    sys.stderr.flush()
-    # Threads that still import a library must not hold up the exit, nor be torn down while inside it.
-    os._exit(code)
+    return exit_at_once(code)
 
 
-def _max_line_bytes(environ: Mapping[str, str]) -> int:
+def max_line_bytes(environ: Mapping[str, str]) -> int:
+    """The longest line or message that a client may send: `PUNIE_MAX_LINE_BYTES`, else a generous default."""
     given = environ.get("PUNIE_MAX_LINE_BYTES", "")
     return int(given) if given.isdigit() and int(given) > 0 else MAX_LINE_BYTES

@@ -1,4 +1,4 @@
-"""The half of `punie acp` that only sessions need; imported after the `initialize` answer."""
+"""The part of `punie acp` that serves sessions; imported after the `initialize` answer."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ async def serve_sessions(
     offer: Callable[[SessionMethods], Awaitable[None]],
     draft: type[DraftSessionMethods] | None = None,
 ) -> None:
-    """Own the connection's sessions for as long as `offer` lasts; all of them are closed at its end.
+    """Own the connection's sessions until `offer` returns, and close them then.
 
-    `draft` is given where ACP v2 (draft) was agreed on; its turns, too, end with `offer`.
+    `draft` makes the methods of ACP v2 (draft), where the client agreed on it; its turns end with `offer` as well.
     """
     async with own_agent(environ, flags, log) as agent:
         if draft is None:

@@ -19,10 +19,7 @@ from punie.application.agent import PunieAgent
 from punie.bootstrap.lifespan import Process
 from punie.commands.flags import settings_flags
 from punie.commands.running import (
-    EXIT_DENIED,
-    EXIT_FAILED,
-    EXIT_MODEL,
-    EXIT_USAGE,
+    Exit,
     command_environ,
     directory_of,
     exit_at_once,
@@ -47,12 +44,12 @@ from punie.domain.values.display import display_safe
 from punie.ports.people import Peer
 
 _EXIT_OF_KIND = {
-    EngineErrorKind.CONFIGURATION: EXIT_USAGE,
-    EngineErrorKind.AUTH: EXIT_MODEL,
-    EngineErrorKind.RATE_LIMIT: EXIT_MODEL,
-    EngineErrorKind.OVERLOADED: EXIT_MODEL,
-    EngineErrorKind.CONNECTION: EXIT_MODEL,
-    EngineErrorKind.TIMEOUT: EXIT_MODEL,
+    EngineErrorKind.CONFIGURATION: Exit.USAGE,
+    EngineErrorKind.AUTH: Exit.MODEL,
+    EngineErrorKind.RATE_LIMIT: Exit.MODEL,
+    EngineErrorKind.OVERLOADED: Exit.MODEL,
+    EngineErrorKind.CONNECTION: Exit.MODEL,
+    EngineErrorKind.TIMEOUT: Exit.MODEL,
 }
 
 
@@ -134,7 +131,7 @@ class AskMode:
                 "exitCode": code,
             }
         )
-        if code == EXIT_DENIED and not self.as_json:
+        if code == Exit.DENIED and not self.as_json:
             sys.stderr.write("A call was denied, and none succeeded after it.\n")
         return code
 
@@ -142,14 +139,14 @@ class AskMode:
         if self._interrupted is not None:
             return self._interrupted
         if reason is not StopReason.END_TURN:
-            return EXIT_FAILED
-        return EXIT_DENIED if self._tally.denied_last else 0
+            return Exit.FAILED
+        return Exit.DENIED if self._tally.denied_last else 0
 
     def _failed(self, error: PunieError) -> int:
         kind = EngineErrorKind(error.kind) if isinstance(error, EngineError) else None
-        code = EXIT_USAGE if isinstance(error, (SettingsError, UnknownSessionError)) else EXIT_FAILED
+        code = Exit.USAGE if isinstance(error, (SettingsError, UnknownSessionError)) else Exit.FAILED
         if kind is not None:
-            code = _EXIT_OF_KIND.get(kind, EXIT_FAILED)
+            code = _EXIT_OF_KIND.get(kind, Exit.FAILED)
         self._say(
             {
                 "type": "error",

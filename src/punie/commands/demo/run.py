@@ -13,7 +13,7 @@ from typing import cast
 import anyio
 from attrs import frozen
 
-from punie.commands.running import EXIT_DONE, EXIT_FAILED, EXIT_MODEL, EXIT_USAGE, watch_signals
+from punie.commands.running import Exit, watch_signals
 from punie.domain.errors import EngineErrorKind, SettingsError
 from punie.mechanics.jsonrpc.errors import RpcError
 from punie_ide.demo.conversation import Conversation, judge, show_verdict
@@ -42,7 +42,7 @@ async def run_demo(*, project: str | None, model: str | None, interactive: bool,
     not load; 4: the model could not be reached; 130 and 143: a signal ended the demo, and everything was cleaned up.
     """
     stopped_by: list[int] = []
-    code = EXIT_FAILED
+    code = Exit.FAILED
     async with flat_task_group() as tasks:
 
         def stop(exit_code: int) -> None:
@@ -62,14 +62,14 @@ async def _run(project: str | None, model: str | None, *, interactive: bool, in_
             place = await anyio.to_thread.run_sync(lambda: prepare(project, Path(folder), in_place=in_place))
         except NoSuchProjectError as error:
             print(f"punie demo: {error}", file=sys.stderr)  # noqa: T201 - a command line speaks on stderr
-            return EXIT_USAGE
+            return Exit.USAGE
         play = _play(model, place, Path(folder))
         demo = _Demo(screen, place, play, scripted=model is None, interactive=interactive)
         try:
             return await demo.run(_environment(model, Path(folder)))
         except AgentGone as error:
             screen.line(str(error), "red")
-            return EXIT_FAILED
+            return Exit.FAILED
         except RpcError as error:
             screen.line(f"The agent refused: {error.message}", "red")
             return _exit_code(error)
@@ -96,8 +96,8 @@ def _exit_code(error: RpcError) -> int:
     data = cast("dict[str, object]", error.data) if isinstance(error.data, dict) else {}
     code = data.get("code")
     if code in _SETTINGS_CODES:
-        return EXIT_USAGE
-    return EXIT_MODEL if code in _MODEL_CODES else EXIT_FAILED
+        return Exit.USAGE
+    return Exit.MODEL if code in _MODEL_CODES else Exit.FAILED
 
 
 @frozen
@@ -128,7 +128,7 @@ class _Demo:
         show_verdict(self.screen, verdict)
         if self.place.in_place and self.place.note in verdict.changed:
             self.screen.line(f"The new file {self.place.note} is yours to keep or delete.")
-        return EXIT_FAILED if verdict.missing and not self.interactive else EXIT_DONE
+        return Exit.FAILED if verdict.missing and not self.interactive else Exit.DONE
 
     def _introduce(self) -> None:
         model = "a packaged script in place of a model: no key, no network" if self.scripted else self.play.model

@@ -1,4 +1,4 @@
-"""`punie doctor`: whether all that a session needs is there, and what to do where it is not."""
+"""`punie doctor`: checks of all that a session needs, and what to do where a check fails."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from punie.adapters.console.output import Pipe
 from punie.bootstrap.settings.settings import Traced, stored_trust, trace_settings
 from punie.commands.doctor import connections, machine, state
 from punie.commands.doctor.examination import Case, Check, Examination, Page, Probe, as_json, on_disk, settled, summary
-from punie.commands.running import EXIT_FAILED, directory_of, start_logging, unless_interrupted
+from punie.commands.running import Exit, WaitingLine, directory_of, start_logging, unless_interrupted
 from punie.commands.setup.ides import IDES
 from punie.domain.errors import SettingsError
 from punie.domain.values.display import one_line
 
 WAIT_SHOWN_S = 1.0
-"""How long a person waits before being told for what."""
+"""The time after which a person is told what is waited for."""
 
 PROBES: Sequence[Probe] = (
     on_disk("python", machine.interpreter),
@@ -51,7 +51,7 @@ PROBES: Sequence[Probe] = (
 
 @define
 class DoctorMode:
-    """One run of `punie doctor`; `run` gives the exit code. `watched` says that a person looks at stderr."""
+    """One run of `punie doctor`. `watched`: a person looks at stderr."""
 
     environ: Mapping[str, str]
     cwd: str
@@ -62,10 +62,10 @@ class DoctorMode:
     watched: bool = False
     probes: Sequence[Probe] = PROBES
     _out: Pipe = field(factory=lambda: Pipe(sys.stdout), init=False)
-    _waits: bool = field(default=False, init=False)
+    _line: WaitingLine = field(factory=WaitingLine, init=False)
 
     async def run(self) -> int:
-        """Look at everything, side by side."""
+        """Run all checks, side by side; returns the exit code."""
         return await unless_interrupted(self._examine)
 
     async def _examine(self) -> int:
@@ -77,46 +77,38 @@ class DoctorMode:
             watching.start_soon(self._show_waiting, examination)
             checks += await examination.run()
             watching.cancel_scope.cancel()
-        self._clear()
+        self._line.clear()
         self._out.write(as_json(checks) + "\n" if self.as_json else summary(checks))
-        return 0 if all(check.ok for check in checks) else EXIT_FAILED
+        return 0 if all(check.ok for check in checks) else Exit.FAILED
 
     async def _traced(self) -> tuple[Traced | None, Exception | None]:
-        """The settings as a session here would have them; what is wrong with files is told by checks of their own."""
+        """The settings as a session here would have them; problems of files have checks of their own."""
         trusted = stored_trust(self.environ, self.log)
         traced, error = await settled(lambda: trace_settings(self.environ, {}, self.cwd, trusted))
         return traced, None if isinstance(error, SettingsError) else error
 
     def _show(self, check: Check) -> None:
         if not self.as_json:
-            self._clear()
+            self._line.clear()
             self._out.write(self.page.lines(check))
 
     async def _show_waiting(self, examination: Examination) -> None:
-        """Tell a person every second what has not come out yet, on one line that goes away."""
+        """Show every second, on a line that goes away, which checks are not finished."""
         while self.watched:
             await anyio.sleep(WAIT_SHOWN_S)
             width = max((self.page.width or 80) - 12, 20)
-            sys.stderr.write(f"\r\x1b[Kwaiting: {one_line(', '.join(examination.waiting), width)}")
-            sys.stderr.flush()
-            self._waits = True
-
-    def _clear(self) -> None:
-        if self._waits:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-            self._waits = False
+            self._line.show(f"waiting: {one_line(', '.join(examination.waiting), width)}")
 
 
 def run_doctor(*, as_json: bool, cwd: str, offline: bool) -> int:
-    """Look at everything; gives the exit code."""
+    """Run `punie doctor`; returns the exit code."""
     environ, directory = dict(os.environ), str(directory_of(cwd))
     mode = DoctorMode(environ, directory, as_json, offline, _quiet_log(environ), _page(environ), _is_watched(environ))
     return anyio.run(mode.run)
 
 
 def _quiet_log(environ: Mapping[str, str]) -> logging.Logger:
-    """What the checks find is said by them, and once; the log is for who asks for it."""
+    """A log without output unless `PUNIE_LOG_LEVEL` is DEBUG, since the checks say what they find."""
     log = logging.getLogger("punie")
     if environ.get("PUNIE_LOG_LEVEL", "").upper() == "DEBUG":
         return start_logging(environ, None)

@@ -19,15 +19,7 @@ from punie.adapters.storage.state_file import StateFile
 from punie.bootstrap.settings.files import database_file, project_settings_file
 from punie.bootstrap.settings.settings import LeftOut, project_gains
 from punie.commands.permissions.run import rule_words
-from punie.commands.running import (
-    EXIT_FAILED,
-    ask_person,
-    command_environ,
-    directory_of,
-    person_is_here,
-    start_logging,
-    wrong,
-)
+from punie.commands.running import Exit, ask_person, command_environ, directory_of, person_is_here, start_logging, wrong
 from punie.domain.errors import SettingsError
 from punie.domain.permission.audit import AuditRow, ChainReport
 from punie.domain.permission.grants import StoredGrant
@@ -39,7 +31,7 @@ MOST_ROWS = 1_000_000
 
 @define
 class GrantsMode:
-    """One run of one of the three; each method gives the exit code. A file that cannot be read is said in the log."""
+    """One run of `list`, `revoke` or `audit`; each method returns the exit code."""
 
     state: StateFile
     as_json: bool
@@ -49,29 +41,25 @@ class GrantsMode:
         """Print the grants that hold."""
         grants = await self._active()
         if self.state.hindered:
-            return EXIT_FAILED
-        self.out.write(grants_json(grants) + "\n" if self.as_json else grants_text(grants))
-        return 0
+            return Exit.FAILED
+        return self._told([_grant(grant) for grant in grants], grants_text(grants))
 
     async def revoke(self, prefix: str) -> int:
-        """Forget the one grant whose id is that, or begins so; what has expired goes as well."""
+        """Forget the grant with that id, or the only one whose id begins so, and the grants that have expired."""
         store = SqliteGrantStore(self.state)
         ids = [grant.id for grant in await self._active()]
         found = [name for name in ids if name == prefix] or [name for name in ids if prefix and name.startswith(prefix)]
         if self.state.hindered:
-            return EXIT_FAILED
+            return Exit.FAILED
         if len(found) != 1:
             shown = one_line(prefix, 40)
             what = f"{len(found)} grants begin with {shown}" if found else f"there is no grant {shown}"
-            sys.stderr.write(f"punie: {what}. Nothing was revoked; `punie permissions list` shows the ids.\n")
-            return EXIT_FAILED
+            return wrong(f"{what}. Nothing was revoked; `punie permissions list` shows the ids.", Exit.FAILED)
         if not await store.revoke(found[0]):
-            sys.stderr.write(f"punie: {found[0]} could not be revoked, or was already. Try again.\n")
-            return EXIT_FAILED
+            return wrong(f"{found[0]} could not be revoked, or was already. Try again.", Exit.FAILED)
         await store.purge(_now())
         said = f"{found[0]} is revoked, also for sessions that are running.\n"
-        self.out.write(json.dumps({"revoked": found[0]}) + "\n" if self.as_json else said)
-        return 0
+        return self._told({"revoked": found[0]}, said)
 
     async def audit(self, *, verify: bool, limit: int) -> int:
         """Print the last decisions, or look through all of them."""
@@ -79,14 +67,17 @@ class GrantsMode:
         if verify:
             report = await trail.verify()
             if self.state.hindered:
-                return EXIT_FAILED
-            self.out.write(report_json(report) + "\n" if self.as_json else report_text(report))
-            return 0 if report.fault is None else EXIT_FAILED
+                return Exit.FAILED
+            value = {"ok": report.fault is None, "rows": report.rows, "head": report.head, "fault": report.fault}
+            return self._told(value, report_text(report), 0 if report.fault is None else Exit.FAILED)
         rows = await trail.latest(min(max(0, limit), MOST_ROWS))
         if self.state.hindered:
-            return EXIT_FAILED
-        self.out.write(audit_json(rows) + "\n" if self.as_json else audit_text(rows))
-        return 0
+            return Exit.FAILED
+        return self._told([_named(row) for row in rows], audit_text(rows))
+
+    def _told(self, value: object, text: str, code: int = 0) -> int:
+        self.out.write(json.dumps(value) + "\n" if self.as_json else text)
+        return code
 
     async def _active(self) -> tuple[StoredGrant, ...]:
         return tuple(await SqliteGrantStore(self.state).active(_now()))
@@ -116,24 +107,19 @@ _NAMES = {
 }  # fmt: skip
 
 
-def grants_json(grants: Sequence[StoredGrant]) -> str:
-    """The grants as one JSON list, on one line."""
-    rows = [
-        {
-            "id": grant.id,
-            "tool": grant.tool,
-            "scope": grant.scope,
-            "directory": grant.directory,
-            "createdAt": moment(grant.created_at),
-            "expiresAt": moment(grant.expires_at),
-        }
-        for grant in grants
-    ]
-    return json.dumps(rows)
+def _grant(grant: StoredGrant) -> dict[str, object]:
+    return {
+        "id": grant.id,
+        "tool": grant.tool,
+        "scope": grant.scope,
+        "directory": grant.directory,
+        "createdAt": moment(grant.created_at),
+        "expiresAt": moment(grant.expires_at),
+    }
 
 
 def grants_text(grants: Sequence[StoredGrant]) -> str:
-    """A block a grant: a scope is shown whole."""
+    """Two lines for each grant, with its whole scope."""
     if not grants:
         return 'Nothing is granted for good. "Always allow" in a permission question stores a grant.\n'
     blocks = [
@@ -144,13 +130,8 @@ def grants_text(grants: Sequence[StoredGrant]) -> str:
     return "".join(blocks)
 
 
-def audit_json(rows: Sequence[AuditRow]) -> str:
-    """The rows as one JSON list, on one line."""
-    return json.dumps([_named(row) for row in rows])
-
-
 def audit_text(rows: Sequence[AuditRow]) -> str:
-    """A line a decision."""
+    """A table of the decisions."""
     if not rows:
         return "No decision was written down yet.\n"
     named = [{"title": row.text, **_named(row)} for row in rows]
@@ -158,13 +139,8 @@ def audit_text(rows: Sequence[AuditRow]) -> str:
     return table(columns, [[one_line(str(row.get(name, "")), 60) for name in columns] for row in named])
 
 
-def report_json(report: ChainReport) -> str:
-    """What came of looking through the chain as one JSON object, on one line."""
-    return json.dumps({"ok": report.fault is None, "rows": report.rows, "head": report.head, "fault": report.fault})
-
-
 def report_text(report: ChainReport) -> str:
-    """The same in a sentence."""
+    """The result of checking the whole trail, in a sentence."""
     if report.fault is not None:
         return f"The audit trail was tampered with: {display_safe(report.fault)}. {report.rows} rows before it fit.\n"
     if not report.rows:
@@ -175,7 +151,7 @@ def report_text(report: ChainReport) -> str:
 
 
 def moment(seconds: float) -> str:
-    """The moment in UTC, as 2026-11-22T01:02:03Z; one that no calendar has is shown as it is."""
+    """The moment in UTC, as 2026-11-22T01:02:03Z; a number outside the calendar as it is."""
     try:
         return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     except (OverflowError, OSError, ValueError):
@@ -187,7 +163,7 @@ def _day(seconds: float) -> str:
 
 
 def _named(row: AuditRow) -> Mapping[str, object]:
-    """The row by the names that programs see; a text that somebody spoilt stands alone."""
+    """The row with the names for programs; a text that is not a JSON object is kept as `text`."""
     link: dict[str, object] = {"number": row.number, "previous": row.previous, "hash": row.hash}
     try:
         record: object = json.loads(row.text)
@@ -202,35 +178,34 @@ def _named(row: AuditRow) -> Mapping[str, object]:
 
 @define
 class TrustMode:
-    """One run; each method gives the exit code. `ask` puts a question to a person, None where there is none."""
+    """One run of `trust`; each method returns the exit code. `ask` asks a person; None where there is none."""
 
     store: TrustStore
     out: TextIO
     ask: Callable[[str], str] | None
 
     def trust(self, gains: LeftOut, *, yes: bool) -> int:
-        """Show what the file would loosen, and trust its content if the person says so."""
+        """Show the values that would count, and trust the file's content if the person agrees."""
         file = gains.file
         if not gains.values and not gains.rules:
             self.out.write(f"{display_exact(file.path)} loosens nothing: there is nothing to trust.\n")
             return 0
         self._show(gains)
         if not yes and not self._confirmed():
-            return EXIT_FAILED
+            return Exit.FAILED
         if not self.store.trust(file.path, file.digest, time.time()):
-            sys.stderr.write("punie: that could not be kept, so nothing is trusted.\n")
-            return EXIT_FAILED
+            return wrong("that could not be kept, so nothing is trusted.", Exit.FAILED)
         self.out.write("Trusted from the next session on, until the file changes.\n")
         return 0
 
     def revoke(self, path: str) -> int:
-        """Trust the file no longer."""
+        """Forget the trust in the file."""
         known = self.store.revoke(path)
         shown = display_exact(path)
         self.out.write(
             f"{shown} is trusted no longer.\n" if known else f"{shown} was not trusted. Nothing was changed.\n"
         )
-        return 0 if known else EXIT_FAILED
+        return 0 if known else Exit.FAILED
 
     def _show(self, gains: LeftOut) -> None:
         self.out.write(f"{display_exact(gains.file.path)} (sha256 {gains.file.digest}) would loosen:\n")
@@ -241,7 +216,7 @@ class TrustMode:
 
     def _confirmed(self) -> bool:
         if self.ask is None:
-            sys.stderr.write("punie: nobody can be asked here. Look at what is shown and add --yes to trust it.\n")
+            wrong("nobody can be asked here. Look at what is shown and add --yes to trust it.")
             return False
         if self.ask("Trust this content? [y/N] ").strip().lower() in {"y", "yes"}:
             return True
@@ -250,7 +225,7 @@ class TrustMode:
 
 
 def run_trust(*, cwd: str, revoke: bool, yes: bool) -> int:
-    """Trust the project's settings in that directory, or no longer; gives the exit code."""
+    """Trust the project's settings in that directory, or stop trusting them; returns the exit code."""
     environ, directory = command_environ(), str(directory_of(cwd))
     state = StateFile(database_file(environ), start_logging(environ, None))
     mode = TrustMode(SqliteTrustStore(state), sys.stdout, ask_person if person_is_here() else None)

@@ -17,16 +17,7 @@ from punie.bootstrap.pipeline_files import Shelf, checked, shelf_of
 from punie.bootstrap.session_here import SessionHere
 from punie.bootstrap.settings.files import pipelines_folder
 from punie.commands.flags import settings_flags
-from punie.commands.running import (
-    EXIT_DENIED,
-    EXIT_FAILED,
-    EXIT_USAGE,
-    command_environ,
-    directory_of,
-    exit_at_once,
-    start_logging,
-    wrong,
-)
+from punie.commands.running import Exit, command_environ, directory_of, exit_at_once, start_logging, wrong
 from punie.commands.tools.run import SessionMode
 from punie.domain.errors import ArgumentsRefusedError
 from punie.domain.pipelines.expressions import Problem
@@ -69,7 +60,7 @@ class PipelinesMode(SessionMode):
             names = ", ".join(step.id for step in read.pipeline.steps)
             said.append(f"{file}: {read.pipeline.name} is sound; steps: {names}")
         self.show(_checked(file, read.pipeline, read.problems), "".join(f"{display_safe(line)}\n" for line in said))
-        return EXIT_FAILED if read.pipeline is None else 0
+        return Exit.FAILED if read.pipeline is None else 0
 
     async def run(self, name: str, inputs: Sequence[str], written: str | None, flags: Mapping[str, str | None]) -> int:
         """Run one in a session here, asking as `punie tools call` does."""
@@ -192,8 +183,8 @@ def _exit_code(result: ToolResult) -> int:
     if result.succeeded:
         return 0
     if result.outcome is ToolOutcome.DENIED or result.code == STOPPED_BY_DENIAL:
-        return EXIT_DENIED
-    return EXIT_USAGE if result.code == ArgumentsRefusedError.code else EXIT_FAILED
+        return Exit.DENIED
+    return Exit.USAGE if result.code == ArgumentsRefusedError.code else Exit.FAILED
 
 
 def _mode(cwd: str, *, as_json: bool) -> PipelinesMode:

@@ -1,4 +1,4 @@
-"""The clients of `punie serve`: a connection each, and one agent for all."""
+"""The clients of `punie serve`: a connection for each, and one agent for all."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from punie.adapters.acp.v2.terminals import ShownTerminals
 
 INITIALIZE_LIMIT_S = 30.0
-"""How long a client that was let in may take to say `initialize`."""
+"""The time that a client has from its connection to its `initialize`."""
 
 
 @define(eq=False)
 class ServedClients:
-    """Those that are connected now; lives as long as the server. With `draft` a client that asks for ACP v2 gets it."""
+    """The connected clients; lives as long as the server. With `draft`, a client that asks for ACP v2 gets it."""
 
     reception: Reception
     log: logging.Logger
@@ -42,7 +42,7 @@ class ServedClients:
     _stopping: anyio.Event = field(factory=anyio.Event, init=False)
 
     async def serve(self, wire: WebSocketWire) -> None:
-        """One client, from its first message to its last; its sessions go on without it."""
+        """Serve one client from its first message to its last; its sessions stay open after it."""
         connection, agent = Connection(wire, log=self.log.getChild("wire")), ConnectedAgent(self.reception, self.log)
         wire.lost = agent.leave
         try:
@@ -51,7 +51,7 @@ class ServedClients:
             agent.leave()
 
     def stop(self) -> None:
-        """End every connection in order: what runs is cancelled and answered. Returns at once."""
+        """End every connection in order: running turns are cancelled and answered. Returns at once."""
         self._stopping.set()
 
     async def _serve(self, wire: WebSocketWire, connection: Connection, agent: ConnectedAgent) -> None:
@@ -102,7 +102,7 @@ async def served_clients(
     draft: bool = False,
     sessions_limit: int = SESSIONS_LIMIT,
 ) -> AsyncGenerator[ServedClients]:
-    """Everything behind the door; leaving it ends turns and sessions."""
+    """The agent and its reception; at the end, turns and sessions end as well."""
     async with (
         own_agent(environ, flags, log) as agent,
         Reception(agent, log, grace_s, sessions_limit=sessions_limit) as reception,

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 from anyio.abc import SocketAttribute
-from attrs import define, field, frozen
+from attrs import field, frozen
 
 from punie.bootstrap.settings.files import state_dir
-from punie.commands.running import EXIT_DONE, EXIT_USAGE, start_logging, watch_signals
+from punie.commands.acp.run import max_line_bytes
+from punie.commands.running import Exit, exit_at_once, start_logging, watch_signals
 from punie.domain.values.display import display_exact
-from punie.mechanics.jsonrpc.stdio import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
     from anyio.abc import SocketStream
@@ -34,12 +34,12 @@ PATH = "/acp"
 
 
 class ServeError(Exception):
-    """The server cannot start like this; the sentence says why and what to do."""
+    """The server cannot start; the message says why and what to do."""
 
 
 @frozen
 class ServeOptions:
-    """What the command line says."""
+    """The flags of `punie serve`."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -56,12 +56,12 @@ class ServeOptions:
 
     @property
     def flags(self) -> Mapping[str, str | None]:
-        """Those of them that are settings."""
+        """The flags that are settings, by their keys."""
         return {"model": self.model, "permissions.mode": self.mode}
 
 
 class Stoppable(Protocol):
-    """What ends in order when it is told to."""
+    """A part that ends in order."""
 
     def stop(self) -> None:
         """Begin to end; returns at once."""
@@ -78,21 +78,17 @@ def run_serve(**flags: Any) -> int:
         log = start_logging(os.environ, options.log_file)
     except OSError as error:
         sys.stderr.write(f"punie: --log-file cannot be written: {error.strerror}. Name another file.\n")
-        return EXIT_USAGE
+        return Exit.USAGE
     try:
         code = anyio.run(serve, options, os.environ, log)
-    except (ServeError, TokenError) as error:
+    except ServeError as error:
         sys.stderr.write(f"punie: {error}\n")
-        return EXIT_USAGE
-    logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # Threads that still import a library must not hold up the exit, nor be torn down while inside it.
-    os._exit(code)
+        return Exit.USAGE
+    return exit_at_once(code)
 
 
 async def serve(options: ServeOptions, environ: Mapping[str, str], log: logging.Logger) -> int:
-    """Serve until a signal comes; gives the exit code. Raises `ServeError` and `TokenError` where it cannot start."""
+    """Serve until a signal comes; gives the exit code. Raises `ServeError` where it cannot start."""
     try:
         from punie.adapters.websocket.server import Door, WebSocketServer, is_loopback, normal_origin
         from punie.adapters.websocket.wire import Limits
@@ -111,7 +107,7 @@ async def serve(options: ServeOptions, environ: Mapping[str, str], log: logging.
             port = listening.extra(SocketAttribute.local_port)  # noqa: S610 - no Django
             token, path = _token(options, environ, port, files, log)
             server = WebSocketServer(
-                Door(token, PATH, origins, local_only), Limits(max_message_bytes(environ)), log.getChild("serve")
+                Door(token, PATH, origins, local_only), Limits(max_line_bytes(environ)), log.getChild("serve")
             )
             async with (
                 served_clients(
@@ -133,28 +129,22 @@ async def serve(options: ServeOptions, environ: Mapping[str, str], log: logging.
 
 
 class _Ending:
-    """What a signal does: the first ends everything in order, the next at once."""
+    """Ends everything in order at the first signal, and at once at the next."""
 
     def __init__(self) -> None:
-        self.exit_code = EXIT_DONE
+        self.exit_code = Exit.DONE
 
     def signal(self, parts: tuple[Stoppable, ...], everything: anyio.CancelScope, exit_code: int) -> None:
-        """Take one."""
-        if self.exit_code != EXIT_DONE:
+        """Take a signal, by its exit code."""
+        if self.exit_code != Exit.DONE:
             everything.cancel()
         self.exit_code = exit_code
         for part in parts:
             part.stop()
 
 
-def max_message_bytes(environ: Mapping[str, str]) -> int:
-    """As long as a line of `punie acp` may be."""
-    given = environ.get("PUNIE_MAX_LINE_BYTES", "")
-    return int(given) if given.isdigit() and int(given) > 0 else MAX_LINE_BYTES
-
-
 def _check_exposure(options: ServeOptions, *, local_only: bool) -> None:
-    """Beyond this machine every word is readable on its way, the token too: that is never done unasked."""
+    """Raise `ServeError` unless clients of other machines, whose token and words others can read, are asked for."""
     if local_only:
         return
     if options.token_file is None or not options.insecure_no_tls:
@@ -192,7 +182,7 @@ def _token(
 
 
 def _ready(options: ServeOptions, port: int, token_file: Path) -> str:
-    """The one line on stdout: from now on clients are let in."""
+    """The line on stdout that says that clients are let in."""
     host = f"[{options.host}]" if ":" in options.host else options.host
     url = f"ws://{host}:{port}{PATH}"
     if options.as_json:
@@ -208,14 +198,8 @@ OWNER_ONLY_FOLDER = 0o700
 OWNER_ONLY_FILE = 0o600
 
 
-@define(eq=False)
-class TokenError(Exception):
-    """There is no usable token; the sentence says why and what to do."""
-
-    words: str
-
-    def __str__(self) -> str:
-        return self.words
+class TokenError(ServeError):
+    """There is no usable token; the message says why and what to do."""
 
 
 def read_token(path: Path) -> str:
@@ -236,13 +220,13 @@ def read_token(path: Path) -> str:
 
 
 def others_may_read(path: Path) -> bool:
-    """Whether the file is open to other users of this machine; never where the system does not say."""
+    """Whether other users of this machine may read the file; False on Windows."""
     return sys.platform != "win32" and bool(path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
 
 
 @contextlib.contextmanager
 def made_token(folder: Path, port: int) -> Generator[tuple[str, Path]]:
-    """A new token and the file it stands in, for this user alone; the file goes when the server does.
+    """A new token and its file, readable by this user only; the file is removed with the server.
 
     Raises `TokenError` where it cannot be written.
     """

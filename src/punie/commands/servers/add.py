@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -21,9 +22,8 @@ from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of, user_settin
 from punie.bootstrap.settings.keys import REGISTRY
 from punie.bootstrap.settings.settings import load_settings, variable_of
 from punie.commands.running import (
-    EXIT_FAILED,
     EXIT_OF_SIGNAL,
-    EXIT_USAGE,
+    Exit,
     ask_person,
     command_environ,
     person_is_here,
@@ -43,7 +43,7 @@ _USABLE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 @define
 class AddMode:
-    """One run; `run` gives the exit code. `ask` puts a question to a person, None where there is none."""
+    """One run of `punie servers add`. `ask` asks a person; None where there is none."""
 
     environ: Mapping[str, str]
     source: str
@@ -58,19 +58,19 @@ class AddMode:
         self._described_by = self.source
 
     def run(self) -> int:
-        """Read the description, show what it comes to, ask, and write."""
+        """Read the description, show the server, ask, and write; returns the exit code."""
         try:
             found = self._found()
             return found if isinstance(found, int) else self._add(found)
         except FetchError as error:
-            return wrong(str(error), EXIT_FAILED)
+            return wrong(str(error), Exit.FAILED)
         except DescriptionError as error:
             return wrong(f"{self.source}: {error}")
         except (SourceError, ServersFileError, SettingsError) as error:
             return wrong(str(error))
 
     def _found(self) -> str | int:
-        """The description, from an address, a file or the registry; an exit code where a signal came first."""
+        """The description, from an address, a file or the registry; an exit code after a signal."""
         if self.source.lower().startswith(("http://", "https://")):
             return _fetched(lambda: fetch_text(self.source))
         is_there = os.path.exists(self.source)  # noqa: PTH110 - Path.exists raises where a name is too long
@@ -109,27 +109,19 @@ class AddMode:
         if code is not None:
             return code
         file.add(name, plan.entry)
-        if self.as_json:
-            self._tell(plan, name, file, added=True)
-        else:
-            Pipe(sys.stdout).write(f"Added, from the next session on.{_next_step(plan, name)}\n")
-        return 0
+        return self._told(plan, name, file, f"Added, from the next session on.{_next_step(plan, name)}\n", added=True)
 
     def _there(self, name: str, plan: ServerPlan, file: ServersFile, *, same: bool) -> int:
         if not same:
             return wrong(
                 f"{file.path} has a server {name} already. Choose another name with --name, or take that one out with "
-                f"`punie servers remove {name}`.",
-                EXIT_USAGE,
+                f"`punie servers remove {name}`."
             )
-        if self.as_json:
-            self._tell(plan, name, file, added=False)
-        else:
-            Pipe(sys.stdout).write(f"{display_safe(name)} is in {display_safe(str(file.path))} already, just so.\n")
-        return 0
+        said = f"{display_safe(name)} is in {display_safe(str(file.path))} already, just so.\n"
+        return self._told(plan, name, file, said, added=False)
 
     def _confirmed(self, plan: ServerPlan, name: str, file: ServersFile) -> int | None:
-        """Show it all and ask; the exit code where it is not to be added."""
+        """Show the server and ask; returns None to add it, else the exit code."""
         shown = plan_text(plan, name, str(file.path), self._described_by)
         (Pipe(sys.stderr) if self.as_json else Pipe(sys.stdout)).write(shown)
         if self.yes:
@@ -144,10 +136,12 @@ class AddMode:
         if said.strip().lower() in {"y", "yes"}:
             return None
         sys.stderr.write("Nothing was changed.\n")
-        return EXIT_FAILED
+        return Exit.FAILED
 
-    def _tell(self, plan: ServerPlan, name: str, file: ServersFile, *, added: bool) -> None:
-        Pipe(sys.stdout).write(plan_json(plan, name, str(file.path), added=added) + "\n")
+    def _told(self, plan: ServerPlan, name: str, file: ServersFile, said: str, *, added: bool) -> int:
+        value = plan_json(plan, name, str(file.path), added=added) + "\n"
+        Pipe(sys.stdout).write(value if self.as_json else said)
+        return 0
 
 
 def _next_step(plan: ServerPlan, name: str) -> str:
@@ -161,7 +155,7 @@ def _fetched(ask: Callable[[], Awaitable[str]]) -> str | int:
     failed: list[FetchError] = []
 
     async def get() -> int:
-        # Caught inside: the task group that watches the signals would hand it on in a group.
+        # Caught inside: the task group that watches the signals would raise it in a group.
         try:
             found.append(await ask())
         except FetchError as error:
@@ -175,7 +169,7 @@ def _fetched(ask: Callable[[], Awaitable[str]]) -> str | int:
 
 
 def run_add(*, source: str, name: str | None, yes: bool, as_json: bool) -> int:
-    """Run `punie servers add`; gives the exit code."""
+    """Run `punie servers add`; returns the exit code."""
     environ = command_environ()
     start_logging(environ, None)
     return AddMode(environ, source, name, yes, as_json, ask_person if person_is_here() else None).run()
@@ -188,12 +182,12 @@ MOST_FOUND = 200
 
 
 class SourceError(Exception):
-    """Why there is no description to read, in words for a person."""
+    """There is no description to read; the message says why."""
 
 
 @frozen
 class Found:
-    """One entry of a registry: the server, if its entry can be read, and the plan for it, else why there is none."""
+    """One entry of a registry: the server and its plan; `problem` says why one of them is missing."""
 
     description: ServerDescription | None
     plan: ServerPlan | None = None
@@ -201,12 +195,12 @@ class Found:
 
 
 def plan_text(plan: ServerPlan, name: str, place: str, described_by: str) -> str:
-    """All that a person decides on; the command line or address and fixed values are whole."""
+    """All that a person decides on, with the whole command line or address and the fixed values."""
     return "".join(f"{line}\n" for line in _plan_lines(plan, name, place, described_by))
 
 
 def plan_json(plan: ServerPlan, name: str, place: str, *, added: bool) -> str:
-    """The same as one JSON object, on one line."""
+    """The plan as one JSON object, on one line."""
     told = {
         "name": name,
         "server": plan.description.name,
@@ -227,12 +221,12 @@ def plan_json(plan: ServerPlan, name: str, place: str, *, added: bool) -> str:
 
 
 def found_text(found: Sequence[Found]) -> str:
-    """Two or three lines a server."""
+    """Two or three lines for each server."""
     return "".join(f"{line}\n" for one in found for line in _found_lines(one))
 
 
 def found_json(found: Sequence[Found]) -> str:
-    """The same as one JSON list, on one line; what has no name is left out."""
+    """The entries as one JSON list, on one line, without entries that have no name."""
     return json.dumps([
         {
             "name": one.description.name,
@@ -289,7 +283,7 @@ def _found_lines(one: Found) -> Iterator[str]:
 
 
 def registry_of(environ: Mapping[str, str]) -> str:
-    """The registry that the user configured: a project has no say. Raises `SourceError` and `SettingsError`."""
+    """The registry in the user's settings, not in a project's. Raises `SourceError` and `SettingsError`."""
     registry = load_settings(environ, {}, os.devnull)[REGISTRY]
     if registry is None:
         raise SourceError(
@@ -299,33 +293,8 @@ def registry_of(environ: Mapping[str, str]) -> str:
     return registry
 
 
-@define
-class SearchMode:
-    """One run; `run` gives the exit code."""
-
-    environ: Mapping[str, str]
-    query: str
-    limit: int
-    as_json: bool
-
-    async def run(self) -> int:
-        """Ask the registry and show what it found."""
-        try:
-            entries = await RegistryClient(registry_of(self.environ)).search(self.query, self.limit)
-        except (SourceError, SettingsError) as error:
-            return wrong(str(error))
-        except FetchError as error:
-            return wrong(str(error), EXIT_FAILED)
-        found = [_found(entry) for entry in entries]
-        if self.as_json:
-            Pipe(sys.stdout).write(found_json(found) + "\n")
-        else:
-            Pipe(sys.stdout).write(found_text(found) or "The registry knows of none.\n")
-        return 0
-
-
 def _found(entry: object) -> Found:
-    """One that is broken or malicious says so, and hides no other."""
+    """The entry, or its problem: a broken or malicious entry hides no other."""
     try:
         description = described(entry)
     except DescriptionError as error:
@@ -337,10 +306,22 @@ def _found(entry: object) -> Found:
 
 
 def run_search(*, query: str, limit: int, as_json: bool) -> int:
-    """Run `punie servers search`; gives the exit code."""
+    """Run `punie servers search`; returns the exit code."""
     if not 0 < limit <= MOST_FOUND:
         return wrong(f"--limit must be from 1 to {MOST_FOUND}.")
     environ = command_environ()
     start_logging(environ, None)
-    mode = SearchMode(environ, query, limit, as_json)
-    return anyio.run(unless_interrupted, mode.run)
+    return anyio.run(unless_interrupted, partial(_search, environ, query, limit, as_json=as_json))
+
+
+async def _search(environ: Mapping[str, str], query: str, limit: int, *, as_json: bool) -> int:
+    try:
+        entries = await RegistryClient(registry_of(environ)).search(query, limit)
+    except (SourceError, SettingsError) as error:
+        return wrong(str(error))
+    except FetchError as error:
+        return wrong(str(error), Exit.FAILED)
+    found = [_found(entry) for entry in entries]
+    said = found_json(found) + "\n" if as_json else found_text(found) or "The registry knows of none.\n"
+    Pipe(sys.stdout).write(said)
+    return 0

@@ -21,7 +21,7 @@ from punie.adapters.storage.decisions import SqliteServerApprovals
 from punie.adapters.storage.state_file import StateFile
 from punie.bootstrap.server_files import NO_SERVERS, ROOT_KEYS, ServersFileError, configured_servers, user_servers_file
 from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of, database_file
-from punie.commands.running import EXIT_FAILED, command_environ, directory_of, start_logging, wrong
+from punie.commands.running import Exit, command_environ, directory_of, start_logging, wrong
 from punie.commands.settings_writing import replace_file
 from punie.domain.errors import UnknownServerError
 from punie.domain.servers.server import ServerConfig, ServerOrigin
@@ -192,10 +192,10 @@ class ChangeMode:
                 near = difflib.get_close_matches(self.name, known, n=3)
                 meant = f" Did you mean {' or '.join(near)}?" if near else ""
                 return wrong(
-                    f"no server {self.name} is approved in {self.cwd}.{meant} Nothing was changed.", EXIT_FAILED
+                    f"no server {self.name} is approved in {self.cwd}.{meant} Nothing was changed.", Exit.FAILED
                 )
             if not await approvals.revoke(self.cwd, self.name):
-                return wrong("that could not be taken back, so it is approved still", EXIT_FAILED)
+                return wrong("that could not be taken back, so it is approved still", Exit.FAILED)
         finally:
             state.close()
         said = "is not approved any more: it is not started again, in open sessions neither."

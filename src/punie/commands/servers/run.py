@@ -25,7 +25,8 @@ from punie.application.servers.registry import ServerRegistry
 from punie.bootstrap.server_files import ConfiguredServers, configured_servers
 from punie.bootstrap.settings.files import database_file
 from punie.commands.running import (
-    EXIT_FAILED,
+    Exit,
+    WaitingLine,
     command_environ,
     directory_of,
     start_logging,
@@ -51,7 +52,7 @@ from punie.ports.servers import ServerUnavailableError
 async def servers_here(
     environ: Mapping[str, str], directory: str, configs: Iterable[ServerConfig], log: logging.Logger
 ) -> AsyncGenerator[ServerRegistry]:
-    """A registry of those servers for that absolute directory; what was started is gone when it is left."""
+    """A registry of those servers for that absolute directory; started programs end with the block."""
     clock = LocalClock()
     state = StateFile(database_file(environ), log)
     try:
@@ -71,12 +72,12 @@ async def servers_here(
 
 
 WAIT_SHOWN_S = 1.0
-"""How long a person waits before being told for which servers."""
+"""The time after which a person is told which servers are waited for."""
 
 
 @define
 class ServersMode:
-    """One run of `punie servers`; `run` gives the exit code. `watched` says that a person looks at stderr."""
+    """One run of `punie servers`. `watched`: a person looks at stderr."""
 
     environ: Mapping[str, str]
     as_json: bool
@@ -88,7 +89,7 @@ class ServersMode:
     _out: Pipe = field(factory=lambda: Pipe(sys.stdout), init=False)
 
     async def run(self) -> int:
-        """Read the files, say what is wrong with them, and do what was asked for."""
+        """Read the files, report their problems, and run the action; returns the exit code."""
         return await unless_interrupted(lambda: self._act(configured_servers(self.environ, self.cwd)))
 
     async def _act(self, configured: ConfiguredServers) -> int:
@@ -103,7 +104,7 @@ class ServersMode:
             except UnknownServerError as error:
                 return wrong(str(error))
             except ServerUnavailableError as error:
-                return wrong(str(error), EXIT_FAILED)
+                return wrong(str(error), Exit.FAILED)
 
     async def _ask(self, registry: ServerRegistry) -> int:
         if self.action == "check":
@@ -115,7 +116,7 @@ class ServersMode:
         return 0
 
     async def _check(self, registry: ServerRegistry) -> int:
-        """Connect to each at once, and say how each came out as soon as it is known."""
+        """Connect to all servers side by side, and show each result as soon as it is known."""
         rows = await registry.list_servers()
         names = [info.name for info in rows if self.name in {None, info.name}]
         if self.name is not None and not names:
@@ -139,7 +140,7 @@ class ServersMode:
         elif not found:
             self._out.write(servers_text(()))
         failed = [check for check in found if check.info.status is ServerStatus.ERROR or (self.name and not check.ok)]
-        return EXIT_FAILED if failed else 0
+        return Exit.FAILED if failed else 0
 
     async def _refresh(self, registry: ServerRegistry) -> int:
         names = [info.name for info in await registry.list_servers() if self.name in {None, info.name}]
@@ -155,10 +156,10 @@ class ServersMode:
         if not isinstance(delta, RefreshDelta):
             raise delta
         self._out.write(delta_json(delta) + "\n" if self.as_json else delta_text(delta))
-        return EXIT_FAILED if delta.errors else 0
+        return Exit.FAILED if delta.errors else 0
 
     async def _approve(self, configs: tuple[ServerConfig, ...]) -> int:
-        """Print exactly what would be run; that is the approval."""
+        """Approve the server, and print exactly what it may run."""
         config = next((config for config in configs if config.name == self.name), None)
         if config is None:
             near = difflib.get_close_matches(self.name or "", [config.name for config in configs], n=3)
@@ -173,7 +174,7 @@ class ServersMode:
             finally:
                 state.close()
             if not kept:
-                return wrong("that could not be kept, so nothing is approved", EXIT_FAILED)
+                return wrong("that could not be kept, so nothing is approved", Exit.FAILED)
         said = (
             f"{approval_text(config)}Approved, for sessions in this directory, until any of it changes.\n"
             if config.origin is ServerOrigin.PROJECT
@@ -184,21 +185,15 @@ class ServersMode:
         return 0
 
     async def _show_waiting(self, names: list[str], checks: Mapping[str, Check]) -> None:
-        """Tell a person every second which servers have not answered yet, on one line that goes when they have."""
-        if not self.watched:
-            return
-        shown = False
+        """Show every second, on a line that goes away, which servers have not answered yet."""
+        line = WaitingLine()
         try:
-            while True:
+            while self.watched:
                 await anyio.sleep(WAIT_SHOWN_S)
                 waiting = ", ".join(one_line(name, 30) for name in names if name not in checks)
-                sys.stderr.write(f"\r\x1b[Kwaiting for {one_line(waiting, 60)}")
-                sys.stderr.flush()
-                shown = True
+                line.show(f"waiting for {one_line(waiting, 60)}")
         finally:
-            if shown:
-                sys.stderr.write("\r\x1b[K")
-                sys.stderr.flush()
+            line.clear()
 
 
 async def _checked(registry: ServerRegistry, name: str) -> Check:
@@ -223,7 +218,7 @@ _COMMAND_WIDTH = 48
 
 @frozen
 class Check:
-    """What came of connecting to a server: how it stands now, and how long it took to list its tools."""
+    """The result of connecting to a server: its state, and the time in which its tools were listed."""
 
     info: ServerInfo
     took_ms: float | None = None
@@ -240,7 +235,7 @@ def servers_json(servers: Sequence[ServerInfo]) -> str:
 
 
 def checks_json(checks: Sequence[Check]) -> str:
-    """The checks likewise."""
+    """The checks as one JSON list, on one line."""
     return json.dumps([{**_row(check.info), "ok": check.ok, "elapsedMs": check.took_ms} for check in checks])
 
 
@@ -251,7 +246,7 @@ def delta_json(delta: RefreshDelta) -> str:
 
 
 def servers_text(servers: Sequence[ServerInfo]) -> str:
-    """A row a server, and below the table a line about each that needs attention."""
+    """A table of the servers, and below it a line about each one with a message."""
     if not servers:
         return "No servers are configured. Name them under mcpServers in .mcp.json here, or in your own mcp.json.\n"
     rows = [
@@ -271,13 +266,13 @@ def check_text(check: Check) -> str:
 
 
 def delta_text(delta: RefreshDelta) -> str:
-    """A line for whatever is different."""
+    """A line for each difference."""
     said = "".join(_delta_lines(delta))
     return said or "Nothing changed.\n"
 
 
 def approval_text(config: ServerConfig) -> str:
-    """Exactly what would be run or reached, whole: a person decides on it. Values of env and headers are not shown."""
+    """Exactly what would be run or reached, for a person to decide on, without the values of variables and headers."""
     lines = [
         f"{display_exact(config.name)} ({display_exact(config.place)}) would ",
         f"\n  {display_exact(config.line)}\n",

@@ -9,8 +9,9 @@ import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import anyio
 from attrs import define, field
@@ -25,7 +26,7 @@ from punie.adapters.storage.sessions.exported_file import (
 )
 from punie.bootstrap.optional_parts import session_store, user_settings
 from punie.commands.permissions.kept import moment
-from punie.commands.running import EXIT_FAILED, EXIT_USAGE, command_environ, start_logging, wrong
+from punie.commands.running import Exit, command_environ, start_logging, wrong
 from punie.domain.errors import PunieError, SettingsError
 from punie.domain.session.events import CallFinished, ModeChanged, ModelChanged, TextDelta, ToolCallAnnounced, TurnEnded
 from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, SessionSummary
@@ -53,7 +54,7 @@ def command_store() -> KeptStore:
 
 
 async def found_session(store: SessionStore, given: str) -> SessionSummary | None:
-    """The session of that id, or the one whose id begins so; says on stderr why there is none."""
+    """The session with that id, or the only one whose id begins so; None after a line on stderr that says why."""
     exact = await store.summary(given)
     if exact is not None:
         return exact
@@ -66,21 +67,21 @@ async def found_session(store: SessionStore, given: str) -> SessionSummary | Non
         if len(alike) == 1:
             return alike[0]
         what = f"{len(alike)} sessions begin with {shown}" if alike else f"there is no session {shown}"
-    sys.stderr.write(f"punie: {what}. Nothing was done; `punie sessions list` shows the ids.\n")
+    wrong(f"{what}. Nothing was done; `punie sessions list` shows the ids.")
     return None
 
 
 async def last_session(store: SessionStore) -> SessionSummary | None:
-    """The session that was changed last, wherever it works; says on stderr where there is none."""
+    """The session that was changed last, of any directory; None after a line on stderr."""
     page = await store.sessions(None, None, 1)
     if page.sessions:
         return page.sessions[0]
-    sys.stderr.write("punie: no session is stored yet. Nothing was done.\n")
+    wrong("no session is stored yet. Nothing was done.")
     return None
 
 
 async def sessions_of(store: SessionStore, cwd: str | None) -> AsyncIterator[SessionSummary]:
-    """All of one directory, or of all, the latest change first."""
+    """The sessions of a directory, or of all directories for None, the latest change first."""
     cursor = None
     while True:
         page = await store.sessions(cwd, cursor, PAGE)
@@ -93,14 +94,15 @@ async def sessions_of(store: SessionStore, cwd: str | None) -> AsyncIterator[Ses
 
 @define
 class SessionsMode:
-    """One run of one of the five; each method gives the exit code, and raises `PunieError` where that is 1 as well."""
+    """One run of an action; each method returns the exit code, and raises `PunieError` where the store fails."""
 
     store: SessionStore
     as_json: bool
     out: Pipe = field(factory=lambda: Pipe(sys.stdout))
 
-    async def list(self, directories: Sequence[str], *, everything: bool) -> int:
-        """Print the sessions of those directories, or without any all there are; latest first."""
+    async def list(self, *, cwd: str | None, everything: bool) -> int:
+        """Print the sessions of a directory, or all sessions, the latest first."""
+        directories = _both_names(cwd)
         found = [summary for cwd in directories or (None,) async for summary in sessions_of(self.store, cwd)]
         found.sort(key=lambda summary: -summary.updated_at)
         if self.as_json:
@@ -121,7 +123,7 @@ class SessionsMode:
         """Print a conversation as a person reads it, or with JSON all of its events."""
         summary = await found_session(self.store, given)
         if summary is None:
-            return EXIT_FAILED
+            return Exit.FAILED
         if self.as_json:
             await self._show_json(summary)
             return 0
@@ -137,7 +139,7 @@ class SessionsMode:
         """Print a session as JSON lines, for `import`."""
         summary = await found_session(self.store, given)
         if summary is None:
-            return EXIT_FAILED
+            return Exit.FAILED
         async with aclosing(exported(self.store, summary)) as lines:
             async for line in lines:
                 self.out.write(line + "\n")
@@ -149,16 +151,26 @@ class SessionsMode:
         """Forget a session."""
         summary = await found_session(self.store, given)
         if summary is None:
-            return EXIT_FAILED
+            return Exit.FAILED
         if not await self.store.delete(summary.id):
-            sys.stderr.write(f"punie: {one_line(summary.id, 80)} is gone already.\n")
-            return EXIT_FAILED
+            return wrong(f"{one_line(summary.id, 80)} is gone already.", Exit.FAILED)
         said = f"{one_line(summary.id, 80)} is deleted, with all that was said in it.\n"
         self.out.write(json.dumps({"deleted": summary.id}) + "\n" if self.as_json else said)
         return 0
 
-    async def take_in(self, stream: BinaryIO, *, new_id: bool) -> int:
+    async def take_in(self, given: str, *, new_id: bool) -> int:
         """Store a session from a file that `export` wrote."""
+        name = one_line(given, 200)
+        try:
+            with _opened(given) as stream:
+                if not stream.seekable():
+                    return wrong(f"{name} is read twice, so it has to be a file. Save it first.")
+                return await self._imported(stream, new_id=new_id)
+        except OSError as error:
+            why = (error.strerror or "it cannot be read").lower()
+            return wrong(f"{name} cannot be read: {why}. Name a file that can.")
+
+    async def _imported(self, stream: BinaryIO, *, new_id: bool) -> int:
         try:
             contents = looked_through(stream.readline)
             session_id = f"sess_{uuid.uuid4().hex}" if new_id else contents.session_id
@@ -166,8 +178,7 @@ class SessionsMode:
             await imported(self.store, stream.readline, session_id)
         except SessionFileError as error:
             hint = " `--new-id` stores it as another one." if "already" in str(error) else ""
-            sys.stderr.write(f"punie: {display_safe(str(error))}. Nothing was stored.{hint}\n")
-            return EXIT_FAILED
+            return wrong(f"{error}. Nothing was stored.{hint}", Exit.FAILED)
         told = {"imported": session_id, "entries": contents.entries, "unknown": contents.unknown}
         more = f" {contents.unknown} more are of a newer version and were left out." if contents.unknown else ""
         said = f"{one_line(session_id, 80)} is stored, {contents.entries} entries.{more}\n"
@@ -190,36 +201,30 @@ class SessionsMode:
             after = page[-1].sequence
 
 
-def run_sessions(
-    action: str,
-    *,
-    as_json: bool,
-    given: str = "",
-    cwd: str | None = None,
-    everything: bool = False,
-    new_id: bool = False,
-) -> int:
-    """Run one of them; gives the exit code. `given` is a session's id, or the file to import."""
+def run_sessions(action: str, *, as_json: bool, **flags: Any) -> int:
+    """Run one of the actions; `flags` are the arguments of its method. Returns the exit code."""
     try:
         store = command_store()
     except SettingsError as error:
         return wrong(str(error))
+    mode = SessionsMode(store, as_json)
+    actions: Mapping[str, Callable[..., Awaitable[int]]] = {
+        "list": mode.list,
+        "show": mode.show,
+        "export": mode.export,
+        "delete": mode.delete,
+        "import": mode.take_in,
+    }
     try:
-        return _run_action(SessionsMode(store, as_json), action, given, cwd, everything=everything, new_id=new_id)
+        return anyio.run(partial(actions[action], **flags))
+    except PunieError as error:
+        return wrong(str(error), Exit.FAILED)
     finally:
         store.close()
 
 
-def _run_action(mode: SessionsMode, action: str, given: str, cwd: str | None, *, everything: bool, new_id: bool) -> int:
-    if action == "import":
-        return _run_import(mode, given, new_id=new_id)
-    runs: Mapping[str, Callable[[], Awaitable[int]]] = {
-        "list": lambda: mode.list(_both_names(cwd), everything=everything),
-        "show": lambda: mode.show(given),
-        "export": lambda: mode.export(given),
-        "delete": lambda: mode.delete(given),
-    }
-    return _run(runs[action])
+def _opened(name: str) -> BinaryIO:
+    return Path(name).open("rb")
 
 
 def _both_names(cwd: str | None) -> tuple[str, ...]:
@@ -227,28 +232,6 @@ def _both_names(cwd: str | None) -> tuple[str, ...]:
     if cwd is None:
         return ()
     return tuple(dict.fromkeys((os.path.abspath(cwd), os.path.realpath(cwd))))  # noqa: PTH100 - links are followed in the other one alone
-
-
-def _run_import(mode: SessionsMode, name: str, *, new_id: bool) -> int:
-    try:
-        with Path(name).open("rb") as stream:
-            if not stream.seekable():
-                sys.stderr.write(
-                    f"punie: {one_line(name, 200)} is read twice, so it has to be a file. Save it first.\n"
-                )
-                return EXIT_USAGE
-            return _run(lambda: mode.take_in(stream, new_id=new_id))
-    except OSError as error:
-        why = (error.strerror or "it cannot be read").lower()
-        sys.stderr.write(f"punie: {one_line(name, 200)} cannot be read: {why}. Name a file that can.\n")
-        return EXIT_USAGE
-
-
-def _run(work: Callable[[], Awaitable[int]]) -> int:
-    try:
-        return anyio.run(work)
-    except PunieError as error:
-        return wrong(str(error), EXIT_FAILED)
 
 
 SHORT_ID = 13
@@ -300,7 +283,7 @@ def sessions_text(sessions: Sequence[SessionSummary], *, with_directory: bool) -
 
 
 def heading_text(summary: SessionSummary) -> str:
-    """What stands above a conversation."""
+    """The lines above a conversation."""
     turns = "1 turn" if summary.turns == 1 else f"{summary.turns} turns"
     title = one_line(summary.title or "A session without a title")
     return (
@@ -311,7 +294,7 @@ def heading_text(summary: SessionSummary) -> str:
 
 @define
 class ConversationText:
-    """A session's events as a person reads them; `take` gives the text of one, safe to show. For one log in order."""
+    """Turns the events of one session, in order, into text for a person; lives as long as the output."""
 
     _titles: dict[str, str] = field(factory=dict[str, str], init=False)
     _line_open: bool = field(default=False, init=False)
@@ -319,7 +302,7 @@ class ConversationText:
     _running: bool = field(default=False, init=False)
 
     def take(self, event: LoggedEvent) -> str:
-        """What is written of that event: often nothing."""
+        """The text for that event, safe to show; often empty."""
         match event:
             case PromptAccepted(_, prompt):
                 ended, self._running = self._left_open(), True
@@ -344,7 +327,7 @@ class ConversationText:
                 return ""
 
     def end(self) -> str:
-        """What is written behind the last event."""
+        """The text after the last event."""
         return self._left_open()
 
     def _left_open(self) -> str:

@@ -17,7 +17,7 @@ from attrs import define, frozen
 from punie.adapters.console.output import Pipe
 from punie.adapters.local.files.folders import locked_folder
 from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of
-from punie.commands.running import EXIT_FAILED, EXIT_USAGE
+from punie.commands.running import Exit
 from punie.commands.settings_writing import replace_file
 from punie.commands.setup.ides import (
     DEFAULT_NAME,
@@ -200,7 +200,7 @@ class IdeSetup:
         except IdeFileError as error:
             return _wrong(f"{path}: {error}. Nothing was changed.")
         except OSError as error:
-            return _wrong(f"{path}: {why(error)}. Nothing was changed.", EXIT_FAILED)
+            return _wrong(f"{path}: {why(error)}. Nothing was changed.", Exit.FAILED)
         if self.as_json:
             Pipe(sys.stdout).write(json.dumps(self._fields(path, change, backup)) + "\n")
         else:
@@ -273,7 +273,7 @@ def _diff(change: Change) -> str:
     return said
 
 
-def _wrong(what: str, code: int = EXIT_USAGE) -> int:
+def _wrong(what: str, code: int = Exit.USAGE) -> int:
     sys.stderr.write(f"punie: {display_exact(what)}\n")
     return code
 

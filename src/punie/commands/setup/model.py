@@ -15,15 +15,7 @@ from punie.adapters.console.output import Pipe
 from punie.bootstrap.credentials import Credentials, CredentialsError, address_variable, key_in, key_variable
 from punie.bootstrap.settings.files import read_settings, user_settings_file
 from punie.bootstrap.settings.settings import variable_of
-from punie.commands.running import (
-    EXIT_FAILED,
-    EXIT_MODEL,
-    EXIT_OF_SIGNAL,
-    EXIT_USAGE,
-    command_environ,
-    start_logging,
-    wrong,
-)
+from punie.commands.running import EXIT_OF_SIGNAL, Exit, command_environ, start_logging, wrong
 from punie.commands.settings_writing import set_model
 from punie.commands.setup.person import (
     OFFERS,
@@ -106,7 +98,7 @@ class ModelSetup:
             return interrupted.code
         except (EOFError, KeyboardInterrupt) as error:
             sys.stderr.write(f"\n{NOTHING}\n")
-            return EXIT_FAILED if isinstance(error, EOFError) else EXIT_OF_SIGNAL[signal.SIGINT]
+            return Exit.FAILED if isinstance(error, EOFError) else EXIT_OF_SIGNAL[signal.SIGINT]
 
     def _chosen(self) -> Chosen:
         flags = self.flags
@@ -184,11 +176,11 @@ class ModelSetup:
 
     def _refused(self, trial: Trial) -> int:
         hint = "" if self.person is not None else " With --yes it is kept all the same."
-        code = EXIT_FAILED
+        code = Exit.FAILED
         if trial.kind in _AT_THE_MODEL:
-            code = EXIT_MODEL
+            code = Exit.MODEL
         elif trial.kind == EngineErrorKind.CONFIGURATION.value:
-            code = EXIT_USAGE
+            code = Exit.USAGE
         return wrong(f"{NOTHING}{hint}", code)
 
     def _keep(self, chosen: Chosen, trial: Trial) -> int:
@@ -248,7 +240,7 @@ def _forget(environ: Mapping[str, str], model: str | None) -> int:
     try:
         gone = Credentials.of(environ).forget(variable)
     except CredentialsError as error:
-        return wrong(str(error), EXIT_FAILED)
+        return wrong(str(error), Exit.FAILED)
     Pipe(sys.stdout).write(f"Forgotten: {', '.join(gone)}\n" if gone else f"No key is kept. {NOTHING}\n")
     return 0
 

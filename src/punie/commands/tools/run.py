@@ -18,9 +18,7 @@ from punie.application.offer.registry import ToolRegistry
 from punie.bootstrap.session_here import SessionHere, open_session_here
 from punie.bootstrap.settings.settings import load_settings
 from punie.commands.running import (
-    EXIT_DENIED,
-    EXIT_FAILED,
-    EXIT_USAGE,
+    Exit,
     command_environ,
     directory_of,
     exit_at_once,
@@ -49,7 +47,7 @@ from punie.domain.tools.tool import ToolCall, ToolOutcome, ToolResult, encode_re
 from punie.domain.values.display import display_safe, one_line
 from punie.domain.values.json_value import JsonObject, NotJsonError, freeze_object
 
-_EXIT_OF_OUTCOME = {ToolOutcome.SUCCEEDED: 0, ToolOutcome.DENIED: EXIT_DENIED}
+_EXIT_OF_OUTCOME = {ToolOutcome.SUCCEEDED: 0, ToolOutcome.DENIED: Exit.DENIED}
 
 
 @define
@@ -81,7 +79,7 @@ class SessionMode:
                 return await work()
             except PunieError as error:
                 wrong(str(error))
-                return EXIT_USAGE if isinstance(error, (SettingsError, EngineError)) else EXIT_FAILED
+                return Exit.USAGE if isinstance(error, (SettingsError, EngineError)) else Exit.FAILED
 
         return await unless_interrupted(unless_refused)
 
@@ -158,22 +156,22 @@ class ToolsMode(SessionMode):
     async def _call(self, session: SessionHere, name: str, written: str) -> int:
         arguments = self._arguments(session.registry, name, written)
         if arguments is None:
-            return EXIT_USAGE
+            return Exit.USAGE
         result = await session.call(name, arguments)
-        return self.told(name, result, encode_result(result), _EXIT_OF_OUTCOME.get(result.outcome, EXIT_FAILED))
+        return self.told(name, result, encode_result(result), _EXIT_OF_OUTCOME.get(result.outcome, Exit.FAILED))
 
     async def _check(self, session: SessionHere, name: str, written: str) -> int:
         """Tell what keeps the call from running unasked, and what it will probably take; nothing is run."""
         arguments = self._arguments(session.registry, name, written)
         if arguments is None:
-            return EXIT_USAGE
+            return Exit.USAGE
         desk = session.live.desk
         problems = await desk.validate(ToolCall("", name, arguments))
         estimate = await desk.estimate(name, arguments)
         expected = None if estimate is None else as_estimate(estimate)
         value = {"name": name, "problems": list(problems), "estimate": expected}
         self.show(value, as_check(name, problems, estimate))
-        return EXIT_FAILED if problems else 0
+        return Exit.FAILED if problems else 0
 
     def _arguments(self, registry: ToolRegistry, name: str, written: str) -> JsonObject | None:
         """The arguments for that tool; None once a person was told why there are none."""

@@ -13,7 +13,7 @@ import anyio
 from punie import __version__
 from punie.adapters.html.trace_page import MARK, TracePage
 from punie.application.sessions.trace import SessionTrace
-from punie.commands.running import EXIT_FAILED, EXIT_USAGE, wrong
+from punie.commands.running import Exit, wrong
 from punie.commands.sessions.run import LAST, command_store, found_session, last_session
 from punie.domain.errors import PunieError, SettingsError
 from punie.domain.session.log import SessionSummary
@@ -90,7 +90,7 @@ async def _trace(store: SessionStore, given: str, output: str | None, *, force: 
     summary = await (last_session(store) if given == LAST else found_session(store, given))
     if summary is None:
         sys.stderr.write("Only sessions that were kept can be shown; `sessions.keep = false` keeps none.\n")
-        return EXIT_FAILED
+        return Exit.FAILED
     target = page_target(output, summary.id, force=force)
     await _write(store, summary, target)
     sys.stdout.write(f"{display_safe(str(target))}\n")
@@ -111,8 +111,8 @@ def run_trace(*, given: str, output: str | None = None, force: bool = False, in_
         return anyio.run(lambda: _trace(store, given, output, force=force, in_browser=in_browser))
     except PageError as error:
         sys.stderr.write(f"punie: {error}\n")
-        return EXIT_USAGE
+        return Exit.USAGE
     except PunieError as error:
-        return wrong(str(error), EXIT_FAILED)
+        return wrong(str(error), Exit.FAILED)
     finally:
         store.close()

@@ -31,7 +31,7 @@ DayOf: TypeAlias = Callable[[float], str]
 
 @frozen
 class CallTotals(OutcomeCounts):
-    """Calls by outcome; `time_ms` is what they ran, without what a person thought; bytes as the model saw them."""
+    """Calls by outcome; `time_ms` is without the time of a person's answers, bytes are those that the model saw."""
 
     time_ms: float = 0.0
     bytes_in: int = 0
@@ -50,7 +50,7 @@ class CallTotals(OutcomeCounts):
 
 @frozen
 class TurnTotals:
-    """Turns and what the models counted; `cost_usd` adds the turns whose price is known, None where none is."""
+    """Turns and the models' figures; `cost_usd` is the sum of the known prices, None where no price is known."""
 
     turns: int = 0
     requests: int = 0
@@ -190,7 +190,7 @@ def usage_text(report: UsageReport, by: Table) -> str:
 
 
 def unused_text(report: UsageReport, disabled: Iterable[str], settings_file: str) -> str:
-    """Which tools were not used, what they cost, and how they are left out; empty where all were used."""
+    """The tools that were not used, their cost, and how to leave them out; empty where all were used."""
     if not report.unused:
         return ""
     names = [idle.tool for idle in report.unused]
@@ -332,7 +332,7 @@ def _counted(number: int, thing: str) -> str:
 
 
 def _aligned(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The first column left, as wide as the others leave it; numbers right."""
+    """The lines of a table: the first column takes the free width, and the others are set to the right."""
     widths = [max(_width(cell) for cell in column) for column in zip(titles, *rows, strict=True)]
     first = max(8, min(widths[0], WIDTH - sum(widths[1:]) - len(widths) + 1))
     lines: list[str] = []
@@ -344,7 +344,7 @@ def _aligned(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _width(text: str) -> int:
-    """How many columns a terminal takes for it."""
+    """The number of columns that a terminal shows the text in."""
     return sum(
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1
         for char in text

@@ -19,7 +19,7 @@ from punie.bootstrap.session_here import open_session_here
 from punie.bootstrap.settings.files import database_file, user_settings_file
 from punie.bootstrap.settings.keys import DISABLED_TOOLS
 from punie.bootstrap.settings.settings import load_settings
-from punie.commands.running import EXIT_FAILED, EXIT_USAGE, command_environ, directory_of, start_logging, wrong
+from punie.commands.running import Exit, command_environ, directory_of, start_logging, wrong
 from punie.commands.settings_writing import disable_tools
 from punie.commands.usage.report import Table, UsageReport, unused_text, usage_csv, usage_json, usage_report, usage_text
 from punie.domain.errors import PunieError, SettingsError
@@ -32,7 +32,7 @@ _SPAN = re.compile(r"(\d{1,5})([dh])")
 
 @define
 class UsageMode:
-    """One run of `punie usage`; `run` gives the exit code."""
+    """One run of `punie usage`."""
 
     environ: Mapping[str, str]
     since: float
@@ -43,18 +43,17 @@ class UsageMode:
     log: logging.Logger
 
     async def run(self) -> int:
-        """Read the ledger, add it up, print it."""
+        """Print the sums of the ledger; returns the exit code."""
         ledger = SqliteUsageLedger(database_file(self.environ), self.log)
         calls = await ledger.calls(since=self.since, session_id=self.session_id)
         turns = await ledger.turns(since=self.since, session_id=self.session_id)
         if ledger.trouble is not None:
-            sys.stderr.write("punie: so long as it cannot be used, sessions run on without writing figures down.\n")
-            return EXIT_FAILED
+            return wrong("so long as it cannot be used, sessions run on without writing figures down.", Exit.FAILED)
         try:
             offered = await self._offered()
         except PunieError as error:
             wrong(str(error))
-            return EXIT_USAGE if isinstance(error, SettingsError) else EXIT_FAILED
+            return Exit.USAGE if isinstance(error, SettingsError) else Exit.FAILED
         Pipe(sys.stdout).write(self._shown(usage_report(calls, turns, offered, local_day)))
         return 0
 
@@ -86,7 +85,7 @@ def _local(moment: float) -> datetime:
 
 
 def local_day(moment: float) -> str:
-    """The day on which it was that moment here, as 2026-11-22."""
+    """The local day of a moment, as 2026-11-22."""
     return _local(moment).date().isoformat()
 
 
@@ -107,7 +106,7 @@ def parse_since(text: str, now: float) -> float:
 def run_usage(
     *, since: str | None, session: str | None, by: str, form: str | None, cwd: str, disable: Sequence[str]
 ) -> int:
-    """Print the report, or disable tools; gives the exit code."""
+    """Print the report, or disable tools; returns the exit code."""
     environ = command_environ()
     log = start_logging(environ, None)
     if disable:
@@ -116,28 +115,25 @@ def run_usage(
     try:
         begin = 0.0 if since is None else parse_since(since, datetime.now(UTC).timestamp())
     except ValueError as error:
-        sys.stderr.write(f"punie: {error}.\n")
-        return EXIT_USAGE
+        return wrong(f"{error}.")
     return anyio.run(UsageMode(environ, begin, session, Table(by), form, directory, log).run)
 
 
 def run_disable(environ: Mapping[str, str], names: Sequence[str]) -> int:
-    """Write the tools into the user's settings; gives the exit code."""
+    """Disable the tools in the user's settings; returns the exit code."""
     for name in names:
         if not NAME_PATTERN.fullmatch(name):
-            sys.stderr.write(f"punie: {one_line(name, 80)} is no tool name. Nothing was changed.\n")
-            return EXIT_USAGE
+            return wrong(f"{one_line(name, 80)} is no tool name. Nothing was changed.")
     path = user_settings_file(environ)
     listed, file = ", ".join(names), display_safe(str(path))
     try:
         changed = disable_tools(path, names)
     except SettingsError as error:
-        sys.stderr.write(f"punie: {display_safe(str(error))}. Nothing was changed.\n")
-        return EXIT_USAGE
+        return wrong(f"{error}. Nothing was changed.")
     if not changed:
         Pipe(sys.stdout).write(f"{listed}: disabled already in {file}.\n")
         return 0
     Pipe(sys.stdout).write(f"{listed}: disabled in {file}, from the next session on.\n")
     if environ.get("PUNIE_TOOLS_DISABLED"):
-        sys.stderr.write("punie: PUNIE_TOOLS_DISABLED is set and stands in place of what the file says.\n")
+        wrong("PUNIE_TOOLS_DISABLED is set and stands in place of what the file says.")
     return 0
