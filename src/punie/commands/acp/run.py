@@ -45,7 +45,7 @@ class AcpMode:
         self._environ = environ
         self._flags = flags
         self._log = log
-        self._exit_code = Exit.DONE
+        self._exit_code: int = Exit.DONE
         self._methods: SessionMethods | None = None
         self._offered = anyio.Event()
         self._hung_up = anyio.Event()

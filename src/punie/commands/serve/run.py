@@ -132,7 +132,7 @@ class _Ending:
     """Ends everything in order at the first signal, and at once at the next."""
 
     def __init__(self) -> None:
-        self.exit_code = Exit.DONE
+        self.exit_code: int = Exit.DONE
 
     def signal(self, parts: tuple[Stoppable, ...], everything: anyio.CancelScope, exit_code: int) -> None:
         """Take a signal, by its exit code."""
