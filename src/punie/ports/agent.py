@@ -1,4 +1,4 @@
-"""The driving port: everything a front end (an ACP connection, a console) may ask of Punie."""
+"""The driving port: the requests that a front end, such as an ACP connection or a console, may make."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RunningTurn(Protocol):
 
     @abstractmethod
     async def run(self) -> TurnReport:
-        """Do the work.
+        """Run the turn to its end.
 
         Ends with stop reason `cancelled` when `Agent.cancel` was called at any moment since the turn was begun. All
         events of the turn were taken by the sink before it returns. Raises `EngineError`.
@@ -38,11 +38,11 @@ class RunningTurn(Protocol):
 
 @runtime_checkable
 class Agent(Protocol):
-    """Sessions and their turns; lives as long as the connection."""
+    """Opens sessions and runs their turns; lives as long as the connection."""
 
     @abstractmethod
     async def open_session(self, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
-        """Open a session; `connect` is handed its id and gives the client's side of it.
+        """Open a session; `connect` returns the client's side of the session of that id.
 
         Raises `SettingsError` where the settings do not load. An unusable discovery answer raises nothing.
         """
@@ -56,7 +56,7 @@ class Agent(Protocol):
         connect: Callable[[str], Peer],
         tell: Callable[[LogEntry], Awaitable[None]] | None = None,
     ) -> OpenedSession:
-        """Go on with a session that is kept; with `tell` its whole log is told first, in order.
+        """Go on with a session that is kept; `tell` is called first with its whole log, in order.
 
         Raises as `open_session`, `UnknownSessionError`, `SessionHeldError` where another process has it open,
         `SessionBusyError` where it is open here and works, and `SessionStoreError`.
@@ -65,7 +65,7 @@ class Agent(Protocol):
 
     @abstractmethod
     async def fork_session(self, session_id: str, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
-        """Open a copy of a kept session, which goes its own way from here. Raises as `load_session`."""
+        """Open a copy of a kept session, which is independent from then on. Raises as `load_session`."""
         ...
 
     @abstractmethod
@@ -108,7 +108,7 @@ class Agent(Protocol):
     def cancel_calls(self, session_id: str, correlation_id: str) -> int:
         """Stop the call whose card has that id, or every call of the turn with that id, and go on with the turn.
 
-        Says how many there were to stop; 0 for an unknown id. Raises `UnknownSessionError`.
+        Returns how many calls were stopped; 0 for an unknown id. Raises `UnknownSessionError`.
         """
         ...
 
@@ -119,15 +119,17 @@ class Agent(Protocol):
 
     @abstractmethod
     def set_tool_enabled(self, session_id: str, name: str, *, enabled: bool) -> ListedTool | None:
-        """Switch a tool on or off from the next model request on, and say how it stands now.
+        """Switch a tool on or off from the next model request on; returns the tool as it is now.
 
-        None for a name that no tool has. What the settings disable stays off. Raises `UnknownSessionError`.
+        Returns None for a name that no tool has. A tool that the settings disable stays off.
+
+        Raises `UnknownSessionError`.
         """
         ...
 
     @abstractmethod
     async def set_mode(self, session_id: str, mode: Mode) -> None:
-        """Decide in that mode from now on, in the middle of a turn too; the session's events say so.
+        """Decide in that mode from now on, also within a turn; the session's events report the change.
 
         Raises `UnknownSessionError`.
         """
@@ -135,14 +137,14 @@ class Agent(Protocol):
 
     @abstractmethod
     def options(self, session_id: str) -> SessionOptions:
-        """What a person may set of the session, and what it is set to. Raises `UnknownSessionError`."""
+        """The options of the session that a person may set, with their values. Raises `UnknownSessionError`."""
         ...
 
     @abstractmethod
     def set_model(self, session_id: str, model: str) -> Awaitable[None]:
-        """Let that model go on with the conversation, a prompt begun after this call included; events say so.
+        """Let that model go on with the conversation, a prompt begun after this call included; events report it.
 
-        What is given back must be awaited. Raises `UnknownSessionError`, `SessionBusyError` while a turn runs,
+        The returned awaitable must be awaited. Raises `UnknownSessionError`, `SessionBusyError` while a turn runs,
         `UnknownModelError` for a name the session does not offer, and `EngineError` for a model that cannot be used:
         the session keeps the one it has.
         """
@@ -150,7 +152,7 @@ class Agent(Protocol):
 
     @abstractmethod
     async def set_effort(self, session_id: str, effort: Effort | None) -> None:
-        """Let the model think so hard from the next turn on; None is its own default.
+        """Set the thinking level of the model from the next turn on; None is the model's default.
 
         Raises `UnknownSessionError` and `UnknownEffortError`.
         """
@@ -158,23 +160,23 @@ class Agent(Protocol):
 
     @abstractmethod
     def greet(self, session_id: str) -> None:
-        """The client is about to know the session: its events tell now what they could not tell before.
+        """Begin to send the events that had to wait until the client knows the session.
 
-        To be called when nothing comes between it and the answer that names the session.
+        To be called when nothing is sent between it and the answer that names the session.
         """
         ...
 
     @abstractmethod
     def explore_models(self, session_id: str) -> None:
-        """Begin to find out which models there are beside those of the settings; the session's events tell of them.
+        """Begin to look for models beside those of the settings; the session's events report them.
 
-        No caller waits for it, failures are not reported, and it ends with the session.
+        The search ends with the session at the latest, and its failures are not reported.
         """
         ...
 
     @abstractmethod
     def tools_changed(self, session_id: str) -> None:
-        """The client's tools changed: discovery is asked again soon, bursts merged. Unknown sessions are ignored."""
+        """Have the client's changed tools discovered again soon, once for a burst. Unknown sessions are ignored."""
         ...
 
     @abstractmethod

@@ -11,11 +11,11 @@ from punie.domain.session.log import ProcessIdentity
 
 @runtime_checkable
 class Clock(Protocol):
-    """Measures durations, and says when; lives as long as the process."""
+    """Measures durations and tells the time; lives as long as the process."""
 
     @abstractmethod
     def monotonic_s(self) -> float:
-        """Seconds since some moment; never goes back."""
+        """Seconds since an arbitrary moment; never goes back."""
         ...
 
     @abstractmethod
@@ -30,29 +30,29 @@ Value = TypeVar("Value")
 
 @runtime_checkable
 class Cache(Protocol[Key_contra, Value]):
-    """Keeps values until they expire; may be used from any thread. Times are in seconds of a clock that only goes on.
+    """Keeps values until they expire; may be used from any thread. Times are in seconds of a monotonic clock.
 
-    An expired value is never given again, and not kept for ever either.
+    An expired value is never returned, and its memory is freed in time.
     """
 
     @abstractmethod
     def get(self, key: Key_contra) -> Value | None:
-        """The value, or None where there is none that still holds."""
+        """The value, or None where there is none that has not expired."""
         ...
 
     @abstractmethod
     def set(self, key: Key_contra, value: Value, ttl: float | None = None) -> None:
-        """Keep it for `ttl` seconds, or the cache's own time, in place of an earlier one; 0 or less keeps nothing."""
+        """Keep a value for `ttl` seconds, or the cache's own time, in place of an earlier one; 0 or less keeps none."""
         ...
 
     @abstractmethod
     def invalidate(self, key: Key_contra) -> bool:
-        """Forget that one; gives whether it still held."""
+        """Forget the value of a key; returns whether there was one that had not expired."""
         ...
 
     @abstractmethod
     def clear(self) -> None:
-        """Forget all of them."""
+        """Forget all values."""
         ...
 
 
@@ -86,10 +86,10 @@ class KeyVault(Protocol):
 
     @abstractmethod
     def get(self, name: str) -> str | None:
-        """The secret of that name; None where there is none, or it cannot be had now."""
+        """The secret of that name; None where there is none, or it cannot be read now."""
         ...
 
     @abstractmethod
     def forget(self, name: str) -> bool:
-        """Keep it no longer; False where nothing was there, or it could not be removed."""
+        """Remove the secret of that name; False where there was none, or it could not be removed."""
         ...

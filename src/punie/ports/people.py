@@ -1,4 +1,4 @@
-"""The person, and everything else that belongs to the other side of a session."""
+"""The person, and the client's side of a session."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Elicitor(Protocol):
         """Ask once and wait for the answer, however long the person thinks.
 
         Never raises for what the other side does: an error, a malformed answer or a closed connection is a
-        cancellation. Whether the content fits the schema is for the asker to check. Cancelled, it takes the question
-        back. Several may be open at once.
+        cancellation. The caller checks whether the content fits the schema. A cancelled call takes the question back.
+        Several questions may be open at once.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Permission: who is asked, and where answers, grants and decisions are kept."""
+"""Permission: the questions to a person, and the stores of answers, grants and decisions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from punie.domain.permission.grants import StoredGrant, ToolPin
 
 @runtime_checkable
 class PermissionBroker(Protocol):
-    """Carries a question to whoever can answer it; lives as long as its session."""
+    """Carries a question to a person who can answer it; lives as long as its session."""
 
     @abstractmethod
     async def ask(self, question: PermissionQuestion) -> PermissionOutcome:
@@ -27,69 +27,69 @@ class PermissionBroker(Protocol):
 
 @runtime_checkable
 class GrantStore(Protocol):
-    """Keeps grants; lives as long as the process, is shared by its sessions and by other processes.
+    """Keeps grants; lives as long as the process, and is shared by its sessions and by other processes.
 
-    It never raises: where grants cannot be read there are none, so that a person is asked, and the log says so once.
+    No method raises: where grants cannot be read there are none, so that a person is asked, and this is logged once.
     Times are seconds since the epoch.
     """
 
     @abstractmethod
     async def usable(self) -> bool:
-        """Whether grants can be kept: where not, none is to be offered."""
+        """Whether grants can be kept; where they cannot, no grant is offered."""
         ...
 
     @abstractmethod
     async def active(self, now: float) -> Sequence[StoredGrant]:
-        """The grants that have not expired, oldest first; one that was revoked, by whichever process, is not there."""
+        """The grants that have not expired, oldest first, without those that any process revoked."""
         ...
 
     @abstractmethod
     async def add(self, grant: StoredGrant) -> bool:
-        """Keep it, for good when this returns; False where it could not be kept. One of the same id is replaced."""
+        """Keep a grant, durably when this returns, in place of one of the same id; False where it could not be kept."""
         ...
 
     @abstractmethod
     async def revoke(self, grant_id: str) -> bool:
-        """Forget it, for good when this returns; False where there was none of that whole id."""
+        """Remove the grant of that whole id, durably when this returns; False where there was none."""
         ...
 
     @abstractmethod
     async def purge(self, now: float) -> int:
-        """Forget those that have expired; gives how many."""
+        """Remove the grants that have expired; returns how many."""
         ...
 
 
 PinName: TypeAlias = tuple[str, str, str]
-"""Source, server and tool."""
+"""The source, the server and the name of a tool."""
 
 
 @runtime_checkable
 class ToolPins(Protocol):
-    """Keeps the definitions approved last; lives as long as the process, shared by its sessions. It never raises."""
+    """Keeps the definitions approved last; lives as long as the process, shared by its sessions. No method raises."""
 
     @abstractmethod
     async def pinned(self, directory: str) -> Mapping[PinName, str] | None:
-        """The digests approved in that directory; None where unreadable: then no definition counts as approved."""
+        """The digests approved in that directory; None where they cannot be read, so that none counts as approved."""
         ...
 
     @abstractmethod
     async def pin(self, pin: ToolPin) -> bool:
-        """Keep it in place of an earlier one, for good when this returns; False where it could not be kept."""
+        """Keep a pin in place of an earlier one, durably when this returns; False where it could not be kept."""
         ...
 
 
 @runtime_checkable
 class AuditTrail(Protocol):
-    """One chain of decisions, however many processes append to it; lives as long as the process. It never raises."""
+    """A chain of decisions, to which several processes may append; lives as long as the process. No method raises."""
 
     @abstractmethod
     def record(self, record: DecisionRecord) -> None:
-        """Take a decision down at once, without waiting; it is written with the next batch."""
+        """Record a decision at once, without waiting; the next batch writes it."""
         ...
 
     @abstractmethod
     async def commit(self) -> None:
-        """Everything recorded before is written when this returns, as far as it can be: call it before an effect."""
+        """Write everything that was recorded before, as far as possible; to be awaited before an effect."""
         ...
 
     @abstractmethod
@@ -99,15 +99,15 @@ class AuditTrail(Protocol):
 
     @abstractmethod
     async def verify(self) -> ChainReport:
-        """Look through the whole chain."""
+        """Check the whole chain."""
         ...
 
 
 @runtime_checkable
 class TrustStore(Protocol):
-    """Keeps the digests of trusted files; lives as long as the process, is shared by its sessions and by others.
+    """Keeps the digests of trusted files; lives as long as the process, shared by its sessions and other processes.
 
-    It never raises: where nothing can be read or kept, nothing is trusted, and the log says so once. Paths are
+    No method raises: where nothing can be read or kept, nothing is trusted, and this is logged once. Paths are
     absolute, digests SHA-256 as hex. A file that changed is trusted no longer.
     """
 
@@ -118,10 +118,10 @@ class TrustStore(Protocol):
 
     @abstractmethod
     def trust(self, path: str, digest: str, at: float) -> bool:
-        """Trust that content from now on, in place of an earlier one; for good when this gives True. `at`: epoch s."""
+        """Trust that content, in place of an earlier one, durably where this returns True; `at` is in epoch seconds."""
         ...
 
     @abstractmethod
     def revoke(self, path: str) -> bool:
-        """Trust that file no longer, for good when this returns; False where it was not trusted."""
+        """Trust that file no longer, durably when this returns; False where it was not trusted."""
         ...

@@ -1,4 +1,4 @@
-"""MCP servers: one server of tools, the way to it, and what is remembered of it."""
+"""MCP servers: one server of tools, the ways to reach servers, and the stores of their lists and approvals."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from punie.ports.tools import CallProgress
 class ToolServer(Protocol):
     """A server, connected when it is first needed and supervised from then on; lives as long as its session.
 
-    Whatever the server does (crash, hang, flood, lie), a method here ends within its bound, and no other server
-    notices.
+    Every method ends within its bound, also where the server crashes, hangs, floods or lies, and other servers are not
+    affected.
     """
 
     @property
     @abstractmethod
     def config(self) -> ServerConfig:
-        """How it is configured."""
+        """The configuration of the server."""
         ...
 
     @property
     @abstractmethod
     def connected(self) -> bool:
-        """Whether a connection stands at this moment, so that asking it starts nothing."""
+        """Whether the server is connected at this moment, so that a request starts nothing."""
         ...
 
     @abstractmethod
@@ -43,13 +43,13 @@ class ToolServer(Protocol):
     async def call(self, name: str, arguments: JsonObject, progress: CallProgress) -> ToolResult:
         """Call the tool of that name, the server's own, at most once.
 
-        Raises `ServerUnavailableError` before the call was sent; afterwards what goes wrong is a failed result.
+        Raises `ServerUnavailableError` before the call was sent; a later problem is a failed result.
         """
         ...
 
     @abstractmethod
     def on_change(self, hear: Callable[[], None]) -> None:
-        """Call `hear` whenever the server says, or it must be supposed, that its tools changed."""
+        """Call `hear` whenever the server reports a change of its tools, or may have changed them."""
         ...
 
 
@@ -61,17 +61,17 @@ class ToolServers(Protocol):
     def open(self, config: ServerConfig, *, legacy: bool = False) -> ToolServer:
         """The server of that configuration; nothing starts yet. The same object for the same name.
 
-        `legacy` is what its last listing said of it; where that no longer holds it is found out.
+        `legacy` is the value of its last listing; a value that is wrong by now is corrected when the server connects.
         """
         ...
 
 
 class ServerUnavailableError(Exception):
-    """The server cannot be reached, or does not answer in time; the sentence says why and what to do."""
+    """A server that cannot be reached or does not answer in time; the message gives the reason and a remedy."""
 
 
 Params: TypeAlias = Mapping[str, object]
-"""Plain JSON values, as they were decoded; they are not changed."""
+"""Plain JSON values as they were decoded, which must not be changed."""
 
 
 Hearing: TypeAlias = Callable[[str, Params], None]
@@ -80,14 +80,15 @@ Hearing: TypeAlias = Callable[[str, Params], None]
 
 @runtime_checkable
 class ServerChannel(Protocol):
-    """Carries requests of MCP to servers of the client, and what comes of them back; lives as long as the client."""
+    """Carries requests of MCP to servers of the client, and their answers back; lives as long as the client."""
 
     @abstractmethod
     async def request(self, server_id: str, method: str, params: Params, heard: Hearing) -> object:
-        """Ask the server of that id; gives the result that MCP promises for the method, unchecked, or any other JSON.
+        """Send a request to the server of that id; returns its result, unchecked, which may be any JSON.
 
-        `params` are the inner ones, with everything that MCP wants in their `_meta`. `heard` is told what the server
-        says of this request while it runs. The deadline is the caller's; cancelled, it takes the request back.
+        `params` are the inner ones, with everything that MCP wants in their `_meta`. `heard` is called with the
+        notifications of the server about this request. The deadline is the caller's; a cancelled call takes the
+        request back.
 
         Raises `ServerAnswerError` where the server answers with an error of MCP, `ChannelError` where it gave no
         answer that can be used.
@@ -97,7 +98,7 @@ class ServerChannel(Protocol):
 
 @define(eq=False)
 class ServerAnswerError(Exception):
-    """The server's own error: a code of MCP, and its words."""
+    """An error that the server answered: a code of MCP, and the server's message."""
 
     code: int
     message: str
@@ -108,7 +109,7 @@ class ServerAnswerError(Exception):
 
 @define(eq=False)
 class ChannelError(Exception):
-    """The request came to nothing on its way; the words follow "the server ...". `lost`: the client is gone."""
+    """A request without an answer; `words` follow "the server ...", and `lost` says that the client is gone."""
 
     words: str
     lost: bool = False
@@ -119,27 +120,27 @@ class ChannelError(Exception):
 
 @runtime_checkable
 class ServerListings(Protocol):
-    """Keeps one listing a server and directory; lives as long as the process, shared by its sessions and by others.
+    """Keeps one listing for each server and directory; lives as long as the process, shared with other processes.
 
-    It never raises: where nothing can be read there is none, and the log says so once.
+    No method raises: where nothing can be read there is no listing, and this is logged once.
     """
 
     @abstractmethod
     async def last(self, directory: str) -> Mapping[str, KeptListing]:
-        """The listings kept for that directory, by the server's name; one that cannot be read is not there."""
+        """The listings kept for that directory, by the server's name, without those that cannot be read."""
         ...
 
     @abstractmethod
     async def keep(self, listing: KeptListing) -> bool:
-        """Keep it in place of an earlier one; False where it could not be kept."""
+        """Keep a listing in place of an earlier one; False where it could not be kept."""
         ...
 
 
 @runtime_checkable
 class ServerApprovals(Protocol):
-    """Keeps approvals; lives as long as the process, is shared by its sessions and by other processes.
+    """Keeps approvals; lives as long as the process, and is shared by its sessions and by other processes.
 
-    It never raises: where nothing can be read, nothing is approved, and the log says so once.
+    No method raises: where nothing can be read, nothing is approved, and this is logged once.
     """
 
     @abstractmethod
@@ -149,13 +150,13 @@ class ServerApprovals(Protocol):
 
     @abstractmethod
     async def approve(self, approval: ServerApproval) -> bool:
-        """Keep it in place of an earlier one, for good when this returns; False where it could not be kept."""
+        """Keep an approval in place of an earlier one, durably when this returns; False where it could not be kept."""
         ...
 
     @abstractmethod
     async def revoke(self, directory: str, name: str) -> bool:
-        """Take the approval of that server in exactly that directory back, for good when this returns.
+        """Remove the approval of that server in exactly that directory, durably when this returns.
 
-        Where there was none nothing changes; False where it could not be taken back.
+        Nothing changes where there was none; False where the approval could not be removed.
         """
         ...

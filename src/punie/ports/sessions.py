@@ -1,4 +1,4 @@
-"""Sessions: where they outlive their process, and where their calls are counted."""
+"""Sessions: the store in which they outlive their process, and the ledger of their calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from punie.domain.session.turn import CallRecord, TurnRecord
 
 @frozen
 class SessionLease:
-    """The right to add to a session's log; `token` grows with each taking, so that a late writer is told apart."""
+    """The right to add to a session's log; `token` grows with each lease, so that a late writer is recognised."""
 
     session_id: str
     token: int
@@ -24,16 +24,16 @@ class SessionLease:
 class SessionStore(Protocol):
     """Logs of sessions with an index of them; lives as long as the process, and many processes share what it keeps.
 
-    Methods raise `SessionStoreError` where it cannot be used. Whatever process dies at whatever moment: what a method
-    has confirmed stays, and no half of anything is ever read.
+    Methods raise `SessionStoreError` where the store cannot be used. When a process dies, at any moment, everything
+    that a method confirmed stays, and nothing is ever read in part.
     """
 
     @abstractmethod
     async def acquire(self, session_id: str) -> SessionLease:
         """Become the session's only writer. Raises `SessionHeldError` where another process that lives is.
 
-        That of a process of this machine that is gone is free at once; that of another machine, once it was not
-        renewed for a minute.
+        The lease of a process of this machine that is gone is free at once; that of another machine is free once it was
+        not renewed for a minute.
         """
         ...
 
@@ -44,28 +44,28 @@ class SessionStore(Protocol):
 
     @abstractmethod
     async def renew(self, lease: SessionLease) -> None:
-        """Say that its holder lives. Raises `LeaseLostError`."""
+        """Confirm that the holder of the lease lives. Raises `LeaseLostError`."""
         ...
 
     @abstractmethod
     async def release(self, lease: SessionLease) -> None:
-        """Let others write; nothing happens where it was lost."""
+        """Let others write; nothing happens where the lease was lost."""
         ...
 
     @abstractmethod
     async def append(self, lease: SessionLease, entries: Sequence[LogEntry], *, lasting: bool = False) -> None:
-        """Add entries, all or none; one whose sequence is there already changes nothing.
+        """Add entries, all or none; an entry whose sequence is there already changes nothing.
 
-        They survive the end of the process; with `lasting` also that of the machine's power. Raises `LeaseLostError`.
+        The entries survive the end of the process, and with `lasting` a power cut as well. Raises `LeaseLostError`.
         """
         ...
 
     @abstractmethod
     async def take_in(self, lease: SessionLease, batches: Iterable[Sequence[LogEntry]]) -> None:
-        """Make the log of a session that has none, for good: all of it, or none whatever happens meanwhile.
+        """Make the log of a session that has none, durably and as a whole, or not at all.
 
-        The entries come in order, and a batch at a time is in memory; what takes them may be another thread. What the
-        batches raise is raised. Others write in the meantime. Raises `LeaseLostError`.
+        The entries are in order, and one batch at a time is in memory; the batches may be read in another thread. Other
+        sessions can be written meanwhile. Raises the errors of the batches, and `LeaseLostError`.
         """
         ...
 
@@ -73,7 +73,7 @@ class SessionStore(Protocol):
     async def read(self, session_id: str, after: int = 0, limit: int = 500) -> Sequence[LogEntry]:
         """The entries with a sequence above `after`, in order, `limit` at most; empty at the end.
 
-        What a newer version wrote and this one does not understand is left out.
+        Entries of a newer version that this one does not understand are left out.
         """
         ...
 
@@ -84,44 +84,44 @@ class SessionStore(Protocol):
 
     @abstractmethod
     async def summary(self, session_id: str) -> SessionSummary | None:
-        """The session as lists show it; None for an unknown one."""
+        """The session as lists show it; None for an unknown session."""
         ...
 
     @abstractmethod
     async def sessions(self, cwd: str | None = None, cursor: str | None = None, limit: int = 50) -> SessionPage:
-        """Sessions that have begun, latest change first, of one directory or all; an unusable cursor is a ValueError.
+        """Sessions that have begun, latest change first, of one directory or all.
 
-        What is lost of the index is made again from the logs.
+        Lost parts of the index are made again from the logs. Raises `ValueError` for a cursor that cannot be used.
         """
         ...
 
     @abstractmethod
     async def keep_snapshot(self, lease: SessionLease, snapshot: EngineSnapshot) -> None:
-        """Keep an engine's memory in place of the one before. Raises `LeaseLostError`."""
+        """Keep an engine's memory in place of an earlier one. Raises `LeaseLostError`."""
         ...
 
     @abstractmethod
     async def snapshot(self, session_id: str) -> EngineSnapshot | None:
-        """The last one kept."""
+        """The engine's memory that was kept last; None where there is none."""
         ...
 
     @abstractmethod
     async def fork(self, session_id: str, lease: SessionLease) -> None:
-        """Copy log and snapshot of a session into that of the lease, which is empty; later ones go their own ways."""
+        """Copy log and snapshot of a session into the empty session of the lease; later entries are not copied."""
         ...
 
     @abstractmethod
     async def delete(self, session_id: str) -> bool:
-        """Forget all of it; False for an unknown one. Raises `SessionHeldError` where another process holds it."""
+        """Remove a session; False for an unknown one. Raises `SessionHeldError` where another process holds it."""
         ...
 
 
 @runtime_checkable
 class UsageLedger(Protocol):
-    """Keeps what was used; lives as long as the process and is shared by its sessions.
+    """Keeps records of calls and turns; lives as long as the process and is shared by its sessions.
 
-    Recording never raises and never holds a call up: what cannot be written is logged and lost. Records are kept in
-    the order of recording; one of the same session and id replaces nothing and is kept once (idempotent).
+    Recording never raises and never delays a call: a record that cannot be written is logged and lost. Records are kept
+    in the order of recording; a second record of the same session and id changes nothing.
     """
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Tools: who lists them, who runs them, and what checks their arguments."""
+"""Tools: their sources, their execution, and the checks of their arguments."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from punie.domain.values.terminal import ExitStatus, TerminalOutput
 
 @runtime_checkable
 class CallProgress(Protocol):
-    """How a running call shows what it has so far; `call_id` is the call's, as the client knows it."""
+    """Shows the progress of a running call; `call_id` is the id under which the client knows the call."""
 
     call_id: str
 
     @abstractmethod
     async def show(self, *content: ResultContent) -> None:
-        """Replace what the client shows of the call.
+        """Replace the content that the client shows of the call.
 
-        May be called as often as there is something new: what comes too fast for a person is left out, the last is not.
+        May be called as often as there is something new: content that comes too fast for a person is left out, except
+        for the last.
         """
         ...
 
     @abstractmethod
     async def report(self, message: str, fraction: float | None = None) -> None:
-        """Say how far the call is: one line, and the part that is done (0 to 1) where it is known."""
+        """Report the progress in one line, with the part that is done, from 0 to 1, where it is known."""
         ...
 
 
@@ -42,37 +43,37 @@ class ToolExecutor(Protocol):
 
     @abstractmethod
     async def execute(self, call: ToolCall, progress: CallProgress) -> ToolResult:
-        """Run one call whose arguments fit the tool's schema, and give its result.
+        """Run one call, whose arguments fit the tool's schema, and return its result.
 
-        Raises a `ToldToModel` error where the tool cannot do it. Runs at most once: it is never repeated. When it is
-        cancelled, it stops what it started before it lets go, within the bound its caller sets.
+        Raises a `ToldToModel` error where the tool cannot carry the call out. A call is run at most once. A cancelled
+        call stops everything that it started before this returns, within the caller's time limit.
         """
         ...
 
 
 @runtime_checkable
 class ToolProvider(Protocol):
-    """Lists what one source offers; lives as long as its session."""
+    """Lists the tools of one source; lives as long as its session."""
 
     @abstractmethod
     async def discover_tools(self) -> CatalogAnswer:
-        """Ask the source anew and give its whole answer: good entries in its order, bad ones with reasons.
+        """Ask the source and return its whole answer: good entries in its order, bad ones with reasons.
 
-        Every call asks again; caching and time limits are the caller's. Raises `ToolSourceError` where the source
-        refuses, answers nonsense or is gone. Cancelling it leaves nothing running here.
+        Every call asks again; caching and time limits are the caller's. A cancelled call leaves nothing running. Raises
+        `ToolSourceError` where the source refuses, answers nonsense or is gone.
         """
         ...
 
 
 class ToolSourceError(Exception):
-    """The source could not be read; the sentence says why. The caller falls back."""
+    """A source of tools that could not be read; the message gives the reason."""
 
 
 @runtime_checkable
 class ArgumentValidator(Protocol):
     """Checks schemas and arguments; lives as long as the session, so that a schema is compiled once.
 
-    It reads no file and no address: a schema that refers to a remote document is refused.
+    No file and no address is read: a schema that refers to a remote document is refused.
     """
 
     @abstractmethod
@@ -82,22 +83,22 @@ class ArgumentValidator(Protocol):
 
     @abstractmethod
     def problems(self, schema: JsonObject, arguments: JsonObject) -> tuple[str, ...]:
-        """What is wrong with the arguments, each naming the field and what was expected; empty if nothing is."""
+        """The problems of the arguments, each with the field and the expected value; empty where there are none."""
         ...
 
 
 @runtime_checkable
 class PythonChecks(Protocol):
-    """Knows which program serves a check and how to read what it prints; lives as long as the session.
+    """Plans checks of Python code and reads their output; lives as long as the session.
 
-    It runs nothing: the command goes through the session's terminals, after leave was given.
+    The checks run in the session's terminals, with permission; nothing is run here.
     """
 
     @abstractmethod
     def plan(self, check: Check, path: str | None) -> PlannedCheck:
         """The command that checks `path` (relative to the session's directory, or the whole project).
 
-        A few looks at the disk, no more. Raises `ToolFailedError` where no program for it is installed.
+        The disk is looked at only briefly. Raises `ToolFailedError` where no program for it is installed.
         """
         ...
 
@@ -105,7 +106,7 @@ class PythonChecks(Protocol):
     async def read(
         self, planned: PlannedCheck, output: TerminalOutput, ended: ExitStatus
     ) -> ProblemReport | TestReport:
-        """What the program found. Raises `ToolFailedError` where it broke or cannot be understood."""
+        """The problems that the program found. Raises `ToolFailedError` where it broke or cannot be understood."""
         ...
 
 
@@ -117,14 +118,14 @@ HostCall: TypeAlias = Callable[[str, tuple[JsonValue, ...], JsonObject], Awaitab
 class ProgramSandbox(Protocol):
     """Runs programs that reach nothing: no file, no network, no process, no environment. Lives as long as the session.
 
-    Whatever a program does, it ends within its limits and takes nothing of this process with it.
+    Every program ends within its limits and cannot harm this process.
     """
 
     @abstractmethod
     async def run(self, program: str, call: HostCall, limits: ProgramLimits) -> ProgramEnd:
-        """Run one to its end; `call` is awaited for each function that the program does not define itself.
+        """Run a program to its end; `call` is awaited for each function that the program does not define itself.
 
-        Cancelling it ends the program at once. An error in the program is in its end and is not raised; raises
+        A cancelled call ends the program at once. An error in the program is part of the returned end. Raises
         `ToolFailedError` where no program can be run at all.
         """
         ...
@@ -132,20 +133,20 @@ class ProgramSandbox(Protocol):
 
 @runtime_checkable
 class Expressions(Protocol):
-    """Parses and evaluates; keeps nothing, so that one serves the whole process.
+    """Parses and evaluates expressions; stateless, one object for the whole process.
 
-    Evaluating has no effect, reaches nothing but the names it is given, gives the same value each time and ends: what
-    it may cost is bounded, in time and in memory, whatever the expression and the values are.
+    An evaluation has no effect, reaches nothing but the names that are passed, and returns the same value each time.
+    Its time and memory are bounded for every expression and every value.
     """
 
     @abstractmethod
     def parse(self, text: str) -> Expression:
-        """The expression, with all that it refers to. Raises `ExpressionError` where it cannot be read."""
+        """The expression, with everything that it refers to. Raises `ExpressionError` where it cannot be read."""
         ...
 
     @abstractmethod
     def value(
         self, expression: Expression, names: Mapping[str, JsonValue | Mapping[str, StepView]], left: WorkLeft
     ) -> JsonValue:
-        """What it comes to with these names, a frozen JSON value. Raises `ExpressionError`."""
+        """The value of the expression with these names, as frozen JSON. Raises `ExpressionError`."""
         ...

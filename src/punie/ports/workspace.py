@@ -1,4 +1,4 @@
-"""The workspace of a session: files, folders, the repository, programs, and what a project says of itself."""
+"""The workspace of a session: files, folders, the repository, programs, and the project's own instructions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Workspace(Protocol):
 
     @abstractmethod
     async def write_text(self, path: str, content: str) -> None:
-        """Make the file hold exactly `content`; a missing parent folder is made. All or nothing.
+        """Make the file hold exactly `content`, or leave it as it is; a missing parent folder is made.
 
         Raises `ToldToModel` with the reason.
         """
@@ -36,13 +36,13 @@ class Workspace(Protocol):
 
 @runtime_checkable
 class PathGuard(Protocol):
-    """Knows the session's directories and follows links; lives as long as the session."""
+    """Locates paths relative to the session's directories; lives as long as the session."""
 
     @abstractmethod
     async def locate(self, path: str) -> Location:
         """The absolute path with every link followed (of the deepest part that exists), and where it lies.
 
-        A relative path is taken from the session's working directory. Never raises: what cannot be resolved lies
+        A relative path is taken from the session's working directory. Never raises: a path that cannot be resolved is
         outside.
         """
         ...
@@ -78,8 +78,8 @@ class Findings:
 class FileTree(Protocol):
     """Lists and searches below a folder inside the session's roots; lives as long as the session.
 
-    What git ignores is passed over, and so are `.git` itself, links that lead out of the roots, and, in a search,
-    binary files and files that usually hold secrets.
+    Left out are files that git ignores, `.git` itself, links that lead out of the roots, and, in a search, binary files
+    and files that usually hold secrets.
     """
 
     @abstractmethod
@@ -117,15 +117,15 @@ class Commit:
 
 @runtime_checkable
 class Repository(Protocol):
-    """Reads, and on leave writes, the repository that holds the session's directory; lives as long as the session.
+    """Reads and writes the repository that holds the session's directory; lives as long as the session.
 
-    It goes through a library that runs no program, no hook, no filter, no pager and no configured command: a strange
-    repository's configuration must not run code. Every method raises `ToldToModel` where there is no repository.
+    No program, hook, filter, pager or configured command is run, since a strange repository's configuration must not
+    run code. Every method raises `ToldToModel` where there is no repository.
     """
 
     @abstractmethod
     async def status(self) -> RepositoryStatus:
-        """What differs from the last commit."""
+        """The branch, and the paths that differ from the last commit."""
         ...
 
     @abstractmethod
@@ -146,10 +146,10 @@ class Repository(Protocol):
 
 @runtime_checkable
 class Terminals(Protocol):
-    """Starts programs and keeps their output; lives as long as the session. Nothing it started outlives it.
+    """Starts programs and keeps their output; lives as long as the session, and no program outlives it.
 
-    Every method raises `UnknownTerminalError` for an id it does not hold, and `ToldToModel` with the reason where the
-    other side refuses.
+    Every method raises `UnknownTerminalError` for an unknown id, and `ToldToModel` with the reason where the other side
+    refuses.
     """
 
     @property
@@ -160,46 +160,46 @@ class Terminals(Protocol):
 
     @abstractmethod
     async def create(self, command: Command) -> str:
-        """Start the program and give the terminal's id at once. Cancelled while starting, it leaves nothing behind."""
+        """Start the program and return the terminal's id at once. A cancelled start leaves nothing behind."""
         ...
 
     @abstractmethod
     async def output(self, terminal_id: str) -> TerminalOutput:
-        """What it printed so far, the last `output_limit_bytes` of it, and the file with more where one is kept."""
+        """The output so far, at most its last `output_limit_bytes`, and the file with more where one is kept."""
         ...
 
     @abstractmethod
     async def wait(self, terminal_id: str) -> ExitStatus:
-        """Wait until the program itself ended; what it left in the background does not count."""
+        """Wait until the program itself ended; programs that it left in the background do not count."""
         ...
 
     @abstractmethod
     async def kill(self, terminal_id: str) -> None:
-        """End the program and its process group; the terminal and its output stay until released. Idempotent."""
+        """End the program and its process group; the terminal and its output stay until the release. Idempotent."""
         ...
 
     @abstractmethod
     async def release(self, terminal_id: str) -> None:
-        """Kill what still runs and forget the terminal; the id is unknown afterwards."""
+        """End the program where it still runs, and forget the terminal; the id is unknown afterwards."""
         ...
 
 
 @runtime_checkable
 class OutputStore(Protocol):
-    """Keeps texts of one session in files that only this user can read; they go with the session."""
+    """Keeps texts of one session in files that only this user can read; both live as long as the session."""
 
     @abstractmethod
     async def keep(self, name: str, text: str) -> str | None:
-        """Write the text into a file of its own and give its absolute path, links followed; None where it cannot.
+        """Write the text into a new file; returns its absolute path, links followed, None where that fails.
 
-        Never raises. The oldest texts go when there are too many. Of a text that is too long for a file its beginning
-        and its end are kept, and the file says so.
+        Never raises. The oldest texts are removed when there are too many. Of a text that is too long for a file its
+        beginning and its end are kept, with a note between them.
         """
         ...
 
     @abstractmethod
     async def beginning(self, path: str, limit_bytes: int) -> str | None:
-        """The first bytes of a file of this store, as text; None where it is none, or gone. Never raises."""
+        """The first bytes of a file of this store, as text; None where there is no such file. Never raises."""
         ...
 
     @abstractmethod
@@ -210,7 +210,7 @@ class OutputStore(Protocol):
 
 @runtime_checkable
 class ProjectNotes(Protocol):
-    """The project's AGENTS.md; lives as long as the session. It is configuration, read without a tool call."""
+    """The project's AGENTS.md, which is configuration and read without a tool call; lives as long as the session."""
 
     @abstractmethod
     async def read(self) -> str | None:
@@ -224,23 +224,23 @@ class PromptFiles(Protocol):
 
     @abstractmethod
     async def read(self) -> tuple[PromptFile, ...]:
-        """Those there are now, by name; what cannot be read, or is no prompt, is left out. Never raises for that."""
+        """The prompts as they are now, by name, without files that cannot be read or are none. Never raises."""
         ...
 
 
 @runtime_checkable
 class SkillShelf(Protocol):
-    """The skills of one session; lives as long as it. They are configuration, found without a tool call."""
+    """The skills of one session, which are configuration and read without a tool call; lives as long as the session."""
 
     @abstractmethod
     async def skills(self) -> tuple[Skill, ...]:
-        """Those there are, each name once, in the order in which they are offered; always the same within a session.
+        """The skills, each name once, in the order in which they are offered; always the same within a session.
 
-        What makes no skill is left out and named in the log. Never raises for that.
+        A folder that makes no skill is left out and named in the log. Never raises for that.
         """
         ...
 
     @abstractmethod
     async def load(self, skill: Skill) -> SkillText:
-        """What one of them says now. Raises `ToolFailedError` where it went or broke since."""
+        """The present text of a skill. Raises `ToolFailedError` where the skill is gone or broken by now."""
         ...

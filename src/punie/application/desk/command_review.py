@@ -29,13 +29,13 @@ class CommandReview:
     home: str
 
     async def report(self, command: Command) -> CommandReport:
-        """What the command would do, with the places that its paths lead to. Never raises."""
+        """The report on a command, with the places that its paths lead to. Never raises."""
         report = read_command(command, self.parser, self.home)
         return with_places(report, {path: await self.guard.locate(path) for path in paths_to_follow(report)})
 
 
 def read_command(command: Command, parser: ShellParser, home: str) -> CommandReport:
-    """What the command would do, by its words alone; no path is followed. Never raises.
+    """The report on a command, by its words alone; no path is followed. Never raises.
 
     A line on which the analysis fails counts as not understood, and the failure is logged.
     """

@@ -160,7 +160,7 @@ class SessionDesk:
         return (f"{call.name} lacks permission: {judged.decision.reason}.",)
 
     async def estimate(self, tool: str, arguments: JsonValue = EMPTY_OBJECT) -> ResourceEstimate | None:
-        """What a call will probably take; None where nothing is known about it, or there is no such tool."""
+        """The resources that a call will probably take; None where nothing is known, or there is no such tool."""
         try:
             request = await self.request(ToolCall("", tool, arguments), self.toolbox.find(tool), json_text(arguments))
         except ToldToModel:

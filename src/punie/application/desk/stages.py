@@ -219,7 +219,7 @@ class CallStages:
     async def _at_a_place(self, judged: Judged, prepared: PreparedCall) -> ToolResult | Denied:
         """Wait until few enough other calls run, then run the call; denied where the mode forbids it by now."""
         request, permission = judged.request, self.desk.permission
-        # A composed call waits for its own calls: holding a place it might wait for ever.
+        # A composed call waits for its own calls; with a place of its own it could wait without end.
         async with contextlib.nullcontext() if prepared.composed is not None else self.desk.places:
             self.turn.check_open()
             await self.under_way.card.start(*_edited(request, prepared))

@@ -1,6 +1,6 @@
 """The tool desk of one turn: the only way from an engine to a tool.
 
-Every call of every engine passes through the desk, whoever serves the tool. An engine never runs a tool itself and
+Every call of every engine passes through the desk, for the tools of all sources. An engine never runs a tool itself and
 never asks for permission.
 """
 

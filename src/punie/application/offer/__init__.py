@@ -1,1 +1,1 @@
-"""What a model is offered: discovery, the registry of tools, disclosure and search."""
+"""The tools that a model is offered: discovery, the registry, disclosure and search."""

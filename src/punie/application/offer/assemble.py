@@ -1,4 +1,4 @@
-"""From a plan to tools: each is made of the ports of whoever serves it, on this machine, in the client or elsewhere."""
+"""Makes the tools of a plan from the ports of the side that serves them: this machine, the client or another party."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pipelines as tools of a session."""
+"""Pipelines as tools of a session: each pipeline that can run is a tool."""
 
 from __future__ import annotations
 

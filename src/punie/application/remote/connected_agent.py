@@ -40,13 +40,13 @@ class ConnectedAgent(Agent):
     _gone: bool = field(default=False, init=False)
 
     def leave(self) -> None:
-        """The connection is lost: turns go on, questions wait for the client to come back. Returns at once."""
+        """End the connection: turns go on, and questions wait for the client to come back. Returns at once."""
         if not self._gone:
             self._gone = True
             self.reception.left(self)
 
     def look_after(self, session_id: str, room: Room) -> None:
-        """A session of this connection opened; if the connection was lost meanwhile the session waits for a client."""
+        """Begin to wait for a client where the connection was lost while its session opened."""
         if self._gone and room.owner is self:
             self.reception.vacate(session_id, room)
 
@@ -198,7 +198,7 @@ class ConnectedAgent(Agent):
         return self.reception.agent
 
     def _has(self, session_id: str) -> bool:
-        """Whether it is this connection's; said in the log where it is not, for a notification has no answer."""
+        """Whether the session is this connection's; another one's is logged, since a notification has no answer."""
         try:
             self.reception.of(self, session_id)
         except SessionHeldError:
@@ -214,12 +214,12 @@ class ConnectedAgent(Agent):
             room.turn = None
 
     def _unheard(self, room: Room, session: LiveSession, end: TurnReport | Exception) -> None:
-        """The turn ended when the connection that had asked for it was gone, so that its answer reached nobody."""
+        """Handle the end of a turn whose connection is gone, so that the answer reached no client."""
         news = _news(end)
         if isinstance(end, Exception):
             self.log.warning("session %s: a turn that nobody waited for any more failed: %s", session.id, end)
         if room.adopted:
-            return  # whoever took the session up waits for the end
+            return  # the client that took the session up waits for the end
         if room.owner is None:
             room.news = news
         elif self.reception.agent.live(session.id) is session:

@@ -107,7 +107,7 @@ class Reception(OwnTaskGroup):
         )
 
     def enter(self, holder: object, session_id: str, asked: Asked) -> Room:
-        """A session is about to open; an older session of that id is forgotten."""
+        """Add a session that is about to open; an older session of that id is forgotten."""
         before = self._rooms.get(session_id)
         if before is not None:
             self.forget(session_id, before)
@@ -115,7 +115,7 @@ class Reception(OwnTaskGroup):
         return room
 
     def forget(self, session_id: str, room: Room) -> None:
-        """The session closes: its turn ends, and nothing waits for its client."""
+        """Remove a session that closes: its turn ends, and nothing waits for its client."""
         self.agent.cancel(session_id)  # first: a cancelled turn must not go on because its question is dismissed
         if self._rooms.get(session_id) is room:
             del self._rooms[session_id]
@@ -139,14 +139,14 @@ class Reception(OwnTaskGroup):
             await closing.wait()
 
     def vacate(self, session_id: str, room: Room) -> None:
-        """The session's client is gone; a session that is closing does not wait for one. Returns at once."""
+        """Begin to wait for a client, unless the session is closing; returns at once."""
         if self._rooms.get(session_id) is not room:
             return
         self.log.info("session %s: its client is gone; it is kept open for %g s", session_id, self.grace_s)
         self.tasks.start_soon(self._wait, session_id, room, room.vacate())
 
     def left(self, holder: object) -> None:
-        """A connection ended: its sessions go on without a client. Returns at once."""
+        """Let the sessions of a connection that ended go on without a client; returns at once."""
         for session_id, room in tuple(self._rooms.items()):
             if room.owner is holder:
                 self.vacate(session_id, room)

@@ -146,7 +146,7 @@ class Room:
         self.waiting.cancel()
 
     def vacate(self) -> anyio.CancelScope:
-        """The client is gone; returns the scope in which the server waits for a client."""
+        """Leave the session without a client; returns the scope in which the server waits for one."""
         self.owner, self.adopted, self.left_s = None, False, anyio.current_time()
         self.seat.leave()
         if self.held is not None:
@@ -156,6 +156,6 @@ class Room:
         return self.waiting
 
     def hold(self, peer: Peer) -> HeldSink:
-        """The sink for further events: they go to that client as soon as it was told what it missed."""
+        """The sink for further events, which go to that client as soon as it knows the events that it missed."""
         self.held = HeldSink(peer.events)
         return self.held

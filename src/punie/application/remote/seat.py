@@ -1,4 +1,4 @@
-"""The place of a session's client, and the client's ports as the session uses them, whoever is connected."""
+"""The place of a session's client, and the ports of the connected client as the session uses them."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ class ClientSeat:
     _asking: set[anyio.CancelScope] = field(factory=set[anyio.CancelScope], init=False)
 
     def sit(self, peer: Peer) -> None:
-        """A client is connected: requests that wait go to that client."""
+        """Take the place for a client that connected; requests that wait go to that client."""
         self._peer = peer
         self._wake()
 
     def leave(self) -> None:
-        """The client is gone: its work for the session fails, and open questions wait for the next client."""
+        """Leave the place: work of the client for the session fails, and open questions wait for the next client."""
         self._peer = None
         for scope in tuple(self._asking):
             scope.cancel()
         self._wake()
 
     def give_up(self) -> None:
-        """No client will come back: nothing waits for one any more."""
+        """Wait for no client any more, since none will come back."""
         self._given_up = True
         self.leave()
 

@@ -1,1 +1,1 @@
-"""What a session, or a command, knows of its MCP servers: which there are, what they offer, and since when."""
+"""The MCP servers of a session or a command: their status, their tools, and the age of that knowledge."""

@@ -1,4 +1,4 @@
-"""One configured server as the registry knows it: its status, its last list of tools, and the asking that runs."""
+"""A configured server in the registry: its status, its last list of tools, and the asking that runs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Asking:
 
 @define(eq=False)
 class KnownServer:
-    """A configured server; lives as long as the registry. It is connected at the first asking or call.
+    """A configured server, connected at the first asking or call; lives as long as the registry.
 
     `late` is set by the registry: whether the server did not answer in time when it was asked last.
     """
@@ -130,13 +130,13 @@ class KnownServer:
         return (await self.around.listings.last(self.around.directory)).get(self.name)
 
     async def _doubt(self) -> None:
-        """The server cannot be reached. The kept list may be the reason, so the next process asks again."""
+        """Have the next process ask a server that cannot be reached anew: the kept list may be the reason."""
         kept = await self._kept()
         if kept is not None and kept.legacy:
             await self.around.listings.keep(evolve(kept, legacy=False))
 
     def forget(self) -> None:
-        """The list is out of date: the server said so, reconnected, or did not know a tool of its own list."""
+        """Mark the list as out of date: the server said so, reconnected, or did not know a tool of its own list."""
         self._changes += 1
         self.around.cache.invalidate(self.name)
         self.heard(self.name)
@@ -233,7 +233,7 @@ class KnownServer:
         return asked_for and not any(fnmatchcase(tool, glob) for glob in self.config.exclude)
 
     def _failed(self, why: str) -> RefreshDelta:
-        """The server is down; its last list counts until it is back."""
+        """Note that the server is down; its last list counts until it is back."""
         self.status, self.message = ServerStatus.ERROR, one_line(why, 2_000)
         self.around.log.info("server %s: %s", self.name, self.message)
         self.around.warn(f"The MCP server {self.name} does not work", self.message)

@@ -38,7 +38,7 @@ _STRENGTH = {ServerOrigin.CLIENT: 0, ServerOrigin.PROJECT: 1, ServerOrigin.USER:
 
 @frozen
 class KnownTools:
-    """What is known without asking: tools that were listed, and the servers that never listed any."""
+    """The tools that servers listed earlier, and the names of the servers that never listed any."""
 
     tools: Tools
     unlisted: tuple[str, ...]

@@ -1,1 +1,1 @@
-"""What outlives a prompt: the recorder, stored sessions, exported files, traces and notices."""
+"""Sessions beyond one prompt: the recorder, stored sessions, traces and notices."""

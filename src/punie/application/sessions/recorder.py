@@ -55,7 +55,7 @@ class SessionNotices:
             self._news.set()
 
     def greet(self) -> None:
-        """The client knows the session now: notices that waited may go."""
+        """Let the notices that waited go, since the client knows the session now."""
         self._known.set()
 
     async def keep(self) -> None:
@@ -101,7 +101,7 @@ class Cut:
 
 
 class SessionRecord(Protocol):
-    """Where the events of a session are recorded; lives as long as the session.
+    """The record of a session's events; lives as long as the session.
 
     `KeptRecord` writes a log that outlives the process. `MemoryRecord` holds the conversation in memory.
     """
@@ -142,7 +142,7 @@ class SessionRecord(Protocol):
         ...
 
     def cut(self) -> Cut:
-        """What is stored at this moment, and what waits."""
+        """This moment in the record: the entries that are stored, and those that wait."""
         return Cut(1, ())
 
     async def retell(self, cut: Cut, tell: Tell) -> None:
@@ -160,7 +160,7 @@ class SessionRecord(Protocol):
 
     @abstractmethod
     async def memory(self, engine: Engine | None) -> EngineMemory:
-        """What that engine goes on with; with None, the whole conversation. Raises `SessionStoreError`."""
+        """The memory with which that engine goes on; with None, the whole conversation. Raises `SessionStoreError`."""
         ...
 
 
@@ -229,7 +229,7 @@ class SessionRecorder(EventSink):
         await self.record.begin_turn(accepted)
 
     def filled(self, prompt: Prompt) -> None:
-        """The model gets that prompt in place of the typed one; it is recorded before anything has an effect."""
+        """Record the prompt that the model gets in place of the typed one, before anything has an effect."""
         self.record.fill(PromptFilled(prompt))
 
     async def end_turn(

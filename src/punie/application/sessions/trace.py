@@ -1,7 +1,7 @@
-"""A session's log as the timeline that a page has room for: read twice, a few entries at a time.
+"""A session's log as the timeline of a page: the log is read twice, a few entries at a time.
 
-The first reading says what every turn came to, the second tells the latest turns in full, as many as there is room
-for. So a session of any length takes the same memory.
+The first reading outlines every turn, the second gives as many of the latest turns in full as a page has room for, so
+that a session of any length takes the same memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from punie.ports.sessions import SessionStore
 ENTRIES_AT_ONCE = 100
 
 PAGE_WEIGHT = 8_000_000
-"""Characters of the turns that are told in full, roughly."""
+"""Characters of the turns that are shown in full, roughly."""
 
 TURNS_IN_FULL = 200
 TURNS_IN_OUTLINE = 400
@@ -29,14 +29,14 @@ TURNS_IN_OUTLINE = 400
 
 @define
 class SessionTrace:
-    """One reading of one stored session; methods raise `SessionStoreError`."""
+    """The trace of one stored session; lives until its page is written. Methods raise `SessionStoreError`."""
 
     store: SessionStore
     summary: SessionSummary
     page_weight: int = PAGE_WEIGHT
 
     async def outline(self) -> SessionOutline:
-        """What every turn came to."""
+        """The outline of every turn, and where the turns in full begin."""
         builder, totals, last = TimelineBuilder(OUTLINE), Totals(), 0
         turns: deque[TurnTimeline] = deque(maxlen=TURNS_IN_OUTLINE)
         async with aclosing(self._entries(0, None)) as entries:
@@ -51,7 +51,7 @@ class SessionTrace:
         return SessionOutline(self.summary, totals, tuple(turns), self._full_from(turns), last)
 
     async def turns(self, outline: SessionOutline) -> AsyncIterator[TurnTimeline]:
-        """The turns that are told in full, in their order."""
+        """The turns that are shown in full, in their order."""
         first = next((turn for turn in outline.turns if turn.number >= outline.full_from), None)
         if first is None:
             return
@@ -64,7 +64,7 @@ class SessionTrace:
             yield turn
 
     def _full_from(self, turns: deque[TurnTimeline]) -> int:
-        """The number of the first turn that there is room for; the last one is told whatever it takes."""
+        """The number of the first turn that there is room for; the last turn is shown in any case."""
         room, first = self.page_weight, turns[-1].number if turns else 1
         for turn in list(reversed(turns))[:TURNS_IN_FULL]:
             room -= turn.weight

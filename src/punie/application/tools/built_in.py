@@ -82,14 +82,14 @@ class BuiltInTool(SessionTool):
 
     @classmethod
     def titled(cls, arguments: JsonObject) -> str:
-        """The title of a call, whoever serves it; empty where the class has none. Never raises."""
+        """The title of a call, whichever side serves it; empty where the class has none. Never raises."""
         roles = cls.DESCRIPTOR.roles
         limit = COMMAND_TITLE_CHARS if Role.COMMAND in roles else TITLE_CHARS
         return one_line(cls.TITLE.format_map(_TitleParts(roles.parts(arguments))), limit)
 
     @classmethod
     def denied(cls, arguments: JsonObject) -> str:
-        """The first words of a denial as the model reads it, whoever serves the call. Never raises."""
+        """The first words of a denial as the model reads it, whichever side serves the call. Never raises."""
         does = cls.DENIAL.format_map({"path": "", **cls.DESCRIPTOR.roles.parts(arguments)})
         return f"Permission denied to {does or f'use {cls.DESCRIPTOR.name}'}"
 

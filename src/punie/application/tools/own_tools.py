@@ -1,4 +1,4 @@
-"""The tools of ours: a line in `TOOLS` registers one, and plans, policy, titles and listings follow from its class."""
+"""Our own tools: a line in `TOOLS` registers one, and plans, policy, titles and listings follow from its class."""
 
 from __future__ import annotations
 
@@ -72,21 +72,21 @@ TALKING = frozenset(tool.DESCRIPTOR.name for tool in TOOLS if tool.TALKS)
 PLANNED: Mapping[str, type[BuiltInTool]] = {
     tool.DESCRIPTOR.name: tool for tool in TOOLS if tool.SERVING is not Serving.NOT_PLANNED
 }
-"""The tools that a plan may name, by name in offered order; whoever has what the others work on makes those."""
+"""The tools that a plan may name, by name in offered order; other tools of ours are made where their services are."""
 
 OWN_TOOLS: Mapping[str, ToolDescriptor] = {name: tool.DESCRIPTOR for name, tool in PLANNED.items()}
-"""Their descriptors."""
+"""The descriptors of the tools that a plan may name."""
 
 PLANNABLE: tuple[OwnTool, ...] = tuple(
     OwnTool(name, tool.SERVING, tool.DESCRIPTOR.details.required_capabilities) for name, tool in PLANNED.items()
 )
-"""The same as plans are made of them."""
+"""The tools that a plan may name, in the form that the planning takes."""
 
 
 def as_ours(tool: ToolDescriptor) -> ToolDescriptor:
-    """What somebody else serves by the name of one of ours, with the roles and the column of ours; any other as it is.
+    """Another party's tool with the name of one of ours, with the roles and the column of ours; other tools unchanged.
 
-    An editing tool may take what any of our editing tools takes.
+    An editing tool may have the parameters of any of our editing tools.
     """
     own = OWN_TOOLS.get(tool.name)
     if own is None or tool.source is ToolSource.BUILT_IN:

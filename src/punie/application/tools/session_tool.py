@@ -1,4 +1,4 @@
-"""A tool as the tool desk sees it, whoever serves it: its calls, calls composed of others, and a session's services."""
+"""The tools of a session as the tool desk uses them: their calls, calls composed of others, and their services."""
 
 from __future__ import annotations
 

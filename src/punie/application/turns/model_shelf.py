@@ -44,7 +44,7 @@ class ModelShelf(Protocol):
 
     @abstractmethod
     async def take(self, model: str) -> ReadyModel:
-        """That model and never another one, with its engine's library loaded. Raises `EngineError`."""
+        """Make that model ready, and never another one, with its engine's library loaded. Raises `EngineError`."""
         ...
 
     @abstractmethod
@@ -136,7 +136,7 @@ class ContextGauge:
         return None if before is None else before + (here or 0.0)
 
     def count(self, event: UsageChanged) -> None:
-        """Take the turn's totals so far."""
+        """Note the turn's totals so far."""
         self._turn = event.usage
 
     def end_turn(self) -> None:

@@ -1,6 +1,6 @@
-"""Unified diffs of one file, applied exactly: a hunk may have moved, its content may not differ.
+"""Unified diffs of one file, applied exactly: a hunk may have moved, but its content may not differ.
 
-Our own few lines, since no library that we keep applies a diff to a text: dulwich's works on repositories.
+No library of the project applies a diff to a text; dulwich applies diffs to repositories.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from attrs import define, field, frozen
 from punie.domain.errors import ToolFailedError
 
 OFFSET_LIMIT = 1_000
-"""Lines a hunk may be away from where its header says it is."""
+"""How many lines a hunk may be away from the place that its header names."""
 
 _HEADER = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _SENT_AS_WINDOWS = re.compile(r"^@@[^\n]*\r$", re.MULTILINE)
@@ -21,7 +21,7 @@ _NO_NEWLINE = "\\ No newline"
 
 @frozen
 class Hunk:
-    """One hunk: where the old lines begin (from 1), and the old and new lines, each with what ends it."""
+    """One hunk: the number of its first old line, from 1, and the old and new lines, each with its line feed."""
 
     number: int
     old_start: int
@@ -47,7 +47,7 @@ def apply_patch(text: str, patch: str) -> tuple[str, int]:
 
 
 def parse_patch(patch: str) -> tuple[Hunk, ...]:
-    """The hunks of a unified diff for one file, what stands before the first one passed over."""
+    """The hunks of a unified diff for one file; lines before the first one are passed over."""
     # A patch all of whose lines end with CR LF came so on its way; else CR is part of the lines it quotes.
     reader = _Reader(lines_of(patch.replace("\r\n", "\n") if _SENT_AS_WINDOWS.search(patch) else patch))
     hunks: list[Hunk] = []
@@ -141,7 +141,7 @@ def _miscounted(number: int, old_count: int, new_count: int, old: list[str], new
 
 
 def _place(lines: list[str], hunk: Hunk, wanted: int, earliest: int) -> int:
-    """The index where the hunk's old lines stand: as near as possible to where they should."""
+    """The index of the hunk's old lines that is the nearest to that of its header."""
     if not hunk.old:
         if earliest <= wanted <= len(lines):
             return wanted

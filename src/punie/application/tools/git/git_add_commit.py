@@ -1,4 +1,4 @@
-"""git_add_commit, through a library that runs nothing."""
+"""git_add_commit: stages and commits files through a library that runs no program."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class GitAddCommit(BuiltInTool):
 
 
 def _as_named(path: str, where: Location, cwd: str) -> str:
-    """The path to commit: a link is committed itself, not the file it leads to. The location was judged all the same.
+    """The path to commit: a link is committed itself, not the file it leads to, which is the place that was judged.
 
-    With `..` on the way, what stands before it may be a link, and only the location tells where that leads.
+    With `..` in the path, the part before may be a link, so that only the location is certain.
     """
     named = PurePosixPath(path)
     return where.path if ".." in named.parts else str(PurePosixPath(cwd) / named)

@@ -1,4 +1,4 @@
-"""ask_user: the agent's own question to the person, where the client can show one."""
+"""ask_user: a question of the agent to the person, where the client can show one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NO_ANSWER = {
 
 @frozen
 class AskUser(BuiltInTool):
-    """Asks one thing and waits as long as the person thinks; being asked is no effect and needs no permission."""
+    """Asks one question and waits as long as the person thinks; a question has no effect and needs no permission."""
 
     elicitor: Elicitor
     TALKS = True
@@ -66,7 +66,7 @@ class AskUser(BuiltInTool):
 
 
 def _form(choices: tuple[str, ...]) -> JsonObject:
-    """One field for the answer; beside choices one more, for those whom none fits."""
+    """The form: one field for the answer, and one for a remark where there are choices, in case that none fits."""
     answer: dict[str, object] = {"type": "string", "title": "Answer"}
     fields: dict[str, object] = {"answer": answer}
     if choices:

@@ -19,7 +19,7 @@ from punie.ports.workspace import SkillShelf
 
 @frozen
 class LoadSkill(BuiltInTool):
-    """Tells a skill's text and the files beside it; changes nothing, and needs no permission."""
+    """Gives a skill's text and the names of its files; a call changes nothing and needs no permission."""
 
     shelf: SkillShelf
     TALKS = True

@@ -1,4 +1,4 @@
-"""run_code: the model writes a short program over the tools; every call it makes goes through the desk."""
+"""run_code: runs a short program of the model, whose calls of tools go through the desk."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from punie.ports.tools import CallProgress, ProgramSandbox
 OUTPUT_LIMIT = 1_048_576
 DEFAULT_LIMITS = ProgramLimits()
 TOOL = "tool"
-"""Calls any tool by its name, for those whose names are no names in Python."""
+"""The function that calls any tool by its name, for tools whose names are no names in Python."""
 
 
 @define
 class ToolsInReach:
-    """The tools of a session that programs may call, by name; whoever lists them keeps it up to date."""
+    """The tools of a session that programs may call, by name; updated whenever the session's tools are listed."""
 
     tools: dict[str, ToolDescriptor] = field(factory=dict[str, ToolDescriptor])
 
 
 @frozen
 class RunCode(BuiltInTool):
-    """Has no effect by itself, and asks nobody: what the program calls is decided call by call."""
+    """Runs a program, without an effect of its own and without a question: each call of the program is decided on."""
 
     sandbox: ProgramSandbox
     reach: ToolsInReach
@@ -75,7 +75,7 @@ class RunCode(BuiltInTool):
 
 @define
 class _Calls:
-    """The calls of one program."""
+    """The calls of one program; lives as long as the program runs."""
 
     calls: Composition
     reach: ToolsInReach

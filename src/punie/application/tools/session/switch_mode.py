@@ -1,4 +1,4 @@
-"""switch_mode: the agent's own request to leave read-only once its plan is ready."""
+"""switch_mode: the agent's request to leave the read-only mode once its plan is ready."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from punie.ports.tools import CallProgress
 SWITCH_MODE = "switch_mode"
 
 OFFERED = (Mode.ASK, Mode.ACCEPT_EDITS)
-"""What a model may ask for: never the mode in which it is asked about least."""
+"""Modes that a model may ask for: never the one in which a person is asked the least."""
 
 Switch: TypeAlias = Callable[[Mode], Awaitable[None]]
 
 
 @frozen
 class SwitchMode(BuiltInTool):
-    """Plan, then act: offered while a session only reads, and asks a person every time."""
+    """Switches the mode after a plan; offered in the read-only mode alone, and asks a person every time."""
 
     switch: Switch
     TALKS = True

@@ -26,7 +26,7 @@ class ShellInfo:
 
 @frozen
 class GetShellInfo(PlainTool):
-    """Tells the facts, and the session's directory."""
+    """Gives facts about this machine, and the session's directory."""
 
     info: ShellInfo
     SERVING = Serving.BY_MACHINE
