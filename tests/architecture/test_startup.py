@@ -39,7 +39,7 @@ DISCOVERING = {
 }
 FOR_CALLS = {
     "jsonschema_rs", "dulwich", "pathspec", "tree_sitter", "tree_sitter_bash", "punie.adapters.checks.reports",
-    "punie.adapters.scripted.engine", "psycopg", "simpleeval", "punie.application.pipelines.reading",
+    "punie_scripted.engine", "psycopg", "simpleeval", "punie.application.pipelines.reading",
     "jinja2", "opentelemetry.sdk", "snowballstemmer",
 }  # fmt: skip
 """What is loaded by the first call that needs it (or, the validator, by a catalogue): idle sessions go without."""

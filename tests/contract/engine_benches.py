@@ -15,13 +15,13 @@ import anyio.to_thread
 from attrs import define, frozen
 
 from punie.adapters.direct.engine import DirectEngine
-from punie.adapters.scripted.engine import ScriptedEngine
 from punie.bootstrap.engines import PydanticAiEngine
 from punie.domain.model.place import ModelSettings
 from punie.domain.values.content import Prompt
 from punie.ports.engine import Engine
 from punie_gguf.engine import LocalModelEngine, local_engine
 from punie_openai_agents.engine import OpenAiAgentsEngine
+from punie_scripted.engine import ScriptedEngine
 from tests.fakes.engine_side import FakeEventSink
 from tests.stub_llama import STUB_MODEL, StubLlama, answering, escaped
 from tests.stub_openai import Call, Failure, Reply, StepSource, StubOpenAI

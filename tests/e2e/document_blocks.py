@@ -20,10 +20,10 @@ from typing import Any
 from attrs import define, field
 
 from punie import cli
-from punie.adapters.scripted.script import parse_script
 from punie.bootstrap.pipeline_files import checked
 from punie.bootstrap.server_files import configured_servers
 from punie.bootstrap.settings.settings import load_settings
+from punie_scripted.script import parse_script
 from tests.architecture.source_tree import ROOT
 from tools import check_docs
 

@@ -28,7 +28,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-PRODUCT = ("punie", "punie_ide", "punie_openai_agents", "shellsight")
+PRODUCT = ("punie", "punie_ide", "punie_openai_agents", "punie_scripted", "shellsight")
 LOADED_LATER = ("encodings.idna", "mcp.client.stdio")
 NEVER_LOADED = ("keyring",)
 """Libraries that read their settings from the environment while they load."""

@@ -16,7 +16,7 @@ ROOMS = [
     "mechanics/jsonrpc/stdio receive",
     "adapters/acp/sessions _prompt",
     "application/turns/run_turn run",
-    "adapters/scripted/engine run",
+    "punie_scripted/engine run",
     "application/desk/turn_desk call",
     "application/tools/files/read_file prepare",
     "adapters/acp/client read_text",
@@ -31,11 +31,11 @@ stack, seen = [], set()
 
 def watch(frame, event, arg):
     place = frame.f_code.co_filename.replace(os.sep, "/")
-    if "/punie/" not in place or frame.f_code.co_name == "<module>":
+    if "/src/punie" not in place or frame.f_code.co_name == "<module>":
         return
     if threading.current_thread() is not threading.main_thread():
         return
-    room = place.rpartition("/punie/")[2].removesuffix(".py") + " " + frame.f_code.co_name
+    room = place.rpartition("/src/")[2].removeprefix("punie/").removesuffix(".py") + " " + frame.f_code.co_name
     if event == "call":
         stack.append(room)
         if room == "adapters/acp/sessions _prompt":

@@ -91,7 +91,7 @@ def test_the_setting_has_it_run_the_models_of_providers_and_gives_it_their_whole
     done = cli("ask", "--model", "openai-chat:gpt-5", "hello", PUNIE_ENGINE="parrot")
     assert (done.returncode, done.stdout.strip()) == (0, "openai-chat:gpt-5 says hello")
     checked = cli("doctor", "--json", PUNIE_ENGINE="parrot", PUNIE_MODEL="openai-chat:gpt-5").stdout
-    assert "an engine that was installed beside Punie" in checked
+    assert "openai-chat:gpt-5 can be opened; nothing was asked" in checked
 
 
 def test_an_engine_that_is_set_and_not_installed_is_an_error_that_lists_those_that_are(cli: Run) -> None:

@@ -26,8 +26,6 @@ from punie.domain.tools.disclosure import DisclosureForm, DisclosurePolicy
 from punie.domain.values.display import one_line
 from punie.ports.engine import Engine, ModelEngine, ModelLibrary
 
-SCRIPT_PREFIX = "script:"
-
 HOW_TO_CHOOSE = "`punie setup model` in a terminal asks for a model and its key, and tries them"
 NOTICE = (
     f"No model is in use, so your words are commands (try /help). {HOW_TO_CHOOSE}.\n"
@@ -77,10 +75,6 @@ def make_engine(
         from punie.adapters.direct.engine import DirectEngine
 
         return DirectEngine(NOTICE)
-    if model.startswith(SCRIPT_PREFIX):
-        from punie.adapters.scripted.engine import ScriptedEngine
-
-        return ScriptedEngine(model.removeprefix(SCRIPT_PREFIX))
     found = PlugIns(engines=installed_engines()) if plug_ins is None else plug_ins
     made = found.engine(model)
     if made is not None:

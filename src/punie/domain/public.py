@@ -61,6 +61,7 @@ from punie.domain.session.transcript import ToolUsed as ToolUsed
 from punie.domain.session.transcript import Transcript as Transcript
 from punie.domain.session.transcript import TurnsLeftOut as TurnsLeftOut
 from punie.domain.session.transcript import TurnStoppedShort as TurnStoppedShort
+from punie.domain.session.transcript import prompts_in as prompts_in
 from punie.domain.session.turn import StopReason as StopReason
 from punie.domain.session.turn import Turn as Turn
 from punie.domain.session.turn import TurnLimits as TurnLimits
@@ -83,6 +84,7 @@ from punie.domain.tools.tool import ToolKind as ToolKind
 from punie.domain.tools.tool import ToolOutcome as ToolOutcome
 from punie.domain.tools.tool import ToolResult as ToolResult
 from punie.domain.tools.tool import ToolSource as ToolSource
+from punie.domain.tools.tool import encode_definition as encode_definition
 from punie.domain.values.content import Block as Block
 from punie.domain.values.content import Diff as Diff
 from punie.domain.values.content import EmbeddedResource as EmbeddedResource
@@ -101,6 +103,7 @@ from punie.domain.values.json_value import JsonValue as JsonValue
 from punie.domain.values.json_value import NotJsonError as NotJsonError
 from punie.domain.values.json_value import freeze as freeze
 from punie.domain.values.json_value import freeze_object as freeze_object
+from punie.domain.values.json_value import json_type as json_type
 from punie.domain.values.json_value import thaw as thaw
 from punie.domain.values.json_value import thaw_object as thaw_object
 from punie.domain.values.paths import is_inside as is_inside

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from punie.adapters.direct.engine import DirectEngine
-from punie.adapters.scripted.engine import ScriptedEngine
 from punie.bootstrap.engines import Engines, PydanticAiEngine, make_engine
 from punie.commands.running import start_logging
 from punie.domain.model.place import ModelSettings
 from punie_openai_agents.engine import OpenAiAgentsEngine
+from punie_scripted.engine import ScriptedEngine
 
 
 @pytest.fixture

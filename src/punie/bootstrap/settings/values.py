@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from attrs import frozen
 
-from punie.domain.model.choice import Effort
+from punie.domain.model.choice import OF_FILES, Effort
 
 E = TypeVar("E", bound=StrEnum)
 T_co = TypeVar("T_co", covariant=True)
@@ -183,6 +183,6 @@ _FAMILIES = (
 def known_context_tokens(model: str | None) -> int | None:
     """The length of a model's context, by its name with or without the provider; None where the name is unknown."""
     name = (model or "").casefold()
-    if name.startswith(("script:", "gguf:")):
+    if name.startswith(OF_FILES):
         return None  # a file may have any name
     return next((tokens for pattern, tokens in _FAMILIES if re.search(pattern, name)), None)

@@ -5,24 +5,20 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 import anyio
 
 from punie.application.servers.registry import ServerRegistry
 from punie.bootstrap.credentials import Credentials
-from punie.bootstrap.engines import SCRIPT_PREFIX, Engines
 from punie.bootstrap.pipeline_files import SHIPPED, shelf_of
 from punie.bootstrap.plugins import PlugIns, scan
 from punie.bootstrap.server_files import configured_servers
 from punie.bootstrap.settings.files import pipelines_folder
 from punie.bootstrap.settings.keys import ENGINE, MODEL
-from punie.bootstrap.settings.settings import Settings
 from punie.bootstrap.warm_up import WarmUp
 from punie.commands.doctor.examination import Case, Check
 from punie.commands.servers.run import servers_here
 from punie.commands.setup.trial import LIMIT_S, try_model
-from punie.domain.errors import EngineError
 from punie.domain.model.choice import DIRECT
 from punie.domain.servers.server import HttpTransport, ServerConfig, ServerInfo, ServerStatus
 from punie.mechanics.jsonrpc.errors import RpcError
@@ -87,18 +83,10 @@ async def model(case: Case) -> Sequence[Check]:
     said = f" (named by {source})" if source else ""
     reach = Credentials.of(case.environ).reach
     name = settings[MODEL]
-    plug_ins = PlugIns()
-    if name is not None and name != DIRECT and not name.startswith(SCRIPT_PREFIX):
-        plug_ins = await _plug_ins(case)
-        if case.offline:
-            trouble = await _set_up(name, settings, Engines(plug_ins, reach))
-            if trouble is None:
-                return [Check("model", ok=True, detail=f"{name} is set up{said}, and was not asked (--offline)")]
-            detail = f"{trouble.cause.rstrip('.')}{said}"
-            return [Check("model", ok=False, detail=detail, fix=trouble.next_step or _ANOTHER)]
-    trial = await try_model(name, reach, plug_ins, choice=settings[ENGINE])
+    plug_ins = PlugIns() if name in {None, DIRECT} else await _plug_ins(case)
+    trial = await try_model(name, reach, plug_ins, choice=settings[ENGINE], ask=not case.offline)
     if not trial.asked:
-        why = "it is a file of this machine"
+        why = "--offline" if case.offline else "it is a file of this machine"
         return [Check("model", ok=True, detail=f"{name} is set up{said}, and was not asked ({why})")]
     if trial.ok:
         return [Check("model", ok=True, detail=f"{trial.detail}{said}. {trial.next_step}".removesuffix(". "))]
@@ -108,17 +96,6 @@ async def model(case: Case) -> Sequence[Check]:
 async def _plug_ins(case: Case) -> PlugIns:
     found = await WarmUp({"plug-ins": lambda: scan(case.log)}).result("plug-ins")
     return found if isinstance(found, PlugIns) else PlugIns()
-
-
-async def _set_up(name: str, settings: Settings, engines: Engines) -> EngineError | None:
-    """What can be told of it without asking it: whether it is known, its library is there and a key is set."""
-    try:
-        await WarmUp({"model": partial(engines.load, name, settings[ENGINE])}).result("model")
-    except EngineError as error:
-        return error
-    finally:
-        await engines.aclose()
-    return None
 
 
 SERVER_S = 20.0

@@ -13,16 +13,14 @@ from urllib.parse import urlsplit
 
 from attrs import frozen
 
-from punie.bootstrap.engines import SCRIPT_PREFIX
 from punie.commands.running import person_is_here
-from punie.domain.model.choice import DIRECT
+from punie.domain.model.choice import DIRECT, OF_FILES
 from punie.domain.values.display import display_safe
 
 LONGEST_KEY = 1_024
 """What every system's keyring holds, twice over for those that count in UTF-16."""
 
 LONGEST_MODEL = 200
-_FILES = (SCRIPT_PREFIX, "gguf:")
 
 
 class AnswerError(ValueError):
@@ -60,7 +58,7 @@ def model_name(provider: str | None, model: str) -> str:
     prefix, colon, name = model.partition(":")
     if model == DIRECT:
         return model
-    if f"{prefix}{colon}" in _FILES and name and name.isprintable():
+    if f"{prefix}{colon}" in OF_FILES and name and name.isprintable():
         return f"{prefix}:{os.path.abspath(Path(name).expanduser())}"  # noqa: PTH100 - a link stays what it is
     if not prefix or not name or not model.isprintable() or " " in model or len(model) > LONGEST_MODEL:
         raise AnswerError("a model is named provider:name, for example openai-chat:gpt-5")
@@ -69,7 +67,7 @@ def model_name(provider: str | None, model: str) -> str:
 
 def asks_nobody(model: str) -> bool:
     """Whether that model is none of a provider, and takes no key."""
-    return model == DIRECT or model.startswith(_FILES)
+    return model == DIRECT or model.startswith(OF_FILES)
 
 
 def checked_key(key: str) -> str:

@@ -6,14 +6,13 @@ import logging
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
-from pathlib import Path
 from typing import TypeVar
 
 import anyio
 import anyio.to_thread
 from attrs import frozen
 
-from punie.bootstrap.engines import HOW_TO_CHOOSE, SCRIPT_PREFIX, make_engine
+from punie.bootstrap.engines import HOW_TO_CHOOSE, make_engine
 from punie.bootstrap.plugins import PlugIns, scan
 from punie.bootstrap.settings.values import PYDANTIC_AI
 from punie.commands.running import unless_interrupted
@@ -46,22 +45,28 @@ async def try_model(
     plug_ins: PlugIns | None = None,
     limit_s: float = LIMIT_S,
     choice: str = PYDANTIC_AI,
+    *,
+    ask: bool = True,
 ) -> Trial:
     """Try the model of that name, for `limit_s` at most; nothing is raised. `reach` gives stored keys, and may block.
 
-    Nothing is asked without a model, of a script, and of an engine that is no `ModelEngine`.
+    Nothing is asked without a model, of an engine that is no `ModelEngine` (a session is opened and closed), and where
+    `ask` is False: then it is told whether the model is known, its library is installed and a key is set.
     """
     if model is None or model == DIRECT:
         return Trial(True, "no model is in use: prompts are commands", HOW_TO_CHOOSE)
-    if model.startswith(SCRIPT_PREFIX):
-        return await anyio.to_thread.run_sync(_script, model.removeprefix(SCRIPT_PREFIX))
     try:
         engine = make_engine(model, plug_ins, reach, choice)
+        if not isinstance(engine, ModelEngine):
+            session = await anyio.to_thread.run_sync(engine.open, "trial")
+            await session.aclose()
+            return Trial(True, f"{model} can be opened; nothing was asked")
     except EngineError as error:
         return _failed(error)
-    if not isinstance(engine, ModelEngine):
-        return Trial(True, f"{model} is an engine that was installed beside Punie; it was not tried")
     try:
+        if not ask:
+            await anyio.to_thread.run_sync(engine.load, abandon_on_cancel=True)
+            return Trial(True, f"{model} is set up", asked=False)
         with anyio.fail_after(limit_s):
             answer = await engine.ask_once()
     except EngineError as error:
@@ -82,17 +87,6 @@ _TIMEOUT = EngineErrorKind.TIMEOUT.value
 
 def _failed(error: EngineError) -> Trial:
     return Trial(False, error.cause, error.next_step, error.kind)
-
-
-def _script(name: str) -> Trial:
-    from punie.adapters.scripted.script import ScriptError, load_script
-
-    try:
-        load_script(Path(name))
-    except ScriptError as error:
-        kind = EngineErrorKind.CONFIGURATION.value
-        return Trial(False, f"the script {name} cannot be used: {error}", "Mend it, or choose another model.", kind)
-    return Trial(True, f"the script {name} can be played")
 
 
 LISTING_LIMIT_S = 10.0

@@ -7,7 +7,10 @@ from enum import StrEnum
 from attrs import frozen
 
 DIRECT = "direct"
-"""The name that means no model at all (INTERFACES.md section 2)."""
+"""The name that means no model at all (docs/interfaces.md)."""
+
+OF_FILES = ("script:", "gguf:")
+"""How the names of models begin that are files; the rest of such a name is a path."""
 
 
 class Effort(StrEnum):

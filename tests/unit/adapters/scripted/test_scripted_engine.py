@@ -9,8 +9,6 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.adapters.scripted import script
-from punie.adapters.scripted.engine import ScriptedEngine
 from punie.domain.errors import EngineError, EngineErrorKind
 from punie.domain.session.turn import StopReason, Turn
 from punie.domain.tools.catalog import ToolCatalog
@@ -18,6 +16,8 @@ from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolOutcome, ToolR
 from punie.domain.values.content import Prompt
 from punie.domain.values.json_value import thaw
 from punie.ports.engine import EngineSession
+from punie_scripted import script
+from punie_scripted.engine import ScriptedEngine
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor, catalog_of, message_ids
 from tests.fakes.gate import Gate
 

@@ -10,8 +10,7 @@ from typing import NoReturn, TypeAlias
 
 from attrs import frozen
 
-from punie.domain.errors import EngineErrorKind
-from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, JsonValue, NotJsonError, freeze, json_type
+from punie.api import EMPTY_OBJECT, EngineErrorKind, JsonObject, JsonValue, NotJsonError, freeze, json_type
 
 SIZE_LIMIT_BYTES = 64 * 1024 * 1024
 """A larger file is refused: it would stay in memory as long as the session."""

@@ -10,7 +10,32 @@ import anyio
 import anyio.lowlevel
 from attrs import define, field
 
-from punie.adapters.scripted.script import (
+from punie.api import (
+    ContextUsed,
+    Engine,
+    EngineError,
+    EngineErrorKind,
+    EngineSession,
+    EventSink,
+    JsonValue,
+    StopReason,
+    TextDelta,
+    ThoughtDelta,
+    ToolCall,
+    ToolCatalog,
+    ToolDoor,
+    ToolResult,
+    Transcript,
+    Turn,
+    UnreadableSnapshotError,
+    Usage,
+    UsageChanged,
+    encode_definition,
+    freeze,
+    prompts_in,
+    thaw,
+)
+from punie_scripted.script import (
     MAX_TOKENS,
     CallTools,
     Fail,
@@ -26,15 +51,6 @@ from punie.adapters.scripted.script import (
     Turns,
     load_script,
 )
-from punie.domain.errors import EngineError, EngineErrorKind, UnreadableSnapshotError
-from punie.domain.model.usage import Usage
-from punie.domain.session.events import ContextUsed, TextDelta, ThoughtDelta, UsageChanged
-from punie.domain.session.transcript import Transcript, prompts_in
-from punie.domain.session.turn import StopReason, Turn
-from punie.domain.tools.catalog import ToolCatalog
-from punie.domain.tools.tool import ToolCall, ToolResult, encode_definition
-from punie.domain.values.json_value import JsonValue, freeze, thaw
-from punie.ports.engine import Engine, EngineSession, EventSink, ToolDoor
 
 REFERENCE = "$result."
 """`$result.KEY` as an argument means KEY of the last structured result; without one the argument stays as it is."""
