@@ -69,7 +69,7 @@ class SessionMethods:
         self._connection = connection
         self._log = log
         self._capabilities = ClientCapabilities()
-        self._own: Mapping[str, Callable[[Raw], Awaitable[object]]] = {
+        self._methods: Mapping[str, Callable[[Raw], Awaitable[object]]] = {
             "session/new": self._new,
             "session/load": partial(self._load, replayed=True),
             "session/resume": partial(self._load, replayed=False),
@@ -78,6 +78,7 @@ class SessionMethods:
             "session/delete": self._delete,
             "session/close": self._close,
             "session/prompt": self._prompt,
+            **{name: partial(method, agent) for name, method in self._of_the_agent.items()},
         }
         self._channel = AcpServerChannel(connection)
 
@@ -94,12 +95,10 @@ class SessionMethods:
 
     def request(self, method: str, params: Raw) -> Awaitable[object]:
         """Begin a request; a prompt is accepted here, before the next line is read."""
-        own = self._own.get(method)
-        if own is not None:
-            return own(params)
-        if method in self._of_the_agent:
-            return self._of_the_agent[method](self._agent, params)
-        raise RpcError(METHOD_NOT_FOUND, "This agent does not know that method.")
+        begin = self._methods.get(method)
+        if begin is None:
+            raise RpcError(METHOD_NOT_FOUND, "This agent does not know that method.")
+        return begin(params)
 
     def notification(self, method: str, params: Raw) -> bool:
         """Take a notification; False for one of an unknown method."""

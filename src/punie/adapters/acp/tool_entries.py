@@ -21,7 +21,7 @@ WORD_LIMIT = 64
 _PLATFORMS = {"windows": "win32", "macos": "darwin", "mac": "darwin", "osx": "darwin"}
 
 
-def entry_details(entry: Mapping[str, object]) -> ToolMetadata:
+def _details(entry: Mapping[str, object]) -> ToolMetadata:
     """The metadata of an entry. Raises `NotJsonError` for examples that are nested too deeply."""
     said = {_plain(key): value for key, value in entry.items()}
     return ToolMetadata(
@@ -39,13 +39,6 @@ def entry_details(entry: Mapping[str, object]) -> ToolMetadata:
         platforms=(_PLATFORMS.get(word.casefold(), word.casefold()) for word in _few_words(said.get("platforms"))),
         dependencies=_dependencies(said.get("dependencies")),
     )
-
-
-def names_strange_permission(entry: Mapping[str, object]) -> bool:
-    """Whether the entry requires a permission that Punie does not know, so that a person has to be asked."""
-    known = {_plain(name) for name in Permission.__members__}
-    said = {_plain(key): value for key, value in entry.items()}
-    return any(_plain(word) not in known for word in _few_words(said.get("requiredpermissions")))
 
 
 def _plain(word: str) -> str:
@@ -143,7 +136,7 @@ def _descriptor(entry: Mapping[str, object]) -> ToolDescriptor:
         output_schema=_mapping(entry.get("outputSchema")),
         metadata={key: value for key, value in entry.items() if key not in _KNOWN},
         source=ToolSource.IDE,
-        details=entry_details(entry),
+        details=_details(entry),
     )
 
 
@@ -168,8 +161,12 @@ def _schema(entry: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _asks(entry: Mapping[str, object]) -> bool:
-    said = any(_says_yes(entry.get(key)) for key in ("requiresPermission", "requires_permission"))
-    return said or names_strange_permission(entry)
+    """Whether a person is to be asked: the entry says so, or requires a permission that Punie does not know."""
+    if any(_says_yes(entry.get(key)) for key in ("requiresPermission", "requires_permission")):
+        return True
+    known = {_plain(name) for name in Permission.__members__}
+    said = {_plain(key): value for key, value in entry.items()}
+    return any(_plain(word) not in known for word in _few_words(said.get("requiredpermissions")))
 
 
 def _says_yes(value: object) -> bool:

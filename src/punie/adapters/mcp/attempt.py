@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 import anyio
 from attrs import define, evolve, field
@@ -166,12 +166,8 @@ def _ending(code: int) -> str:
 _LOG: Final = logging.getLogger(__name__)
 
 
-class Hold(Protocol):
-    """Owns one connection from its making to its end, in one way; never raises."""
-
-    async def __call__(self, attempt: Attempt, config: ServerConfig, /) -> None:
-        """Make the connection, wait for its end, and leave nothing of it."""
-        ...
+Hold: TypeAlias = Callable[[Attempt, ServerConfig], Awaitable[None]]
+"""Owns one connection from its making to its end, in one way; never raises."""
 
 
 class Ways:

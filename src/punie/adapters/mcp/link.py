@@ -207,36 +207,36 @@ _LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 def http_streams(
-    transport: HttpTransport, answered: Callable[[int], None], limit_bytes: int = LINE_LIMIT_BYTES
+    transport: HttpTransport, answered: Callable[[int], None]
 ) -> AbstractAsyncContextManager[TransportStreams]:
     """Message streams to an address; `answered` is called with the HTTP status of each response.
 
-    A body over `limit_bytes` breaks off while it is read. Events are bounded one by one: by the same limit, or by the
-    library's own of 1 MiB in the older form with server-sent events.
+    A body over `LINE_LIMIT_BYTES` breaks off while it is read. Events are bounded one by one: by the same limit, or by
+    the library's own of 1 MiB in the older form with server-sent events.
     """
     here = urlsplit(transport.url).hostname in _LOOPBACK_NAMES
-    client: Any = partial(_http_client, answered, limit_bytes, here)
+    client: Any = partial(_http_client, answered, here)
     if transport.sse:
         older: Any = sse_client(transport.url, dict(transport.headers), httpx_client_factory=client)
         return cast("AbstractAsyncContextManager[TransportStreams]", older)
-    return _streamable(transport, client, limit_bytes)
+    return _streamable(transport, client)
 
 
 @asynccontextmanager
-async def _streamable(transport: HttpTransport, client: Any, limit_bytes: int) -> AsyncIterator[TransportStreams]:
+async def _streamable(transport: HttpTransport, client: Any) -> AsyncIterator[TransportStreams]:
     async with (
         client(headers=dict(transport.headers)) as http,
-        streamable_http_client(transport.url, http_client=http, max_sse_event_size=limit_bytes) as streams,
+        streamable_http_client(transport.url, http_client=http, max_sse_event_size=LINE_LIMIT_BYTES) as streams,
     ):
         yield streams
 
 
 class _BoundedBody(httpx2.AsyncByteStream):
-    """A body that breaks off beyond the limit; lives as long as its response."""
+    """A body that breaks off beyond `LINE_LIMIT_BYTES`; lives as long as its response."""
 
-    def __init__(self, inner: httpx2.AsyncByteStream, limit_bytes: int) -> None:
+    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
         self._inner = inner
-        self._left = limit_bytes
+        self._left = LINE_LIMIT_BYTES
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for chunk in self._inner:
@@ -249,11 +249,11 @@ class _BoundedBody(httpx2.AsyncByteStream):
         await self._inner.aclose()
 
 
-def _http_client(answered: Callable[[int], None], limit_bytes: int, here: bool, **settings: Any) -> httpx2.AsyncClient:
+def _http_client(answered: Callable[[int], None], here: bool, **settings: Any) -> httpx2.AsyncClient:
     async def look_at(response: httpx2.Response) -> None:
         answered(response.status_code)
         if not response.headers.get("content-type", "").startswith(_EVENT_STREAM):
-            response.stream = _BoundedBody(cast("httpx2.AsyncByteStream", response.stream), limit_bytes)
+            response.stream = _BoundedBody(cast("httpx2.AsyncByteStream", response.stream))
         await anyio.lowlevel.checkpoint()
 
     client = _direct_client(**settings) if here else create_mcp_http_client(**settings)

@@ -67,9 +67,9 @@ def read_line(line: bytes, waiting: Collection[RequestId]) -> list[SessionMessag
         return None
 
 
-def refused_oversize(line: Oversized, limit_bytes: int, waiting: Collection[RequestId]) -> list[SessionMessage]:
+def refused_oversize(line: Oversized, waiting: Collection[RequestId]) -> list[SessionMessage]:
     """The errors for the request that a line over the limit answers."""
-    size, limit = line.size_bytes / 1_048_576, limit_bytes / 1_048_576
+    size, limit = line.size_bytes / 1_048_576, line.limit_bytes / 1_048_576
     reason = f"its answer has {size:.1f} MiB in one message, over the limit of {limit:.0f} MiB; ask for less at once"
     return refusals(line.head, line.tail, waiting, reason)
 

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 import anyio
 import mcp_types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from attrs import define, field
 from mcp.shared.message import SessionMessage
 
 from punie.adapters.mcp.child import ServerProcess
@@ -98,26 +99,19 @@ Streams: TypeAlias = (
 )
 
 
+@define(eq=False)
 class StdioPipes:
     """One run of a server's program as a pair of message streams; entered once, by the task that owns the connection.
 
     Raises `OSError` or `ValueError` where the program cannot be started; `started` is called with one that was.
     """
 
-    def __init__(
-        self,
-        transport: StdioTransport,
-        name: str,
-        started: Callable[[ServerProcess], None],
-        limit_bytes: int = LINE_LIMIT_BYTES,
-    ) -> None:
-        self._transport = transport
-        self._name = name
-        self._started = started
-        self._limit = limit_bytes
-        self._waiting: dict[RequestId, None] = {}
-        self._owed: set[RequestId] = set()
-        self._strays = False
+    _transport: StdioTransport
+    _name: str
+    _started: Callable[[ServerProcess], None]
+    _waiting: dict[RequestId, None] = field(factory=dict[RequestId, None], init=False)
+    _owed: set[RequestId] = field(factory=set[RequestId], init=False)
+    _strays: bool = field(default=False, init=False)
 
     @asynccontextmanager
     async def streams(self) -> AsyncIterator[Streams]:
@@ -153,7 +147,7 @@ class StdioPipes:
         self, process: ServerProcess, incoming: MemoryObjectSendStream[SessionMessage | Exception], done: anyio.Event
     ) -> None:
         """Pass on the server's messages; output without a reader is still read, so that the server can end."""
-        lines, noise = LineSplitter(self._limit, head_bytes=EDGE_BYTES, tail_bytes=EDGE_BYTES), Noise()
+        lines, noise = LineSplitter(LINE_LIMIT_BYTES, head_bytes=EDGE_BYTES, tail_bytes=EDGE_BYTES), Noise()
         async with incoming:
             while chunk := await process.read():
                 lines.feed(chunk)
@@ -172,7 +166,7 @@ class StdioPipes:
 
     def _messages(self, line: bytes | bytearray | Oversized, noise: Noise) -> list[SessionMessage]:
         if isinstance(line, Oversized):
-            messages = refused_oversize(line, self._limit, tuple(self._waiting))
+            messages = refused_oversize(line, tuple(self._waiting))
         else:
             read = read_line(bytes(line), tuple(self._waiting)) if line.strip() else []
             if read is None and not self._strays:

@@ -74,9 +74,8 @@ class LineSplitter:
             self._dropped_tail = self._last(self._dropped_tail + self._last(piece))
         elif len(self._partial) + len(piece) > self._max:
             self._dropped_bytes = len(self._partial) + len(piece)
-            self._dropped_head = bytes(self._partial[: self._head_bytes] + piece[: self._head_bytes])[
-                : self._head_bytes
-            ]
+            head = self._partial[: self._head_bytes]
+            self._dropped_head = bytes(head + piece[: self._head_bytes - len(head)])
             self._dropped_tail = self._last(self._last(self._partial) + self._last(piece))
             self._partial = bytearray()
         else:

@@ -64,7 +64,7 @@ def oversized(head: bytes, tail: bytes) -> Oversized:
 def test_a_line_that_was_too_long_fails_the_request_it_answers_or_all_where_nobody_can_tell(
     head: bytes, tail: bytes, expected: set[object]
 ) -> None:
-    assert failed(refused_oversize(oversized(head, tail), 16_777_216, (1, 2, "b"))) == expected
+    assert failed(refused_oversize(oversized(head, tail), (1, 2, "b"))) == expected
 
 
 @pytest.mark.parametrize("line", [b"Listening on stdio", b"{", b"[]", b"{}", b'{"id": 5}', b'"x"', b"\xff\xfe{"])

@@ -86,7 +86,7 @@ class DraftSessionMethods(SessionMethods):
         super().__init__(agent, connection, log)
         self._turns = turns
         self._open: dict[str, Foreground] = {}
-        self._own = {**self._own, "session/resume": self._resume, "terminal/cancel": self._cancel_terminal}
+        self._methods = {**self._methods, "session/resume": self._resume, "terminal/cancel": self._cancel_terminal}
         self._opening: WeakValueDictionary[str, Foreground] = WeakValueDictionary()
         self._terminals = WeakValueDictionary[str, ShownTerminals]() if terminals is None else terminals
 
