@@ -51,7 +51,7 @@ class ObservedWorkspace(Workspace):
 
 @define
 class _Screen:
-    """What was already shown of one terminal."""
+    """The output of one terminal that was recorded already."""
 
     shown: str = ""
     ended: bool = False

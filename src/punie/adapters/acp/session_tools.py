@@ -13,8 +13,8 @@ from msgspec import Raw
 from punie.adapters.acp.handshake import Params, decode_params
 from punie.adapters.acp.wire import SessionParams
 from punie.domain.session.events import ToolsChanged
-from punie.domain.tools.availability import LeftOut, ListedTool, RegistryStatistics
-from punie.domain.tools.execution import CallCounts, RunningCall, ToolStatistics
+from punie.domain.tools.availability import ListedTool, RegistryStatistics
+from punie.domain.tools.execution import CallCounts, RunningCall
 from punie.domain.tools.tool import ToolDescriptor
 from punie.domain.values.display import one_line
 from punie.mechanics.jsonrpc.errors import INVALID_PARAMS, RpcError
@@ -41,7 +41,7 @@ async def tools(agent: Agent, raw: Raw) -> object:
     listing = agent.tools(decode_params(raw, SessionParams).session_id)
     return {
         "tools": [_listed(listed) for listed in listing.tools],
-        "leftOut": [_left_out(left) for left in listing.left_out],
+        "leftOut": [{**_tool(left.tool), "reason": left.reason} for left in listing.left_out],
         "statistics": _registry_statistics(listing.statistics),
     }
 
@@ -72,10 +72,6 @@ def _listed(listed: ListedTool) -> dict[str, object]:
     return {**shown, "reason": LOCKED} if listed.locked else shown
 
 
-def _left_out(left: LeftOut) -> dict[str, object]:
-    return {**_tool(left.tool), "reason": left.reason}
-
-
 def _tool(tool: ToolDescriptor) -> dict[str, object]:
     shown: dict[str, object] = {"name": tool.name, "source": tool.source.value, "kind": tool.kind.value}
     if tool.title:
@@ -104,9 +100,11 @@ class CancelExecutionsParams(Params):
 async def executions(agent: Agent, raw: Raw) -> object:
     """`_punie.dev/executions`: the calls that run now, and the counts of those that have ended."""
     session_id = decode_params(raw, SessionParams).session_id
+    statistics = agent.call_statistics(session_id)
+    by_tool = {name: _counts(counts) for name, counts in statistics.by_tool.items()}
     return {
         "running": [_running(call) for call in agent.running_calls(session_id)],
-        "statistics": _call_statistics(agent.call_statistics(session_id)),
+        "statistics": {"total": _counts(statistics.total), "tools": by_tool},
     }
 
 
@@ -124,11 +122,6 @@ def _running(call: RunningCall) -> dict[str, object]:
         "startedAt": call.started_at,
         "elapsedMs": round(call.elapsed_ms, 3),
     }
-
-
-def _call_statistics(statistics: ToolStatistics) -> dict[str, object]:
-    tools = {name: _counts(counts) for name, counts in statistics.by_tool.items()}
-    return {"total": _counts(statistics.total), "tools": tools}
 
 
 def _counts(counts: CallCounts) -> dict[str, object]:

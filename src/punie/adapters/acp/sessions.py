@@ -29,7 +29,6 @@ from punie.adapters.acp.wire import (
 from punie.domain.model.usage import Usage
 from punie.domain.session.log import LogEntry, LoggedEvent
 from punie.domain.session.session import DiscoveryReport, OpenedSession, SessionSpec
-from punie.domain.session.turn import TurnReport
 from punie.domain.tools.discovery import ClientCapabilities
 from punie.domain.values.content import Prompt
 from punie.mechanics.jsonrpc.connection import Connection
@@ -209,7 +208,7 @@ class SessionMethods:
 
 
 def decode_prompt(params: PromptParams) -> Prompt:
-    """What the person sent. Raises `RpcError` for a block that cannot be used."""
+    """The prompt of a request. Raises `RpcError` for a block that cannot be used."""
     try:
         return Prompt(tuple(decode_block(block) for block in params.prompt))
     except BlockError as error:
@@ -222,11 +221,8 @@ def _check_absolute(rule: str, *paths: str) -> None:
 
 
 async def _answered(turn: RunningTurn) -> object:
-    return encode_report(await turn.run())
-
-
-def encode_report(report: TurnReport) -> dict[str, object]:
     """The answer to `session/prompt`; usage goes into `_meta`, since ACP v1 has no stable member for it."""
+    report = await turn.run()
     return {"stopReason": report.stop_reason.value, **used(report.usage)}
 
 

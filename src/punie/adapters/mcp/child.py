@@ -137,7 +137,7 @@ async def _read(number: int) -> bytes:
 
 def _start_guard(group: int) -> subprocess.Popen[bytes] | None:
     try:
-        return subprocess.Popen(  # noqa: S603 - our own text, with a number as its argument
+        return subprocess.Popen(  # noqa: S603 - a constant text, with a number as its argument
             ["/bin/sh", "-c", _GUARD, "sh", str(group)],
             cwd="/",
             env={},

@@ -14,7 +14,7 @@ from typing import Final, Self
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
 from punie.adapters.mcp.attempt import Attempt, Connection, LinkError, Ways
 from punie.adapters.mcp.calls import ProgressSteps, names_no_tool, to_result
@@ -39,16 +39,6 @@ _EPITAPH_S: Final = 1.0
 _UNKNOWN_CODES: Final = frozenset({-32601, -32602})
 
 
-@frozen
-class Surroundings:
-    """The ports that servers work with; see `McpServers` for those that may be missing."""
-
-    clock: Clock
-    validator: ArgumentValidator | None = None
-    elicitor: Elicitor | None = None
-    channel: ServerChannel | None = None
-
-
 @define(eq=False)
 class McpServer(ToolServer):
     """A server that speaks MCP; lives as long as the `McpServers` that opened it.
@@ -56,13 +46,17 @@ class McpServer(ToolServer):
     Each connection has an owner task of its own, so that a failure stays in that connection. A lost connection is made
     anew when it is next needed: at once the first time, later not before a pause that doubles, with jitter, from
     `BACKOFF_FIRST_S` to `BACKOFF_LAST_S`; earlier requests fail at once with the reason. `tasks` is the group of the
-    owners, and `legacy` says that the server is known to speak a revision with a handshake.
+    owners, `legacy` says that the server is known to speak a revision with a handshake, and the other ports are those
+    of `McpServers`.
     """
 
     _config: ServerConfig
+    _legacy: bool
     _tasks: Callable[[], TaskGroup]
-    _around: Surroundings
-    _legacy: bool = False
+    _clock: Clock
+    _validator: ArgumentValidator | None
+    _elicitor: Elicitor | None
+    _channel: ServerChannel | None
     _deaf: bool = field(init=False)
     _ways: Ways = field(init=False)
     _attempt: Attempt | None = field(default=None, init=False)
@@ -123,9 +117,8 @@ class McpServer(ToolServer):
             finally:
                 steps.close()
             self._hangs = 0
-            result = to_result(
-                raw, self._config.name, name, self._promised.get(name), self._around.validator, self._warned
-            )
+            promised = self._promised.get(name)
+            result = to_result(raw, self._config.name, name, promised, self._validator, self._warned)
             if names_no_tool(result):
                 self._changed()
             return result
@@ -148,10 +141,10 @@ class McpServer(ToolServer):
             await anyio.to_thread.run_sync(importlib.import_module, _LINK, abandon_on_cancel=True)
         attempt = self._attempt
         if attempt is None or attempt.over:
-            pause = self._not_before_s - self._around.clock.monotonic_s()
+            pause = self._not_before_s - self._clock.monotonic_s()
             if pause > 0:
                 raise ServerUnavailableError(f"{self._last_failure} It is tried again in {math.ceil(pause)} s.")
-            attempt = self._attempt = Attempt(self._around.clock.monotonic_s(), self._around.channel)
+            attempt = self._attempt = Attempt(self._clock.monotonic_s(), self._channel)
             self._tasks().start_soon(self._own, attempt, name=f"server {self._config.name}")
         with anyio.move_on_after(self._config.startup_s):
             await attempt.settled.wait()
@@ -166,7 +159,7 @@ class McpServer(ToolServer):
             raise self._unavailable("is disabled in its configuration")
         if self._config.problem is not None or self._config.transport is None:
             raise self._unavailable(f"cannot be used: {self._config.problem or 'it has neither a command nor a url'}")
-        if isinstance(self._config.transport, ClientTransport) and self._around.channel is None:
+        if isinstance(self._config.transport, ClientTransport) and self._channel is None:
             raise self._unavailable("is a client's own, and there is no client here to reach it through")
         alone = isinstance(self._config.transport, StdioTransport) and self._config.fallback is None
         if alone and sys.platform == "win32":
@@ -177,8 +170,8 @@ class McpServer(ToolServer):
 
         attempt.deaf = self._deaf
         try:
-            elicitor, validator = self._around.elicitor, self._around.validator
-            make = partial(hold, legacy=self._legacy, changed=self._changed, elicitor=elicitor, validator=validator)
+            legacy, elicitor, validator = self._legacy, self._elicitor, self._validator
+            make = partial(hold, legacy=legacy, changed=self._changed, elicitor=elicitor, validator=validator)
             await self._ways.hold(attempt, make)
         finally:
             self._take_stock(attempt)
@@ -187,7 +180,7 @@ class McpServer(ToolServer):
 
     def _take_stock(self, attempt: Attempt) -> None:
         """Note how a connection ended, for the next one."""
-        lived_s = self._around.clock.monotonic_s() - attempt.started_s
+        lived_s = self._clock.monotonic_s() - attempt.started_s
         remembered_wrong = self._deaf and attempt.deaf and attempt.link is None
         self._legacy = attempt.link.legacy if attempt.link is not None else False
         self._deaf = attempt.deaf and self._legacy
@@ -200,9 +193,7 @@ class McpServer(ToolServer):
         if remembered_wrong:
             return  # the next try asks for the revision, which needs no pause
         # A server that hangs costs its whole start at every try, so at most half of the time goes into tries.
-        self._not_before_s = self._around.clock.monotonic_s() + (
-            pause if attempt.link is not None else max(pause, lived_s)
-        )
+        self._not_before_s = self._clock.monotonic_s() + (pause if attempt.link is not None else max(pause, lived_s))
 
     def _hung(self, attempt: Attempt) -> None:
         self._hangs += 1
@@ -272,7 +263,10 @@ class McpServers(ToolServers):
         elicitor: Elicitor | None = None,
         channel: ServerChannel | None = None,
     ) -> None:
-        self._around = Surroundings(clock, validator, elicitor, channel)
+        def made(config: ServerConfig, *, legacy: bool) -> McpServer:
+            return McpServer(config, legacy, self._tasks, clock, validator, elicitor, channel)
+
+        self._made = made
         self._servers: dict[str, McpServer] = {}
         self._group: TaskGroup | None = None
 
@@ -296,7 +290,7 @@ class McpServers(ToolServers):
     def open(self, config: ServerConfig, *, legacy: bool = False) -> McpServer:
         """The server of that name; the configuration it was first opened with counts."""
         if config.name not in self._servers:
-            self._servers[config.name] = McpServer(config, self._tasks, self._around, legacy)
+            self._servers[config.name] = self._made(config, legacy=legacy)
         return self._servers[config.name]
 
     def _tasks(self) -> TaskGroup:

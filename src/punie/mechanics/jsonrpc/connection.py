@@ -76,7 +76,7 @@ class Connection:
         self._stopped = False
         self._started = False
 
-    # -- what we ask of the peer -----------------------------------------------------------------------------------
+    # -- requests and notifications to the peer --------------------------------------------------------------------
 
     async def request(
         self, method: str, params: object, *, on_late: Callable[[Raw], None] | None = None, withdraw: bool = True
@@ -208,12 +208,13 @@ class Connection:
         self._pending.close()
         self._outbox.hurry()
 
-    # -- what the peer asks of us ----------------------------------------------------------------------------------
+    # -- lines of the peer -----------------------------------------------------------------------------------------
 
     def _take(self, line: bytes | bytearray | Oversized, incoming: Incoming) -> None:
         """Dispatch one line. Synchronous, so that lines take effect in the order in which they were sent."""
         if isinstance(line, Oversized):
-            self._refuse(_oversized(line), incoming)
+            reason = f"line over {line.limit_bytes} bytes"
+            self._refuse(Invalid(INVALID_REQUEST, reason, NULL_ID, peek_answered_id(line.head)), incoming)
             return
         match decode_line(line):
             case Request() as request:
@@ -235,7 +236,3 @@ class Connection:
             )
         if invalid.echo is not None:
             incoming.refuse(invalid.echo, RpcError(invalid.code, invalid.reason))
-
-
-def _oversized(line: Oversized) -> Invalid:
-    return Invalid(INVALID_REQUEST, f"line over {line.limit_bytes} bytes", NULL_ID, peek_answered_id(line.head))

@@ -1,4 +1,4 @@
-"""Requests in flight on one connection: those of the peer, each served in a task of its own, and our own."""
+"""Requests in flight on one connection: those of the peer, each served in a task, and those to the peer."""
 
 from __future__ import annotations
 

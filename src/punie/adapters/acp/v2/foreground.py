@@ -194,7 +194,7 @@ class Foreground:
     async def _work(self, run: Callable[[], Awaitable[TurnReport]]) -> None:
         try:
             ended = _idle(await run())
-        except Exception as error:  # noqa: BLE001  the prompt was answered long ago, so a failure is told as a state
+        except Exception as error:  # noqa: BLE001  the prompt was answered before, so a failure becomes a state
             ended = _failed(error)
         self._working = False
         self._over.set()

@@ -143,7 +143,7 @@ class ShownTerminals(Terminals):
         return _update(terminal_id, {"output": {"data": _encoded(text)}})
 
     def _end(self, terminal_id: str, shown: _Shown, output: TerminalOutput) -> None:
-        """Report the end once, before whoever waits for it goes on."""
+        """Report the end once, before `wait` and `release` return."""
         if shown.ended:
             return
         shown.ended = True
