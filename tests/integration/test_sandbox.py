@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from punie.adapters.local.programs.sandbox import PROGRAM, Bubblewrap
+from punie.adapters.local.environment import PROGRAM, Bubblewrap
 from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.domain.values.terminal import Command, TerminalOutput
 

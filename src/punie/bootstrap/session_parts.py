@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 
 from punie.adapters.checks.python_checks import ProjectChecks
 from punie.adapters.git.repository import DulwichRepository
-from punie.adapters.local.environment import is_installed
+from punie.adapters.local.environment import Bubblewrap, is_installed
 from punie.adapters.local.files.file_tree import LocalFileTree
 from punie.adapters.local.files.output_store import LocalOutputStore
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.local.files.workspace import LocalWorkspace
 from punie.adapters.local.machine import LocalClock
-from punie.adapters.local.programs.sandbox import Bubblewrap
 from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.adapters.local.project_texts import LocalProjectNotes, LocalPromptFiles, LocalSkills
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator

@@ -1,4 +1,4 @@
-"""Evaluating with simpleeval, of which only what the reading let through is left, and every value is paid for."""
+"""Evaluating with simpleeval, reduced to the nodes that the reading allows; every value costs work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from punie.domain.pipelines.expressions import Expression, ExpressionError, Step
 from punie.domain.values.json_value import JsonValue, NotJsonError, freeze, json_type
 
 CONSTANTS: Mapping[str, JsonValue] = {"true": True, "false": False, "null": None}
-"""Beside Python's own names for these."""
+"""JSON's names, beside Python's own."""
 
 LONGEST_INT_BITS = 1_024
 
@@ -24,7 +24,7 @@ Two: TypeAlias = Callable[[Any, Any], Any]
 
 
 def operators_of(meter: Meter) -> dict[type[ast.AST], Callable[..., object]]:
-    """Those of one evaluation."""
+    """The operators of one evaluation."""
     numbers: dict[type[ast.AST], Two] = {
         ast.Sub: operator.sub,
         ast.Div: lambda left, right: left / right,
@@ -55,7 +55,7 @@ def operators_of(meter: Meter) -> dict[type[ast.AST], Callable[..., object]]:
 
 
 def small_enough(value: object) -> object:
-    """The value. Raises `ExpressionError` for a number that is too large, or none."""
+    """Return the value. Raises `ExpressionError` for a number that is too large or not finite."""
     whole = isinstance(value, int) and value.bit_length() > LONGEST_INT_BITS
     if whole or (isinstance(value, float) and not math.isfinite(value)):
         raise ExpressionError("that number is too large")
@@ -80,8 +80,9 @@ def _added(meter: Meter, left: object, right: object) -> object:
         meter.makes(len(left) + len(right))
         return left + right
     if isinstance(left, tuple) and isinstance(right, tuple):
-        meter.spend(len(cast("tuple[object, ...]", left)) + len(cast("tuple[object, ...]", right)))
-        return (*cast("tuple[object, ...]", left), *cast("tuple[object, ...]", right))
+        one, other = cast("tuple[object, ...]", left), cast("tuple[object, ...]", right)
+        meter.spend(len(one) + len(other))
+        return one + other
     return _number(operator.add, *both)
 
 
@@ -118,7 +119,7 @@ SHOWN_KEYS = 12
 def evaluated(
     expression: Expression, names: Mapping[str, JsonValue | Mapping[str, StepView]], left: WorkLeft
 ) -> JsonValue:
-    """See `Expressions.value`."""
+    """The value of an expression; see `Expressions.value`."""
     if not isinstance(expression.compiled, ast.Expression):
         raise ExpressionError("it was not parsed here")
     evaluator = _Evaluator(Meter(left), {**CONSTANTS, **names})
@@ -146,7 +147,7 @@ class _Evaluator(EvalWithCompoundTypes):
     def __init__(self, meter: Meter, names: Mapping[str, object]) -> None:
         functions = {name: partial(_called, name, function, meter) for name, function in FUNCTIONS.items()}
         super().__init__(operators=operators_of(meter), functions=functions, names={})  # pyright: ignore[reportUnknownMemberType] - the library says nothing of types
-        # The library adds some of its own, and kinds of nodes; what the reading refused must not stand here either.
+        # The library adds functions and kinds of nodes of its own; those that the reading refuses are left out too.
         self.functions = functions
         handlers = cast("dict[type[ast.AST], Callable[[Any], Any]]", self.nodes)
         self._handlers: Mapping[type[ast.AST], Callable[[Any], Any]] = {
@@ -156,7 +157,7 @@ class _Evaluator(EvalWithCompoundTypes):
         self._meter = meter
 
     def whole(self, tree: ast.Expression) -> object:
-        """The value of all of it."""
+        """The value of the whole expression."""
         return self._eval(tree.body)
 
     def _eval(self, node: ast.AST) -> Any:
@@ -164,7 +165,7 @@ class _Evaluator(EvalWithCompoundTypes):
         return value.output if isinstance(value, StepView) else value
 
     def _raw(self, node: ast.AST) -> Any:
-        """As `_eval`, but that a step stays a step: what stands behind it may be one of its own words."""
+        """As `_eval`, but a step stays a step, because the name behind it may be one of its members."""
         self._meter.spend(1)
         handler = self._handlers.get(type(node))
         if handler is None:
@@ -255,7 +256,7 @@ _COUNT = "that is not how many arguments it takes"
 
 
 def _member(value: object, key: str, shown: str) -> object:
-    """What stands under that key. No Python object is asked for an attribute."""
+    """The value of that key. No attribute of a Python object is read."""
     if isinstance(value, StepView):
         try:
             return value.member(key)

@@ -1,12 +1,12 @@
-"""The functions of the language: each pays for what it looks at and makes before it does so."""
+"""The functions of the language. Each spends the cost of its work before it does the work."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from itertools import starmap
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from attrs import define
 
@@ -20,33 +20,33 @@ MADE_CHARACTERS = 16
 
 @define
 class Meter:
-    """What one evaluation may still cost; spends of the run's as well."""
+    """The cost that one evaluation has left, which counts for the run as well; lives as long as the evaluation."""
 
     left: WorkLeft
     units: int = WORK_LIMIT
 
     def spend(self, units: int) -> None:
-        """Raises `ExpressionError` where nothing is left."""
+        """Subtract a cost. Raises `ExpressionError` where too little is left."""
         self.units -= units
         if self.units < 0:
             raise ExpressionError("it takes too much work: make it simpler, or give it less")
         self.left.spend(units)
 
     def sees(self, *values: object) -> None:
-        """The values are looked at, all through."""
+        """Spend the cost of reading the values whole."""
         for value in values:
             if isinstance(value, str):
                 self.spend(len(value) // SEEN_CHARACTERS)
             elif isinstance(value, (Mapping, tuple, list)):
-                limit = max(self.units, 1) * SEEN_IN_TREES  # a tree that shares its branches may be endless
+                limit = max(self.units, 1) * SEEN_IN_TREES  # a tree that shares its branches may be huge
                 self.spend(1 + weight(cast("JsonValue", value), limit) // SEEN_IN_TREES)
 
     def makes(self, characters: int) -> None:
-        """A text of that length is about to be made."""
+        """Spend the cost of making a text of that length."""
         self.spend(characters // MADE_CHARACTERS)
 
     def copies(self, value: Sequence[object]) -> None:
-        """A part of it, or all, is about to be copied."""
+        """Spend the cost of copying the value, or a part of it."""
         self.spend(len(value) // MADE_CHARACTERS if isinstance(value, str) else len(value))
 
 
@@ -97,21 +97,21 @@ def _str(meter: Meter, value: object) -> str:
     return json.dumps(thaw(cast("JsonValue", value)), ensure_ascii=False)
 
 
-def _int(meter: Meter, value: object) -> int:
+def _numeral(value: object) -> str | float:
     if isinstance(value, str) and len(value) > 300:
         raise ValueError("too long for a number")
-    meter.spend(1)
     if isinstance(value, (str, int, float)):
-        return int(value)
+        return value
     raise TypeError("expected a string or a number")
+
+
+def _int(meter: Meter, value: object) -> int:
+    meter.spend(1)
+    return int(_numeral(value))
 
 
 def _float(_meter: Meter, value: object) -> float:
-    if isinstance(value, str) and len(value) > 300:
-        raise ValueError("too long for a number")
-    if isinstance(value, (str, int, float)):
-        return float(value)
-    raise TypeError("expected a string or a number")
+    return float(_numeral(value))
 
 
 def _bool(_meter: Meter, value: object) -> bool:
@@ -150,29 +150,36 @@ def _mapped(change: Callable[[str], str]) -> Function:
     return changed
 
 
-def _replace(meter: Meter, text: object, old: object, new: object) -> str:
+def _replacement(meter: Meter, text: object, old: object, new: object) -> tuple[str, str, str]:
+    """The arguments of a replacement, whose cost is spent."""
     whole, before, after = _text(text), _text(old), _text(new)
     if not before:
         raise ValueError("what is to be replaced is empty")
     meter.sees(whole)
     meter.makes(len(whole) + whole.count(before) * max(0, len(after) - len(before)))
+    return whole, before, after
+
+
+def _replace(meter: Meter, text: object, old: object, new: object) -> str:
+    whole, before, after = _replacement(meter, text, old, new)
     return whole.replace(before, after)
 
 
+def _word(text: str) -> str:
+    """A pattern for the text without a letter, digit or _ before or behind it."""
+    return rf"(?<!\w){re.escape(text)}(?!\w)"
+
+
 def _replace_word(meter: Meter, text: object, old: object, new: object) -> str:
-    """As `replace`, where `old` stands alone: no letter, digit or _ before or behind it."""
-    whole, before, after = _text(text), _text(old), _text(new)
-    if not before:
-        raise ValueError("what is to be replaced is empty")
-    meter.sees(whole, whole)
-    meter.makes(len(whole) + whole.count(before) * max(0, len(after) - len(before)))
-    return re.sub(rf"(?<!\w){re.escape(before)}(?!\w)", lambda _found: after, whole)
+    whole, before, after = _replacement(meter, text, old, new)
+    meter.sees(whole)
+    return re.sub(_word(before), lambda _found: after, whole)
 
 
 def _has_word(meter: Meter, text: object, word: object) -> bool:
     whole, wanted = _text(text), _text(word)
     meter.sees(whole, whole)
-    return bool(wanted) and re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", whole) is not None
+    return bool(wanted) and re.search(_word(wanted), whole) is not None
 
 
 def _startswith(_meter: Meter, text: object, start: object) -> bool:
@@ -207,24 +214,25 @@ def _max(meter: Meter, *values: object) -> object:
     return max(_comparable(meter, values[0] if len(values) == 1 else values))
 
 
-def _sum(meter: Meter, values: object) -> object:
-    meter.spend(len(_items(values)))
-    return sum(_number(item) for item in _items(values))
-
-
 def _sorted(meter: Meter, values: object) -> tuple[object, ...]:
     found = _comparable(meter, values)
     meter.spend(len(found) * max(1, len(found).bit_length()) // 4)
     return tuple(sorted(found))
 
 
-def _reversed(meter: Meter, values: object) -> tuple[object, ...]:
-    meter.spend(len(_items(values)))
-    return tuple(reversed(_items(values)))
+def _for_each(read: Callable[[object], Sized], change: Callable[[Any], object]) -> Function:
+    """A function of a list or an object that costs 1 for each of its items."""
+
+    def changed(meter: Meter, values: object) -> object:
+        items = read(values)
+        meter.spend(len(items))
+        return change(items)
+
+    return changed
 
 
 def _unique(meter: Meter, values: object) -> tuple[object, ...]:
-    """Each value once, in the order in which they come first."""
+    """Each value once, in the order of first occurrence."""
     items = _items(values)
     meter.spend(2 * len(items))
     seen: dict[str, object] = {}
@@ -237,16 +245,6 @@ def _flat(meter: Meter, values: object) -> tuple[object, ...]:
     """A list of lists as one list."""
     meter.spend(sum(len(_items(inner)) for inner in _items(values)) + len(_items(values)))
     return tuple(item for inner in _items(values) for item in _items(inner))
-
-
-def _keys(meter: Meter, table: object) -> tuple[str, ...]:
-    meter.spend(len(_table(table)))
-    return tuple(_table(table))
-
-
-def _values(meter: Meter, table: object) -> tuple[object, ...]:
-    meter.spend(len(_table(table)))
-    return tuple(_table(table).values())
 
 
 def _get(_meter: Meter, table: object, key: object, default: object = None) -> object:
@@ -268,16 +266,6 @@ def _abs(_meter: Meter, number: object) -> object:
     return abs(_number(number))
 
 
-def _any(meter: Meter, values: object) -> bool:
-    meter.spend(len(_items(values)))
-    return any(_items(values))
-
-
-def _all(meter: Meter, values: object) -> bool:
-    meter.spend(len(_items(values)))
-    return all(_items(values))
-
-
 def _zip(meter: Meter, *lists: object) -> tuple[object, ...]:
     shortest = min((len(_items(one)) for one in lists), default=0)
     meter.spend(shortest * (1 + len(lists)))
@@ -286,11 +274,13 @@ def _zip(meter: Meter, *lists: object) -> tuple[object, ...]:
 
 FUNCTIONS: Mapping[str, Function] = {
     "len": _len, "str": _str, "int": _int, "float": _float, "bool": _bool, "round": _round, "abs": _abs,
-    "min": _min, "max": _max, "sum": _sum, "any": _any, "all": _all, "range": _range, "zip": _zip,
-    "sorted": _sorted, "reversed": _reversed, "unique": _unique, "flat": _flat, "count": _count,
-    "keys": _keys, "values": _values, "get": _get,
+    "min": _min, "max": _max, "sum": _for_each(_items, lambda items: sum(map(_number, items))),
+    "any": _for_each(_items, any), "all": _for_each(_items, all), "range": _range, "zip": _zip,
+    "sorted": _sorted, "reversed": _for_each(_items, lambda items: tuple(reversed(items))), "unique": _unique,
+    "flat": _flat, "count": _count, "keys": _for_each(_table, tuple),
+    "values": _for_each(_table, lambda table: tuple(table.values())), "get": _get,
     "join": _join, "split": _split, "lines": _lines, "replace": _replace, "replace_word": _replace_word,
     "has_word": _has_word, "startswith": _startswith, "endswith": _endswith,
     "lower": _mapped(str.lower), "upper": _mapped(str.upper), "strip": _mapped(str.strip),
 }  # fmt: skip
-"""By name; each takes the meter first."""
+"""The functions by name; the first argument of each is the meter."""

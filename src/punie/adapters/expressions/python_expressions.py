@@ -1,18 +1,14 @@
-"""Reading expressions: Python's syntax for values, less everything that is not on a list.
-
-Parsing is the standard library's; simpleeval, which evaluates, is loaded by the first evaluation (decision 0023).
-"""
+"""Reading expressions: Python's syntax for values, restricted to a list of nodes."""
 
 from __future__ import annotations
 
 import ast
-import math
 import warnings
 from collections.abc import Iterator, Mapping
 
 from attrs import define, field
 
-from punie.adapters.expressions.evaluator import CONSTANTS, LONGEST_INT_BITS
+from punie.adapters.expressions.evaluator import CONSTANTS, evaluated, small_enough
 from punie.adapters.expressions.functions import FUNCTIONS
 from punie.domain.pipelines.expressions import (
     INDEX,
@@ -42,10 +38,9 @@ _ALLOWED = (
 
 
 class PythonExpressions(Expressions):
-    """Python's syntax for values: names, keys, slices, operators, conditions, comprehensions, a list of functions."""
+    """Names, keys, slices, operators, conditions, comprehensions and a list of functions; without state."""
 
     def parse(self, text: str) -> Expression:
-        """See the port."""
         if len(text) > TEXT_LIMIT:
             raise ExpressionError(f"an expression of {len(text)} characters; at most {TEXT_LIMIT} are read")
         source = text.strip()
@@ -60,15 +55,12 @@ class PythonExpressions(Expressions):
     def value(
         self, expression: Expression, names: Mapping[str, JsonValue | Mapping[str, StepView]], left: WorkLeft
     ) -> JsonValue:
-        """See the port."""
-        from punie.adapters.expressions.evaluator import evaluated
-
         return evaluated(expression, names, left)
 
 
 @define
 class _Reading:
-    """One text on its way to an expression."""
+    """The reading of one expression; `offset` is the number of spaces before `source`."""
 
     source: str
     offset: int
@@ -77,17 +69,17 @@ class _Reading:
     def tree(self) -> ast.Expression:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of doubtful escapes and comparisons: those are the author's business
+                warnings.simplefilter("ignore")  # about doubtful escapes and comparisons, which are up to the author
                 return ast.parse(self.source, mode="eval")
         except SyntaxError as error:
-            # Where a text ends too early, the parser names no place in it.
+            # Where a text ends too early, the parser gives no place in it.
             place = self._column(error.lineno or 1, error.offset - 1) if error.offset else self._end
             raise ExpressionError(f"it cannot be read: {error.msg}", place) from None
         except (ValueError, RecursionError, MemoryError):
             raise ExpressionError("it cannot be read: it is nested too deeply, or holds what no text may") from None
 
     def check(self, tree: ast.Expression) -> None:
-        """Everything in it is on the list, and not too deep."""
+        """Check that every node is on the list and not too deep. Raises `ExpressionError`."""
         ahead: list[tuple[ast.AST, int]] = [(tree, 0)]
         while ahead:
             node, depth = ahead.pop()
@@ -114,10 +106,10 @@ class _Reading:
     def _check_constant(self, node: ast.AST, value: object) -> None:
         if value is not None and not isinstance(value, (str, int, float)):
             raise self._error(node, "bytes, complex numbers and ... are not part of the language")
-        if isinstance(value, int) and value.bit_length() > LONGEST_INT_BITS:
-            raise self._error(node, "that number is too large")
-        if isinstance(value, float) and not math.isfinite(value):
-            raise self._error(node, "that number is too large")
+        try:
+            small_enough(value)
+        except ExpressionError as error:
+            raise self._error(node, str(error)) from None
 
     def _check_call(self, node: ast.AST, func: ast.expr, *, named: bool) -> None:
         if not isinstance(func, ast.Name) or func.id not in FUNCTIONS:
@@ -127,7 +119,7 @@ class _Reading:
             raise self._error(node, "arguments of functions have no names")
 
     def look(self, node: ast.AST, bound: frozenset[str]) -> None:
-        """Collect what it refers to; names that a comprehension gives are its own."""
+        """Collect the references; `bound` are the names that comprehensions around the node define."""
         match node:
             case ast.ListComp() | ast.GeneratorExp():
                 inner = bound
@@ -190,9 +182,9 @@ class _Reading:
 
 
 def _path(node: ast.AST) -> tuple[tuple[str, ...], list[ast.AST]]:
-    """The names from the root as far as they are fixed, and the expressions on the way that are looked at on their own.
+    """The constant keys from the root on, and the expressions on the way that are looked at separately.
 
-    `steps.read["text"]` is a path of three; what comes behind a computed place is no part of it.
+    `steps.read["text"]` is a path of three; keys behind a computed place are no part of it.
     """
     keys: list[str] = []
     rest: list[ast.AST] = []

@@ -17,8 +17,8 @@ import anyio.to_thread
 
 import punie
 from punie.adapters.git.repository import DulwichRepository
-from punie.adapters.local.programs.sandbox import PROGRAM as SANDBOX_PROGRAM
-from punie.adapters.local.programs.sandbox import Bubblewrap
+from punie.adapters.local.environment import PROGRAM as SANDBOX_PROGRAM
+from punie.adapters.local.environment import Bubblewrap
 from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.bootstrap.settings.keys import SANDBOX, SANDBOX_NETWORK
 from punie.bootstrap.settings.values import Sandbox

@@ -13,7 +13,7 @@ from attrs import define, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from punie.adapters.html import trace_page, wording
+from punie.adapters.html import trace_page
 from punie.adapters.html.trace_page import MARK, TracePage
 from punie.application.sessions.trace import PAGE_WEIGHT, SessionTrace
 from punie.domain.permission.rules import AnsweredBy, Verdict
@@ -211,11 +211,11 @@ async def test_a_very_long_turn_says_how_many_steps_are_missing() -> None:
     ],
 )  # fmt: skip
 def test_durations_are_said_in_two_units_at_most(seconds: float, words: str) -> None:
-    assert wording.duration(seconds) == words
+    assert trace_page.duration(seconds) == words
 
 
 def test_a_moment_that_no_calendar_has_is_shown_as_it_is() -> None:
-    assert wording.moment(1e20) == "1e+20"
+    assert trace_page.moment(1e20) == "1e+20"
 
 
 def test_bars_stay_on_their_axis_and_can_be_seen() -> None:

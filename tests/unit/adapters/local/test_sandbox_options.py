@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from punie.adapters.local.programs.sandbox import Bubblewrap
+from punie.adapters.local.environment import Bubblewrap
 from punie.domain.errors import ToolFailedError
 from punie.domain.values.terminal import Command
 

@@ -14,10 +14,9 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 from attrs import define, field
 
-from punie.adapters.local.environment import child_environment
+from punie.adapters.local.environment import Bubblewrap, child_environment
 from punie.adapters.local.files.output_store import LocalOutputStore
 from punie.adapters.local.programs.processes import ChildProcess, start_process
-from punie.adapters.local.programs.sandbox import Bubblewrap
 from punie.adapters.local.programs.spool import Spool
 from punie.domain.errors import ToolFailedError, UnknownTerminalError, UnsupportedHereError
 from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
