@@ -25,11 +25,11 @@ WRITER = """
 import logging, sys, time
 from pathlib import Path
 import anyio
-from punie.adapters.storage import usage
+from punie.adapters.storage import batches
 from punie.adapters.storage.usage import SqliteUsageLedger
 from tests.fakes.records import a_call
 
-usage.FLUSH_LIMIT_S = 30.0  # the bound at the end has its own test
+batches.CLOSE_LIMIT_S = 30.0  # the bound at the end has its own test
 file, name, count, then = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
 logging.basicConfig(level="WARNING")
 ledger = SqliteUsageLedger(file, logging.getLogger("writer"))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-import anyio
-import anyio.to_thread
 from attrs import define, field
 
+from punie.adapters.storage.batches import BatchWriter
 from punie.adapters.storage.database import Database, DatabaseBusyError, UnusableDatabaseError
 from punie.adapters.storage.state_file import StateFile
 from punie.domain.permission.audit import BEGINNING, AuditRow, ChainReport, ChainStart, DecisionRecord, check_chain
@@ -19,13 +17,6 @@ from punie.ports.permission import AuditTrail
 KEPT_ROWS = 10_000
 """How many rows of the trail are kept in memory; beyond that the oldest are forgotten."""
 
-BATCH_S = 0.1
-"""How long a row waits for others to be written with it, and so the most that a killed process loses."""
-
-WAITING_RECORDS = 10_000
-"""How many rows may wait for another process that writes; further ones are lost, and the log says so."""
-
-CLOSE_LIMIT_S = 1.0
 KEPT_S = 400 * 24 * 3600.0
 """Older rows are deleted when a process begins to write."""
 
@@ -67,30 +58,19 @@ class SqliteAuditTrail(AuditTrail):
     """Appends to the chain in the database, or in memory where that is unusable; lives as long as the process."""
 
     state: StateFile
-    _waiting: deque[DecisionRecord] = field(factory=deque[DecisionRecord], init=False)
     _memory: MemoryAuditTrail = field(factory=MemoryAuditTrail, init=False)
-    _writing: threading.Lock = field(factory=threading.Lock, init=False)
-    _wake: threading.Event = field(factory=threading.Event, init=False)
-    _closing: threading.Event = field(factory=threading.Event, init=False)
-    _writer: threading.Thread | None = field(default=None, init=False)
+    _writer: BatchWriter[DecisionRecord] = field(init=False)
     _pruned: bool = field(default=False, init=False)
-    _lossy: bool = field(default=False, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        lossy = "audit: the database is too slow, decisions are not written down"
+        self._writer = BatchWriter("punie-audit", self._write, self.state.log, lossy)
 
     def record(self, record: DecisionRecord) -> None:
-        if len(self._waiting) >= WAITING_RECORDS:
-            if not self._lossy:
-                self._lossy = True
-                self.state.log.warning("audit: the database is too slow, decisions are not written down")
-            return
-        self._waiting.append(record)
-        if self._writer is None and not self._closing.is_set():
-            self._writer = threading.Thread(target=self._write_on, name="punie-audit", daemon=True)
-            self._writer.start()
-        self._wake.set()
+        self._writer.add(record)
 
     async def commit(self) -> None:
-        if self._waiting:
-            await anyio.to_thread.run_sync(self._write, abandon_on_cancel=True)
+        await self._writer.commit()
 
     async def latest(self, limit: int) -> Sequence[AuditRow]:
         def work(database: Database) -> Sequence[AuditRow]:
@@ -112,35 +92,17 @@ class SqliteAuditTrail(AuditTrail):
 
     async def aclose(self) -> None:
         """Write the waiting rows, in bounded time, and end the writer."""
-        self._closing.set()
-        self._wake.set()
-        with anyio.move_on_after(CLOSE_LIMIT_S, shield=True):
-            await anyio.to_thread.run_sync(self._write, abandon_on_cancel=True)
+        await self._writer.aclose()
 
-    def _write_on(self) -> None:
-        """Write batch after batch in the writer's thread, until the end."""
-        while not self._closing.is_set():
-            self._wake.wait()
-            self._closing.wait(BATCH_S)
-            self._wake.clear()
-            self._write()
-
-    def _write(self) -> None:
-        """Write all waiting rows in one transaction; they go on waiting where another process is writing."""
-        with self._writing:
-            batch = tuple(self._waiting)
-            if not batch:
-                return
-            try:
-                self.state.run_here(lambda database: self._append(database, batch))
-            except DatabaseBusyError:
-                self._wake.set()
-                return
-            except UnusableDatabaseError:
-                for record in batch:
-                    self._memory.record(record)
-            for _ in batch:
-                self._waiting.popleft()
+    def _write(self, batch: Sequence[DecisionRecord]) -> bool:
+        try:
+            self.state.run_here(lambda database: self._append(database, batch))
+        except DatabaseBusyError:
+            return False
+        except UnusableDatabaseError:
+            for record in batch:
+                self._memory.record(record)
+        return True
 
     def _append(self, database: Database, batch: Sequence[DecisionRecord]) -> None:
         with database.transaction():  # from here on no other process appends: the head stays the head

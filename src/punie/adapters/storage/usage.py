@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import queue
 import threading
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import anyio.to_thread
 import attrs
 from attrs import define, field
 
+from punie.adapters.storage.batches import BatchWriter
 from punie.adapters.storage.database import Database, DatabaseBusyError, Row, UnusableDatabaseError, open_database
 from punie.domain.model.usage import Usage
 from punie.domain.session.turn import CallRecord, TurnRecord
@@ -79,24 +79,11 @@ def turn_of(row: Sequence[Any]) -> TurnRecord:
     return TurnRecord(*row[:own], usage=Usage(*row[own:]))
 
 
-WAITING_RECORDS = 10_000
-"""How many records may wait for the writer; further ones are lost, and the log says so."""
-
-BATCH_RECORDS = 1_000
-BATCH_S = 0.1
-"""How long the writer gathers before it commits, and so the most that a killed process loses."""
-
-FLUSH_LIMIT_S = 1.0
-"""How long the end of the process waits for the writer."""
-
 READ_LIMIT_S = 10.0
 """How long a reading waits for the records before it to be committed; then it reads what is there."""
 
 KEPT_S = 400 * 24 * 3600.0
 """Older records are deleted when a process begins to write: a year can be compared with the one before."""
-
-_Item: TypeAlias = "CallRecord | TurnRecord | threading.Event"
-"""An item of the queue: a record, or an event to be set once everything before it is committed."""
 
 
 @define
@@ -111,11 +98,13 @@ class SqliteUsageLedger(UsageLedger):
     log: logging.Logger
     trouble: str | None = field(default=None, init=False)
     _memory: MemoryUsageLedger = field(factory=MemoryUsageLedger, init=False)
-    _waiting: queue.Queue[_Item] = field(factory=lambda: queue.Queue(WAITING_RECORDS), init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
-    _writer: threading.Thread | None = field(default=None, init=False)
-    _lossy: bool = field(default=False, init=False)
-    _last: threading.Event | None = field(default=None, init=False)
+    _database: Database | None = field(default=None, init=False)
+    _writer: BatchWriter[CallRecord | TurnRecord] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        lossy = "usage: the database is too slow, records are being lost"
+        self._writer = BatchWriter("punie-usage", self._write, self.log, lossy, self._close)
 
     def record_call(self, record: CallRecord) -> None:
         self._put(record)
@@ -137,46 +126,15 @@ class SqliteUsageLedger(UsageLedger):
 
     async def aclose(self) -> None:
         """Commit the waiting records, in bounded time; later ones are lost."""
-        if self._last is None:
-            self._last = threading.Event()
-            await anyio.to_thread.run_sync(self._flush, self._last, FLUSH_LIMIT_S, abandon_on_cancel=True)
-
-    # ------------------------------------------------------------ in the thread that records
+        await self._writer.aclose()
 
     def _put(self, record: CallRecord | TurnRecord) -> None:
-        if self._last is not None:
-            return
-        if self._writer is None:
-            self._writer = threading.Thread(target=self._write_all, name="punie-usage", daemon=True)
-            self._writer.start()
-        try:
-            self._waiting.put_nowait(record)
-        except queue.Full:
-            if not self._lossy:
-                self._lossy = True
-                self.log.warning("usage: the database is too slow, records are being lost")
+        if not self._writer.closed:
+            self._writer.add(record)
 
-    # ------------------------------------------------------------ in the writer's thread
-
-    def _write_all(self) -> None:
-        database = self._opened()
-        batch: list[_Item] = []
-        while True:
-            batch += self._next_batch()
-            if not self._written(database, batch) and len(batch) < WAITING_RECORDS:
-                continue  # another process writes for long: once more, together with the next batch
-            closing = self._last is not None and self._last in batch
-            if closing and database is not None:
-                database.close()
-            for item in batch:
-                if isinstance(item, threading.Event):
-                    item.set()
-            if closing:
-                return
-            batch = []
-
-    def _written(self, database: Database | None, batch: Sequence[_Item]) -> bool:
-        """Whether the records are in the database or, where that cannot be used, in memory."""
+    def _write(self, batch: Sequence[CallRecord | TurnRecord]) -> bool:
+        """Write the records to the database or, where that cannot be used, to memory."""
+        database = self._database or self._opened()
         if database is not None and self.trouble is None:
             try:
                 _insert(database, batch)
@@ -188,29 +146,24 @@ class SqliteUsageLedger(UsageLedger):
         for record in batch:
             if isinstance(record, CallRecord):
                 self._memory.record_call(record)
-            elif isinstance(record, TurnRecord):
+            else:
                 self._memory.record_turn(record)
         return True
 
     def _opened(self) -> Database | None:
+        if self.trouble is not None:
+            return None
         try:
-            database = open_database(self.path)
-            _forget(database, time.time() - KEPT_S)
+            self._database = open_database(self.path)
+            _forget(self._database, time.time() - KEPT_S)
         except UnusableDatabaseError as error:
             self._fail(str(error))
-            return None
-        return database
+        return self._database
 
-    def _next_batch(self) -> list[_Item]:
-        """Wait for a first item and gather those that come shortly after it, unless a reading waits."""
-        items = [self._waiting.get()]
-        until = time.monotonic() + BATCH_S
-        while len(items) < BATCH_RECORDS and not isinstance(items[-1], threading.Event):
-            try:
-                items.append(self._waiting.get(timeout=max(0.0, until - time.monotonic())))
-            except queue.Empty:
-                break
-        return items
+    def _close(self) -> None:
+        database, self._database = self._database, None
+        if database is not None:
+            database.close()
 
     def _fail(self, reason: str) -> None:
         with self._lock:
@@ -222,22 +175,11 @@ class SqliteUsageLedger(UsageLedger):
             "and start again.", self.path, reason,
         )  # fmt: skip
 
-    # ------------------------------------------------------------ in a thread of anyio's
-
-    def _flush(self, done: threading.Event, limit_s: float) -> None:
-        if self._writer is None or not self._writer.is_alive():
-            return
-        try:
-            self._waiting.put(done, timeout=limit_s)
-        except queue.Full:
-            return
-        done.wait(limit_s)
-
     async def _read(self, table: str, columns: Sequence[str], since: float, session_id: str | None) -> list[Row] | None:
         """The rows asked for, oldest first; None where memory has to answer."""
 
         def work() -> list[Row] | None:
-            self._flush(threading.Event(), READ_LIMIT_S)
+            self._writer.flush(READ_LIMIT_S)
             if self.trouble is not None:
                 return None
             try:
@@ -249,12 +191,10 @@ class SqliteUsageLedger(UsageLedger):
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
 
 
-def _insert(database: Database, batch: Sequence[_Item]) -> None:
+def _insert(database: Database, batch: Sequence[CallRecord | TurnRecord]) -> None:
     """Add the records; one whose key is there already changes nothing."""
     calls = [attrs.astuple(record) for record in batch if isinstance(record, CallRecord)]
     turns = [turn_row(record) for record in batch if isinstance(record, TurnRecord)]
-    if not calls and not turns:
-        return
     with database.transaction():
         for table, columns, rows in (("calls", CALL_COLUMNS, calls), ("turns", TURN_COLUMNS, turns)):
             marks = ", ".join("?" * len(columns))

@@ -16,7 +16,7 @@ import anyio.to_thread
 import apsw
 import pytest
 
-from punie.adapters.storage import usage
+from punie.adapters.storage import batches, usage
 from punie.adapters.storage.database import MIGRATIONS, DatabaseBusyError, UnusableDatabaseError, open_database
 from punie.adapters.storage.usage import SqliteUsageLedger
 from tests.fakes.records import NOW, a_call, a_turn
@@ -90,8 +90,8 @@ async def test_after_the_end_nothing_is_recorded_and_no_thread_is_left(file: Pat
 async def test_at_the_end_all_that_waits_is_written_however_many_batches_it_makes(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(usage, "BATCH_RECORDS", 10)
-    monkeypatch.setattr(usage, "FLUSH_LIMIT_S", 30.0)
+    monkeypatch.setattr(batches, "BATCH_S", 0.0)
+    monkeypatch.setattr(batches, "CLOSE_LIMIT_S", 30.0)
     ledger = SqliteUsageLedger(file, LOG)
     for number in range(500):
         ledger.record_call(a_call(number))
@@ -230,7 +230,7 @@ async def test_recording_waits_for_nobody_and_what_is_too_much_is_lost_and_said_
         return open_database(path)
 
     monkeypatch.setattr(usage, "open_database", slow)
-    monkeypatch.setattr(usage, "WAITING_RECORDS", 100)
+    monkeypatch.setattr(batches, "WAITING_RECORDS", 100)
     ledger = SqliteUsageLedger(file, LOG)
     started = time.monotonic()
     for number in range(1000):
@@ -282,7 +282,7 @@ async def test_the_end_of_the_process_waits_for_a_slow_database_only_so_long(
         return open_database(path)
 
     monkeypatch.setattr(usage, "open_database", slow)
-    monkeypatch.setattr(usage, "FLUSH_LIMIT_S", 0.05)
+    monkeypatch.setattr(batches, "CLOSE_LIMIT_S", 0.05)
     ledger = SqliteUsageLedger(file, LOG)
     ledger.record_call(a_call())
     with anyio.fail_after(5):

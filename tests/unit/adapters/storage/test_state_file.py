@@ -12,7 +12,7 @@ import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
-from punie.adapters.storage import audit, database
+from punie.adapters.storage import batches, database
 from punie.adapters.storage.audit import MemoryAuditTrail, SqliteAuditTrail
 from punie.adapters.storage.database import Database, UnusableDatabaseError, open_database
 from punie.adapters.storage.decisions import SqliteGrantStore, SqliteToolPins
@@ -209,7 +209,7 @@ async def test_when_commit_returns_the_decision_is_there_for_others(file: Path):
 
 
 async def test_at_the_end_what_waits_is_written_and_no_thread_is_left(file: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(audit, "BATCH_S", 60.0)
+    monkeypatch.setattr(batches, "BATCH_S", 60.0)
     trail = SqliteAuditTrail(StateFile(file, LOG))
     for number in range(500):
         trail.record(a_decision(number))
@@ -238,8 +238,8 @@ async def test_what_another_process_keeps_from_the_chain_is_written_later(file: 
 async def test_no_more_decisions_wait_than_memory_is_meant_to_hold(
     file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    monkeypatch.setattr(audit, "WAITING_RECORDS", 10)
-    monkeypatch.setattr(audit, "BATCH_S", 60.0)
+    monkeypatch.setattr(batches, "WAITING_RECORDS", 10)
+    monkeypatch.setattr(batches, "BATCH_S", 60.0)
     trail = SqliteAuditTrail(StateFile(file, LOG))
     for number in range(20):
         trail.record(a_decision(number))
