@@ -1,4 +1,4 @@
-"""The OS keyring as a vault: Keychain, Windows Credential Locker, Secret Service, KWallet."""
+"""The keyring of the operating system (Keychain, Windows Credential Locker, Secret Service, KWallet) as a vault."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 SERVICE = "punie"
 READ_LIMIT_S = 5.0
 WRITE_LIMIT_S = 60.0
-"""A person may be asked to unlock it, and is there: it is them who set up the model."""
+"""How long a write may take: the person who sets up a model may be asked to unlock the keyring."""
 
 _NONE = {"keyring.backends.fail", "keyring.backends.null"}
 """Backends that keep nothing."""
@@ -26,7 +26,7 @@ _NONE = {"keyring.backends.fail", "keyring.backends.null"}
 
 @frozen
 class OsKeyring(KeyVault):
-    """The keyring that `keyring` chooses for this machine; nothing is loaded before it is used."""
+    """The keyring that the library `keyring` chooses for this machine; stateless, and nothing is loaded before its use."""
 
     read_limit_s: float = READ_LIMIT_S
     write_limit_s: float = WRITE_LIMIT_S
@@ -52,7 +52,7 @@ class OsKeyring(KeyVault):
 
 
 def _bounded(work: Callable[[KeyringBackend], T], limit_s: float) -> T | None:
-    """What the work gives; None where there is no keyring, it fails, or takes too long: its thread is left behind."""
+    """The result of the work; None where there is no keyring, or the work fails or takes too long in its thread."""
     done: list[T] = []
 
     def run() -> None:
@@ -60,7 +60,7 @@ def _bounded(work: Callable[[KeyringBackend], T], limit_s: float) -> T | None:
             backend = _backend()
             if backend is not None:
                 done.append(work(backend))
-        except Exception:  # noqa: BLE001, S110 - backends raise what their systems do: each of it means no keyring
+        except Exception:  # noqa: BLE001, S110 - backends raise any error of their systems, which means that there is no keyring
             pass
 
     thread = threading.Thread(target=run, name="keyring", daemon=True)

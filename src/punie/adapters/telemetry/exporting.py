@@ -1,4 +1,4 @@
-"""Where spans go: over OTLP/HTTP to whoever the environment names, by a thread of the SDK and never in a turn's way."""
+"""Sending spans over OTLP/HTTP to the collector that the environment names, in a thread of the SDK."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from punie.adapters.telemetry.spans import AGENT, SessionSpans
 
 LIBRARY = "opentelemetry"
 TIMEOUT_S = 5.0
-"""How long one batch may take, repetitions and all; whoever sets `OTEL_EXPORTER_OTLP_TIMEOUT` decides instead."""
+"""How long one batch may take with its repetitions, where `OTEL_EXPORTER_OTLP_TIMEOUT` is not set."""
 
 FLUSH_S = 0.9
-"""How long the end of the process waits for what was not sent yet."""
+"""How long the end of the process waits for spans that were not sent yet."""
 
 
 @define(eq=False)
 class Telemetry:
-    """All sessions' spans; lives as long as the process. What cannot be sent is dropped, and the log says so once.
+    """The spans of all sessions; lives as long as the process. Spans that cannot be sent are dropped and logged once.
 
-    Its provider is its own and not the process's: no other library's spans come along.
+    The provider is not the process's, so that spans of other libraries are not sent with them.
     """
 
     version: str
@@ -42,12 +42,12 @@ class Telemetry:
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(timeout=self.timeout_s)))
 
     def watch(self, session_id: str) -> SessionSpans:
-        """What takes that session's events."""
+        """The spans of a new session."""
         tracer = self._provider.get_tracer("punie", self.version)
         return SessionSpans(tracer, session_id, self.version, self.with_content)
 
     async def aclose(self) -> None:
-        """Send what waits, in bounded time; what cannot be sent by then is lost."""
+        """Send the waiting spans, in bounded time; the others are lost."""
         done = threading.Event()
         threading.Thread(target=_shut_down, args=(self._provider, done), name="punie-telemetry", daemon=True).start()
         await anyio.to_thread.run_sync(partial(done.wait, FLUSH_S), abandon_on_cancel=True)
@@ -61,7 +61,7 @@ def _shut_down(provider: TracerProvider, done: threading.Event) -> None:
 
 
 def _resource(version: str) -> Resource:
-    """What the environment says of this service, and our name where it names none."""
+    """The service as the environment describes it, with our name where it has none."""
     found = Resource.create({"service.version": version})
     if str(found.attributes.get("service.name", "")).startswith("unknown_service"):
         return found.merge(Resource({"service.name": AGENT}))
@@ -69,7 +69,7 @@ def _resource(version: str) -> Resource:
 
 
 class _Once(logging.Handler):
-    """The library's complaints in our log: the first as a warning, for it repeats itself with each batch."""
+    """Warnings of the library in our log, only the first as a warning: each batch repeats them."""
 
     def __init__(self, log: logging.Logger) -> None:
         super().__init__(logging.WARNING)

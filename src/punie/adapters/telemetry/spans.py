@@ -29,7 +29,6 @@ from punie.domain.session.log import LoggedEvent, PromptAccepted
 from punie.domain.session.turn import StopReason
 from punie.domain.tools.execution import CallStatus, cut
 from punie.domain.tools.tool import ToolOutcome
-from punie.domain.values.content import Prompt
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import json_text
 
@@ -37,14 +36,12 @@ Attributes: TypeAlias = dict[str, "str | int | float | bool"]
 
 AGENT = "punie"
 CONTENT_BYTES = 65_536
-"""What of one text a span carries, where it carries any."""
+"""Bytes of one text in a span, where spans carry texts."""
 
 _PROVIDERS: Mapping[str, str] = {
-    "openai": "openai",
     "openai-chat": "openai",
     "openai-responses": "openai",
     "openai-agents": "openai",
-    "anthropic": "anthropic",
     "google": "gcp.gemini",
     "google-gla": "gcp.gemini",
     "google-vertex": "gcp.vertex_ai",
@@ -57,12 +54,12 @@ _PROVIDERS: Mapping[str, str] = {
 
 
 def name_of(text: str) -> str:
-    """A name that any collector takes: without control characters or halves of characters, and short."""
+    """A name that every collector accepts: short, without control characters and halves of characters."""
     return one_line(text, 256)
 
 
 def model_attributes(model: str | None) -> Attributes:
-    """Who answers: `provider:name` as the settings spell it."""
+    """Attributes of the provider and the model; `model` is `provider:name` as in the settings."""
     provider, colon, name = (model or "").partition(":")
     if not colon:
         return {"gen_ai.provider.name": AGENT, "gen_ai.request.model": name_of(provider or "none")}
@@ -71,7 +68,7 @@ def model_attributes(model: str | None) -> Attributes:
 
 
 def usage_attributes(usage: Usage) -> Attributes:
-    """What it took; nothing is said of what is not known."""
+    """Attributes of tokens and cost, as far as they are known."""
     counts: Attributes = {}
     if usage.input_tokens or usage.output_tokens:
         counts["gen_ai.usage.input_tokens"] = usage.input_tokens
@@ -86,23 +83,23 @@ def usage_attributes(usage: Usage) -> Attributes:
 
 
 def message(role: str, texts: Sequence[str]) -> str:
-    """A message as the conventions write it in an attribute: JSON, all ASCII, within bounds."""
+    """A message as the conventions of OpenTelemetry have it in an attribute: JSON, all ASCII, within bounds."""
     parts = [{"type": "text", "content": cut(text, CONTENT_BYTES)} for text in texts]
     return json.dumps([{"role": role, "parts": parts}])
 
 
 def content(text: str) -> str:
-    """A text as it is, within bounds, without what no collector takes."""
+    """A text within bounds, without halves of characters, which no collector accepts."""
     return cut(text, CONTENT_BYTES).encode("utf-8", "replace").decode("utf-8")
 
 
 OPEN_CALLS = 1_000
-"""Calls of one turn that may run at once and still have a span each."""
+"""Calls of one turn that may run at once with a span each; further ones have none."""
 
 
 @define(eq=False)
 class _CallSpan:
-    """A call that has not ended; `around` is the context that its task was in before."""
+    """A call that has not ended; `around` is the earlier context of its task."""
 
     span: Span
     around: Context
@@ -111,7 +108,7 @@ class _CallSpan:
 
 @define(eq=False)
 class _TurnSpan:
-    """The turn that runs; its requests and calls are its children. `around` is the context that it began in."""
+    """The turn that runs; requests and calls are its children. `around` is the context that it began in."""
 
     span: Span
     context: Context
@@ -122,12 +119,17 @@ class _TurnSpan:
     said: list[str] = field(factory=list[str])
     said_chars: int = 0
 
+    def take_said(self) -> str | None:
+        """The model's text since the last request, as a message; None where there is none."""
+        texts, self.said, self.said_chars = self.said, [], 0
+        return message("assistant", ["".join(texts)]) if texts else None
+
 
 @define(eq=False)
 class SessionSpans:
-    """One session's; takes its events as they happen, neither waits nor fails, and lives as long as it.
+    """The spans of one session; lives as long as the session. Taking an event neither waits nor fails.
 
-    With `with_content` spans carry what was said, given and answered.
+    With `with_content` spans carry prompts, answers, arguments and results.
     """
 
     tracer: Tracer
@@ -137,7 +139,7 @@ class SessionSpans:
     _turn: _TurnSpan | None = field(default=None, init=False)
 
     def take(self, at: float, event: LoggedEvent | SessionEvent) -> None:
-        """The next event, and when it happened, in seconds since the epoch."""
+        """Take the next event; `at` is its time in seconds since the epoch."""
         if isinstance(event, PromptAccepted):
             self._begin(at, event)
             return
@@ -170,10 +172,8 @@ class SessionSpans:
             **model,
         }
         if self.with_content:
-            about["gen_ai.input.messages"] = _prompted(event.prompt)
-        span = self.tracer.start_span(
-            f"invoke_agent {AGENT}", Context(), SpanKind.INTERNAL, about, start_time=_nanoseconds(at)
-        )
+            about["gen_ai.input.messages"] = message("user", [event.prompt.text])
+        span = self._started(f"invoke_agent {AGENT}", Context(), about, at)
         self._turn = _TurnSpan(span, set_span_in_context(span, Context()), model, get_current())
 
     def _requested(self, turn: _TurnSpan, at: float, event: RequestEnded) -> None:
@@ -186,12 +186,10 @@ class SessionSpans:
         }
         if event.first_s is not None:
             about["gen_ai.response.time_to_first_chunk"] = event.first_s
-        if turn.said:
-            about["gen_ai.output.messages"] = message("assistant", ["".join(turn.said)])
-            turn.said, turn.said_chars = [], 0
-        began = _nanoseconds(at - max(0.0, event.elapsed_s))
-        name = f"chat {model['gen_ai.request.model']}"
-        span = self.tracer.start_span(name, turn.context, SpanKind.CLIENT, about, start_time=began)
+        if (said := turn.take_said()) is not None:
+            about["gen_ai.output.messages"] = said
+        name, began = f"chat {model['gen_ai.request.model']}", at - max(0.0, event.elapsed_s)
+        span = self._started(name, turn.context, about, began, SpanKind.CLIENT)
         if event.ending is not RequestEnding.DONE:
             _fail(span, event.ending.value)
         span.end(_nanoseconds(at))
@@ -231,19 +229,14 @@ class SessionSpans:
         }
         if self.with_content and event.raw_input is not None:
             about["gen_ai.tool.call.arguments"] = content(json_text(event.raw_input))
-        span = self.tracer.start_span(
-            f"execute_tool {tool}", turn.context, SpanKind.INTERNAL, about, start_time=_nanoseconds(at)
-        )
+        span = self._started(f"execute_tool {tool}", turn.context, about, at)
         turn.calls[event.call_id] = _CallSpan(span, get_current())
-        # In the call's own task: the MCP SDK tells a server of the span that is current there (W3C traceparent).
+        # In the call's own task: the MCP SDK sends the current span of that task to a server (W3C traceparent).
         attach(set_span_in_context(span, Context()))
 
     def _asked(self, call: _CallSpan, at: float, event: PermissionAsked) -> None:
         about: Attributes = {"punie.permission.reason": content(event.reason)} if self.with_content else {}
-        context = set_span_in_context(call.span, Context())
-        call.question = self.tracer.start_span(
-            "ask_permission", context, SpanKind.INTERNAL, about, start_time=_nanoseconds(at)
-        )
+        call.question = self._started("ask_permission", set_span_in_context(call.span, Context()), about, at)
 
     def _finished(self, span: Span, event: CallFinished) -> None:
         span.set_attribute("punie.tool.outcome", event.outcome.value)
@@ -262,11 +255,16 @@ class SessionSpans:
         for name, value in usage_attributes(turn.usage).items():
             span.set_attribute(name, value)
         span.set_attribute("punie.turn.stop_reason", "failed" if reason is None else reason.value)
-        if self.with_content and turn.said:
-            span.set_attribute("gen_ai.output.messages", message("assistant", ["".join(turn.said)]))
+        if (said := turn.take_said()) is not None:
+            span.set_attribute("gen_ai.output.messages", said)
         if reason is None:
             _fail(span, "failed", None if failure is None else name_of(failure))
         span.end(_nanoseconds(at))
+
+    def _started(
+        self, name: str, parent: Context, about: Attributes, at: float, kind: SpanKind = SpanKind.INTERNAL
+    ) -> Span:
+        return self.tracer.start_span(name, parent, kind, about, start_time=_nanoseconds(at))
 
 
 def _answered(call: _CallSpan, at: float, event: PermissionAnswered) -> None:
@@ -290,10 +288,6 @@ def _close(call: _CallSpan, at: float) -> None:
 def _fail(span: Span, kind: str, why: str | None = None) -> None:
     span.set_attribute("error.type", kind)
     span.set_status(StatusCode.ERROR, why)
-
-
-def _prompted(prompt: Prompt) -> str:
-    return message("user", [prompt.text])
 
 
 def _nanoseconds(at: float) -> int:

@@ -31,7 +31,7 @@ from punie.domain.values.file_kind import HEAD_BYTES, kind_of, looks_binary_byte
 from punie.ports.workspace import PathGuard, Workspace
 
 READ_LIMIT_BYTES = 20_000_000
-"""Larger files are refused: no model reads them whole, and a command can pick out the part that matters."""
+"""Larger files are refused: no model reads them whole, and a command can pick out a part."""
 
 NEAR_NAMES = 3
 _LISTED_FOR_NEAR_NAMES = 2_000
@@ -39,11 +39,10 @@ _THREADS = 8
 
 
 class LocalWorkspace(Workspace):
-    """Reads and writes UTF-8 files on this machine's disk; lives as long as the session.
+    """UTF-8 files on this machine's disk; lives as long as the session. Supported on Linux and macOS.
 
-    Where a path leads is asked of the guard at every use, and the file is then opened folder by folder without
-    following links, so that a link put in place in between is refused, not followed. Line ends, a byte order mark and
-    every character come and go as they are in the file. Supported on Linux and macOS.
+    The guard resolves a path at every use, and the file is then opened folder by folder without following links, so
+    that a link put in place in between is refused. Line ends, a byte order mark and every character stay as they are.
     """
 
     def __init__(self, guard: PathGuard) -> None:
@@ -52,9 +51,9 @@ class LocalWorkspace(Workspace):
         self._threads = anyio.CapacityLimiter(_THREADS)
 
     async def read_text(self, path: str, *, line_1based: int | None = None, limit_lines: int | None = None) -> str:
-        """The text, whole or in part; lines end with a line feed and keep what ends them.
+        """The text, whole or in part; lines end at line feeds and keep them.
 
-        Raises `OutsideWorkspaceError`, and `ToolFailedError` for what is missing, a folder, a device, binary, not
+        Raises `OutsideWorkspaceError`, and `ToolFailedError` for a file that is missing, no regular file, binary, not
         UTF-8 or larger than `READ_LIMIT_BYTES`.
         """
         _require_support()
@@ -67,9 +66,9 @@ class LocalWorkspace(Workspace):
     async def write_text(self, path: str, content: str) -> None:
         """Replace the file by one that holds exactly `content`; a cancel comes before it or after it, never in between.
 
-        The new file takes the old one's place by a rename in the same folder, with its permissions. So a file with
-        several hard links leaves the others as they were, and a file without write permission is refused although a
-        rename could replace it. Raises `OutsideWorkspaceError` and `ToolFailedError`.
+        The new file is renamed into place, with the permissions of the old one. So other hard links keep the old text,
+        and a file without write permission is refused although a rename could replace it. Raises
+        `OutsideWorkspaceError` and `ToolFailedError`.
         """
         _require_support()
         try:
@@ -184,7 +183,7 @@ def _write(path: str, data: bytes) -> None:
 
 
 def _require_writable(path: str, name: str, folder: int, old: os.stat_result) -> None:
-    # The mode is asked as well as access(): for root everything is writable, and a rename asks neither.
+    # The mode is checked as well as access(): for root everything is writable, and a rename checks neither.
     if not old.st_mode & 0o222 or not os.access(name, os.W_OK, dir_fd=folder, effective_ids=True):
         raise ToolFailedError(
             f"{path} is read-only (mode {stat.S_IMODE(old.st_mode):04o}), so it was not written. "
@@ -217,7 +216,7 @@ def _keep_owner_and_mode(descriptor: int, old: os.stat_result) -> None:
     if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
         try:
             os.fchown(descriptor, old.st_uid, old.st_gid)
-        except PermissionError:  # somebody else's file in a shared folder becomes ours, as with any editor
+        except PermissionError:  # another user's file in a shared folder becomes ours, as with any editor
             os.fchmod(descriptor, stat.S_IMODE(old.st_mode) & 0o777)
             return
     os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
@@ -233,11 +232,11 @@ def _sync_folder(folder: int) -> None:
     try:
         listed = os.open(".", LIST_FLAGS, dir_fd=folder)
     except OSError:
-        return  # a folder that must not be listed cannot be synced; the file itself is on the disk
+        return  # a folder that cannot be listed cannot be synced; the file itself is on the disk
     try:
         os.fsync(listed)
     except OSError:
-        return  # some network file systems cannot; the rename took place all the same
+        return  # some network file systems cannot; the rename took place nevertheless
     finally:
         os.close(listed)
 

@@ -1,7 +1,4 @@
-"""One child process in a process group of its own, with its output on one pipe (POSIX).
-
-Blocking or quick calls only; `terminals` knows when to make them.
-"""
+"""One child process in a process group of its own, with its output on one pipe (POSIX)."""
 
 from __future__ import annotations
 
@@ -33,10 +30,10 @@ _NAMES_LOADER = 3  # PT_INTERP
 
 
 def runs_plainly(program: str, cwd: str, environment: Mapping[str, str]) -> bool:
-    """Whether `program`, looked up as `exec` does, is an executable that this machine runs by itself.
+    """Whether `program`, looked up as `exec` does, is certainly an executable of this machine. Blocks for a moment.
 
-    That is a program of this very machine whose loader is there, or a script whose interpreter is there. False means
-    that it is not certain, never that it cannot be run: only the kernel knows all it runs. Blocks for a moment.
+    Certain is a program for this processor whose loader exists, or a script whose interpreter is one. The kernel may
+    run other programs too.
     """
     found = _found(program, cwd, environment)
     return found is not None and _plain(found, cwd, _SCRIPTS)
@@ -106,7 +103,7 @@ def _has_its_loader(head: bytes) -> bool:
 
 _CHUNK_BYTES = 65_536
 _LAST_WORDS_BYTES = 1_048_576
-"""What is still read after the program ended: a Linux pipe holds no more unless somebody goes on writing."""
+"""Bytes read after the program ended: a Linux pipe holds no more unless another process goes on writing."""
 
 _SHELL = "/bin/sh"
 
@@ -129,7 +126,7 @@ class ChildProcess:
         return self._group.pid
 
     async def drain(self) -> None:
-        """Take the output as it comes until the pipe's last writer closed it; may be cancelled at any time."""
+        """Take the output as it comes until the last writer closes the pipe; may be cancelled at any time."""
         while True:
             await anyio.wait_readable(self._pipe.fileno())
             if not self._take():
@@ -138,15 +135,15 @@ class ChildProcess:
                 await anyio.to_thread.run_sync(self.spool.flush)
 
     async def wait(self) -> None:
-        """Wait until the program itself ended; it stays in the process table until `reap`."""
+        """Wait until the program has ended; it stays in the process table until `reap`."""
         await self._group.wait()
 
     def signal_group(self, number: signal.Signals) -> None:
-        """Send a signal to the program and everything that stayed in its group."""
+        """Send a signal to the program and the rest of its group."""
         self._group.send(number)
 
     def reap(self) -> ExitStatus:
-        """Once the program ended: kill what it left in its group, take its last words, free everything."""
+        """After the program has ended: kill the rest of its group, take the last output, free everything."""
         self.signal_group(signal.SIGKILL)
         left = _LAST_WORDS_BYTES
         while left > 0 and (taken := self._take()):
@@ -154,13 +151,13 @@ class ChildProcess:
         return self._free()
 
     async def finish_spool(self) -> None:
-        """After `reap`: the file with all of the output, where there is one, gets its end."""
+        """After `reap`: write the end of the file with all of the output, where there is one."""
         if self.spool is not None and self.spool.begun:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(self.spool.finish)
 
     def abandon(self) -> None:
-        """Kill it without hearing it out, for a start that was cancelled; blocks for the moment that takes."""
+        """Kill the program without taking its output, for a start that was cancelled; blocks for a moment."""
         self.signal_group(signal.SIGKILL)
         self._popen.wait()
         self._free()
@@ -168,15 +165,15 @@ class ChildProcess:
     def _free(self) -> ExitStatus:
         self._pipe.close()
         code = self._group.free()
-        if code is None:  # it could not be killed: it hangs in the kernel and ends whenever that lets it go
+        if code is None:  # it hangs in the kernel and could not be killed
             return ExitStatus()
         return ExitStatus(exit_code=code) if code >= 0 else ExitStatus(signal=_signal_name(-code))
 
     def _take(self) -> int:
-        """Read what is there: the number of bytes; 0 at the end of the output or where nothing waits."""
+        """Read the waiting output; return the number of bytes, 0 at its end or where none waits."""
         try:
             data = os.read(self._pipe.fileno(), _CHUNK_BYTES)
-        except OSError:  # BlockingIOError: nothing waits
+        except OSError:  # BlockingIOError: none waits
             return 0
         if self.spool is not None:
             self.spool.add(data)
@@ -185,12 +182,12 @@ class ChildProcess:
 
 
 def start_process(command: Command, environment: Mapping[str, str]) -> ChildProcess:
-    """Start the program; blocks until it runs. Raises `ToolFailedError` that names what cannot be run, and why."""
+    """Start the program; blocks until it runs. Raises `ToolFailedError` with the program and the reason."""
     if not command.program:
         raise ToolFailedError("No program was named, so nothing was run. Name one, or a shell line.")
     _require_folder(command.cwd)
     try:
-        popen = subprocess.Popen(  # noqa: S603 - running the command is the job; leave was asked before
+        popen = subprocess.Popen(  # noqa: S603 - running the command is the job; permission was given before
             _argv(command, environment),
             cwd=command.cwd,
             env=dict(environment),
@@ -208,9 +205,9 @@ def start_process(command: Command, environment: Mapping[str, str]) -> ChildProc
 
 
 def _argv(command: Command, environment: Mapping[str, str]) -> list[str]:
-    """The command; where its memory is bounded, behind a shell that bounds itself and becomes the program.
+    """The command; where its memory is bounded, behind a shell that sets the bound and becomes the program.
 
-    Only for what the kernel surely runs: of anything else it shall say itself, by an error of the start, what is wrong.
+    Only for programs that the kernel certainly runs: for others the error of the start has to say what is wrong.
     """
     argv = [command.program, *command.args]
     if command.memory_mb is None or sys.platform != "linux" or command.program.startswith("-"):
@@ -221,11 +218,10 @@ def _argv(command: Command, environment: Mapping[str, str]) -> list[str]:
 
 
 def _bound_memory(pid: int, memory_mb: int) -> None:
-    """Bound the data of a program and of all it starts from now on, each on its own; Linux only, best effort.
+    """Bound the data of a program and of each process that it starts from now on; Linux only, best effort.
 
-    Data, not address space: runtimes reserve far more addresses than they use. For programs that were not started
-    behind a shell: what such a one started in the moment before this is not bounded. What shares memory on purpose
-    never is.
+    Data, not address space: runtimes reserve far more addresses than they use. Processes that the program has started
+    already, and shared memory, are not bounded.
     """
     try:
         import resource
@@ -233,7 +229,7 @@ def _bound_memory(pid: int, memory_mb: int) -> None:
         limit = memory_mb * 1_048_576
         resource.prlimit(pid, resource.RLIMIT_DATA, (limit, limit))
     except (ImportError, AttributeError, OSError, ValueError):
-        return  # not Linux, or it ended already, or a lower bound of the machine's own holds
+        return  # not Linux, or the program has ended already, or the machine has a lower bound
 
 
 def _require_folder(cwd: str) -> None:

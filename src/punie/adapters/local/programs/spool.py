@@ -1,4 +1,4 @@
-"""The output of a program: its end in memory, and all of it in a file."""
+"""The output of a program: its end in memory, and the whole in a file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from punie.domain.values.terminal import OUTPUT_LIMIT_BYTES, KeptOutput
 
 
 class TailBuffer:
-    """Keeps the last `limit_bytes` bytes of what is appended, and gives them as text; lives as long as its terminal."""
+    """The last `limit_bytes` bytes of an output; lives as long as its terminal."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit = max(0, limit_bytes)
@@ -18,7 +18,7 @@ class TailBuffer:
 
     @property
     def size(self) -> int:
-        """How many bytes were appended so far."""
+        """Bytes appended so far."""
         return self._size
 
     @property
@@ -28,17 +28,17 @@ class TailBuffer:
 
     @property
     def unfinished(self) -> int:
-        """How many bytes at the end begin a character that is not complete yet: 0 to 3."""
+        """Bytes at the end that begin an incomplete character: 0 to 3."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         decoder.decode(bytes(self._kept[-3:]))
         return len(decoder.getstate()[0])
 
     def would_drop(self, more: int) -> bool:
-        """Whether the beginning is dropped where so many more bytes are appended."""
+        """Whether appending that many bytes drops the beginning."""
         return self._size + more > self._limit
 
     def append(self, data: bytes) -> None:
-        """Take the next bytes; what falls off the front is forgotten now and then, at most twice the limit is held."""
+        """Append bytes; the front is dropped now and then, so that at most twice the limit is held."""
         self._kept += data
         self._size += len(data)
         if len(self._kept) > 2 * self._limit:
@@ -54,16 +54,12 @@ class TailBuffer:
         return kept[_start_of_character(kept) :] if self.truncated else kept
 
     def text(self, *, final: bool) -> str:
-        """The kept bytes as UTF-8 text.
-
-        Bytes that are no UTF-8 become U+FFFD. Unless `final`, a character of which only the first bytes arrived waits
-        for the rest.
-        """
+        """The kept bytes as UTF-8 text, others as U+FFFD. Unless `final`, an incomplete character at the end is left out."""
         return codecs.getincrementaldecoder("utf-8")("replace").decode(self.whole_characters(), final)
 
 
 def _start_of_character(data: bytes) -> int:
-    """How many bytes at the front continue a character whose beginning was dropped: 0 to 3."""
+    """Bytes at the front that continue a character whose beginning was dropped: 0 to 3."""
     for index in range(min(3, len(data))):
         if data[index] & 0xC0 != 0x80:
             return index
@@ -71,40 +67,40 @@ def _start_of_character(data: bytes) -> int:
 
 
 HEAD_LIMIT_BYTES = TEXT_LIMIT_BYTES - OUTPUT_LIMIT_BYTES
-"""What is written while the program runs; what comes after that is in its terminal's tail, or is left out."""
+"""Bytes written while the program runs; the rest is in the terminal's tail, or is left out."""
 
 
 class Spool:
-    """Writes one program's output as UTF-8 text: its head as it comes, its tail at its end.
+    """The file of one program's output as UTF-8 text: its head as it comes, its tail at the end.
 
-    Lives as long as its terminal; the file stays in its store. A program that prints no more than its terminal holds
-    makes no file. `add` is quick; `flush` and `finish` block, one at a time and never beside an `add`.
+    Lives as long as its terminal; the file stays in its store. There is no file for output that the terminal holds
+    whole. `add` is quick; `flush` and `finish` block, and no two of them run at once.
     """
 
     def __init__(self, tail: TailBuffer, file: KeptFile) -> None:
-        """Nothing is written yet; `tail` is what the terminal itself keeps."""
+        """`tail` is the buffer of the terminal; nothing is written yet."""
         self._tail = tail
         self._file = file
         self._pending = bytearray()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._taken = 0
-        self._written = (0, 0)  # bytes of text in the file's head, and of the output that they stand for
+        self._written = (0, 0)  # bytes of text in the file's head, and of the output in them
         self._left_out: int | None = None
         self._full = False
         self._lost = False
 
     @property
     def waiting(self) -> bool:
-        """Whether there is something to flush."""
+        """Whether there are bytes to flush."""
         return bool(self._pending)
 
     @property
     def begun(self) -> bool:
-        """Whether the output was too much for the terminal."""
+        """Whether the output was too long for the terminal."""
         return bool(self._taken)
 
     def add(self, data: bytes) -> None:
-        """Take the next bytes, before the tail takes them."""
+        """Add bytes, before the tail gets them."""
         self._full = self._full or self._written[0] + len(self._pending) >= HEAD_LIMIT_BYTES
         if self._full or self._lost:
             return
@@ -116,7 +112,7 @@ class Spool:
         self._taken = self._tail.size + len(data)
 
     def flush(self) -> None:
-        """Write what was added."""
+        """Write the bytes that were added."""
         data, self._pending = bytes(self._pending), bytearray()
         if not data or self._lost:
             return
@@ -125,14 +121,14 @@ class Spool:
             self._written = (self._file.size, self._taken - len(self._decoder.getstate()[0]))
 
     def finish(self) -> None:
-        """The program ended, and its last bytes were added: write the tail where the head is not all of it."""
+        """Write the tail, after the last bytes of the program were added."""
         self.flush()
         if self._taken and not self._lost:
             self._end()
         self._file.close()
 
     def kept(self, text: str, *, final: bool) -> KeptOutput | None:
-        """Where the whole is that `text` is the end of; None where there is no file, or none any more."""
+        """The file of the output that ends with `text`; None where there is no file, or none any more."""
         head, stands_for = self._written
         if not head or self._lost or not self._file.is_kept:
             return None
@@ -158,6 +154,6 @@ class Spool:
     def _write(self, text: str) -> None:
         try:
             self._file.write(text.encode())
-        except OSError:  # no room, or the store let go of it: the terminal's tail is all there is
+        except OSError:  # no room, or the store removed the file: only the terminal's tail is left
             self._lost = True
             self._file.discard()

@@ -23,16 +23,16 @@ from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
 from punie.ports.workspace import Terminals
 
 MARK = "_PUNIE_TERMINALS"
-"""The variable that every process below a terminal inherits; its value tells one session's from another's."""
+"""The variable that every process below a terminal inherits; each session has a value of its own."""
 
 _PASSES = 5
 
 
 def kill_marked(mark: str) -> None:
-    """Kill every process whose environment carries our mark; blocks for a few ms.
+    """Kill every process whose environment has that mark, also outside its group; blocks for a few ms.
 
-    A process that leaves its group by `setsid` is found by it. One that also drops its environment is not: no cheap
-    means without rights finds that one. Does nothing where there is no /proc (macOS): there only groups are killed.
+    A process that drops its environment as well is not found. Does nothing where there is no /proc (macOS): there only
+    groups are killed.
     """
     needle = f"{MARK}={mark}".encode()
     for _ in range(_PASSES):  # a process may have started another while we looked
@@ -50,7 +50,7 @@ def _process_ids() -> list[int]:
 
 def _kill_if_marked(pid: int, needle: bytes) -> bool:
     try:
-        handle = os.pidfd_open(pid)  # from here on the id cannot become another process's
+        handle = os.pidfd_open(pid)  # from here on the id cannot pass to another process
     except (AttributeError, OSError):
         return False
     try:
@@ -70,10 +70,10 @@ def _environment(pid: int) -> list[bytes]:
 
 
 TERM_GRACE_S = 0.3
-"""How long a program may take to end by itself after SIGTERM; a cancelled turn has a second in all."""
+"""How long a program may take to end after SIGTERM; a cancelled turn has a second in all."""
 
 KILL_GRACE_S = 1.0
-"""How long SIGKILL is waited for: only a program that hangs in the kernel takes longer, and it is given up."""
+"""How long SIGKILL may take; only a program that hangs in the kernel takes longer, and is given up."""
 
 TERMINAL_LIMIT = 64
 """Terminals a session may hold at once."""
@@ -82,23 +82,23 @@ TERMINAL_LIMIT = 64
 @define(eq=False)
 class _Terminal:
     process: ChildProcess
-    # Shielded: whoever cancels the session must not take away the task that sees the program's end.
+    # Shielded: a cancelled session still needs the task that sees the program's end.
     attention: anyio.CancelScope = field(factory=lambda: anyio.CancelScope(shield=True))
     ended: anyio.Event = field(factory=anyio.Event)
     status: ExitStatus | None = None
 
 
 class LocalTerminals(Terminals):
-    """Starts programs on this machine and keeps their output; an async context manager, lives as long as the session.
+    """Programs on this machine and their output; an async context manager, lives as long as the session.
 
-    Ids are `term-0`, `term-1`, ... and never used twice. A program gets no input, an environment from an allow-list
-    (`child_environment`), and one pipe for both its outputs, which is emptied all the time into a bounded buffer. It
-    ends when its own process ends: what it left in its process group is killed then. On leaving the context nothing
-    that was started is left; on Linux that includes daemons that left their group, elsewhere only the groups.
+    Ids are `term-0`, `term-1`, ... and never used twice. A program has no input, an environment from an allow-list
+    (`child_environment`), and one pipe for both its outputs, which is read all the time into a bounded buffer. When its
+    own process ends, the rest of its process group is killed. At the end of the context all programs are killed; on
+    Linux that includes daemons that left their group, elsewhere only the groups.
     """
 
     def __init__(self, store: LocalOutputStore | None = None, box: Bubblewrap | None = None) -> None:
-        """Nothing is started yet. `store` takes what programs print beyond what a terminal holds; it outlives this.
+        """Start nothing yet. `store` takes output beyond a terminal's limit, and has to live longer than this object.
 
         With a `box` every program runs inside it, or not at all.
         """
@@ -125,18 +125,16 @@ class LocalTerminals(Terminals):
             with anyio.CancelScope(shield=True):
                 await self._end_all()
         finally:
-            # The task group is told of no error: it would wrap it into a group, and there is nothing left to cancel.
+            # The task group gets no error, which it would wrap into a group: there is nothing left to cancel.
             for terminal in self._running:
-                terminal.attention.cancel()  # it hangs in the kernel and cannot be killed: given up
+                terminal.attention.cancel()  # it hangs in the kernel and cannot be killed
             await tasks.__aexit__(None, None, None)
 
     @property
     def shown_by_client(self) -> bool:
-        """No: these terminals are this process's own."""
         return False
 
     async def create(self, command: Command) -> str:
-        """Start the program; see the port. Raises `ToolFailedError` where it cannot be run."""
         tasks = self._running_tasks()
         if len(self._terminals) >= TERMINAL_LIMIT:
             raise ToolFailedError(
@@ -163,7 +161,6 @@ class LocalTerminals(Terminals):
         return terminal_id
 
     async def output(self, terminal_id: str) -> TerminalOutput:
-        """What it printed so far; bytes that are no UTF-8 show as U+FFFD."""
         terminal = self._find(terminal_id)
         buffer, spool, final = terminal.process.output, terminal.process.spool, terminal.status is not None
         text = buffer.text(final=final)
@@ -171,17 +168,15 @@ class LocalTerminals(Terminals):
         return TerminalOutput(text, truncated=buffer.truncated, exit=terminal.status, kept=kept)
 
     async def wait(self, terminal_id: str) -> ExitStatus:
-        """Wait for the program itself; everything it printed is in the output by then."""
         terminal = self._find(terminal_id)
         await terminal.ended.wait()
         return terminal.status or ExitStatus()
 
     async def kill(self, terminal_id: str) -> None:
-        """SIGTERM to the group, SIGKILL after `TERM_GRACE_S`; returns when it ended."""
+        """Send SIGTERM to the group, SIGKILL after `TERM_GRACE_S`; return when the program has ended."""
         await self._end(self._find(terminal_id))
 
     async def release(self, terminal_id: str) -> None:
-        """As `kill`, and the id is forgotten at once."""
         terminal = self._find(terminal_id)
         del self._terminals[terminal_id]
         await self._end(terminal)

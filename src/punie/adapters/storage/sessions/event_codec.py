@@ -67,7 +67,7 @@ def dumped_within(plain: Plain, limit: int) -> str:
 
 
 def _shortened(plain: Plain, longest: int) -> Plain:
-    """The tree with every text cut that takes more than `longest`; half of a picture is none, so it is left out."""
+    """The tree with texts beyond `longest` cut, and pictures beyond it left out, which cannot be cut."""
     if isinstance(plain, str):
         return cut(plain, longest) if len(_dumped(plain)) > longest + SHORTEST_CUT else plain
     if isinstance(plain, list):
@@ -82,7 +82,7 @@ def _shortened(plain: Plain, longest: int) -> Plain:
 
 
 def _without_trees(plain: Plain, limit: int) -> Plain:
-    """For what is too large without long texts: the fields that are it say so instead."""
+    """The tree with a mark in place of each large field, where shortened texts are still too large."""
     if not isinstance(plain, dict):
         return plain
     mark = "[left out: too large to keep]"
@@ -101,13 +101,13 @@ def _without_trees(plain: Plain, limit: int) -> Plain:
 
 
 BODY_LIMIT = 16 * 1_048_576
-"""Characters (all ASCII) that an event's JSON may have; of one that is larger, long texts keep head and tail."""
+"""Characters (all ASCII) that an event's JSON may have; of a larger one, long texts keep head and tail."""
 
 YEAR_10_000 = 253_402_300_800
 
 
 class UnreadableEventError(ValueError):
-    """The JSON of an event of a known kind has not the form it should; the message says what is wrong."""
+    """The JSON of an event of a known kind has another form than it should; the message says what is wrong."""
 
 
 _OWN_NAMES: Final[Mapping[type, str]] = {
@@ -115,7 +115,7 @@ _OWN_NAMES: Final[Mapping[type, str]] = {
     UsageChanged: "usage", ContextUsed: "context", ModeChanged: "mode", ModelChanged: "model", TitleChanged: "title",
     PlanChanged: "plan", CompactionChanged: "compaction", HistoryForgotten: "forgotten",
 }  # fmt: skip
-"""Kinds whose name in the log is not that of their class."""
+"""Kinds whose name in the log is not derived from their class."""
 
 _KIND_NAMES: Final[Mapping[type, str]] = {
     kind: _OWN_NAMES.get(kind) or re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
@@ -143,15 +143,10 @@ def kind_name(kind: type[E]) -> str:
     return _KIND_NAMES[kind]
 
 
-def is_known(kind: str) -> bool:
-    """Whether this version knows events of that kind."""
-    return kind in _KINDS
-
-
 def encoded(event: LoggedEvent, limit: int = BODY_LIMIT) -> tuple[str, str]:
     """The event's kind and its JSON, which is ASCII and has `limit` characters at most.
 
-    Where it would have more, long texts keep head and tail with a line that says how much was left out.
+    Of a larger event, long texts keep head and tail with a line that says how much was left out.
     """
     return _KIND_NAMES[type(event)], dumped_within(_plain(event), limit)
 
@@ -171,17 +166,17 @@ def decoded(kind: str, body: str) -> LoggedEvent | None:
 
 
 def event_of(kind: str, value: object) -> LoggedEvent | None:
-    """As `decoded`, of JSON that was read already."""
+    """As `decoded`, from JSON that was read already."""
     return cast("LoggedEvent", _CONVERTER.structure(value, _KINDS[kind])) if kind in _KINDS else None
 
 
 def is_moment(value: object) -> bool:
-    """Whether a value that was read is a time: seconds since the epoch, of a year with four digits."""
+    """Whether a JSON value is a time: seconds since the epoch, of a year with four digits."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < YEAR_10_000
 
 
 class _Tree:
-    """In the place of `JsonValue`, which names itself: no converter can follow that."""
+    """Stands for `JsonValue`, a recursive type that no converter can follow."""
 
 
 def _exactly(what: str, *kinds: type) -> _Read:
@@ -232,7 +227,7 @@ def _several(kind: Any, converter: Converter) -> _Read:
 
 
 def _reader(kind: type[attrs.AttrsInstance], converter: Converter) -> _Read:
-    """An instance of what was read; keys that it does not have are left out."""
+    """A reader of that class; unknown keys are left out."""
     make = make_dict_structure_fn(attrs.resolve_types(kind, localns={"JsonValue": _Tree}), converter)
 
     def read(value: object, _: type) -> object:

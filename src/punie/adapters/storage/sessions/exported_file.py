@@ -1,4 +1,4 @@
-"""A session as a file: a line that says what it is, then one entry a line, all JSON and ASCII (JSON Lines)."""
+"""A session as a file of JSON Lines, all ASCII: a line about the session, then one entry a line."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from punie.ports.sessions import SessionStore
 
 FORMAT = "punie-session"
 VERSION = 1
-"""Grows where an older Punie could not read the file; a new kind of event, or key, does not count."""
+"""The version of the format; a new kind of event, or key, needs no new version."""
 
 LINE_LIMIT = 2 * BODY_LIMIT
-"""Bytes of a line that is read; none that is written is so long."""
+"""Bytes of the longest line that is read; written lines are shorter."""
 
 LAST_SEQUENCE = 2**53
 
@@ -26,16 +26,16 @@ BATCH_ENTRIES = 500
 BATCH_BYTES = 4 * 1_048_576
 
 ReadLine = Callable[[int], bytes]
-"""Gives the next line with its end, or as many bytes of it; none at the end of the file."""
+"""Returns the next line with its end, or as many bytes of it; empty at the end of the file."""
 
 
 class SessionFileError(ValueError):
-    """The file cannot be taken in; the message says where and why, and nothing of it is kept."""
+    """The file cannot be imported; the message says where and why, and nothing of it is kept."""
 
 
 @frozen
 class FileContents:
-    """What a file holds: the session's id, how many entries, and how many more that this version does not know."""
+    """The contents of a file: the session's id, the number of entries, and of those that this version does not know."""
 
     session_id: str
     entries: int
@@ -43,7 +43,7 @@ class FileContents:
 
 
 async def exported(store: SessionStore, summary: SessionSummary, page: int = BATCH_ENTRIES) -> AsyncGenerator[str]:
-    """The file's lines, without their ends; one page of the log is in memory. Raises `SessionStoreError`."""
+    """The file's lines, without their ends; `page` entries are in memory at once. Raises `SessionStoreError`."""
     header = {"format": FORMAT, "version": VERSION, "sessionId": summary.id, "cwd": summary.cwd, "title": summary.title}
     yield json.dumps(header)
     after = 0

@@ -28,26 +28,26 @@ T = TypeVar("T")
 RV = TypeVar("RV")
 
 CONNECTIONS = 4
-"""As many as one process has at once; what comes beyond waits for one."""
+"""Connections of one process; further work waits for one."""
 
 CONNECT_LIMIT_S = 5
 STATEMENT_LIMIT_MS = 15_000
 LOCK_LIMIT_MS = 5_000
 IDLE_LIMIT_MS = 30_000
-"""How long the server lets a transaction stand open in which nothing happens: its process is gone without a word."""
+"""How long the server keeps a transaction open in which nothing happens, because its process is gone."""
 
 QUEUE_LIMIT_S = 20.0
 ANSWER_LIMIT_S = 20.0
-"""How long one answer may take, whatever the server's own limits are worth."""
+"""How long one answer may take, whether the server keeps its own limits or not."""
 
 LATE = ("wait timeout expired", "it does not answer")
-"""What the library says where that is too long, and what is meant."""
+"""The library's message for an answer that takes too long, and ours."""
 
 DEFAULTS = {
     "connect_timeout": CONNECT_LIMIT_S, "application_name": "punie", "client_encoding": "utf8",
     "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000,
 }  # fmt: skip
-"""What the URL does not say otherwise. A machine that fell silent is noticed within half a minute."""
+"""Parameters of the connection that the URL does not set. A silent machine is noticed within half a minute."""
 
 BEGIN = f"""
     SELECT extract(epoch FROM clock_timestamp())::double precision,
@@ -57,10 +57,11 @@ BEGIN = f"""
         set_config('idle_in_transaction_session_timeout', '{IDLE_LIMIT_MS}', true),
         set_config('enable_bitmapscan', 'off', true)
     """  # noqa: S608 - our own words
-"""Begins every transaction: what it sets ends with it, so that a pooler may stand between. It tells the time there.
+"""The first statement of every transaction; returns the server's time. Its settings end with the transaction, so that a
+pooler may be in between.
 
-Every query goes along an index in its order: the bitmap that the server prefers while it has no statistics would read
-a whole log for one page of it.
+Bitmap scans are off because every query follows an index in its order: a bitmap, which the server prefers while it has
+no statistics, would read a whole log for one page of it.
 """
 
 SOON = "SELECT set_config('synchronous_commit', 'off', true)"
@@ -75,7 +76,7 @@ ADVICE = "See that it runs, is reached from here and lets this user in"
 
 
 class _Connection(psycopg.Connection[Row]):
-    """Waits for no answer for ever: a server that hangs keeps none of its own limits."""
+    """Bounds every wait for an answer: a server that hangs keeps none of its own limits."""
 
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
         return super().wait(gen, interval, ANSWER_LIMIT_S if timeout is None else timeout)
@@ -83,9 +84,9 @@ class _Connection(psycopg.Connection[Row]):
 
 @define
 class PostgresDatabase(Sql):
-    """One connection in one transaction: a piece of work is all done or not at all. `now` is the time it began there.
+    """One connection in one transaction; lives until `close`. `now` is the time of the server at its begin.
 
-    Its methods raise `psycopg.Error`.
+    Methods raise `psycopg.Error`.
     """
 
     connection: psycopg.Connection[Row]
@@ -93,7 +94,7 @@ class PostgresDatabase(Sql):
 
     @classmethod
     def connect(cls, conninfo: str) -> Self:
-        """A connection, whose transactions see what others have committed meanwhile."""
+        """Connect; transactions see the changes that others commit meanwhile."""
         connection = _Connection.connect(conninfo, prepare_threshold=None)
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         return cls(connection)
@@ -104,13 +105,13 @@ class PostgresDatabase(Sql):
 
     def run(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         """As `Sql.run`. More than one statement may be run without values."""
-        # No value at all leaves the text as it is; the marks of the library are then none.
+        # Without values the library leaves the text as it is.
         cursor = self.connection.execute(_marked(statement), values or None)
         return cursor.fetchall() if cursor.description is not None else []
 
     @contextmanager
     def transaction(self, *, of: str | None = None, lasting: bool = False) -> Generator[None]:
-        """As `Sql.transaction`; it is the one that the connection is in, so that nothing ends here."""
+        """As `Sql.transaction`, within the transaction of the work, which ends later."""
         durability = LASTING if lasting else SOON
         if of is None:
             self.run(durability)
@@ -121,21 +122,21 @@ class PostgresDatabase(Sql):
 
     @property
     def waits(self) -> bool:
-        """Whether an answer of the server is still to come."""
+        """Whether an answer of the server is outstanding."""
         return self.connection.info.transaction_status == psycopg.pq.TransactionStatus.ACTIVE
 
     def close(self) -> None:
-        """Let go of the connection, whatever state it is in."""
+        """Close the connection, whatever state it is in."""
         with suppress(psycopg.Error):
             self.connection.close()
 
 
 @define
 class PostgresLane(Lane):
-    """Lives as long as the process; nothing is connected before it is needed.
+    """A few connections to one server; lives as long as the process. Nothing is connected before it is needed.
 
-    Whatever goes wrong is a `SessionStoreError` that says why, and the next use tries again, on a new connection where
-    the old one is lost: a server comes back.
+    Any failure is a `SessionStoreError` that says why, and the next use tries again, on a new connection where the old
+    one is lost.
     """
 
     url: str = field(repr=False)
@@ -144,19 +145,18 @@ class PostgresLane(Lane):
     _limiter: anyio.CapacityLimiter = field(factory=lambda: anyio.CapacityLimiter(CONNECTIONS), init=False)
 
     def close(self) -> None:
-        """Let go of the connections that are not in use; a later use connects again."""
         while self._idle:
             self._idle.pop().close()
 
     @property
     def place(self) -> str:
-        """The server and the database in words, without what is secret of its URL."""
+        """The server and the database in words, without the secrets of the URL."""
         parts = urlsplit(self.url)
         return f"PostgreSQL at {parts.netloc.rpartition('@')[2] or 'its socket'}{parts.path}"
 
     def run_here(self, work: Callable[[PostgresDatabase], T]) -> T:
         """Do the work on a connection of this thread. Raises `SessionStoreError`."""
-        # Work whose caller was cancelled goes on, so that threads have to be counted here.
+        # Work whose caller was cancelled goes on, which the limiter of the threads does not count.
         if not self._free.acquire(timeout=QUEUE_LIMIT_S):
             raise SessionStoreError(f"{self.place} is slow: all {CONNECTIONS} connections have been busy", ADVICE)
         try:
@@ -167,7 +167,7 @@ class PostgresLane(Lane):
             self._free.release()
 
     def _begun(self) -> PostgresDatabase:
-        """A connection in a transaction. One that was lost while it was not in use is not missed."""
+        """A connection in a transaction; lost ones among the idle are replaced."""
         while self._idle:
             with suppress(IndexError):  # another thread was faster
                 database = self._idle.pop()
@@ -189,13 +189,13 @@ class PostgresLane(Lane):
         return database
 
     def _done(self, database: PostgresDatabase, work: Callable[[PostgresDatabase], T]) -> T:
-        """What the work gives, once it is committed; else nothing of it is there."""
+        """Do the work and commit it, or undo all of it."""
         try:
             done = work(database)
             database.connection.commit()
         except BaseException:
             if database.waits:
-                database.close()  # the server owes an answer, which would be taken for that to the next question
+                database.close()  # the outstanding answer would be taken for that to the next question
             else:
                 with suppress(psycopg.Error):
                     database.connection.rollback()
@@ -218,7 +218,7 @@ class PostgresLane(Lane):
             raise SessionStoreError("the URL of `sessions.store` is none that PostgreSQL reads", "Correct it") from None
 
     def _in_words(self, error: psycopg.Error) -> str:
-        """What the server or the library said, in one line and without the password."""
+        """The message of the server or the library, in one line and without the password."""
         told = error.diag.message_primary or " ".join(str(error).split()).replace(*LATE)
         for secret in _secrets(self.url):
             told = told.replace(secret, "***")
@@ -226,7 +226,7 @@ class PostgresLane(Lane):
 
 
 def _secrets(url: str) -> list[str]:
-    """What of the URL may not be shown, as it is written and as it is meant; the longest first."""
+    """The secrets of the URL, encoded and decoded; the longest first."""
     parts = urlsplit(url)
     given: dict[str, Any] = {}
     with suppress(psycopg.Error):
@@ -236,13 +236,13 @@ def _secrets(url: str) -> list[str]:
 
 
 def _marked(statement: str) -> bytes:
-    """Our statement in the library's spelling: ours are ASCII, have no percent sign, and `?` only for values."""
+    """The statement in the library's form: ours are ASCII, have no percent sign, and `?` only for values."""
     return statement.replace("?", "%s").encode("ascii")
 
 
 @define
 class PostgresSessionStore(SqlSessions, SessionStore):
-    """Shares the database at `url` with whoever else has it; lives as long as the process."""
+    """Sessions in the database at `url`, shared by its users; lives as long as the process."""
 
     leases_last: ClassVar[bool] = True
 
@@ -252,10 +252,10 @@ class PostgresSessionStore(SqlSessions, SessionStore):
     _lane: Lane = field(default=Factory(lambda self: PostgresLane(self.url), takes_self=True), init=False)
     _told: bool = field(default=False, init=False)
     _given: dict[str, int] = field(factory=dict[str, int], init=False)
-    """The tokens of the leases that somebody here has."""
+    """The tokens of the leases that sessions of this process hold."""
 
     _in_doubt: set[str] = field(factory=set[str], init=False)
-    """Sessions that this process may hold without having heard so: the connection was lost meanwhile."""
+    """Sessions that this process may hold without knowing, because the connection was lost meanwhile."""
 
     async def acquire(self, session_id: str) -> SessionLease:
         if session_id in self._in_doubt:
@@ -275,7 +275,7 @@ class PostgresSessionStore(SqlSessions, SessionStore):
         await super().release(lease)
 
     def _let_go_of(self, database: Sql, session_id: str) -> None:
-        """Give back a lease of this process that no session here has: its token is a later one."""
+        """Delete a lease of this process that no session of it knows: its token is a later one."""
         own = self.processes.own()
         whose = (escaped(own.machine), own.pid, own.started)
         where = "session_id = ? AND token > ? AND machine = ? AND pid = ? AND started = ?"
@@ -283,16 +283,16 @@ class PostgresSessionStore(SqlSessions, SessionStore):
         database.run(f"DELETE FROM session_leases WHERE {where}", values)  # noqa: S608 - our own words
 
     def _now(self, database: Sql) -> float:
-        """The machines' own clocks may differ by more than a lease lasts."""
+        """The server's clock: those of the machines may differ by more than a lease lasts."""
         return cast("PostgresDatabase", database).now
 
     def _lives(self, process: ProcessIdentity) -> bool | None:
-        """Machines of one name are common among servers: one that began at another time is another machine."""
+        """As in the process table; a machine of the same name that started at another time is another machine."""
         theirs, ours = _begins(process), _begins(self.processes.own())
         return None if theirs != ours else super()._lives(process)
 
 
 def _begins(process: ProcessIdentity) -> str:
-    """Which start of its machine a process belongs to, where the system tells that; empty where not."""
+    """The id of the machine's start in which a process began; empty where the system does not tell."""
     machine, slash, _ = process.started.rpartition("/")
     return machine if slash else ""

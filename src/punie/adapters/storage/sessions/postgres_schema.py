@@ -1,4 +1,4 @@
-"""The tables of sessions in PostgreSQL, and bringing them up to date; several servers may start at once."""
+"""The tables of sessions in PostgreSQL, and their migrations; several processes may start at once."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from punie.adapters.storage.sql import Sql
 from punie.domain.errors import SessionStoreError
 
 SCHEMA = "punie"
-"""The tables have a schema of their own: others may well have a table `sessions` in the same database."""
+"""A schema of its own: other programs may have a table `sessions` in the same database."""
 
 STARTING = 7_205_759_403_792_793
-"""The advisory lock that is held while tables are made or changed."""
+"""The advisory lock that a process holds while it makes or changes tables."""
 
 INDEX = """
     CREATE TABLE IF NOT EXISTS punie.sessions (
@@ -22,7 +22,7 @@ INDEX = """
     );
     CREATE INDEX IF NOT EXISTS sessions_by_change ON punie.sessions (updated_at DESC, id);
     """
-"""The one table that is made again where it is lost: all in it comes from the logs. Part of a released version."""
+"""The one table that is made again where it is lost, because all in it comes from the logs. Part of a version."""
 
 MIGRATIONS: tuple[str, ...] = (
     INDEX
@@ -42,16 +42,16 @@ MIGRATIONS: tuple[str, ...] = (
     );
     """,
 )
-"""What each version adds to the one before; a version that was released is never changed again."""
+"""The changes of each version to the one before; a version that was released is never changed again."""
 
 
 def checksum(script: str) -> str:
-    """Tells a version from one that was changed after it had been applied; layout does not count."""
+    """A digest by which a version that was changed after it had been applied is noticed; layout does not count."""
     return hashlib.sha256(" ".join(script.split()).encode()).hexdigest()
 
 
 def is_ready(database: Sql, migrations: Sequence[str] = MIGRATIONS) -> bool:
-    """Whether the tables are as this version knows them. Raises `SessionStoreError` where they never will be."""
+    """Whether the tables are those of this version. Raises `SessionStoreError` where they are of a newer or another."""
     ((versions, index),) = database.run(
         "SELECT to_regclass('punie.schema_versions') IS NOT NULL, to_regclass('punie.sessions') IS NOT NULL"
     )
@@ -60,12 +60,12 @@ def is_ready(database: Sql, migrations: Sequence[str] = MIGRATIONS) -> bool:
 
 
 def make_ready(database: Sql, migrations: Sequence[str] = MIGRATIONS) -> None:
-    """Make or change the tables, in the transaction that the connection is in; one process does, others wait for it."""
+    """Make or change the tables, in the transaction of the connection; other processes wait meanwhile."""
     database.run("SELECT pg_advisory_xact_lock(?)", (STARTING,))
     if is_ready(database, migrations):
         return  # another process was faster
     ((there,),) = database.run("SELECT to_regnamespace('punie') IS NOT NULL")
-    if not there:  # asked, since a user who may not make one is refused even where it is there
+    if not there:  # a user without the right to create it would be refused even where it exists
         database.run("CREATE SCHEMA punie")
     database.run(
         "CREATE TABLE IF NOT EXISTS punie.schema_versions "
@@ -79,7 +79,7 @@ def make_ready(database: Sql, migrations: Sequence[str] = MIGRATIONS) -> None:
 
 
 def _applied(database: Sql, migrations: Sequence[str]) -> int:
-    """How many versions are there, each as this one knows it."""
+    """The number of versions applied, each of them as this version knows it."""
     found = database.run("SELECT version, checksum FROM punie.schema_versions ORDER BY version")
     if len(found) > len(migrations):
         raise SessionStoreError(

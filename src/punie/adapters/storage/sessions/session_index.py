@@ -1,9 +1,8 @@
-"""The index of sessions: a row for each, made from its log, and made again from it where the row is lost or behind."""
+"""The index of sessions: a row for each, made from its log, and made again where the row is lost or behind."""
 
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
@@ -19,34 +18,34 @@ from punie.domain.session.log import LogEntry, PromptAccepted, SessionBegun, Ses
 
 @frozen
 class Place:
-    """The list is as it was at `as_of`, the moment of its latest change; the page before ended with `id`, at `at`."""
+    """A place in the list as it was at `as_of`, its latest change; the page before ended with session `id`, at `at`."""
 
     as_of: float
     at: float
     id: str
 
     def cursor(self) -> str:
-        """The place as a client carries it."""
+        """The place as text for a client."""
         return base64.urlsafe_b64encode(json.dumps([self.as_of, self.at, self.id]).encode()).decode("ascii")
 
 
 def place_of(cursor: str) -> Place:
-    """The place again. Raises `ValueError` for what is none of ours."""
+    """The place that a cursor stands for. Raises `ValueError` for any other text."""
     try:
-        told = cast("object", json.loads(base64.b64decode(cursor.encode(), altchars=b"-_", validate=True)))
-    except (ValueError, binascii.Error, RecursionError):
-        raise ValueError("that is no cursor of this list; begin again without one") from None
-    parts = cast("list[object]", told) if isinstance(told, list) else []
-    if len(parts) != 3 or not (is_moment(parts[0]) and is_moment(parts[1]) and isinstance(parts[2], str)):
-        raise ValueError("that is no cursor of this list; begin again without one")
-    as_of, at, session_id = cast("tuple[float, float, str]", parts)
-    return Place(float(as_of), float(at), session_id)
+        match json.loads(base64.b64decode(cursor.encode(), altchars=b"-_", validate=True)):
+            case [as_of, at, str(session_id)] if is_moment(as_of) and is_moment(at):
+                return Place(float(as_of), float(at), session_id)
+            case _:
+                pass
+    except (ValueError, RecursionError):
+        pass
+    raise ValueError("that is no cursor of this list; begin again without one")
 
 
 COLUMNS = "id, cwd, additional_directories, title, updated_at, turns, mode, last_sequence"
 PROMPT = kind_name(PromptAccepted)
 TELLING = (kind_name(SessionBegun), PROMPT, kind_name(TitleChanged), kind_name(ModeChanged))
-"""The kinds of events that a summary is made of."""
+"""The kinds of events that a summary is made from."""
 
 ASTRAY = """
     WITH RECURSIVE logs (id) AS (
@@ -61,7 +60,7 @@ ASTRAY = """
     UNION ALL
     SELECT id FROM sessions WHERE NOT EXISTS (SELECT 1 FROM session_events WHERE session_id = sessions.id)
     """
-"""Sessions whose row is not that of their log, and rows without a log. It leaps from log to log, not through them."""
+"""Sessions whose row is not that of their log, and rows without a log. The query reads no log, only their ids."""
 
 
 KEEP = f"""
@@ -70,23 +69,23 @@ KEEP = f"""
     """  # noqa: S608 - our own words
 
 PAGE_CHARS = 8 * 1_048_576
-"""How much one reading of a log gives at most, but for one entry that is larger by itself."""
+"""Characters of a log that are read at once; one larger entry is read alone."""
 
 PAGE = 500
 
 
 def escaped(text: str) -> str:
-    """Any text as ASCII, so that half a pair of UTF-16 fits as well; plain names stay as they are."""
+    """The text as ASCII, also half a pair of UTF-16; plain names stay as they are."""
     return json.dumps(text)[1:-1]
 
 
 def unescaped(text: str) -> str:
-    """The text again. Raises `ValueError` where it is none of ours."""
+    """The text that was escaped. Raises `ValueError` for any other."""
     return cast("str", json.loads(f'"{text}"'))
 
 
 def mended(database: Sql) -> int:
-    """Put right what is lost of the index; gives how many sessions that were."""
+    """Make lost rows of the index again; return how many they were."""
     if not database.run(ASTRAY):
         return 0
     with database.transaction():
@@ -97,7 +96,7 @@ def mended(database: Sql) -> int:
 
 
 def current(database: Sql, key: str) -> SessionSummary | None:
-    """The summary of a log, from its row where that is of it, else from the log; None where there is no log."""
+    """The summary of a log, from its row where that is up to date, else from the log; None where there is no log."""
     ((last,),) = database.run("SELECT max(sequence) FROM session_events WHERE session_id = ?", (key,))
     if last is None:
         return None
@@ -109,7 +108,7 @@ def current(database: Sql, key: str) -> SessionSummary | None:
 
 
 def keep(database: Sql, summary: SessionSummary) -> None:
-    """Write the row."""
+    """Write the row of a session."""
     row = (
         escaped(summary.id),
         escaped(summary.cwd),
@@ -124,7 +123,7 @@ def keep(database: Sql, summary: SessionSummary) -> None:
 
 
 def make_again(database: Sql, key: str) -> SessionSummary | None:
-    """Make the row from the log, or take it away where there is none."""
+    """Make the row from the log, or delete it where there is no log."""
     summary = _from_log(database, key)
     if summary is None:
         database.run("DELETE FROM sessions WHERE id = ?", (key,))
@@ -134,7 +133,7 @@ def make_again(database: Sql, key: str) -> SessionSummary | None:
 
 
 def summary_of(row: Row) -> SessionSummary | None:
-    """The summary of a row of `COLUMNS`; None where somebody else wrote it."""
+    """The summary of a row of `COLUMNS`; None where another program wrote it."""
     key, cwd, directories, title, updated_at, turns, mode, last = row
     try:
         return SessionSummary(
@@ -152,7 +151,7 @@ def summary_of(row: Row) -> SessionSummary | None:
 
 
 def entries_of(rows: Iterable[Sequence[object]]) -> list[LogEntry]:
-    """The entries of rows `sequence, at, kind, body`; what this version does not understand is left out."""
+    """The entries of rows `sequence, at, kind, body`; those that this version does not know are left out."""
     found: list[LogEntry] = []
     for sequence, at, kind, body in cast("Iterable[tuple[int, float, str, str]]", rows):
         try:
@@ -165,11 +164,11 @@ def entries_of(rows: Iterable[Sequence[object]]) -> list[LogEntry]:
 
 
 def rows_after(database: Sql, key: str, after: int, limit: int, kinds: Sequence[str] = ()) -> list[Row]:
-    """Rows `sequence, at, kind, body` above that sequence, in order; all kinds, or those. Empty at the end alone."""
+    """Rows `sequence, at, kind, body` above that sequence, in order, of all kinds or those; empty only at the end."""
     where, values = "session_id = ? AND sequence > ?", [key, after, *kinds]
     if kinds:
         where += f" AND kind IN ({', '.join('?' for _ in kinds)})"
-    # How large they are is asked first: what is too much for one page is not even read.
+    # The sizes are read first, so that no body beyond one page is read.
     sizes = f"SELECT sequence, octet_length(body) FROM session_events WHERE {where} ORDER BY sequence LIMIT ?"  # noqa: S608 - our own words
     total, last = 0, None
     for sequence, size in database.run(sizes, (*values, limit)):

@@ -45,7 +45,7 @@ AT_THAT_MOMENT = f"""
         ) END AS place FROM sessions
     ) AS placed WHERE place IS NOT NULL
     """  # noqa: S608 - our own words
-"""The list as it was at one moment: a session that changed since stands where it stood then, on no page or one."""
+"""The list as it was at one moment: a session that changed since keeps its place, so that it is on one page at most."""
 
 ROWS_AT_ONCE = 200
 
@@ -77,7 +77,7 @@ TAKES_IN = (
 
 
 class SqlSessions(ABC):
-    """A `SessionStore` but for what each database has its own: where work is done, and what time it is there."""
+    """A `SessionStore` in any SQL database; a subclass adds the lane and the clock of its database."""
 
     log: logging.Logger
     processes: ProcessTable
@@ -85,11 +85,11 @@ class SqlSessions(ABC):
     _told: bool
 
     leases_last: ClassVar[bool] = False
-    """Whether holders outlive the power of the database's machine: a token that it forgot would be given again."""
+    """Whether a lease has to survive a crash of the database's machine, which would give its token again otherwise."""
 
     @abstractmethod
     def _now(self, database: Sql) -> float:
-        """Seconds since the epoch, by the clock that all who share the database go by."""
+        """Seconds since the epoch, by the clock that all processes of the database share."""
         ...
 
     def _lives(self, process: ProcessIdentity) -> bool | None:
@@ -152,7 +152,7 @@ class SqlSessions(ABC):
         key = escaped(lease.session_id)
 
         def work(database: Sql) -> None:
-            # What only this connection sees, and what goes with it: no other session waits while the batches are read.
+            # A table of this connection alone: no other session waits while the batches are read.
             database.run("DROP TABLE IF EXISTS taken_in")
             database.run("CREATE TEMPORARY TABLE taken_in (sequence BIGINT, at DOUBLE PRECISION, kind TEXT, body TEXT)")
             for batch in batches:
@@ -173,7 +173,7 @@ class SqlSessions(ABC):
             while rows := rows_after(database, key, place, limit):
                 if entries := entries_of(rows):
                     return tuple(entries)
-                place = rows[-1][0]  # nothing of it was understood, and empty would say that this is the end
+                place = rows[-1][0]  # no entry was known, and an empty answer would mean the end
             return ()
 
         return await self._lane.read(work, ())
@@ -220,7 +220,7 @@ class SqlSessions(ABC):
         def work(database: Sql) -> EngineSnapshot | None:
             query = "SELECT engine, sequence, state FROM session_snapshots WHERE session_id = ?"
             for engine, sequence, state in database.run(query, (escaped(session_id),)):
-                with suppress(ValueError):  # a name that somebody else wrote
+                with suppress(ValueError):  # a name that another program wrote
                     return EngineSnapshot(unescaped(engine), sequence, state)
             return None
 
@@ -259,7 +259,7 @@ class SqlSessions(ABC):
     # ------------------------------------------------------------ within one statement or transaction
 
     def _holder(self, database: Sql, key: str, own: ProcessIdentity, *, but_own: bool = False) -> str | None:
-        """In words who holds the session; None where it is free. `but_own`: this process does not count."""
+        """The holder of the session in words; None where it is free. `but_own`: this process does not count."""
         query = "SELECT machine, pid, started, renewed_at FROM session_leases WHERE session_id = ?"
         for machine, pid, started, renewed_at in database.run(query, (key,)):
             process = ProcessIdentity(unescaped(machine), pid, started)
@@ -269,7 +269,7 @@ class SqlSessions(ABC):
         return None
 
     def _renewed(self, database: Sql, lease: SessionLease) -> None:
-        """Only its holder writes: a late writer's token is not there any more. Raises `LeaseLostError`."""
+        """Renew the lease of a writer. Raises `LeaseLostError` where another process holds the session by now."""
         if not database.run(
             "UPDATE session_leases SET renewed_at = ? WHERE session_id = ? AND token = ? RETURNING token",
             (self._now(database), escaped(lease.session_id), lease.token),
@@ -298,7 +298,7 @@ def _add(database: Sql, session_id: str, entries: Sequence[LogEntry], rows: dict
         (key, min(rows), max(rows)),
     )
     for (sequence,) in there:
-        rows.pop(sequence, None)  # what is between them may be there too
+        rows.pop(sequence, None)  # the range may hold others
     if not rows:
         return
     _insert(database, "session_events (session_id, sequence, at, kind, body)", list(rows.values()))
