@@ -26,7 +26,7 @@ _NONE = {"keyring.backends.fail", "keyring.backends.null"}
 
 @frozen
 class OsKeyring(KeyVault):
-    """The keyring that the library `keyring` chooses for this machine; stateless, and nothing is loaded before its use."""
+    """The keyring that the library `keyring` chooses for this machine; nothing is loaded before its first use."""
 
     read_limit_s: float = READ_LIMIT_S
     write_limit_s: float = WRITE_LIMIT_S

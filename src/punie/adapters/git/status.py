@@ -201,7 +201,9 @@ def _has_changed(
     if _untouched(known, entry, index_time_ns):
         return False
     data = checkout.read(path)
-    return data is None or not _is_blob(checkout, conversion.clean(path, data, entry), entry)
+    if data is None:
+        return True
+    return Blob.from_string(conversion.clean(path, data, entry)).get_id(checkout.object_format) != entry.sha
 
 
 def _untouched(known: os.stat_result, entry: IndexEntry, index_time_ns: int) -> bool:
@@ -212,10 +214,6 @@ def _untouched(known: os.stat_result, entry: IndexEntry, index_time_ns: int) -> 
         and times == (_ns(entry.mtime), _ns(entry.ctime))
         and known.st_mtime_ns < index_time_ns
     )
-
-
-def _is_blob(checkout: Checkout, data: bytes, entry: IndexEntry) -> bool:
-    return Blob.from_string(data).get_id(checkout.object_format) == entry.sha
 
 
 def _ns(time: float | tuple[int, int]) -> int:

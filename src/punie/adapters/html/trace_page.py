@@ -99,7 +99,7 @@ def _environment() -> Environment:
     filters = (duration, number, counted, dollars, moment, clock, stamp, ending_of, is_trouble, answer_of)
     cast("dict[str, object]", environment.filters).update({words.__name__: words for words in filters})
     cast("dict[str, object]", environment.globals).update(
-        parts_of=parts_of, share=share, kinds=KINDS, outcomes=OUTCOMES
+        parts_of=parts_of, share=share, kind_word=kind_word, outcome_word=outcome_word
     )
     return environment
 
@@ -182,26 +182,9 @@ def parts_of(shares: Shares, longest_s: float) -> tuple[Bar, ...]:
 
 # ------------------------------------------------------------ numbers, moments and names in words
 
-KINDS: Mapping[ToolKind, str] = {
-    ToolKind.READ: "Read",
-    ToolKind.EDIT: "Edit",
-    ToolKind.DELETE: "Delete",
-    ToolKind.MOVE: "Move",
-    ToolKind.SEARCH: "Search",
-    ToolKind.EXECUTE: "Run",
-    ToolKind.THINK: "Think",
-    ToolKind.FETCH: "Fetch",
-    ToolKind.SWITCH_MODE: "Mode",
-    ToolKind.OTHER: "Tool",
-}
+_OWN_KINDS = {ToolKind.EXECUTE: "Run", ToolKind.SWITCH_MODE: "Mode", ToolKind.OTHER: "Tool"}
+"""Kinds of tools whose word is not their value."""
 
-OUTCOMES: Mapping[ToolOutcome | None, str] = {
-    ToolOutcome.SUCCEEDED: "done",
-    ToolOutcome.FAILED: "failed",
-    ToolOutcome.DENIED: "denied",
-    ToolOutcome.CANCELLED: "cancelled",
-    None: "not finished",
-}
 
 _ENDINGS: Mapping[StopReason, str] = {
     StopReason.END_TURN: "done",
@@ -272,6 +255,18 @@ def share(part: float, whole: float) -> str:
         return "0 %"
     exact = 100 * part / whole
     return "under 1 %" if exact < 1 else f"{exact:.0f} %"
+
+
+def kind_word(of: ToolKind) -> str:
+    """The kind of a call in a word."""
+    return _OWN_KINDS.get(of) or of.value.title()
+
+
+def outcome_word(of: ToolOutcome | None) -> str:
+    """The end of a call in words."""
+    if of is None:
+        return "not finished"
+    return "done" if of is ToolOutcome.SUCCEEDED else of.value
 
 
 def ending_of(turn: TurnTimeline) -> str:

@@ -145,22 +145,16 @@ class Database(Sql):
         if lasting:
             self.run("PRAGMA synchronous = FULL")
         try:
-            with self._begun():
-                yield
-        finally:
-            if lasting:
-                self.run("PRAGMA synchronous = NORMAL")
-
-    @contextmanager
-    def _begun(self) -> Generator[None]:
-        self.run("BEGIN IMMEDIATE")
-        try:
+            self.run("BEGIN IMMEDIATE")
             yield
             self.run("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
                 self.run("ROLLBACK")
             raise
+        finally:
+            if lasting:
+                self.run("PRAGMA synchronous = NORMAL")
 
     def close(self) -> None:
         """Close the connection."""
@@ -237,18 +231,15 @@ def _migrate(database: Database, migrations: Sequence[str]) -> None:
     with database.transaction():
         database.run("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)")
         version = schema_version(database)  # again: another process may have been faster
-        _check_known(version, len(migrations))
+        if version > len(migrations):
+            raise UnusableDatabaseError(
+                f"it was written by a newer version of Punie (its schema is {version}, this version knows "
+                f"{len(migrations)})"
+            )
         for script in migrations[version:]:
             database.run(script)
         database.run("DELETE FROM schema_version")
         database.run("INSERT INTO schema_version VALUES (?)", (len(migrations),))
-
-
-def _check_known(version: int, known: int) -> None:
-    if version > known:
-        raise UnusableDatabaseError(
-            f"it was written by a newer version of Punie (its schema is {version}, this version knows {known})"
-        )
 
 
 def schema_version(database: Database) -> int:

@@ -6,13 +6,13 @@ Every question reads the file, so that a decision of another process counts at o
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import attrs
 from attrs import frozen
 
-from punie.adapters.storage.database import Database, UnusableDatabaseError
+from punie.adapters.storage.database import UnusableDatabaseError
 from punie.adapters.storage.state_file import StateFile
 from punie.domain.permission.grants import StoredGrant, ToolPin
 from punie.domain.servers.server import KeptListing, ServerApproval, ToolInfo
@@ -32,11 +32,7 @@ class SqliteGrantStore(GrantStore):
     state: StateFile
 
     async def usable(self) -> bool:
-        try:
-            await self.state.run(_opened)
-        except UnusableDatabaseError:
-            return False
-        return True
+        return await self.state.changed("SELECT 1", (), lasting=False) is not None
 
     async def active(self, now: float) -> Sequence[StoredGrant]:
         query = f"SELECT {GRANT_COLUMNS} FROM grants WHERE expires_at > ? ORDER BY created_at, rowid"  # noqa: S608 - our own words
@@ -81,28 +77,15 @@ class SqliteTrustStore(TrustStore):
 
     def trusts(self, path: str, digest: str) -> bool:
         query = "SELECT 1 FROM trusted_files WHERE path = ? AND digest = ?"
-        return self.state.path.exists() and self._done(lambda database: bool(database.run(query, (path, digest))))
+        return self.state.path.exists() and bool(self.state.changed_here(query, (path, digest), lasting=False))
 
     def trust(self, path: str, digest: str, at: float) -> bool:
-        def work(database: Database) -> bool:
-            with database.transaction(lasting=True):
-                database.run("INSERT OR REPLACE INTO trusted_files VALUES (?, ?, ?)", (path, digest, at))
-            return True
-
-        return self._done(work)
+        statement = "INSERT OR REPLACE INTO trusted_files VALUES (?, ?, ?)"
+        return self.state.changed_here(statement, (path, digest, at)) is not None
 
     def revoke(self, path: str) -> bool:
-        def work(database: Database) -> bool:
-            with database.transaction(lasting=True):
-                return bool(database.run("DELETE FROM trusted_files WHERE path = ? RETURNING path", (path,)))
-
-        return self.state.path.exists() and self._done(work)
-
-    def _done(self, work: Callable[[Database], bool]) -> bool:
-        try:
-            return self.state.run_here(work)
-        except UnusableDatabaseError:
-            return False
+        statement = "DELETE FROM trusted_files WHERE path = ? RETURNING path"
+        return self.state.path.exists() and bool(self.state.changed_here(statement, (path,)))
 
 
 @frozen
@@ -146,10 +129,6 @@ class SqliteServerListings(ServerListings):
         )  # fmt: skip
         statement = "INSERT OR REPLACE INTO server_listings VALUES (?, ?, ?, ?, ?, ?)"
         return await self.state.changed(statement, row, lasting=False) is not None
-
-
-def _opened(_database: Database) -> None:
-    """Do nothing: the file was opened, or made, to come here."""
 
 
 def _listing(row: Sequence[object]) -> KeptListing | None:

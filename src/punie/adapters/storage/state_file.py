@@ -64,6 +64,13 @@ class StateFile(FileLane):
         except UnusableDatabaseError:
             return None
 
+    def changed_here(self, statement: str, values: Sequence[object], *, lasting: bool = True) -> list[Row] | None:
+        """As `changed`, in this thread."""
+        try:
+            return self.run_here(_work(statement, values, lasting=lasting))
+        except UnusableDatabaseError:
+            return None
+
     def run_here(self, work: Callable[[Database], T]) -> T:
         """Do the work in this thread. Raises `UnusableDatabaseError`, and `DatabaseBusyError` for the moment."""
         with self._lock:

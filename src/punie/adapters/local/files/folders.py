@@ -9,7 +9,7 @@ import os
 import stat
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 # Linux opens a folder that may be passed through but not listed with O_PATH; macOS has O_SEARCH for that.
 _PASS = getattr(os, "O_PATH", getattr(os, "O_SEARCH", os.O_RDONLY))
@@ -57,7 +57,8 @@ def opened_folder(path: str, *, make: bool = False) -> Generator[int]:
             yield current
         except BaseException:
             for parent, name in reversed(made):
-                _remove_empty(parent, name)
+                with suppress(OSError):  # not empty: another process uses it by now
+                    os.rmdir(name, dir_fd=parent)
             raise
     finally:
         os.close(current)
@@ -71,21 +72,12 @@ def _step(current: int, part: str, so_far: str, made: list[tuple[int, str]] | No
     except FileNotFoundError:
         if made is None:
             raise MissingFolderError(so_far) from None
-        try:
+        with suppress(FileExistsError):  # another process was faster; its folder is opened like any other
             os.mkdir(part, dir_fd=current)
             made.append((os.dup(current), part))
-        except FileExistsError:
-            pass  # another process was faster; its folder is opened below like any other
         found = os.open(part, STEP_FLAGS, dir_fd=current)
     os.close(current)
     return found
-
-
-def _remove_empty(parent: int, name: str) -> None:
-    try:
-        os.rmdir(name, dir_fd=parent)
-    except OSError:
-        return  # not empty: another process uses it by now
 
 
 def open_file(folder: int, name: str) -> int:

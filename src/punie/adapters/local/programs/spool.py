@@ -54,7 +54,7 @@ class TailBuffer:
         return kept[_start_of_character(kept) :] if self.truncated else kept
 
     def text(self, *, final: bool) -> str:
-        """The kept bytes as UTF-8 text, others as U+FFFD. Unless `final`, an incomplete character at the end is left out."""
+        """The kept bytes as text; unless `final`, an incomplete character at the end is left out."""
         return codecs.getincrementaldecoder("utf-8")("replace").decode(self.whole_characters(), final)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import signal
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -36,25 +37,20 @@ def kill_marked(mark: str) -> None:
     """
     needle = f"{MARK}={mark}".encode()
     for _ in range(_PASSES):  # a process may have started another while we looked
-        if not [pid for pid in _process_ids() if _kill_if_marked(pid, needle)]:
+        if not [folder for folder in Path("/proc").glob("[0-9]*") if _kill_if_marked(folder, needle)]:
             return
 
 
-def _process_ids() -> list[int]:
-    try:
-        names = os.listdir("/proc")
-    except OSError:
-        return []
-    return [int(name) for name in names if name.isdigit() and int(name) != os.getpid()]
-
-
-def _kill_if_marked(pid: int, needle: bytes) -> bool:
+def _kill_if_marked(folder: Path, needle: bytes) -> bool:
+    pid = int(folder.name)
+    if pid == os.getpid():
+        return False
     try:
         handle = os.pidfd_open(pid)  # from here on the id cannot pass to another process
     except (AttributeError, OSError):
         return False
     try:
-        if needle not in _environment(pid):
+        if needle not in (folder / "environ").read_bytes().split(b"\0"):
             return False
         signal.pidfd_send_signal(handle, signal.SIGKILL)
         return True
@@ -62,11 +58,6 @@ def _kill_if_marked(pid: int, needle: bytes) -> bool:
         return False
     finally:
         os.close(handle)
-
-
-def _environment(pid: int) -> list[bytes]:
-    with open(f"/proc/{pid}/environ", "rb") as file:
-        return file.read().split(b"\0")
 
 
 TERM_GRACE_S = 0.3

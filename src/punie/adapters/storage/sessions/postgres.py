@@ -105,8 +105,8 @@ class PostgresDatabase(Sql):
 
     def run(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         """As `Sql.run`. More than one statement may be run without values."""
-        # Without values the library leaves the text as it is.
-        cursor = self.connection.execute(_marked(statement), values or None)
+        # Our statements are ASCII, have no percent sign, and `?` only for values; without values the text is kept.
+        cursor = self.connection.execute(statement.replace("?", "%s").encode("ascii"), values or None)
         return cursor.fetchall() if cursor.description is not None else []
 
     @contextmanager
@@ -193,22 +193,19 @@ class PostgresLane(Lane):
         try:
             done = work(database)
             database.connection.commit()
+            return done
         except BaseException:
             if database.waits:
                 database.close()  # the outstanding answer would be taken for that to the next question
             else:
                 with suppress(psycopg.Error):
                     database.connection.rollback()
-            self._give_back(database)
             raise
-        self._give_back(database)
-        return done
-
-    def _give_back(self, database: PostgresDatabase) -> None:
-        if database.connection.closed:
-            database.close()
-        else:
-            self._idle.append(database)
+        finally:
+            if database.connection.closed:
+                database.close()
+            else:
+                self._idle.append(database)
 
     def _conninfo(self) -> str:
         try:
@@ -233,11 +230,6 @@ def _secrets(url: str) -> list[str]:
         given = dict(conninfo_to_dict(url))
     named = (parts.password, unquote(parts.password or ""), given.get("password"), given.get("sslpassword"))
     return sorted({str(secret) for secret in named if secret}, key=len, reverse=True)
-
-
-def _marked(statement: str) -> bytes:
-    """The statement in the library's form: ours are ASCII, have no percent sign, and `?` only for values."""
-    return statement.replace("?", "%s").encode("ascii")
 
 
 @define

@@ -53,26 +53,21 @@ BEYOND = " AND (place < ? OR (place = ? AND id > ?))"
 IN_THERE = " AND cwd = ?"
 IN_ORDER = " ORDER BY place DESC, id LIMIT ?"
 
-COPY_LOG = (
+COPY_FROM = (
     "INSERT INTO session_events (session_id, sequence, at, kind, body) "
-    "SELECT CAST(? AS TEXT), sequence, at, kind, body FROM session_events WHERE session_id = ?"
+    "SELECT CAST(? AS TEXT), sequence, at, kind, body FROM "
 )
+COPY_LOG = COPY_FROM + "session_events WHERE session_id = ?"
+TAKES_IN = COPY_FROM + "taken_in"
 IN_ITS_PLACE = (
     "ON CONFLICT (session_id) DO UPDATE SET engine = excluded.engine, sequence = excluded.sequence, "
     "state = excluded.state"
 )
+INTO_SNAPSHOTS = "INSERT INTO session_snapshots (session_id, engine, sequence, state) "
+KEEP_SNAPSHOT = f"{INTO_SNAPSHOTS} VALUES (?, ?, ?, ?) {IN_ITS_PLACE}"
 COPY_SNAPSHOT = (
-    "INSERT INTO session_snapshots (session_id, engine, sequence, state) "  # noqa: S608 - our own words
-    f"SELECT CAST(? AS TEXT), engine, sequence, state FROM session_snapshots WHERE session_id = ? {IN_ITS_PLACE}"
-)
-KEEP_SNAPSHOT = (
-    "INSERT INTO session_snapshots (session_id, engine, sequence, state) "  # noqa: S608 - our own words
-    f"VALUES (?, ?, ?, ?) {IN_ITS_PLACE}"
-)
-
-TAKES_IN = (
-    "INSERT INTO session_events (session_id, sequence, at, kind, body) "
-    "SELECT CAST(? AS TEXT), sequence, at, kind, body FROM taken_in"
+    f"{INTO_SNAPSHOTS} SELECT CAST(? AS TEXT), engine, sequence, state FROM session_snapshots "  # noqa: S608 - our own words
+    f"WHERE session_id = ? {IN_ITS_PLACE}"
 )
 
 
@@ -119,8 +114,7 @@ class SqlSessions(ABC):
                     "VALUES (?, ?, ?, ?, ?) RETURNING token",
                     (key, escaped(own.machine), own.pid, own.started, self._now(database)),
                 )
-                if rows:
-                    _add(database, session_id, entries, rows)
+                _add(database, session_id, entries, rows)
             return SessionLease(session_id, token)
 
         return await self._lane.run_shielded(work)
@@ -143,8 +137,7 @@ class SqlSessions(ABC):
             rows = _rows(key, entries)
             with database.transaction(of=key, lasting=lasting):
                 self._renewed(database, lease)
-                if rows:
-                    _add(database, lease.session_id, entries, rows)
+                _add(database, lease.session_id, entries, rows)
 
         await self._lane.run(work)
 
@@ -283,14 +276,14 @@ class SqlSessions(ABC):
 
 
 def _rows(key: str, entries: Sequence[LogEntry]) -> dict[int, Row]:
-    rows: dict[int, Row] = {}
-    for entry in entries:
-        if entry.sequence not in rows:
-            rows[entry.sequence] = (key, entry.sequence, entry.at, *encoded(entry.event))
-    return rows
+    """The rows of the entries by sequence, of the first entry where a sequence is there twice."""
+    first = {entry.sequence: entry for entry in reversed(entries)}
+    return {number: (key, number, entry.at, *encoded(entry.event)) for number, entry in reversed(first.items())}
 
 
 def _add(database: Sql, session_id: str, entries: Sequence[LogEntry], rows: dict[int, Row]) -> None:
+    if not rows:
+        return
     key = escaped(session_id)
     known = session_index.current(database, key)
     there = database.run(
