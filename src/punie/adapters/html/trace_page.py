@@ -17,7 +17,7 @@ from attrs import define, field, frozen
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from punie.domain.permission.modes import AnsweredBy, Verdict
+from punie.domain.permission.rules import AnsweredBy, Verdict
 from punie.domain.session.timeline import (
     Call,
     PlanSeen,
