@@ -120,9 +120,9 @@ class Scan:
         if self.depth > DEPTH_LIMIT:
             raise NotUnderstood(f"more than {DEPTH_LIMIT} levels of nesting")
 
-    def part(self, start: int, end: int, *, quoted: bool = False) -> Scan:
+    def part(self, start: int, end: int) -> Scan:
         """A reading of a piece of the same text, of which the places stay comparable."""
-        return Scan(self.text, end, self.seen, self.script, at=start, depth=self.depth, quoted=quoted)
+        return Scan(self.text, end, self.seen, self.script, at=start, depth=self.depth)
 
 
 ReadScript: TypeAlias = Callable[[Scan, frozenset[str]], Script]

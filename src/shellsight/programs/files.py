@@ -114,12 +114,12 @@ def _landing(
     return _checked(reading, ordinary(reason, paths))
 
 
-def making(known: Options, reason: str, effect: PathEffect = PathEffect.WRITE) -> Judge:
+def making(known: Options, reason: str) -> Judge:
     """A judge for programs whose operands are files they make or change."""
 
     def judge(call: Call) -> Outcome:
         reading = known.read(call.args)
-        return _checked(reading, ordinary(reason, _all(call, reading.operands, effect)))
+        return _checked(reading, ordinary(reason, _all(call, reading.operands, PathEffect.WRITE)))
 
     return judge
 

@@ -15,7 +15,7 @@ from shellsight.words.verbs import everyday, look, verbs
 _INSTALL = frozenset({Effect.INSTALL, Effect.NETWORK})
 
 
-def running(verb: str, plain: Judge, *, quiet: str = "", floor: Standing = Standing.ORDINARY) -> Judge:
+def running(verb: str, plain: Judge, *, quiet: str = "") -> Judge:
     """A judge for a manager whose `verb` runs another command inside its environment."""
     allowed = names(quiet)
 
@@ -23,7 +23,7 @@ def running(verb: str, plain: Judge, *, quiet: str = "", floor: Standing = Stand
         if not call.args or call.args[0].text != verb:
             return plain(call)
         rest = call.args[1:]
-        strict, reason = floor, "runs in the project's environment"
+        strict, reason = Standing.ORDINARY, "runs in the project's environment"
         while rest and rest[0].text.startswith("-"):
             if rest[0].text == "--":
                 rest = rest[1:]

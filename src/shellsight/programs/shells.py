@@ -16,9 +16,9 @@ from shellsight.words.verbs import FAR_WORDS
 _CODE = frozenset({Effect.RUNS_CODE})
 
 
-def inline(reason: str = "runs code that is written in the line", *, inner: tuple[Inner, ...] = ()) -> Outcome:
+def inline(reason: str = "runs code that is written in the line") -> Outcome:
     """A program in the line."""
-    return Outcome(Standing.DANGEROUS, reason, (), _CODE, inline_code=True, inner=inner)
+    return Outcome(Standing.DANGEROUS, reason, (), _CODE, inline_code=True)
 
 
 def fed_program() -> Outcome:

@@ -79,7 +79,7 @@ class PartDecision(Finding):
 class Decision(Finding):
     """The decision on a call. `parts` has a row for each command of a line.
 
-    `key` stands for the tool, the arguments and the directory that were decided on: an approval holds for it alone.
+    `key` is a digest of the tool, the arguments and the directory: an approval holds for this key alone.
     """
 
     parts: tuple[PartDecision, ...] = ()

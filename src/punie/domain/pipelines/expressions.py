@@ -65,7 +65,7 @@ class ExpressionError(ValueError):
 
 @frozen
 class Reference:
-    """What an expression names: `path` is ("inputs", "x"), ("steps", "read", "text"), ("item",)."""
+    """A name in an expression: `path` is ("inputs", "x"), ("steps", "read", "text"), ("item",)."""
 
     path: tuple[str, ...]
     position: int = 0

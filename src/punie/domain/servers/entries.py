@@ -153,7 +153,7 @@ def server_of(name: str, entry: object, source: EntrySource) -> ServerConfig:
 
 
 def broken(config: ServerConfig, problem: str, fields: Mapping[str, object] | None = None) -> ServerConfig:
-    """That server, unusable for that reason; its command is shown as far as there is one."""
+    """The server, made unusable for that reason; its command is shown as far as there is one."""
     return ServerConfig(
         config.name, None, config.origin, disabled=config.disabled, problem=f"{config.place}: {problem}",
         written=_as_written(fields or {}) or config.written, place=config.place,

@@ -142,7 +142,7 @@ class Inputs:
 
 
 def text(fields: Mapping[str, object], key: str, where: str = "") -> str:
-    """That text of an object, bounded. Raises `DescriptionError` where the text is missing or no text."""
+    """The text at a key, bounded. Raises `DescriptionError` where it is missing or not a text."""
     value = fields.get(key)
     place = f"{where}.{key}" if where else key
     if key not in fields:
@@ -155,7 +155,7 @@ def text(fields: Mapping[str, object], key: str, where: str = "") -> str:
 
 
 def items(fields: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
-    """That list of objects; empty where there is none. Raises `DescriptionError`."""
+    """The list of objects at a key; empty where there is none. Raises `DescriptionError`."""
     value = fields.get(key, [])
     if not isinstance(value, list):
         raise DescriptionError(f"{key} must be a list, not {json_type(value)}")
@@ -166,7 +166,7 @@ def items(fields: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
 
 
 def yes(fields: Mapping[str, object], key: str, where: str) -> bool:
-    """That boolean; False where there is none. Raises `DescriptionError`."""
+    """The boolean at a key; False where there is none. Raises `DescriptionError`."""
     value = fields.get(key, False)
     if not isinstance(value, bool):
         raise DescriptionError(f"{where}.{key} must be true or false")

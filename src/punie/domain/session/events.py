@@ -143,7 +143,7 @@ class ModeChanged:
 
 @frozen
 class ModelChanged:
-    """That model answers with that effort from the next turn on; the event comes between two turns or during one."""
+    """Another model or effort is used from the next turn on; the event comes between two turns or during one."""
 
     model: str
     effort: Effort | None = None
@@ -162,7 +162,7 @@ class UsageChanged:
 
 
 class RequestEnding(StrEnum):
-    """How a request to the model ended."""
+    """The end of a request to the model."""
 
     DONE = "done"
     FAILED = "failed"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from punie.domain.model.choice import ModelChoice
 from punie.domain.session.events import (
@@ -40,33 +40,29 @@ class TurnSoFar:
 class TurnProgress:
     """Follows a session's events, one turn after the other; lives as long as the session."""
 
-    _turn_id: str = field(default="", init=False)
-    _announced: int = field(default=0, init=False)
-    _open: dict[str, bool] = field(factory=dict[str, bool], init=False)
+    _so_far: TurnSoFar = field(default=TurnSoFar(""), init=False)
 
     def begin(self, turn_id: str) -> None:
         """Begin a turn; nothing of the turn before belongs to it."""
-        self._turn_id, self._announced = turn_id, 0
-        self._open.clear()
+        self._so_far = TurnSoFar(turn_id)
 
     def take(self, event: SessionEvent) -> None:
         """Take the next event."""
+        turn, calls = self._so_far, dict(self._so_far.open_calls)
         match event:
             case ToolCallAnnounced(call_id):
-                self._announced += 1
-                self._open[call_id] = False
-            case ToolCallUpdated(call_id, CallStatus.IN_PROGRESS) if call_id in self._open:
-                self._open[call_id] = True
+                self._so_far = evolve(turn, announced=turn.announced + 1, open_calls={**calls, call_id: False})
+            case ToolCallUpdated(call_id, CallStatus.IN_PROGRESS) if call_id in calls:
+                self._so_far = evolve(turn, open_calls={**calls, call_id: True})
             case ToolCallUpdated(call_id, CallStatus.COMPLETED | CallStatus.FAILED):
-                self._open.pop(call_id, None)
+                calls.pop(call_id, None)
+                self._so_far = evolve(turn, open_calls=calls)
             case _:
                 pass
 
     def of(self, turn_id: str) -> TurnSoFar:
-        """That turn as it is now; an unknown one has done nothing yet."""
-        if turn_id != self._turn_id:
-            return TurnSoFar(turn_id)
-        return TurnSoFar(turn_id, self._announced, dict(self._open))
+        """The state of that turn; an unknown one has done nothing yet."""
+        return self._so_far if turn_id == self._so_far.turn_id else TurnSoFar(turn_id)
 
 
 NEVER_BEGAN = "The turn was broken off before this call ran; nothing was done."

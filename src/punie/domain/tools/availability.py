@@ -73,7 +73,7 @@ def _dependency(name: str) -> str:
 
 @frozen
 class RegistryStatistics:
-    """How many tools there are; `by_source` and `by_category` count the registered ones."""
+    """The numbers of tools; `by_source` and `by_category` count the registered ones."""
 
     registered: int
     enabled: int

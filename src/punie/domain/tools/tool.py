@@ -122,7 +122,7 @@ class ToolCall:
 
 
 class ToolOutcome(StrEnum):
-    """How a call ended."""
+    """The end of a call."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -191,7 +191,7 @@ class ToolResult:
 
     @property
     def text(self) -> str:
-        """What the model reads: `for_model`, or the text blocks joined by newlines."""
+        """The text for the model: `for_model`, or the text blocks joined by newlines."""
         if self.for_model is not None:
             return self.for_model
         return "\n".join(block.text for block in self.content if isinstance(block, Text))

@@ -27,25 +27,16 @@ class Command:
     keeps_all: bool = False
 
     @classmethod
-    def of(
-        cls,
-        command: str,
-        args: tuple[str, ...] | None,
-        cwd: str,
-        *,
-        memory_mb: int | None = None,
-        keeps_all: bool = False,
-    ) -> Command:
+    def of(cls, command: str, args: tuple[str, ...] | None, cwd: str) -> Command:
         """The command of a tool call: a program where `args` are given, else one line for a shell."""
         if args is None:
-            return cls("/bin/sh", ("-c", command), cwd, command, memory_mb=memory_mb, keeps_all=keeps_all)
-        line = shlex.join((command, *args))
-        return cls(command, args, cwd, line, memory_mb=memory_mb, keeps_all=keeps_all)
+            return cls("/bin/sh", ("-c", command), cwd, command)
+        return cls(command, args, cwd, shlex.join((command, *args)))
 
 
 @frozen
 class ExitStatus:
-    """How a program ended: an exit code, or the name of the signal that ended it."""
+    """The end of a program: an exit code, or the name of the signal that ended it."""
 
     exit_code: int | None = None
     signal: str | None = None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from attrs import evolve
 
 from punie.adapters.local.programs import processes
 from punie.adapters.local.programs.terminals import LocalTerminals
@@ -46,7 +47,7 @@ async def test_what_a_shell_line_starts_at_once_is_bounded_from_its_first_moment
     line = "echo $0; (ulimit -d) & wait; ulimit -d; exit 3"
     with anyio.fail_after(20):
         async with LocalTerminals() as terminals:
-            terminal_id = await terminals.create(Command.of(line, None, str(tmp_path), memory_mb=123))
+            terminal_id = await terminals.create(evolve(Command.of(line, None, str(tmp_path)), memory_mb=123))
             ended = await terminals.wait(terminal_id)
             output = await terminals.output(terminal_id)
     assert (output.text, ended.exit_code) == (f"/bin/sh\n{123 * 1024}\n{123 * 1024}\n", 3)
@@ -80,7 +81,7 @@ async def test_a_program_is_bounded_before_it_can_start_anything(
         "a script": str(script(tmp_path, '#!/bin/sh\nshift\neval "$1"\n')),
     }[kind]
     args = ("-c", "(ulimit -d) & wait; ulimit -d; echo $$; exit 3")
-    text, status = await ended(Command.of(program, args, str(tmp_path), memory_mb=123))
+    text, status = await ended(evolve(Command.of(program, args, str(tmp_path)), memory_mb=123))
     *bounds, pid = text.split()
     assert (bounds, status) == ([str(123 * 1024)] * 2, ExitStatus(exit_code=3))
     assert pid.isdigit()
@@ -90,16 +91,18 @@ async def test_a_bounded_program_is_the_terminals_own_process(tmp_path: Path) ->
     look = "import os; print(os.getpid() == os.getsid(0) == os.getpgrp(), os.getppid() == int(os.environ['LC_PARENT']))"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LC_PARENT", str(os.getpid()))
-        command = Command.of(sys.executable, ("-c", look), str(tmp_path), memory_mb=2000)
+        command = evolve(Command.of(sys.executable, ("-c", look), str(tmp_path)), memory_mb=2000)
         assert await ended(command) == ("True True\n", ExitStatus(exit_code=0))
-    killed = Command.of(sys.executable, ("-c", "import os; os.kill(os.getpid(), 15)"), str(tmp_path), memory_mb=2000)
+    killed = evolve(
+        Command.of(sys.executable, ("-c", "import os; os.kill(os.getpid(), 15)"), str(tmp_path)), memory_mb=2000
+    )
     assert await ended(killed) == ("", ExitStatus(signal="SIGTERM"))
 
 
 @pytest.mark.parametrize("words", [(), ("",), ("a b", "$HOME", "`id`", "-n", "--", "*", "\n", "\\", "'", '"')])
 async def test_a_bounded_program_gets_its_arguments_as_they_are(tmp_path: Path, words: tuple[str, ...]) -> None:
     show = "import sys; print(sys.argv[1:])"
-    command = Command.of(sys.executable, ("-c", show, *words), str(tmp_path), memory_mb=2000)
+    command = evolve(Command.of(sys.executable, ("-c", show, *words), str(tmp_path)), memory_mb=2000)
     assert (await ended(command))[0] == f"{list(words)}\n"
 
 
@@ -121,7 +124,7 @@ async def test_a_bounded_program_that_cannot_be_run_is_named_with_the_reason(
     path = tmp_path / "script" if text is None else script(tmp_path, text)
     script(tmp_path, "#!/no/such/interpreter\n", "other")
     with pytest.raises(ToolFailedError, match=said):
-        await ended(Command.of(str(path), (), str(tmp_path), memory_mb=123))
+        await ended(evolve(Command.of(str(path), (), str(tmp_path)), memory_mb=123))
 
 
 async def test_a_bounded_program_whose_loader_is_missing_is_named_and_no_exit_code(tmp_path: Path) -> None:
@@ -133,7 +136,7 @@ async def test_a_bounded_program_whose_loader_is_missing_is_named_and_no_exit_co
     path.write_bytes(original.replace(loader, b"/lib64/no-such-loader-x.so.2"[: len(loader)]))
     path.chmod(0o755)
     with pytest.raises(ToolFailedError, match="no such program"):
-        await ended(Command.of(str(path), (), str(tmp_path), memory_mb=123))
+        await ended(evolve(Command.of(str(path), (), str(tmp_path)), memory_mb=123))
 
 
 @pytest.mark.parametrize("text", [b"\x7fELF", b"\x7fELF" + b"\0" * 60, b"\x7fELF" + b"\xff" * 5000, b"\0" * 5000])
@@ -142,7 +145,7 @@ async def test_a_file_that_only_looks_like_a_program_is_named(tmp_path: Path, te
     path.write_bytes(text)
     path.chmod(0o755)
     with pytest.raises(ToolFailedError, match="was not run"):
-        await ended(Command.of(str(path), (), str(tmp_path), memory_mb=123))
+        await ended(evolve(Command.of(str(path), (), str(tmp_path)), memory_mb=123))
 
 
 async def test_a_program_whose_name_looks_like_an_option_is_run(
@@ -150,4 +153,4 @@ async def test_a_program_whose_name_looks_like_an_option_is_run(
 ) -> None:
     script(tmp_path, "#!/bin/sh\necho ran\n", "-x")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert await ended(Command.of("-x", (), str(tmp_path), memory_mb=123)) == ("ran\n", ExitStatus(exit_code=0))
+    assert await ended(evolve(Command.of("-x", (), str(tmp_path)), memory_mb=123)) == ("ran\n", ExitStatus(exit_code=0))

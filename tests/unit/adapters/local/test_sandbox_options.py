@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from punie.adapters.local.environment import Bubblewrap
 from punie.domain.errors import ToolFailedError
@@ -21,7 +22,7 @@ def test_the_command_comes_last_and_word_by_word() -> None:
 
 
 def test_what_a_person_reads_and_the_bounds_stay() -> None:
-    boxed = BOX.around(Command.of("make -j", None, "/repo", memory_mb=64))
+    boxed = BOX.around(evolve(Command.of("make -j", None, "/repo"), memory_mb=64))
     assert (boxed.line, boxed.cwd, boxed.memory_mb) == ("make -j", "/repo", 64)
 
 

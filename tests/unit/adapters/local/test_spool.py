@@ -37,7 +37,7 @@ async def store(anyio_backend: object, tmp_path: Path) -> AsyncIterator[LocalOut
 
 
 def printing(program: str, limit: int = 1000) -> Command:
-    command = Command.of(sys.executable, ("-c", f"import os, sys\n{program}"), "/tmp", keeps_all=True)
+    command = evolve(Command.of(sys.executable, ("-c", f"import os, sys\n{program}"), "/tmp"), keeps_all=True)
     return evolve(command, output_limit_bytes=limit)
 
 
