@@ -235,7 +235,8 @@ class _Entered:
     connect: Callable[[str], Peer]
     reserved: bool = field(default=False, init=False)
     _room: Room | None = field(default=None, init=False)
-    _peers: dict[str, Peer] = field(factory=dict[str, Peer], init=False)
+    _id: str = field(default="", init=False)
+    _peer: Peer | None = field(default=None, init=False)
 
     async def reserve(self) -> None:
         """Reserve a place for the session. Raises `TooManySessionsError`."""
@@ -243,24 +244,22 @@ class _Entered:
         self.reserved = True
 
     def __call__(self, session_id: str) -> Peer:
-        return self._peers.get(session_id) or self.peer(session_id)
+        return self._peer or self.peer(session_id)
 
     def peer(self, session_id: str) -> Peer:
         peer = self.connect(session_id)
         self._take_place()
         room = self.agent.reception.enter(self.agent, session_id, Asked.of(self.spec, peer))
         room.seat.sit(peer)
-        self._room = room
-        self._peers[session_id] = seated(room.seat, peer)
-        return self._peers[session_id]
+        self._room, self._id, self._peer = room, session_id, seated(room.seat, peer)
+        return self._peer
 
     async def opened(self, opening: Awaitable[OpenedSession]) -> OpenedSession:
         try:
             opened = await opening
         except BaseException:
-            for session_id in self._peers:
-                if self._room is not None:
-                    self.agent.reception.forget(session_id, self._room)
+            if self._room is not None:
+                self.agent.reception.forget(self._id, self._room)
             raise
         finally:
             self._take_place()

@@ -100,34 +100,32 @@ class ClientSeat:
         changed.set()
 
 
+@frozen
+class _Seated:
+    """A port of the client that is connected; lives as long as the session."""
+
+    seat: ClientSeat
+
+
 NOBODY = "no client came back in time to answer it"
 
 
-@frozen
-class SeatedBroker(PermissionBroker):
+class SeatedBroker(_Seated, PermissionBroker):
     """Questions of permission outlive a connection; they are dismissed where no client comes back."""
-
-    seat: ClientSeat
 
     async def ask(self, question: PermissionQuestion) -> PermissionOutcome:
         return await self.seat.ask(lambda peer: peer.broker.ask(question)) or Dismissed(NOBODY)
 
 
-@frozen
-class SeatedElicitor(Elicitor):
+class SeatedElicitor(_Seated, Elicitor):
     """The agent's own questions outlive a connection; they are cancelled where no client comes back."""
-
-    seat: ClientSeat
 
     async def ask(self, elicitation: Elicitation) -> ElicitationAnswer:
         return await self.seat.ask(lambda peer: _lent(peer.elicitor).ask(elicitation)) or CANCELLED
 
 
-@frozen
-class SeatedWorkspace(Workspace):
-    """The client's files."""
-
-    seat: ClientSeat
+class SeatedWorkspace(_Seated, Workspace):
+    """The files of the connected client."""
 
     async def read_text(self, path: str, *, line_1based: int | None = None, limit_lines: int | None = None) -> str:
         async def read(peer: Peer) -> str:
@@ -143,10 +141,9 @@ class SeatedWorkspace(Workspace):
 
 
 @frozen
-class SeatedTerminals(Terminals):
+class SeatedTerminals(_Seated, Terminals):
     """The client's terminals. A client that comes back does not know the terminals of the one before."""
 
-    seat: ClientSeat
     shown: bool
 
     @property
@@ -170,11 +167,8 @@ class SeatedTerminals(Terminals):
         await _tool(self.seat, lambda peer: _lent(peer.terminals).release(terminal_id), waits=False)
 
 
-@frozen
-class SeatedCatalog(ToolProvider):
-    """The client's own tools."""
-
-    seat: ClientSeat
+class SeatedCatalog(_Seated, ToolProvider):
+    """The tools of the connected client."""
 
     async def discover_tools(self) -> CatalogAnswer:
         try:
@@ -183,21 +177,15 @@ class SeatedCatalog(ToolProvider):
             raise ToolSourceError(str(error)) from error
 
 
-@frozen
-class SeatedBridge(ToolExecutor):
-    """Calls of the client's own tools."""
-
-    seat: ClientSeat
+class SeatedBridge(_Seated, ToolExecutor):
+    """Calls of the connected client's tools."""
 
     async def execute(self, call: ToolCall, progress: CallProgress) -> ToolResult:
         return await _tool(self.seat, lambda peer: _lent(peer.bridge).execute(call, progress))
 
 
-@frozen
-class SeatedChannel(ServerChannel):
-    """The client's own MCP servers."""
-
-    seat: ClientSeat
+class SeatedChannel(_Seated, ServerChannel):
+    """The MCP servers of the connected client."""
 
     async def request(self, server_id: str, method: str, params: Params, heard: Hearing) -> object:
         try:

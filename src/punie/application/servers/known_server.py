@@ -62,7 +62,8 @@ class Asking:
 class KnownServer:
     """A configured server, connected at the first asking or call; lives as long as the registry.
 
-    `late` is set by the registry: whether the server did not answer in time when it was asked last.
+    `late` is set by the registry: whether the server did not answer in time when it was asked last. `tools` is the last
+    list in this process, up to date or not, None where there was none.
     """
 
     config: ServerConfig
@@ -71,7 +72,7 @@ class KnownServer:
     status: ServerStatus = field(init=False)
     message: str = field(init=False)
     late: bool = field(default=False, init=False)
-    _tools: Tools | None = field(default=None, init=False)
+    tools: Tools | None = field(default=None, init=False)
     _listed_s: float = field(default=0.0, init=False)
     _changes: int = field(default=0, init=False)
     _server: ToolServer | None = field(default=None, init=False)
@@ -91,11 +92,6 @@ class KnownServer:
         return self.config.name
 
     @property
-    def tools(self) -> Tools | None:
-        """The last list of tools in this process, up to date or not; None where there was none."""
-        return self._tools
-
-    @property
     def fresh(self) -> bool:
         """Whether the last list is up to date."""
         return self.around.cache.get(self.name) is not None
@@ -103,7 +99,7 @@ class KnownServer:
     @property
     def outdated(self) -> bool:
         """Whether the last list is out of date and the server can be asked again without a start."""
-        listed = self._tools is not None and not self.fresh
+        listed = self.tools is not None and not self.fresh
         return listed and self._server is not None and self._server.connected
 
     async def call(self, tool: str, arguments: JsonObject, progress: CallProgress) -> ToolResult:
@@ -151,8 +147,8 @@ class KnownServer:
     def info(self, kept: KeptListing | None) -> ServerInfo:
         """The server's status; `kept` is the list in the state."""
         tools, age_s = None, None
-        if self._tools is not None:
-            tools, age_s = len(self._tools), self.around.clock.monotonic_s() - self._listed_s
+        if self.tools is not None:
+            tools, age_s = len(self.tools), self.around.clock.monotonic_s() - self._listed_s
         elif kept is not None:
             tools, age_s = len(kept.tools), max(0.0, self.around.clock.epoch_s() - kept.listed_at)
         return ServerInfo(self.name, self.config.shown, self.status, tools, age_s, self.message)
@@ -167,7 +163,7 @@ class KnownServer:
             asking.done.set()
 
     async def _list(self) -> RefreshDelta:
-        if self._tools is None:
+        if self.tools is None:
             self.status = ServerStatus.STARTING
         changes, limit_s = self._changes, self.config.startup_s + self.config.call_s + BEYOND_BOUNDS_S
         try:
@@ -188,12 +184,12 @@ class KnownServer:
     async def _take(self, listing: ServerListing, still: Callable[[], bool]) -> RefreshDelta:
         """Keep the list; it counts as out of date where a change was announced while the server was listing."""
         tools = self._usable(listing)
-        before = self._tools
+        before = self.tools
         first = before is None
         if before is None:
             kept = await self._kept()
             before = () if kept is None else kept.tools
-        self._tools, self._listed_s = tools, self.around.clock.monotonic_s()
+        self.tools, self._listed_s = tools, self.around.clock.monotonic_s()
         self.status, self.message = ServerStatus.READY, ""
         if still():
             self.around.cache.set(self.name, tools, self._holds_s(listing))
