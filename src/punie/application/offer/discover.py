@@ -136,7 +136,11 @@ class PlugInTools:
         listed: dict[str, tuple[SessionTool, ...]] = {}
 
         async def ask(plug_in: PlugIn) -> None:
-            listed[plug_in.name] = await self._tools_of(plug_in)
+            try:
+                listed[plug_in.name] = await self._listed(plug_in)
+            except Exception as error:  # noqa: BLE001 - a plug-in that fails must not end the session
+                listed[plug_in.name] = ()
+                self._leave_out(plug_in, f"{type(error).__name__}: {error}")
 
         with anyio.move_on_after(PLUG_IN_LIMIT_S):
             async with anyio.create_task_group() as tasks:
@@ -146,13 +150,6 @@ class PlugInTools:
             if plug_in.name not in listed:
                 self._leave_out(plug_in, f"it listed no tools within {PLUG_IN_LIMIT_S:g} s")
         return tuple(tool for plug_in in self.plug_ins for tool in listed.get(plug_in.name, ()))
-
-    async def _tools_of(self, plug_in: PlugIn) -> tuple[SessionTool, ...]:
-        try:
-            return await self._listed(plug_in)
-        except Exception as error:  # noqa: BLE001 - a plug-in that fails must not end the session
-            self._leave_out(plug_in, f"{type(error).__name__}: {error}")
-            return ()
 
     async def _listed(self, plug_in: PlugIn) -> tuple[SessionTool, ...]:
         if plug_in.name not in self._servers:
