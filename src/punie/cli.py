@@ -1,4 +1,4 @@
-"""The command line: arguments in, exit code out. Only the module of the chosen command is imported."""
+"""The command line. Only the module of the chosen command is imported."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import linecache
 import logging
 import os
 import platform
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, cast
 
@@ -15,6 +15,7 @@ import anyio
 import anyio.to_thread
 from attrs import define, evolve, field
 
+from punie.application.agent import PunieAgent
 from punie.application.turns.live_session import LiveSession
 from punie.bootstrap.engines import Engines, EngineShelf, ProviderLists, sized_by, with_model
 from punie.bootstrap.plugins import PlugIns, scan
@@ -30,6 +31,8 @@ from punie.domain.values.json_value import EMPTY_OBJECT
 from punie.ports.people import Peer
 
 if TYPE_CHECKING:
+    from punie.adapters.acp.sessions import SessionMethods
+    from punie.adapters.acp.v2.sessions import DraftSessionMethods
     from punie.adapters.storage.audit import SqliteAuditTrail
     from punie.adapters.storage.usage import SqliteUsageLedger
     from punie.adapters.telemetry.exporting import Telemetry
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from punie.bootstrap.credentials import StoredKeys
     from punie.bootstrap.optional_parts import KeptStore
     from punie.domain.model.place import ModelSettings
+    from punie.mechanics.jsonrpc.connection import Connection
 
 CLOSE_LIMIT_S = 1.0
 """The time that each shared part has to close when the process ends."""
@@ -247,6 +251,43 @@ class Process:
             self.engines.load(settings[MODEL], settings[ENGINE])
         except PunieError as error:
             self.log.info("the engine is not ready: %s", error)
+
+
+async def serve_sessions(
+    connection: Connection,
+    environ: Mapping[str, str],
+    flags: Mapping[str, str | None],
+    log: logging.Logger,
+    offer: Callable[[SessionMethods], Awaitable[None]],
+    draft: type[DraftSessionMethods] | None = None,
+) -> None:
+    """Own the connection's sessions until `offer` returns, and close them then.
+
+    `draft` makes the methods of ACP v2 (draft), where the client agreed on it; its turns end with `offer` as well.
+    """
+    from punie.adapters.acp.sessions import SessionMethods
+
+    async with own_agent(environ, flags, log) as agent:
+        if draft is None:
+            await offer(SessionMethods(agent, connection, log))
+            return
+        async with anyio.create_task_group() as turns:
+            await offer(draft(agent, connection, log, turns))
+            turns.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def own_agent(
+    environ: Mapping[str, str], flags: Mapping[str, str | None], log: logging.Logger
+) -> AsyncGenerator[PunieAgent]:
+    """The agent of one process, with the process's lifetime around it; its sessions are closed at the end."""
+    process = Process(environ, flags, log)
+    process.warm_up.start()
+    try:
+        async with PunieAgent(process.session_scope, log, process.stored) as agent:
+            yield agent
+    finally:
+        await process.aclose()
 
 
 def _in_its_mode(settings: Settings, taken: KeptSession) -> Settings:

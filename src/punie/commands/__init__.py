@@ -1,1 +1,1 @@
-"""The commands of `punie`, a module each: its flags, and what to run. None imports anything heavy before it runs."""
+"""The commands of `punie`, a folder each: `command.py` declares the flags, and imports nothing heavy."""

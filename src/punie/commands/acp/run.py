@@ -19,6 +19,7 @@ import anyio.lowlevel
 from punie.adapters.acp.agent import AcpAgent
 from punie.adapters.acp.handshake import PROTOCOL_VERSION
 from punie.bootstrap.warm_up import WarmUp
+from punie.commands.flags import settings_flags
 from punie.commands.running import Exit, exit_at_once, start_logging, watch_signals
 from punie.mechanics.jsonrpc.connection import Connection
 from punie.mechanics.jsonrpc.stdio import MAX_LINE_BYTES, FdTransport, claim_stdin, claim_stdout
@@ -76,8 +77,7 @@ class AcpMode:
             await router.initialized.wait()
             await anyio.lowlevel.checkpoint()
             await connection.flushed()
-            load = _load_sessions if router.version == PROTOCOL_VERSION else _load_draft_sessions
-            serve = await WarmUp({"sessions": load}).result("sessions")
+            serve = await WarmUp({"sessions": partial(_load_sessions, router.version)}).result("sessions")
         if serve is not None:
             await cast("ServeSessions", serve)(connection, self._environ, self._flags, self._log, self._offer)
 
@@ -95,27 +95,12 @@ class AcpMode:
             await watch_signals(stop)
 
 
-async def serve(
-    environ: Mapping[str, str],
-    flags: Mapping[str, str | None],
-    log: logging.Logger,
-    read_fd: int,
-    write_fd: int,
-    draft: bool = False,
-) -> int:
-    """Serve one client on these file descriptors; returns the exit code."""
-    return await AcpMode(environ, flags, log, draft=draft).run(read_fd, write_fd)
+def _load_sessions(version: int) -> ServeSessions:
+    from punie.bootstrap.lifespan import serve_sessions
 
-
-def _load_sessions() -> ServeSessions:
-    from punie.commands.acp.sessions import serve_sessions
-
-    return serve_sessions
-
-
-def _load_draft_sessions() -> ServeSessions:
+    if version == PROTOCOL_VERSION:
+        return serve_sessions
     from punie.adapters.acp.v2.sessions import DraftSessionMethods
-    from punie.commands.acp.sessions import serve_sessions
 
     return partial(serve_sessions, draft=DraftSessionMethods)
 
@@ -136,8 +121,12 @@ def run_acp(*, model: str | None, mode: str | None, log_file: str | None, draft:
     except OSError as error:
         sys.stderr.write(f"punie: --log-file {log_file} cannot be written: {error.strerror}. Name another file.\n")
         return Exit.USAGE
-    code = anyio.run(serve, os.environ, {"model": model, "permissions.mode": mode}, log, read_fd, write_fd, draft)
-    return exit_at_once(code)
+    flags = settings_flags(model=model, mode=mode)
+
+    async def serve() -> int:
+        return await AcpMode(os.environ, flags, log, draft=draft).run(read_fd, write_fd)
+
+    return exit_at_once(anyio.run(serve))
 
 
 def max_line_bytes(environ: Mapping[str, str]) -> int:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 from attrs import define, field
@@ -28,6 +29,7 @@ from punie.commands.running import (
     watch_signals,
     wrong,
 )
+from punie.commands.setup.trial import MODEL_FAILED
 from punie.domain.errors import (
     EngineError,
     EngineErrorKind,
@@ -43,19 +45,12 @@ from punie.domain.values.content import Prompt
 from punie.domain.values.display import display_safe
 from punie.ports.people import Peer
 
-_EXIT_OF_KIND = {
-    EngineErrorKind.CONFIGURATION: Exit.USAGE,
-    EngineErrorKind.AUTH: Exit.MODEL,
-    EngineErrorKind.RATE_LIMIT: Exit.MODEL,
-    EngineErrorKind.OVERLOADED: Exit.MODEL,
-    EngineErrorKind.CONNECTION: Exit.MODEL,
-    EngineErrorKind.TIMEOUT: Exit.MODEL,
-}
+_EXIT_OF_KIND = {EngineErrorKind.CONFIGURATION: Exit.USAGE} | dict.fromkeys(MODEL_FAILED, Exit.MODEL)
 
 
 @define
 class AskMode:
-    """One run of `punie ask`; `run` gives the exit code."""
+    """One run of `punie ask`."""
 
     environ: Mapping[str, str]
     flags: Mapping[str, str | None]
@@ -73,11 +68,11 @@ class AskMode:
         self._lines = JsonLinesSink(self._out, encode_update, self._tally)
 
     async def run(self) -> int:
-        """Open a session, run the prompt, say how it ended."""
+        """Open a session, run the prompt, and report the end; returns the exit code."""
         asked_for = self.flags.get("model") is not None
         process = Process(self.environ, self.flags, self.log, keeps_model=asked_for)
         async with PunieAgent(process.session_scope, self.log, process.stored) as agent:
-            # Caught inside: a task group hands on what leaves it in a group.
+            # Caught inside: a task group would raise the error in a group.
             try:
                 code = self._ended(await self._turn(agent, await self._opened(agent)))
             except PunieError as error:
@@ -107,7 +102,7 @@ class AskMode:
         raise outcome or InternalFault("none: the turn ended without an outcome")
 
     def _peer(self, agent: PunieAgent, session_id: str) -> Peer:
-        """The terminal as the session's client; when whoever reads our output leaves, the turn ends."""
+        """The terminal as the session's client; the turn ends when the reader of the output leaves."""
         self._out.gone = partial(agent.cancel, session_id)
         person = person_is_here() and not self.as_json
         broker = ConsoleBroker(sys.stdin.readline) if person else HeadlessBroker()
@@ -123,14 +118,8 @@ class AskMode:
 
     def _ended(self, report: TurnReport) -> int:
         code = self._exit_code(report.stop_reason)
-        self._say(
-            {
-                "type": "end",
-                "stopReason": report.stop_reason.value,
-                "usage": encode_usage(report.usage),
-                "exitCode": code,
-            }
-        )
+        usage = encode_usage(report.usage)
+        self._say({"type": "end", "stopReason": report.stop_reason.value, "usage": usage, "exitCode": code})
         if code == Exit.DENIED and not self.as_json:
             sys.stderr.write("A call was denied, and none succeeded after it.\n")
         return code
@@ -147,14 +136,8 @@ class AskMode:
         code = Exit.USAGE if isinstance(error, (SettingsError, UnknownSessionError)) else Exit.FAILED
         if kind is not None:
             code = _EXIT_OF_KIND.get(kind, Exit.FAILED)
-        self._say(
-            {
-                "type": "error",
-                "code": error.code if kind is None else kind.value,
-                "message": display_safe(str(error)),
-                "exitCode": code,
-            }
-        )
+        told = error.code if kind is None else kind.value
+        self._say({"type": "error", "code": told, "message": display_safe(str(error)), "exitCode": code})
         if not self.as_json:
             wrong(str(error))
         return code
@@ -164,19 +147,9 @@ class AskMode:
             self._lines.line(line)
 
 
-def run_ask(
-    *,
-    model: str | None,
-    mode: str | None,
-    allow: Sequence[str],
-    deny: Sequence[str],
-    as_json: bool,
-    cwd: str,
-    prompt: str,
-    session: str | None,
-) -> int:
-    """Run `punie ask`; returns the exit code, or leaves the process with it."""
+def run_ask(*, as_json: bool, cwd: str, prompt: str, session: str | None, **flags: Any) -> int:
+    """Run `punie ask`; `flags` are settings. Returns the exit code, or leaves the process with it."""
     environ, directory = command_environ(), directory_of(cwd)
-    flags = settings_flags(model=model, mode=mode, allow=allow, deny=deny)
-    ask = AskMode(environ, flags, as_json, directory, prompt, start_logging(environ, None), session)
+    log = start_logging(environ, None)
+    ask = AskMode(environ, settings_flags(**flags), as_json, directory, prompt, log, session)
     return exit_at_once(anyio.run(ask.run))

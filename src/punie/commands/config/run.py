@@ -43,7 +43,7 @@ MOST_NEAR = 3
 
 @frozen
 class ConfigMode:
-    """One run of `punie config`; each method gives the exit code. `flags` are as `load_settings` takes them."""
+    """One run of `punie config`; each method returns the exit code. `flags` are those of `load_settings`."""
 
     environ: Mapping[str, str]
     flags: Mapping[str, str | None]
@@ -61,7 +61,7 @@ class ConfigMode:
         return 0
 
     def explain(self, name: str) -> int:
-        """One setting, by its dotted name or its variable's."""
+        """One setting, by its dotted name or by its variable."""
         key = _named(name)
         if key is None:
             return wrong(_unknown(name))
@@ -113,7 +113,7 @@ def run_config(
 
 
 DEFAULT = "default"
-"""The source of what nobody said."""
+"""The source of a value that no source sets."""
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _READ_FILE = f"{PER_TOOL}read_file.output_bytes"
@@ -121,7 +121,7 @@ _READ_FILE = f"{PER_TOOL}read_file.output_bytes"
 
 @frozen
 class Shown:
-    """One setting in force, ready to be shown; `said` is all that sources said of it, the weakest first."""
+    """One setting in force, ready to be shown; `said` holds the values of all sources, the weakest first."""
 
     key: Key[Any]
     value: object
@@ -130,22 +130,22 @@ class Shown:
 
     @property
     def overridden(self) -> tuple[Said, ...]:
-        """What would count without the winner, the strongest first."""
+        """The values that the one in force replaces, the strongest first."""
         heard = [one for one in self.said if one.heard]
         return tuple(reversed(heard[:-1]))
 
     @property
     def left_out(self) -> tuple[Said, ...]:
-        """What a project said that it may not say."""
+        """The values of a project that are left out."""
         return tuple(one for one in self.said if not one.heard)
 
     def as_json(self) -> dict[str, object]:
-        """The value and its source, as `config show --json` has them."""
+        """The value, its source and the default, as in `config show --json`."""
         return {"value": self.value, "source": self.source, "default": self.key.shown(self.key.default)}
 
 
 def shown_settings(traced: Traced) -> list[Shown]:
-    """Every setting that this version knows, and what is in force for single tools."""
+    """Every setting of this version, and the bounds of single tools that are in force."""
     found = [shown(key, traced) for key in KEYS.values()]
     single = sorted({name for name in traced.settings.values if name.startswith(PER_TOOL)} | {_READ_FILE})
     found += [shown(key, traced) for name in single if (key := key_of(name)) is not None]
@@ -153,7 +153,7 @@ def shown_settings(traced: Traced) -> list[Shown]:
 
 
 def shown(key: Key[Any], traced: Traced) -> Shown:
-    """One of them; also a bound of a tool that nobody named."""
+    """One setting, which may be a bound of any tool."""
     said = tuple(one for one in traced.said if one.key == key.name)
     tool, bound = tool_and_bound(key.name)
     if tool:
@@ -179,7 +179,7 @@ def _source(key: Key[Any], traced: Traced) -> str:
 
 
 def show_toml(traced: Traced, environ: Mapping[str, str], cwd: str, *, sources: bool) -> str:
-    """All of them as TOML; what is not set, the rules and what was left out as comments."""
+    """All settings as TOML, with comments for settings that are not set, rules, and values that are left out."""
     lines: list[str] = []
     if sources:
         lines += [f"# {role}: {display_exact(str(path))} ({state})" for role, path, state in places(environ, cwd)]
@@ -191,7 +191,7 @@ def show_toml(traced: Traced, environ: Mapping[str, str], cwd: str, *, sources: 
 
 
 def show_json(traced: Traced, environ: Mapping[str, str], cwd: str) -> str:
-    """The same for programs, on one line."""
+    """The same as one JSON object, on one line."""
     rules = traced.settings.policy.rules
     return json.dumps(
         {
@@ -208,7 +208,7 @@ def show_json(traced: Traced, environ: Mapping[str, str], cwd: str) -> str:
 
 
 def explain_text(one: Shown, traced: Traced) -> str:
-    """One setting in lines that a narrow terminal takes too."""
+    """One setting in short lines."""
     key = one.key
     lines = [
         _line(one, sources=False),
@@ -219,7 +219,7 @@ def explain_text(one: Shown, traced: Traced) -> str:
 
 
 def explain_json(one: Shown, traced: Traced) -> str:
-    """The same for programs, on one line."""
+    """The same as one JSON object, on one line."""
     key = one.key
     return json.dumps(
         {
@@ -237,14 +237,14 @@ def explain_json(one: Shown, traced: Traced) -> str:
 
 
 def explain_key(key: Key[Any]) -> str:
-    """What is true of a setting whatever the files say."""
+    """A setting without its value, for when the settings cannot be read."""
     lines = {"type": key.kind.words, "default": _default(key), "a project": key.project.words}
     said = "".join(f"  {name}: {_unmarked(words)}\n" for name, words in lines.items())
     return f"{key.name}\n  {_unmarked(key.meaning)}.\n{said}"
 
 
 def left_out_words(traced: Traced) -> Iterator[str]:
-    """A sentence for each thing that the project's file says and that does not count."""
+    """A sentence for each value and rule of the project's file that is left out."""
     for one in traced.said:
         key = key_of(one.key)
         if not one.heard and key is not None:
@@ -255,7 +255,7 @@ def left_out_words(traced: Traced) -> Iterator[str]:
 
 
 def places(environ: Mapping[str, str], cwd: str) -> Iterator[tuple[str, Path, str]]:
-    """The files that count here: what each is, where, and whether it is there."""
+    """The files that are read here: the role, the path, and whether the file exists."""
     listed = [
         ("your settings", user_settings_file(environ)),
         ("the project's settings", project_settings_file(cwd)),
@@ -318,7 +318,7 @@ def _dotted(name: str) -> str:
 
 
 def _toml(value: object) -> str:
-    """JSON's texts, numbers and lists are TOML's too; a whole number is shown as one."""
+    """The value in TOML, which shares texts, numbers and lists with JSON; a whole number has no fraction."""
     if value is None:
         return "not set"
     if isinstance(value, float) and value.is_integer():

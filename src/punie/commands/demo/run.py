@@ -1,4 +1,4 @@
-"""The demo from start to end: a place, a play, an IDE with a real agent process, and the verdict."""
+"""`punie demo`: the reference IDE plays a conversation with a real agent process, and judges the result."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _play(model: str | None, place: Place, folder: Path) -> Play:
 
 
 def _environment(model: str | None, folder: Path) -> Mapping[str, str]:
-    """With a script no settings of the user's count; with a model all of them do."""
+    """The agent's environment: without the user's settings for the script, with them for a model."""
     if model is not None:
         return os.environ
     home = folder / "home"
@@ -109,7 +109,7 @@ class _Demo:
     interactive: bool
 
     async def run(self, env: Mapping[str, str]) -> int:
-        """One IDE, one session, the prompts, the verdict."""
+        """Play one session and show the verdict; returns the exit code."""
         self._introduce()
         before = await anyio.to_thread.run_sync(self.place.snapshot)
         root = str(self.place.root)

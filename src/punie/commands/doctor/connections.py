@@ -1,4 +1,4 @@
-"""Checks of what a session talks to: `punie acp` itself over its pipes, the model, MCP servers, and pipelines."""
+"""Checks of the connections of a session: `punie acp` over its pipes, the model, MCP servers, and pipelines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KEPT_LINES = 3
 
 
 async def acp(case: Case) -> Sequence[Check]:
-    """Handshake, session, prompt, close; in a directory and with settings of its own: the others have their checks."""
+    """Handshake, session, prompt and close, in an empty directory and without settings, which have their own checks."""
     began = anyio.current_time()
     with tempfile.TemporaryDirectory(prefix="punie-doctor-", ignore_cleanup_errors=True) as folder:
         try:
@@ -68,14 +68,13 @@ def _last_words(stderr: Sequence[str]) -> str:
 
 
 MODEL_LIMIT_S = LIMIT_S + 10
-"""The trial has a bound of its own; loading its library comes before."""
-
+"""The limit of the trial, and the time to load the model's library."""
 
 _ANOTHER = "Choose another model: punie setup model."
 
 
 async def model(case: Case) -> Sequence[Check]:
-    """The configured model; without one that is how it is, and how to have one."""
+    """The configured model; without one, how to configure one."""
     if case.traced is None:
         return [Check("model", ok=True, detail="not asked: the settings do not load")]
     settings = case.traced.settings
@@ -103,7 +102,7 @@ SERVERS_LIMIT_S = SERVER_S + 10
 
 
 async def servers(case: Case) -> Sequence[Check]:
-    """A check for each server that is configured here, and one for each file that cannot be read."""
+    """A check for each configured server, and one for each file that cannot be read."""
     configured = configured_servers(case.environ, case.cwd)
     found = [_problem(problem) for problem in configured.problems]
     if not configured.configs:
@@ -158,7 +157,7 @@ def _unavailable(name: str, config: ServerConfig, info: ServerInfo | None, said:
 
 
 def pipelines(case: Case) -> Sequence[Check]:
-    """The user's, the project's and Punie's own; nothing of them is run."""
+    """The user's, the project's and the shipped pipelines; none is run."""
     shelf = shelf_of(str(pipelines_folder(case.environ)), case.cwd)
     problems = list(shelf.problems())
     if problems:
@@ -167,8 +166,5 @@ def pipelines(case: Case) -> Sequence[Check]:
         return [Check("pipelines", ok=False, detail=f"{problems[0]}{more}", fix=fix)]
     written = [pipeline.name for pipeline in shelf.pipelines if pipeline.place != SHIPPED]
     shipped = len(shelf.pipelines) - len(written)
-    return [
-        Check(
-            "pipelines", ok=True, detail=f"yours and the project's: {', '.join(written) or 'none'}; {shipped} shipped"
-        )
-    ]
+    detail = f"yours and the project's: {', '.join(written) or 'none'}; {shipped} shipped"
+    return [Check("pipelines", ok=True, detail=detail)]

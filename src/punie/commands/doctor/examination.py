@@ -28,9 +28,9 @@ _INDENT = " " * 6
 
 @frozen
 class Check:
-    """One thing that was looked at. `fix` says what to do, and is there whenever it is not ok.
+    """The result of one check. `fix` says what to do, and is set whenever `ok` is false.
 
-    Something optional that is missing is ok, and `detail` says so.
+    A missing optional part is ok, and `detail` mentions it.
     """
 
     name: str
@@ -41,13 +41,13 @@ class Check:
 
 @frozen
 class Page:
-    """How checks are shown: on a terminal wrapped to its `width` (None: each a single line), and in colour or not."""
+    """The form of the output: lines wrapped to `width` columns (None: not wrapped), in colour or not."""
 
     width: int | None = None
     colour: bool = False
 
     def lines(self, check: Check) -> str:
-        """One line, and one with the fix where the check failed."""
+        """The lines of a check, with its fix where the check failed."""
         label = _LABELS[check.ok].ljust(len(_INDENT) - 2)
         if self.colour:
             label = f"\x1b[{_COLOURS[check.ok]}m{label}\x1b[0m"
@@ -72,7 +72,7 @@ def summary(checks: Sequence[Check]) -> str:
 
 
 def as_json(checks: Sequence[Check]) -> str:
-    """All of it on one line."""
+    """All checks as one JSON object, on one line."""
     rows = [{"name": check.name, "ok": check.ok, "detail": check.detail, "fix": check.fix} for check in checks]
     return json.dumps({"ok": all(check.ok for check in checks), "checks": rows})
 
@@ -84,10 +84,10 @@ LIMIT_S = 15.0
 
 @frozen
 class Case:
-    """What is looked at: this machine as a session in `cwd` (absolute) would find it.
+    """The input of the checks: this machine, as a session in `cwd` (absolute) would find it.
 
-    `traced` is None where the settings do not load; `trouble` is then what a check of its own has to tell, None where
-    those of the files tell it. `offline` says that nothing may be asked over a network.
+    `traced` is None where the settings do not load; `trouble` is then the error, unless the checks of the files report
+    it. `offline`: no request over a network is allowed.
     """
 
     environ: Mapping[str, str]
@@ -103,7 +103,7 @@ Look: TypeAlias = Callable[[Case], Awaitable[Sequence[Check]]]
 
 @frozen
 class Probe:
-    """One look, which gives one check or several. `name` is what a person is told to wait for."""
+    """One function that makes one check or several. `name` is shown to a person who waits."""
 
     name: str
     look: Look
@@ -111,7 +111,7 @@ class Probe:
 
 
 def on_disk(name: str, look: Callable[[Case], Sequence[Check]], limit_s: float = LIMIT_S) -> Probe:
-    """A probe that blocks, in a thread of its own that never holds up the exit: a disk may hang."""
+    """A probe whose function blocks; it runs in a thread that does not delay the exit, since a disk may hang."""
 
     async def looking(case: Case) -> Sequence[Check]:
         return cast("Sequence[Check]", await WarmUp({name: functools.partial(look, case)}).result(name))
@@ -120,17 +120,17 @@ def on_disk(name: str, look: Callable[[Case], Sequence[Check]], limit_s: float =
 
 
 async def settled(work: Callable[[], T]) -> tuple[T | None, Exception | None]:
-    """What blocking work gave, or what came of it instead; in a thread of its own, in bounded time."""
+    """The result of blocking work, or its error; the work runs in a thread, in bounded time."""
     try:
         with anyio.fail_after(LIMIT_S):
             return cast("T", await WarmUp({"work": work}).result("work")), None
-    except Exception as error:  # noqa: BLE001 - a check of its own tells it
+    except Exception as error:  # noqa: BLE001 - a check reports the error
         return None, error
 
 
 @define
 class Examination:
-    """One run of all probes; `shown` is called with each check, in the order of the probes, as soon as it is known."""
+    """One run of all probes; `shown` is called with each check as soon as possible, in the order of the probes."""
 
     case: Case
     probes: Sequence[Probe]
@@ -140,11 +140,11 @@ class Examination:
 
     @property
     def waiting(self) -> list[str]:
-        """What has not come out yet."""
+        """The names of the probes that have not finished."""
         return [probe.name for number, probe in enumerate(self.probes) if number not in self._found]
 
     async def run(self) -> list[Check]:
-        """Everything that was found, in the order of the probes."""
+        """Run all probes; returns their checks, in the order of the probes."""
         async with anyio.create_task_group() as tasks:
             for number in range(len(self.probes)):
                 tasks.start_soon(self._examine, number)

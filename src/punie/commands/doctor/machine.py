@@ -35,7 +35,7 @@ _BOX_S = 5.0
 
 
 def interpreter(_case: Case) -> Sequence[Check]:
-    """Which Python runs this, and whether all that Punie cannot do without is there."""
+    """The Python that runs Punie, and the packages that Punie requires."""
     where = f"{platform.python_implementation()} {platform.python_version()}, {sys.executable}"
     if sys.prefix != sys.base_prefix:
         where += f", in the environment {sys.prefix}"
@@ -50,7 +50,7 @@ def _reinstall() -> str:
 
 
 def installation(_case: Case) -> Sequence[Check]:
-    """Which Punie this is, and where."""
+    """The version and the place of this Punie."""
     here = this_installation()
     detail = f"{punie.__version__}, in {Path(punie.__file__).parent}, started by {here.program}"
     if here.is_fleeting:
@@ -74,7 +74,7 @@ def wsl(case: Case) -> Sequence[Check]:
 
 
 def extras(_case: Case) -> Sequence[Check]:
-    """Which of the optional parts are installed."""
+    """The extras that are installed."""
     try:
         names = importlib.metadata.metadata("punie").get_all("Provides-Extra") or []
     except importlib.metadata.PackageNotFoundError:
@@ -88,10 +88,10 @@ def extras(_case: Case) -> Sequence[Check]:
 
 
 def _required(package: str, extra: str | None) -> Iterator[tuple[str, bool]]:
-    """What a package needs, for itself or for one of its extras, and whether it is installed."""
+    """The requirements of a package, or of one of its extras, each with whether it is installed."""
     try:
         lines = importlib.metadata.requires(package) or ()
-    except importlib.metadata.PackageNotFoundError:  # it runs from its source
+    except importlib.metadata.PackageNotFoundError:  # Punie runs from its source
         return
     for line in lines:
         wanted, _, marker = line.partition(";")
@@ -99,7 +99,7 @@ def _required(package: str, extra: str | None) -> Iterator[tuple[str, bool]]:
         if match is None or (named["extra"] if named else None) != extra:
             continue
         if extra is None and marker:
-            continue  # for some machines alone
+            continue  # required on some machines only
         name = match["name"]
         yield name, _is_there(name)
         for inner in filter(None, (part.strip() for part in (match["extras"] or "").split(","))):
@@ -117,7 +117,7 @@ def _is_there(package: str) -> bool:
 
 
 async def git(case: Case) -> Sequence[Check]:
-    """The repository here, as Punie's own tools read it, and the program."""
+    """The repository of the directory, as Punie's tools read it, and the program `git`."""
     program, place = await anyio.to_thread.run_sync(_git_here, case.cwd)
     told = f"the program is {program}" if program else "no program git on PATH (only commands need it)"
     if place is None:
@@ -135,20 +135,20 @@ async def git(case: Case) -> Sequence[Check]:
 
 
 def _git_here(cwd: str) -> tuple[str | None, Path | None]:
-    """The program, and the nearest `.git` from the directory upwards."""
+    """The program `git`, and the nearest `.git` from the directory upwards."""
     places = (folder / ".git" for folder in (Path(cwd), *Path(cwd).parents))
     return shutil.which("git"), next((place for place in places if place.exists()), None)
 
 
 def ripgrep(_case: Case) -> Sequence[Check]:
-    """The faster search, where it is installed."""
+    """The program `rg`, for faster searches."""
     program = shutil.which("rg")
     without = "not installed: searches are Punie's own, and slower in large projects"
     return [Check("ripgrep", ok=True, detail=program or without)]
 
 
 async def sandbox(case: Case) -> Sequence[Check]:
-    """The box around commands, where the settings ask for one: something is run in it."""
+    """The box around commands, where the settings ask for one: a program is run in the box."""
     program = await anyio.to_thread.run_sync(shutil.which, SANDBOX_PROGRAM)
     if case.traced is None:
         return [Check("sandbox", ok=True, detail="not looked at: the settings do not load")]
@@ -157,9 +157,8 @@ async def sandbox(case: Case) -> Sequence[Check]:
         return [Check("sandbox", ok=True, detail=f"not asked for (permissions.sandbox); {there}")]
     install = "Install bubblewrap with your system's package manager, or take permissions.sandbox out of your settings."
     if program is None:
-        return [
-            Check("sandbox", ok=False, detail="the settings ask for bubblewrap, and there is no bwrap", fix=install)
-        ]
+        detail = "the settings ask for bubblewrap, and there is no bwrap"
+        return [Check("sandbox", ok=False, detail=detail, fix=install)]
     box = Bubblewrap((case.cwd,), str(Path.home()), network=case.traced.settings[SANDBOX_NETWORK])
     said = f"nothing came of it within {_BOX_S:g} seconds"
     async with LocalTerminals(box=box) as terminals:
@@ -170,11 +169,8 @@ async def sandbox(case: Case) -> Sequence[Check]:
                 return [Check("sandbox", ok=True, detail=f"bubblewrap works, {program}")]
             printed = (await terminals.output(terminal)).text.strip().splitlines()
             said = printed[-1] if printed else str(status)
-    return [Check("sandbox", ok=False, detail=f"bubblewrap does not work here: {said}", fix=_allow_boxes())]
-
-
-def _allow_boxes() -> str:
-    return "Commands will be refused. Let users make namespaces on this machine, or take permissions.sandbox out."
+    fix = "Commands will be refused. Let users make namespaces on this machine, or take permissions.sandbox out."
+    return [Check("sandbox", ok=False, detail=f"bubblewrap does not work here: {said}", fix=fix)]
 
 
 _SWITCHES = {"use_idea_mcp": "Pass IntelliJ MCP server", "use_custom_mcp": "Pass custom MCP servers"}
@@ -182,7 +178,7 @@ _SWITCHES = {"use_idea_mcp": "Pass IntelliJ MCP server", "use_custom_mcp": "Pass
 
 
 def entry_in(ide: Ide) -> Callable[[Case], Sequence[Check]]:
-    """The look at that IDE's file."""
+    """The check of that IDE's file."""
 
     def look(case: Case) -> Sequence[Check]:
         return [_checked(find_entry(ide, case.environ, this_installation()), case)]
@@ -191,11 +187,11 @@ def entry_in(ide: Ide) -> Callable[[Case], Sequence[Check]]:
 
 
 def _switches(found: FoundEntry) -> Iterator[str]:
-    """What the file says of what the IDE passes on to us: of our agent, else of all."""
+    """The switches in the file for passing on servers, of Punie's entry, else of all agents."""
     try:
         text = read_text(found.path)
         root, own = fields_of(parse_jsonc(text)), fields_of(agents_in(text).get(found.name or ""))
-    except (OSError, ValueError):  # it changed just now
+    except (OSError, ValueError):  # the file changed meanwhile
         return
     for key, label in _SWITCHES.items():
         said = own.get(key, fields_of(root.get("default_mcp_settings")).get(key))

@@ -40,7 +40,7 @@ _OTHERS = 0o077
 
 
 def directory(case: Case) -> Sequence[Check]:
-    """Whether it can be written, is the user's alone, and has space."""
+    """The state directory: whether it can be written, is private to the user, and has space."""
     path = state_dir(case.environ)
     problems = list(_folder_problems(path))
     if problems:
@@ -63,17 +63,29 @@ def _folder_problems(path: Path) -> Iterator[tuple[str, str]]:
         yield f"nothing can be written in {nearest} ({error.strerror})", f"Make it yours and writable, {elsewhere}."
     if _free(nearest) < LEAST_FREE_BYTES:
         yield f"only {_free(nearest) // _MIB} MiB are free there", f"Make room, {elsewhere}."
-    if nearest == path and os.name == "posix" and path.stat().st_mode & _OTHERS:
-        mode = path.stat().st_mode & 0o777
-        yield f"others may look into it (mode {mode:03o}, expected 700)", f"chmod 700 {path}"
+    if nearest == path and _is_open(path):
+        yield f"others may look into it (mode {_mode(path)}, expected 700)", f"chmod 700 {path}"
 
 
 def _free(path: Path) -> int:
     return shutil.disk_usage(path).free
 
 
+def _is_open(path: Path) -> bool:
+    return os.name == "posix" and bool(path.stat().st_mode & _OTHERS)
+
+
+def _mode(path: Path) -> str:
+    return f"{path.stat().st_mode & 0o777:03o}"
+
+
+def _open_file(name: str, path: Path) -> Check:
+    detail = f"{path} can be read by others (mode {_mode(path)}, expected 600)"
+    return Check(name, ok=False, detail=detail, fix=f"chmod 600 {path}")
+
+
 def database(case: Case) -> Sequence[Check]:
-    """Whether the one file of the state is whole, and of a version that this Punie knows."""
+    """The database: whether it is whole, and of a version that this Punie knows."""
     path = database_file(case.environ)
     if not path.exists():
         return [Check("database", ok=True, detail=f"{path} is not there yet; the first session makes it")]
@@ -85,15 +97,14 @@ def database(case: Case) -> Sequence[Check]:
         detail = f"{path} was written by a newer Punie (schema {found.version}, this one knows {found.known})"
         return [Check("database", ok=False, detail=detail, fix=f"Update Punie, or: {beside}")]
     older = "" if found.version == found.known else f", brought up to {found.known} at its next use"
-    if os.name == "posix" and path.stat().st_mode & _OTHERS:
-        detail = f"{path} can be read by others (mode {path.stat().st_mode & 0o777:03o}, expected 600)"
-        return [Check("database", ok=False, detail=detail, fix=f"chmod 600 {path}")]
+    if _is_open(path):
+        return [_open_file("database", path)]
     detail = f"whole, schema {found.version}{older}, {path.stat().st_size / _MIB:.1f} MiB"
     return [Check("database", ok=True, detail=detail)]
 
 
 def credentials(case: Case) -> Sequence[Check]:
-    """What `punie setup model` stored: whether it can be read, and by the user alone. No key is looked at."""
+    """The keys that `punie setup model` stored: whether the file can be read, and only by the user. No key is read."""
     stored = Credentials.of(case.environ)
     if not stored.path.exists():
         return [Check("credentials", ok=True, detail="none stored; keys come from the environment")]
@@ -102,15 +113,14 @@ def credentials(case: Case) -> Sequence[Check]:
     except CredentialsError as error:
         fix = f"Remove {stored.path} and set the model up again: punie setup model"
         return [Check("credentials", ok=False, detail=str(error), fix=fix)]
-    if os.name == "posix" and stored.path.stat().st_mode & _OTHERS:
-        detail = f"{stored.path} can be read by others (mode {stored.path.stat().st_mode & 0o777:03o}, expected 600)"
-        return [Check("credentials", ok=False, detail=detail, fix=f"chmod 600 {stored.path}")]
+    if _is_open(stored.path):
+        return [_open_file("credentials", stored.path)]
     names = [f"{name} ({'keyring' if one.in_keyring else 'file'})" for name, one in known.items()]
     return [Check("credentials", ok=True, detail=f"stored: {', '.join(names) or 'none'}")]
 
 
 async def shared_sessions(case: Case) -> Sequence[Check]:
-    """The PostgreSQL server that sessions are kept in, where the settings name one."""
+    """The PostgreSQL server for sessions, where the settings name one."""
     if case.traced is None or case.traced.settings[SESSION_STORE] is None:
         return []
     if case.offline:
@@ -128,7 +138,7 @@ async def shared_sessions(case: Case) -> Sequence[Check]:
 
 
 def log(case: Case) -> Sequence[Check]:
-    """Where log lines go, for the IDEs' entries too, and whether the level is one."""
+    """The places of log lines, also of the IDEs' entries, and the level."""
     level = case.environ.get("PUNIE_LOG_LEVEL", "INFO")
     levels = sorted(logging.getLevelNamesMapping())
     if level.upper() not in levels:
@@ -145,7 +155,7 @@ def log(case: Case) -> Sequence[Check]:
 
 
 def _log_files(case: Case) -> Iterator[Path]:
-    """Those that IDEs' entries name with --log-file."""
+    """The files that IDEs' entries name with `--log-file`."""
     for ide in IDES:
         words = find_entry(ide, case.environ, this_installation()).args
         for place, word in enumerate(words):
@@ -158,7 +168,7 @@ def _log_files(case: Case) -> Iterator[Path]:
 FROM_THE_ENVIRONMENT_ALONE = (
     "PUNIE_CONFIG", "PUNIE_HOME", "PUNIE_LOG_LEVEL", "PUNIE_MAX_LINE_BYTES", "PUNIE_STATE_DIR",
 )  # fmt: skip
-"""What is needed before any file is read."""
+"""Variables that are needed before any file is read."""
 
 _HEADER = re.compile(r"^\s*\[\[?\s*(?P<name>[^\[\]]+?)\s*\]?\]")
 _ASSIGNED = re.compile(r"^\s*(?P<name>[^=#]+?)\s*=")
@@ -168,26 +178,26 @@ _MOST_NAMED = 5
 
 
 async def all_settings(case: Case) -> Sequence[Check]:
-    """What kept the settings from being read that is in no file; mostly nothing."""
+    """Raise the error that kept the settings from being read, where no file is the cause."""
     if case.trouble is not None:
         raise case.trouble
     return []
 
 
 def your_settings(case: Case) -> Sequence[Check]:
-    """The user's file."""
+    """The user's settings file."""
     return [_file("your settings", user_settings_file(case.environ), case, left_out=0)]
 
 
 def project_settings(case: Case) -> Sequence[Check]:
-    """The project's file, and what it says in vain."""
+    """The project's settings file, and the number of its values that are left out."""
     left_out = 0 if case.traced is None else len(list(left_out_words(case.traced)))
     path = project_settings_file(os.path.realpath(case.cwd))
     return [_file("project settings", path, case, left_out=left_out)]
 
 
 def variables(case: Case) -> Sequence[Check]:
-    """`PUNIE_*` of the environment: what they say is never shown, for it may be a secret."""
+    """The variables `PUNIE_*`, without their values, which may be secret."""
     given = sorted(name for name, value in case.environ.items() if name.startswith("PUNIE_") and value)
     by_variable = {variable_of(key): key for key in KEYS}
     wrong = [f"{name}: {problem}" for name in given if (problem := _problem(by_variable.get(name), case, name))]
@@ -244,7 +254,7 @@ def _how(key: str) -> str:
 
 
 def _problems(file: SettingsFile, case: Case) -> Iterator[tuple[str, str]]:
-    """Key and reason of everything that is wrong, not only of the first."""
+    """The key and the reason of every problem."""
     for name, value in file.values.items():
         try:
             if name == RULES.name:
@@ -264,9 +274,9 @@ def _located(key: str, reason: str, text: str) -> str:
 
 
 def line_of(key: str, text: str, number: int = 1) -> int | None:
-    """The line, counted from 1, on which a TOML text sets that dotted key; None where it is not plain to see.
+    """The line (1-based) on which a TOML text sets that dotted key; None where it cannot be told.
 
-    Of a table that is there several times (`[[permissions.rules]]`), the line where the one of that number begins.
+    For an array of tables such as `[[permissions.rules]]`, the first line of the table with that number.
     """
     table, seen = "", 0
     for place, line in enumerate(text.splitlines(), 1):

@@ -6,9 +6,9 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
-from typing import BinaryIO, Self, cast
+from typing import Any, BinaryIO, Self, cast
 
 from attrs import define, evolve, field, frozen
 
@@ -34,47 +34,11 @@ from shellsight.surroundings import ShellParser
 
 EXIT_INTERRUPTED = 130
 LINE_LIMIT_BYTES = 1_048_576
-"""A longer line is no request."""
-
-
-@define
-class PermissionsMode:
-    """One run of `check` or `explain`; each method returns the exit code."""
-
-    judge: PermissionJudge
-    here: str
-    write: Callable[[str], None]
-
-    def check(self, lines: Iterator[bytes], *, as_json: bool) -> int:
-        """Answer one request a line, each before the next is read."""
-        for line in lines:
-            if line.strip():
-                self.write(self._answer(line, as_json=as_json) + "\n")
-        return 0
-
-    def explain(self, request: CheckRequest) -> int:
-        """Show how the decision on one call comes about."""
-        self.write(explained(request, *self.judge.judge(request)))
-        return 0
-
-    def _answer(self, line: bytes, *, as_json: bool) -> str:
-        try:
-            request = CheckRequest.parse(_text_of(line), self.here)
-        except NotARequestError as error:
-            what = display_safe(str(error))
-            return json.dumps({"error": what}) if as_json else f"error: {what}"
-        try:
-            decision, _, _ = self.judge.judge(request)
-        except SettingsError as error:
-            if request.cwd == self.here:
-                raise
-            # No session starts there, and the lines that follow may be about other directories.
-            decision = Decision(Verdict.DENY, "built-in:settings", str(error))
-        return json.dumps(encode_decision(decision)) if as_json else one_decision(decision)
+"""A longer line is refused."""
 
 
 def encode_decision(decision: Decision) -> dict[str, object]:
-    """A decision as programs read it."""
+    """A decision as a JSON object."""
     parts = [
         {"argv": part.argv, "verdict": part.verdict, "rule": part.rule, "reason": display_safe(part.reason)}
         for part in decision.parts
@@ -97,7 +61,7 @@ def _text_of(line: bytes) -> str:
 
 
 def _lines(stream: BinaryIO) -> Iterator[bytes]:
-    """The stream's lines; of one that is too long only the beginning, and the rest is skipped."""
+    """The stream's lines; of a line that is too long, only the beginning."""
     while line := stream.readline(LINE_LIMIT_BYTES + 1):
         rest = line
         while rest and not rest.endswith(b"\n") and len(rest) > LINE_LIMIT_BYTES:
@@ -105,54 +69,68 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
         yield line
 
 
-def _write(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
+def run_check(*, as_json: bool, cwd: str, **flags: Any) -> int:
+    """Answer the requests on stdin, one a line, each before the next is read; returns the exit code."""
+
+    def check() -> None:
+        judge, here = _judge(flags), _absolute(cwd)
+        for line in _lines(sys.stdin.buffer):
+            if line.strip():
+                sys.stdout.write(_answer(judge, line, here, as_json=as_json) + "\n")
+                sys.stdout.flush()
+
+    return _guarded(check)
 
 
-def _mode(cwd: str, flags: Mapping[str, str | None]) -> PermissionsMode:
-    environ = command_environ()
+def run_explain(*, what: str | None, arguments: str | None, cwd: str, **flags: Any) -> int:
+    """Explain one decision; returns the exit code.
+
+    `what` is a command line, or with `arguments` (JSON) a tool's name; None shows the policy in force.
+    """
+
+    def explain() -> None:
+        judge, here = _judge(flags), _absolute(cwd)
+        if what is None:
+            sys.stdout.write(in_force(judge.settings(here).policy))
+            return
+        given = {"command": what} if arguments is None else _object(arguments)
+        tool = RunCommand.DESCRIPTOR.name if arguments is None else what
+        request = CheckRequest.of({"tool": tool, "arguments": given}, here)
+        sys.stdout.write(explained(request, *judge.judge(request)))
+
+    return _guarded(explain)
+
+
+def _judge(given: Mapping[str, Any]) -> PermissionJudge:
+    environ, flags = command_environ(), settings_flags(**given)
     log = start_logging(environ, None)
     trusted, parser = stored_trust(environ, log), TreeSitterBashParser()
 
     def settings(directory: str) -> Settings:
         return load_settings(environ, flags, directory, trusted, lambda: parser)
 
-    settings(os.devnull)  # what is wrong with the user's own is said before anything is read
-    return PermissionsMode(PermissionJudge(environ, settings, parser), os.path.abspath(cwd), _write)  # noqa: PTH100 - it need not exist
+    settings(os.devnull)  # a fault in the user's own settings is reported before anything is read
+    return PermissionJudge(environ, settings, parser)
 
 
-def run_check(*, as_json: bool, cwd: str, mode: str | None, allow: Sequence[str], deny: Sequence[str]) -> int:
-    """Answer the requests on stdin; returns the exit code."""
-    flags = settings_flags(mode=mode, allow=allow, deny=deny)
-    return _guarded(lambda: _mode(cwd, flags).check(_lines(sys.stdin.buffer), as_json=as_json))
+def _absolute(cwd: str) -> str:
+    return os.path.abspath(cwd)  # noqa: PTH100 - the directory need not exist
 
 
-def run_explain(
-    *,
-    what: str | None,
-    arguments: str | None,
-    cwd: str,
-    mode: str | None,
-    allow: Sequence[str],
-    deny: Sequence[str],
-) -> int:
-    """Explain one decision; returns the exit code.
-
-    `what` is a command line, or with `arguments` (JSON) a tool's name; None shows the policy in force.
-    """
-    flags = settings_flags(mode=mode, allow=allow, deny=deny)
-    return _guarded(lambda: _explain(_mode(cwd, flags), what, arguments))
-
-
-def _explain(mode: PermissionsMode, what: str | None, arguments: str | None) -> int:
-    if what is None:
-        mode.write(in_force(mode.judge.settings(mode.here).policy))
-        return 0
-    request: dict[str, object] = {"tool": RunCommand.DESCRIPTOR.name, "arguments": {"command": what}}
-    if arguments is not None:
-        request = {"tool": what, "arguments": _object(arguments)}
-    return mode.explain(CheckRequest.of(request, mode.here))
+def _answer(judge: PermissionJudge, line: bytes, here: str, *, as_json: bool) -> str:
+    try:
+        request = CheckRequest.parse(_text_of(line), here)
+    except NotARequestError as error:
+        what = display_safe(str(error))
+        return json.dumps({"error": what}) if as_json else f"error: {what}"
+    try:
+        decision, _, _ = judge.judge(request)
+    except SettingsError as error:
+        if request.cwd == here:
+            raise
+        # No session starts there, and the lines that follow may be about other directories.
+        decision = Decision(Verdict.DENY, "built-in:settings", str(error))
+    return json.dumps(encode_decision(decision)) if as_json else one_decision(decision)
 
 
 def _object(text: str) -> object:
@@ -162,30 +140,31 @@ def _object(text: str) -> object:
         raise NotARequestError(f"the arguments are not JSON ({error})") from error
 
 
-def _guarded(run: Callable[[], int]) -> int:
+def _guarded(run: Callable[[], None]) -> int:
     try:
-        return run()
+        run()
+        sys.stdout.flush()
     except (SettingsError, NotARequestError) as error:
         return wrong(str(error))
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # Whoever read the answers has gone; nothing may be written at the exit either.
+        # The reader of the answers has gone; nothing may be written at the exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    return 0
 
 
 KEPT_DIRECTORIES = 64
-"""Directories whose settings are kept; beyond that they are read again."""
+"""The number of directories whose settings are kept in memory."""
 
 
 class NotARequestError(ValueError):
-    """A line that is no request; the message says what is wrong with it."""
+    """A line is not a request; the message says why."""
 
 
 @frozen
 class CheckRequest:
-    """One call to be judged: `cwd` is absolute and the session's only root; `mode` None takes the settings'."""
+    """One call to be judged. `cwd` is absolute, and the only root; without a `mode`, the settings' mode is used."""
 
     tool: str
     arguments: JsonObject
@@ -194,7 +173,7 @@ class CheckRequest:
 
     @classmethod
     def parse(cls, line: str, here: str) -> Self:
-        """The request of a line of JSON. Raises `NotARequestError`."""
+        """The request in a line of JSON. Raises `NotARequestError`."""
         try:
             given: object = json.loads(line)
         except (ValueError, RecursionError) as error:
@@ -205,7 +184,7 @@ class CheckRequest:
 
     @classmethod
     def of(cls, given: Mapping[str, object], here: str) -> Self:
-        """The request of those keys; `cwd` is `here` where it is not given. Raises `NotARequestError`."""
+        """The request with those keys; `cwd` is `here` where it is missing. Raises `NotARequestError`."""
         tool, cwd, mode = given.get("tool"), given.get("cwd", here), given.get("mode")
         if not isinstance(tool, str) or not NAME_PATTERN.fullmatch(tool):
             raise NotARequestError("tool: expected a tool's name")
@@ -223,7 +202,7 @@ class CheckRequest:
 
 @frozen
 class _Place:
-    """A directory as a session there would see it."""
+    """The policy and the paths of a session in one directory."""
 
     policy: Policy
     guard: LocalPathGuard
@@ -231,7 +210,7 @@ class _Place:
 
 @define
 class PermissionJudge:
-    """Judges calls; lives as long as the command. `settings` gives those of a directory, and may raise."""
+    """Judges calls; lives as long as the command. `settings` returns the settings for a directory, and may raise."""
 
     environ: Mapping[str, str]
     settings: Callable[[str], Settings]
@@ -239,7 +218,7 @@ class PermissionJudge:
     _places: dict[str, _Place] = field(factory=dict[str, _Place], init=False)
 
     def judge(self, request: CheckRequest) -> tuple[Decision, Facts, Policy]:
-        """The decision and what it was made of. Raises `SettingsError`."""
+        """The decision, and the facts and the policy that led to it. Raises `SettingsError`."""
         place = self._place(request.cwd)
         policy = place.policy if request.mode is None else evolve(place.policy, mode=request.mode)
         tool = descriptor_of(request.tool)
@@ -268,7 +247,7 @@ class PermissionJudge:
 
 
 def descriptor_of(name: str) -> ToolDescriptor:
-    """Our own tool of that name; any other counts as one of an MCP server or the IDE that may have effects."""
+    """Punie's own tool of that name; any other is taken for a tool of an MCP server or the IDE, with effects."""
     own = OWN_TOOLS.get(name)
     if own is not None:
         return own
@@ -286,12 +265,12 @@ def one_decision(decision: Decision) -> str:
 
 
 def explained(request: CheckRequest, decision: Decision, facts: Facts, policy: Policy) -> str:
-    """How the decision came about, a step a line."""
+    """The steps of the decision, one on each line."""
     return "\n".join(display_safe(line) for line in _steps(request, decision, facts, policy)) + "\n"
 
 
 def in_force(policy: Policy) -> str:
-    """The policy itself."""
+    """The mode, the rules and the protected paths."""
     lines = [*_policy(policy), *(f"protected   {path}" for path in policy.protected)]
     return "\n".join(display_safe(line) for line in lines) + "\n"
 
@@ -338,7 +317,7 @@ def _place(*, inside: bool, secret: bool) -> str:
 
 
 def rule_words(rule: Rule) -> str:
-    """A rule in one line, whole."""
+    """The whole rule in one line."""
     said = [f"{rule.id}: {rule.decision.value} {rule.tool}"]
     if rule.command is not None:
         said.append(" ".join(_choice(choice) for choice in rule.command))

@@ -28,7 +28,7 @@ from punie.domain.values.json_value import JsonObject, NotJsonError, freeze_obje
 
 
 class WrongInputError(ValueError):
-    """What was given for a pipeline's inputs cannot be used."""
+    """The given inputs of a pipeline cannot be used; the message says why."""
 
 
 @define
@@ -40,7 +40,7 @@ class PipelinesMode(SessionMode):
         return str(pipelines_folder(self.environ))
 
     def list(self) -> int:
-        """Name them all; what is wrong with a file goes to stderr."""
+        """Name all pipelines; problems of files go to stderr."""
         shelf = shelf_of(self._own, str(self.cwd))
         for line in shelf.problems():
             wrong(line)
@@ -50,7 +50,7 @@ class PipelinesMode(SessionMode):
         return 0
 
     def check(self, file: str) -> int:
-        """Say everything that is wrong with a file; nothing is run."""
+        """Show every problem of a file; nothing is run."""
         try:
             read = checked(self._own, str(self.cwd), self.cwd / file)
         except OSError as error:
@@ -63,7 +63,7 @@ class PipelinesMode(SessionMode):
         return Exit.FAILED if read.pipeline is None else 0
 
     async def run(self, name: str, inputs: Sequence[str], written: str | None, flags: Mapping[str, str | None]) -> int:
-        """Run one in a session here, asking as `punie tools call` does."""
+        """Run a pipeline in a session here, with the questions of `punie tools call`."""
 
         async def work() -> int:
             try:
@@ -162,7 +162,7 @@ def _arguments(pipeline: Pipeline, inputs: Sequence[str], written: str | None) -
 
 
 def _value(schema: JsonObject, text: str) -> object:
-    """A text where the schema takes nothing else, JSON where it is some, else the text."""
+    """The value of a text: the text where the schema takes only texts, else its JSON, else the text."""
     if schema.get("type") == "string":
         return text
     try:

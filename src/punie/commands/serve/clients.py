@@ -18,7 +18,7 @@ from punie.adapters.acp.sessions import SessionMethods
 from punie.adapters.websocket.wire import WebSocketWire
 from punie.application.remote.connected_agent import ConnectedAgent
 from punie.application.remote.reception import SESSIONS_LIMIT, Reception
-from punie.commands.acp.sessions import own_agent
+from punie.bootstrap.lifespan import own_agent
 from punie.mechanics.jsonrpc.connection import Connection
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from punie.domain.values.jsonc import Twice, parse_jsonc, with_member, with_valu
 
 @frozen
 class _Read:
-    """The file: its text, the same with an empty table where it has none, what that says, and where its servers are."""
+    """The file as read: its text, the text with a table of servers, its content, and the path to the servers."""
 
     text: str
     whole: str
@@ -43,33 +43,34 @@ class _Read:
 
 @frozen
 class ServersFile:
-    """The file at `path`; each change reads it anew, and raises `ServersFileError` where it is left as it was.
+    """The file at `path`; each change reads the file again.
 
-    It is replaced at once or not at all, and what was there before stands beside it as `mcp.json.bak`.
+    The file is replaced at once or not at all, and its former content is kept beside it as `mcp.json.bak`. A change
+    that cannot be made raises `ServersFileError`, and the file stays as it was.
     """
 
     path: Path
 
     def servers(self) -> Mapping[str, object]:
-        """What it defines, by name; nothing where there is no file."""
+        """The servers in the file, by name; empty where there is no file."""
         return self._read().servers
 
     def add(self, name: str, entry: Mapping[str, object]) -> None:
-        """Define a server that it does not define yet."""
+        """Add a server under a new name."""
         read = self._read()
         if name in read.servers:
             raise ServersFileError(f"{self.path}: it has a server {name!r} already")
         self._write(read, with_member(read.whole, read.path, name, entry), {**read.servers, name: entry})
 
     def remove(self, name: str) -> None:
-        """Take a server out that it defines."""
+        """Remove a server."""
         read = self._read()
         self._entry(read, name)
         left = {other: entry for other, entry in read.servers.items() if other != name}
         self._write(read, without_member(read.whole, read.path, name), left)
 
     def switch(self, name: str, *, off: bool) -> bool:
-        """Say of a server that it defines whether it is used; gives whether anything had to change."""
+        """Disable or enable a server; returns whether the file changed."""
         read = self._read()
         entry, text, path = self._entry(read, name), read.whole, (*read.path, name)
         changed = dict(entry)
@@ -126,7 +127,7 @@ class ServersFile:
         return cast("Mapping[str, object]", value)
 
     def _write(self, read: _Read, after: str, servers: Mapping[str, object]) -> None:
-        """Read what is going to be written as any reader will, so that no oddity of a file is made worse."""
+        """Write the text, after a check that it reads as expected."""
         if read.path:
             expected: Mapping[str, object] = {**read.root, read.path[0]: servers}
         else:
@@ -158,7 +159,7 @@ _DONE = {
 
 @define
 class ChangeMode:
-    """One run; each method gives the exit code. `cwd` is the project's directory, absolute."""
+    """One run of a change; each method returns the exit code. `cwd` is the project's directory, absolute."""
 
     environ: Mapping[str, str]
     cwd: str
@@ -167,7 +168,7 @@ class ChangeMode:
     log: logging.Logger
 
     def change(self, action: str) -> int:
-        """Change the user's own file; of a project's server say why not."""
+        """Change the user's own file; a server of a project is refused, with the reason."""
         file = ServersFile(user_servers_file(self.environ))
         try:
             if self.name not in file.servers():
@@ -183,7 +184,7 @@ class ChangeMode:
         return self._told({"name": self.name, "action": action, "file": str(file.path), "changed": changed}, said)
 
     async def revoke(self) -> int:
-        """Take the approval of a project's server back, also of one that is not configured any more."""
+        """Take back the approval of a project's server, which may no longer be configured."""
         state = StateFile(database_file(self.environ), self.log)
         approvals = SqliteServerApprovals(state)
         try:
@@ -217,7 +218,7 @@ class ChangeMode:
 
 
 def _of_the_project(config: ServerConfig, action: str) -> str:
-    """Its file is everybody's who works on the project: only a person changes it."""
+    """The words for a server of a project, whose file a person changes by hand."""
     what = {
         "enable": "take `disabled` out of its entry there by hand",
         "disable": f'write "disabled": true into its entry there by hand, or `punie servers revoke {config.name}`',

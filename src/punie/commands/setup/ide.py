@@ -1,4 +1,4 @@
-"""`punie setup jetbrains` and `punie setup zed`: Punie's entry in the IDE's own file; the rest stays as it is."""
+"""`punie setup jetbrains` and `zed`: Punie's entry in the IDE's own file, of which everything else stays as it is."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _TRIES = 5
 
 
 class EntryState(StrEnum):
-    """How an IDE's file stands to this installation."""
+    """The kinds of entries that an IDE's file may have for Punie."""
 
     OWN = "own"
     OTHER = "other"
@@ -50,7 +50,7 @@ class EntryState(StrEnum):
 
 @frozen
 class FoundEntry:
-    """What an IDE's file says of us. `detail` is a sentence without its full stop; of `BROKEN` it is the reason."""
+    """The entry for Punie in an IDE's file. `detail` is a sentence without its full stop, or the reason of `BROKEN`."""
 
     ide: Ide
     path: Path
@@ -123,17 +123,17 @@ def read_text(path: Path) -> str:
 
 
 def planned(path: Path, changed: Callable[[str], str]) -> Change:
-    """What would be written, with nothing written. Raises `IdeFileError`, and `OSError`."""
+    """The change, without writing anything. Raises `IdeFileError` and `OSError`."""
     target = Path(os.path.realpath(path))
     before = read_text(path)
-    # Folders further above may be links as well, often for a whole home: only these two are worth a word.
+    # Only a link at the end is mentioned: a whole home is often behind one.
     return Change(before, changed(before), target, path.is_symlink() or path.parent.is_symlink())
 
 
 def write(path: Path, changed: Callable[[str], str]) -> tuple[Change, Path | None]:
-    """Make the change, one process of ours after the other; gives it, and where what was there before is kept.
+    """Make the change, one process at a time; returns it, and the file with the former content.
 
-    The file is replaced at once or not at all. Raises `IdeFileError`, and `OSError`.
+    The file is replaced at once or not at all. Raises `IdeFileError` and `OSError`.
     """
     change = planned(path, changed)
     if not change.is_needed:
@@ -155,7 +155,7 @@ def write(path: Path, changed: Callable[[str], str]) -> tuple[Change, Path | Non
 
 
 def _backup(change: Change) -> Path:
-    """A name beside the file that nothing else is kept under."""
+    """A free name beside the file, or one that has the same content."""
     for number in itertools.count(1):
         path = change.target.with_name(f"{change.target.name}.bak{number if number > 1 else ''}")
         if not os.path.lexists(path) or _says(path, change.before):
@@ -180,7 +180,7 @@ LONGEST_NAME = 64
 
 @define
 class IdeSetup:
-    """One run; `run` gives the exit code. `flags` are those that the agent is to be started with."""
+    """One run of `punie setup` for an IDE. `flags` are the arguments that the agent is started with."""
 
     ide: Ide
     environ: Mapping[str, str]
@@ -191,7 +191,7 @@ class IdeSetup:
     as_json: bool
 
     def run(self) -> int:
-        """Change the file, or show how it would be changed."""
+        """Change the file, or show the change; returns the exit code."""
         path = self.ide.file(self.environ)
         if not self.name.strip() or not self.name.isprintable() or len(self.name) > LONGEST_NAME:
             return _wrong(f"--name has to be 1 to {LONGEST_NAME} characters that can be seen.")
@@ -228,11 +228,8 @@ class IdeSetup:
             "dryRun": self.dry_run,
             "diff": _diff(change),
             "backup": None if backup is None else str(backup),
-            "next": list(self._next()),
+            "next": list(self.ide.next_steps(self.name, self.environ)),
         }
-
-    def _next(self) -> tuple[str, ...]:
-        return self.ide.next_steps(self.name, self.environ)
 
     def _say(self, path: Path, change: Change, backup: Path | None) -> None:
         out = Pipe(sys.stdout)
@@ -250,7 +247,7 @@ class IdeSetup:
             out.write(f"{place} has the agent {name} now: {display_exact(self._command(change))}\n")
         if backup is not None:
             out.write(f"What was there before is kept as {display_exact(str(backup))}\n")
-        for line in self._next():
+        for line in self.ide.next_steps(self.name, self.environ):
             out.write(f"{display_exact(line)}\n")
         if self.installation.is_fleeting:
             sys.stderr.write(
@@ -264,7 +261,7 @@ class IdeSetup:
 
 
 def _diff(change: Change) -> str:
-    """As `diff -u` has it, each line with the line end that it has in the file."""
+    """The change in the form of `diff -u`, each line with its own line end."""
     before, after = (io.StringIO(text, newline="\n").readlines() for text in (change.before, change.after))
     name = str(change.target)
     said = ""

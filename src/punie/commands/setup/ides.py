@@ -19,35 +19,35 @@ from punie.domain.values.jsonc import Twice, parse_jsonc, says_nothing, with_mem
 
 AGENTS = "agent_servers"
 COMMAND = "acp"
-"""Of our command line: what comes before it starts us, what comes behind it are flags."""
+"""The subcommand in an entry's arguments: the words before it start Punie, those after it are flags."""
 
 
 class IdeFileError(ValueError):
-    """Why the file is left as it is, in words for a person; without the file's name."""
+    """The file cannot be changed; the message says why, without the file's name."""
 
 
 def agents_in(text: str) -> Mapping[str, object]:
-    """Every agent that the file names, ours or not; nothing where it names none. Raises `IdeFileError`."""
+    """Every agent in the file, by name. Raises `IdeFileError`."""
     return {} if says_nothing(text) else _agents(_root(text))
 
 
 def fields_of(entry: object) -> Mapping[str, object]:
-    """What one agent's entry says; nothing where it is no object."""
+    """The fields of an agent's entry; empty where the entry is not an object."""
     return cast("Mapping[str, object]", entry) if isinstance(entry, Mapping) else {}
 
 
 def words_of(args: object) -> list[str]:
-    """The arguments of an entry, those that are texts; none where they are no list."""
+    """The texts among the arguments of an entry; empty where the arguments are not a list."""
     words = cast("list[object]", args) if isinstance(args, list) else []
     return [word for word in words if isinstance(word, str)]
 
 
 def with_entry(text: str, name: str, entry: Mapping[str, object]) -> str:
-    """The text in which the agent of that name has all that `entry` says; every other character stays as it is.
+    """The text with `entry` as the agent of that name; every other character stays as it is.
 
-    Of an agent that is there the further keys stay, and so do values that are equal; `env` is a new agent's only.
-    A file that says nothing, comments aside, becomes an object. Raises `IdeFileError` where the text cannot be
-    understood, or not be changed without touching the rest.
+    An agent that exists keeps its other keys, its equal values and its `env`. A file without content, comments aside,
+    becomes an object. Raises `IdeFileError` where the text cannot be understood, or cannot be changed without touching
+    the rest.
     """
     whole = f"{text}{_break(text)}{{}}{_line_end(text)}" if says_nothing(text) else text
     root = _root(whole)
@@ -65,9 +65,9 @@ def with_entry(text: str, name: str, entry: Mapping[str, object]) -> str:
 
 
 def agent_args(base: Sequence[str], there: object, flags: Mapping[str, str]) -> list[str]:
-    """The arguments of our command: those that start us, the flags that a person gave it before, and the new ones.
+    """The arguments of the command: `base`, the flags in the file, and the new flags, which replace older ones.
 
-    `there` is what the file has now, of any shape; a flag that is given again replaces its old value.
+    `there` is the value in the file, of any type.
     """
     kept = words_of(there)
     kept = kept[kept.index(COMMAND) + 1 :] if COMMAND in kept else []
@@ -103,7 +103,7 @@ def _changed(
 
 
 def _wanted(agents: Mapping[str, object], name: str, entry: Mapping[str, object]) -> Mapping[str, object]:
-    """What the entry has to say; to one that is there, no variables are added."""
+    """The fields to write; `env` only for a new agent."""
     return {key: value for key, value in entry.items() if key != "env" or name not in agents}
 
 
@@ -153,7 +153,7 @@ DEFAULT_NAME = "punie"
 
 @frozen
 class Ide:
-    """One IDE; a constant of the process. `fields` are what its entries have beside command, args and env."""
+    """One IDE; a constant of the process. `fields` are those of its entries beside command, args and env."""
 
     key: str
     label: str
@@ -163,11 +163,11 @@ class Ide:
     fields: Mapping[str, object] = field(factory=dict[str, object])
 
     def entry(self, command: str, args: list[str]) -> Mapping[str, object]:
-        """What the file has to say of us."""
+        """Punie's entry for the file."""
         return {**self.fields, "command": command, "args": args, "env": {}}
 
     def next_steps(self, name: str, environ: Mapping[str, str]) -> tuple[str, ...]:
-        """What the user does next, a sentence or two a line."""
+        """The next steps for the user, each a line."""
         steps = tuple(hint.format(name=name) for hint in self.hints)
         if self.not_under_wsl and is_wsl(environ):
             return (
@@ -178,7 +178,7 @@ class Ide:
 
 
 def jetbrains_file(environ: Mapping[str, str]) -> Path:
-    """`~/.jetbrains/acp.json`, which all of their IDEs read."""
+    """`~/.jetbrains/acp.json`, which all JetBrains IDEs read."""
     return Path(home_of(environ)) / ".jetbrains" / "acp.json"
 
 
@@ -218,15 +218,15 @@ def ide_named(key: str) -> Ide:
 
 _SCRIPTS = {"punie", "punie.exe"}
 _FLEETING = ("/archive-v0/", "/builds-v0/", "/environments-v2/", "/pipx/.cache/", "/.cache/pipx/")
-"""Parts of the paths where `uvx` and `pipx run` keep what they made for one run."""
+"""Parts of paths where `uvx` and `pipx run` keep an installation for one run."""
 
 _BY_PYTHON = ("-P", "-m", "punie")
-"""Without -P Python would look for modules in the directory that it is started in, which is somebody's project."""
+"""Without -P, Python would look for modules in the current directory, which is a project."""
 
 
 @frozen
 class Installation:
-    """How this installation is started: an absolute program, and what stands before our own arguments."""
+    """The command line of this installation: an absolute program, and the words before the subcommand."""
 
     program: str
     before: tuple[str, ...] = ()
@@ -238,7 +238,7 @@ class Installation:
 
     @property
     def is_fleeting(self) -> bool:
-        """Whether it lies in a cache that its maker clears some day."""
+        """Whether the program is in a cache that may be cleared."""
         return any(part in self.program.replace(os.sep, "/") for part in _FLEETING)
 
     def starts(self, program: str, args: Sequence[str]) -> bool:
@@ -251,18 +251,18 @@ class Installation:
         return script is not None and args[0] == COMMAND and _is_same(program, script)
 
     def _is_python(self, program: str) -> bool:
-        # Through no link: environments of one Python share its program.
+        # Links are not followed: environments of one Python share its program.
         return os.path.normcase(os.path.normpath(program)) == os.path.normcase(os.path.normpath(sys.executable))
 
 
 def this_installation() -> Installation:
-    """The console script of this installation; where it has none, its Python with `-m punie`."""
+    """The console script of this installation, else its Python with `-m punie`."""
     script = own_script()
     return Installation(sys.executable, _BY_PYTHON) if script is None else Installation(script)
 
 
 def own_script() -> str | None:
-    """The console script that was installed with this package, absolute; None where there is none."""
+    """The absolute path of the console script of this installation; None where there is none."""
     try:
         files = importlib.metadata.distribution("punie").files or ()
     except importlib.metadata.PackageNotFoundError:
@@ -276,7 +276,7 @@ def own_script() -> str | None:
 
 
 def runs(program: str) -> bool:
-    """Whether there is a program of that absolute path that this user may run."""
+    """Whether that is an absolute path to a program that this user may run."""
     try:
         return Path(program).is_absolute() and Path(program).is_file() and os.access(program, os.X_OK)
     except (OSError, ValueError):
@@ -290,6 +290,6 @@ def is_wsl(environ: Mapping[str, str]) -> bool:
 
 def _is_same(one: str, other: str) -> bool:
     try:
-        return os.path.samefile(one, other)  # noqa: PTH121 - one of them may be no path at all
+        return os.path.samefile(one, other)  # noqa: PTH121 - a text that is no path is allowed
     except (OSError, ValueError):
         return False

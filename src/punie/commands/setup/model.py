@@ -29,27 +29,17 @@ from punie.commands.setup.person import (
     model_name,
     person_here,
 )
-from punie.commands.setup.trial import Interrupted, Trial, listed_now, tried_now
+from punie.commands.setup.trial import MODEL_FAILED, Interrupted, Trial, listed_now, tried_now
 from punie.domain.errors import EngineErrorKind, SettingsError
 from punie.domain.model.place import ModelSettings
 from punie.domain.values.display import display_safe
 
 NOTHING = "Nothing was changed."
-_AT_THE_MODEL = {
-    kind.value
-    for kind in (
-        EngineErrorKind.AUTH,
-        EngineErrorKind.RATE_LIMIT,
-        EngineErrorKind.OVERLOADED,
-        EngineErrorKind.CONNECTION,
-        EngineErrorKind.TIMEOUT,
-    )
-}
 
 
 @frozen
 class ModelFlags:
-    """What the command line says, but for the key; `proposed` is a model that is only suggested."""
+    """The flags, without those of the key; `proposed` is the model of `punie acp`, which is only suggested."""
 
     provider: str | None = None
     model: str | None = None
@@ -61,7 +51,7 @@ class ModelFlags:
 
 @frozen
 class Chosen:
-    """What is to be kept: the model's whole name, and what was given for it here. `anew`: no stored address counts."""
+    """The model to keep, by its whole name, with its key and address. `anew`: a stored address is not used."""
 
     model: str
     key: str | None = None
@@ -71,7 +61,7 @@ class Chosen:
 
 @define
 class ModelSetup:
-    """One run; `run` gives the exit code. `given_key` is the key that the flags name, None where they name none."""
+    """One run of `punie setup model`. `given_key` returns the key that the flags name, None where they name none."""
 
     environ: Mapping[str, str]
     flags: ModelFlags
@@ -82,9 +72,9 @@ class ModelSetup:
     list_them: Callable[[str, ModelSettings], Sequence[str]] = listed_now
 
     def run(self) -> int:
-        """Ask for what the flags do not say, try it, and keep it."""
+        """Ask for all that the flags leave open, try the model, and keep it; returns the exit code."""
         try:
-            read_settings(user_settings_file(self.environ))  # one that is broken is found before anybody is asked
+            read_settings(user_settings_file(self.environ))  # a broken file is reported before any question
             chosen = self._chosen()
             trial = self.try_it(chosen.model, self._reach(chosen))
             if not trial.ok and not self._kept_all_the_same(trial):
@@ -133,7 +123,7 @@ class ModelSetup:
         return named[0] if named else Offer(self.flags.provider, self.flags.provider, "")
 
     def _instead(self, offer: Offer, name: str, address: str | None) -> tuple[str | None, bool]:
-        """What an empty answer for the key means, and whether nothing that is stored counts then."""
+        """The meaning of an empty answer for the key, and whether stored values are not used then."""
         variable = key_variable(name)
         if variable is None:
             return f"that of the environment, as {offer.provider} reads it", True
@@ -164,7 +154,7 @@ class ModelSetup:
         if asks_nobody(chosen.model):
             return ModelSettings()
         stored = ModelSettings() if chosen.anew else self.credentials.reach(chosen.model)
-        # A key that was stored is for the address that it was stored with.
+        # A stored key is for the address that it was stored with.
         key = chosen.key or (stored.api_key if chosen.base_url in {None, stored.base_url} else None)
         return ModelSettings(chosen.base_url or stored.base_url, key)
 
@@ -177,7 +167,7 @@ class ModelSetup:
     def _refused(self, trial: Trial) -> int:
         hint = "" if self.person is not None else " With --yes it is kept all the same."
         code = Exit.FAILED
-        if trial.kind in _AT_THE_MODEL:
+        if trial.kind in {kind.value for kind in MODEL_FAILED}:
             code = Exit.MODEL
         elif trial.kind == EngineErrorKind.CONFIGURATION.value:
             code = Exit.USAGE
@@ -188,25 +178,19 @@ class ModelSetup:
         file = user_settings_file(self.environ)
         set_model(file, chosen.model)
         if self.flags.as_json:
-            fields = {
-                "model": chosen.model,
-                "settings": str(file),
-                "key": place,
-                "ok": trial.ok,
-                "detail": trial.detail,
-                "fix": trial.next_step,
-            }
-            Pipe(sys.stdout).write(json.dumps(fields) + "\n")
+            fields = {"model": chosen.model, "settings": str(file), "key": place, "ok": trial.ok}
+            told = json.dumps({**fields, "detail": trial.detail, "fix": trial.next_step})
+            Pipe(sys.stdout).write(told + "\n")
         else:
-            out = Pipe(sys.stdout)
-            out.write(display_safe(f"{trial.detail}.\n") if trial.ok else "")
-            out.write(display_safe(f"{chosen.model} is the model from the next session on, in {file}\n"))
-            out.write("" if place is None else display_safe(f"Its key is kept in {place}\n"))
+            said = f"{trial.detail}.\n" if trial.ok else ""
+            said += f"{chosen.model} is the model from the next session on, in {file}\n"
+            said += "" if place is None else f"Its key is kept in {place}\n"
+            Pipe(sys.stdout).write(display_safe(said))
         self._warn(chosen)
         return 0
 
     def _stored(self, chosen: Chosen) -> str | None:
-        """Keep what was given; says where a key is now."""
+        """Keep the key and the address; returns the place of the key, in words."""
         variable = key_variable(chosen.model)
         if chosen.key is None and chosen.base_url is None:
             if chosen.anew and variable is not None:

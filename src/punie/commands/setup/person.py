@@ -1,4 +1,4 @@
-"""The questions of `punie setup model`: providers to choose from, one question at a time, asked again where needed."""
+"""The questions of `punie setup model`, one at a time, and the checks of the answers."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from punie.domain.model.choice import DIRECT, OF_FILES
 from punie.domain.values.display import display_safe
 
 LONGEST_KEY = 1_024
-"""What every system's keyring holds, twice over for those that count in UTF-16."""
+"""The length that every system's keyring holds, also one that counts in UTF-16."""
 
 LONGEST_MODEL = 200
 
 
 class AnswerError(ValueError):
-    """What was given cannot be used; the sentence says why and never repeats a key."""
+    """The answer cannot be used; the message says why and never repeats a key."""
 
 
 @frozen
 class Offer:
-    """One entry of the menu: the provider as models are named by it, and a model of its to begin with."""
+    """One entry of the menu: the provider as in names of models, and a model to begin with."""
 
     provider: str
     label: str
     model: str
     address: str | None = None
-    """Where such a server usually is; None for a provider whose place is known."""
+    """The usual address of such a server; None for a provider with a known address."""
 
     takes_key: bool = True
 
@@ -51,7 +51,7 @@ OFFERS = (
 
 
 def model_name(provider: str | None, model: str) -> str:
-    """A model's whole name; that of a file absolute, for settings are read anywhere. Raises `AnswerError`."""
+    """A model's whole name, with an absolute path for a file. Raises `AnswerError`."""
     model = model.strip()
     if provider is not None and not model.startswith(f"{provider}:"):
         model = f"{provider.strip()}:{model}"
@@ -66,7 +66,7 @@ def model_name(provider: str | None, model: str) -> str:
 
 
 def asks_nobody(model: str) -> bool:
-    """Whether that model is none of a provider, and takes no key."""
+    """Whether that model belongs to no provider, and takes no key."""
     return model == DIRECT or model.startswith(OF_FILES)
 
 
@@ -101,14 +101,14 @@ TRIES = 3
 
 @frozen
 class Person:
-    """`line` asks and gives a line, `hidden` does so and shows nothing of it; both raise `EOFError` at the end."""
+    """Asks a person: `line` and `hidden` ask for a line, shown or not, and raise `EOFError` at the end of the input."""
 
     line: Callable[[str], str]
     hidden: Callable[[str], str]
     say: Callable[[str], None]
 
     def offer(self, offers: Sequence[Offer]) -> Offer:
-        """Which provider."""
+        """Ask for the provider."""
         for number, offer in enumerate(offers, 1):
             self.say(f"  {number}  {offer.label}\n")
 
@@ -124,11 +124,11 @@ class Person:
         return self._until(lambda: chosen(self._or_default("Provider", "1")))
 
     def address(self, default: str) -> str:
-        """Where the server is."""
+        """Ask for the address of the server."""
         return self._until(lambda: checked_address(self._or_default("Address", default)))
 
     def key(self, label: str, instead: str | None) -> str | None:
-        """The key; None where an empty answer means to do without one, or with the one that `instead` names."""
+        """Ask for the key; None for an empty answer, whose meaning is `instead`."""
         hint = f"; Enter: {instead}" if instead else ""
 
         def asked() -> str | None:
@@ -138,7 +138,7 @@ class Person:
         return self._until(asked)
 
     def model(self, provider: str, default: str, listed: Callable[[], Sequence[str]]) -> str:
-        """The model's whole name; a question mark shows what the provider lists."""
+        """Ask for the model; returns its whole name. A question mark shows the provider's list."""
 
         def asked() -> str:
             text = self._or_default("Model (? lists them)", default)
@@ -153,7 +153,7 @@ class Person:
         return self._until(asked)
 
     def agrees(self, question: str) -> bool:
-        """Yes or no; anything but a yes is a no."""
+        """Ask for a yes; anything else is a no."""
         return self.line(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
 
     def _or_default(self, question: str, default: str) -> str:
@@ -185,7 +185,7 @@ def _line(question: str) -> str:
 
 
 def hidden(question: str) -> str:
-    """A line that is not shown while it is typed. Raises `AnswerError` where this terminal cannot hide it."""
+    """Ask for a line that is not shown. Raises `AnswerError` where this terminal cannot hide it."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", getpass.GetPassWarning)
         try:

@@ -1,4 +1,4 @@
-"""One small request to a model: whether it can be used, and otherwise the cause and the next step."""
+"""One small request to a model, to find out whether the model can be used."""
 
 from __future__ import annotations
 
@@ -23,13 +23,22 @@ from punie.ports.engine import ModelEngine
 
 LIMIT_S = 30.0
 
+MODEL_FAILED = (
+    EngineErrorKind.AUTH,
+    EngineErrorKind.RATE_LIMIT,
+    EngineErrorKind.OVERLOADED,
+    EngineErrorKind.CONNECTION,
+    EngineErrorKind.TIMEOUT,
+)
+"""The kinds of errors that a model's provider is the cause of."""
+
 
 @frozen
 class Trial:
-    """How a trial of a model went.
+    """The result of trying a model.
 
-    `kind` is that of `EngineErrorKind`, None where the model can be used; `asked` is False for a model that is loaded
-    from this machine at the first prompt.
+    `kind` is a value of `EngineErrorKind`, None where the model can be used. `asked` is False for a model that is
+    loaded from this machine at the first prompt.
     """
 
     ok: bool
@@ -48,10 +57,11 @@ async def try_model(
     *,
     ask: bool = True,
 ) -> Trial:
-    """Try the model of that name, for `limit_s` at most; nothing is raised. `reach` gives stored keys, and may block.
+    """Try the model of that name, for `limit_s` at most; nothing is raised.
 
-    Nothing is asked without a model, of an engine that is no `ModelEngine` (a session is opened and closed), and where
-    `ask` is False: then it is told whether the model is known, its library is installed and a key is set.
+    `reach` returns the stored key and address, and may block. No request is made without a model, for an engine that is
+    not a `ModelEngine` (a session is opened and closed), and where `ask` is False: the trial then finds out whether the
+    model is known, its library is installed and a key is set.
     """
     if model is None or model == DIRECT:
         return Trial(True, "no model is in use: prompts are commands", HOW_TO_CHOOSE)
@@ -97,7 +107,7 @@ T = TypeVar("T")
 
 
 class Interrupted(Exception):  # noqa: N818 - a signal is no error
-    """A signal came; `code` is the exit code that says so."""
+    """A signal came; `code` is its exit code."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -105,13 +115,13 @@ class Interrupted(Exception):  # noqa: N818 - a signal is no error
 
 
 def tried_now(model: str, settings: ModelSettings) -> Trial:
-    """Whether the model answers, reached so. Raises `Interrupted`."""
+    """Try the model with that key and address. Raises `Interrupted`."""
     sys.stderr.write(f"Trying {model} ...\n")
     return _finished(lambda: try_model(model, lambda _: settings, scan(_log)))
 
 
 def listed_now(model: str, settings: ModelSettings) -> Sequence[str]:
-    """The models that its provider lists, some forty at most; none where it cannot be asked. Raises `Interrupted`."""
+    """At most 40 models of the provider's list; none where the provider cannot be asked. Raises `Interrupted`."""
 
     async def ask() -> Sequence[str]:
         with suppress(EngineError):

@@ -1,4 +1,4 @@
-"""Tools as `punie tools` shows them, and what their descriptions cost a model to read; as text or as JSON."""
+"""Tools as `punie tools` shows them, and the tokens of their descriptions; as text or as JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from attrs import frozen
 from punie.adapters.console.output import table
 from punie.application.offer.registry import ToolRegistry
 from punie.application.tools.session.search_tools import SearchTools
-from punie.domain.tools.availability import LeftOut
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.disclosure import SEARCH_TOOLS, DisclosureForm, DisclosurePolicy, by_server, listing
 from punie.domain.tools.execution import ResourceEstimate
@@ -23,7 +22,7 @@ from punie.domain.values.json_value import thaw_object
 
 @frozen
 class Listed:
-    """A tool in a listing; `reason` says why it is left out, None for one that the session has."""
+    """A tool in a listing; `reason` says why a tool is left out, None for a tool of the session."""
 
     tool: ToolDescriptor
     enabled: bool
@@ -31,7 +30,7 @@ class Listed:
 
     @property
     def summary(self) -> str:
-        """Its description, and what a person should know before relying on it."""
+        """The description, after marks such as `[deprecated]`."""
         details = self.tool.details
         marks = {"disabled": not self.enabled, "deprecated": details.deprecated, "experimental": details.experimental}
         said = [f"[{word}]" for word, holds in marks.items() if holds]
@@ -39,17 +38,13 @@ class Listed:
 
 
 def listed(registry: ToolRegistry, tools: Iterable[ToolDescriptor]) -> list[Listed]:
-    """These tools of the registry, ready to be shown."""
+    """These tools, with whether the registry has them enabled."""
     return [Listed(tool, registry.is_enabled(tool.name)) for tool in tools]
 
 
 def left_out(registry: ToolRegistry) -> list[Listed]:
     """The tools that the session does not have, with reasons."""
-    return [_left_out(left) for left in registry.left_out]
-
-
-def _left_out(left: LeftOut) -> Listed:
-    return Listed(left.tool, enabled=False, reason=left.reason)
+    return [Listed(left.tool, enabled=False, reason=left.reason) for left in registry.left_out]
 
 
 def as_entry(entry: Listed) -> dict[str, object]:
@@ -69,7 +64,7 @@ def as_entry(entry: Listed) -> dict[str, object]:
 
 
 def as_full_entry(entry: Listed) -> dict[str, object]:
-    """What `tools show --json` says of one tool."""
+    """One tool as in `tools show --json`."""
     tool, details = entry.tool, entry.tool.details
     return {
         **as_entry(entry),
@@ -99,7 +94,7 @@ def as_full_entry(entry: Listed) -> dict[str, object]:
 
 
 def as_estimate(estimate: ResourceEstimate) -> dict[str, object]:
-    """What a call will probably take, for `tools check --json`: null where nothing is known."""
+    """The estimate for a call as in `tools check --json`, with null for what is not known."""
     return {
         "timeMs": estimate.time_ms,
         "bytesIn": estimate.bytes_in,
@@ -111,7 +106,7 @@ def as_estimate(estimate: ResourceEstimate) -> dict[str, object]:
 
 
 def as_check(name: str, problems: Sequence[str], estimate: ResourceEstimate | None) -> str:
-    """The same for a person, below what keeps the call from running."""
+    """The problems of a call and its estimate, for a person."""
     said = [f"{name} would run without a question."] if not problems else [f"{name} would not run unasked:", *problems]
     known = {} if estimate is None else {key: value for key, value in as_estimate(estimate).items() if _says(value)}
     lines = [*said, *(f"{_words(key)}  {_shown(value)}" for key, value in known.items())]
@@ -160,7 +155,7 @@ def _flags(value: Capability | Permission) -> list[str]:
 
 
 def _says(value: object) -> bool:
-    """Whether a line about it would tell anything: numbers and true do, what is empty or false does not."""
+    """Whether a value is worth a line: not where it is empty, false or None."""
     return value is not None and value is not False and value not in ([], {}, "")
 
 
@@ -184,7 +179,7 @@ _FORMS = (DisclosureForm.FULL, DisclosureForm.LINES, DisclosureForm.NAMES)
 
 @frozen
 class ServerCosts:
-    """What one server's tools cost in each form; those that are always loaded cost the same in all."""
+    """The tokens of one server's tools in each form."""
 
     server: str
     tools: int
@@ -193,7 +188,7 @@ class ServerCosts:
 
 @frozen
 class Costs:
-    """All of it: `form` is in force, `total` is what each model request carries in it; figures are estimated tokens."""
+    """Estimated tokens: `form` is the form in force, and `total` the tokens of each model request in that form."""
 
     form: DisclosureForm
     total: int
@@ -203,7 +198,7 @@ class Costs:
 
 
 def costs_of(every: ToolCatalog, policy: DisclosurePolicy) -> Costs:
-    """The costs of every enabled tool under that policy, none of them picked yet."""
+    """The costs of every enabled tool under that policy, before the model has loaded any."""
     ours = every.by_name(SEARCH_TOOLS) == SearchTools.DESCRIPTOR
     tools = (every.without((SEARCH_TOOLS,)) if ours else every).tools
     others = tuple(tool for tool in tools if not policy.keeps(tool))
@@ -219,7 +214,7 @@ def costs_of(every: ToolCatalog, policy: DisclosurePolicy) -> Costs:
 
 
 def as_costs(costs: Costs) -> dict[str, object]:
-    """For programs."""
+    """The costs as a JSON object."""
     return {
         "estimate": True,
         "total": costs.total,
@@ -234,7 +229,7 @@ def as_costs(costs: Costs) -> dict[str, object]:
 
 
 def as_cost_table(costs: Costs) -> str:
-    """For a person."""
+    """The costs as two tables."""
     headings = ("SERVER", "TOOLS", *(form.value.upper() for form in _FORMS))
     rows = [(one.server, one.tools, *(one.tokens[form] for form in _FORMS)) for one in costs.servers]
     in_all = ("in all", len(costs.tools), *(costs.forms[form] for form in _FORMS))

@@ -22,20 +22,20 @@ from punie.mechanics.drafts import draft_of
 from punie.ports.sessions import SessionStore
 
 MARK_WITHIN = 200
-"""The mark of a page stands in its first bytes."""
+"""The mark of a page is within its first bytes."""
 
 NAME_CHARS = 100
 
 
 class PageError(Exception):
-    """The page cannot be put there; the message says why and what to do."""
+    """The page cannot be written; the message says why and what to do."""
 
 
 @contextmanager
 def new_page(target: Path) -> Generator[Callable[[str], object]]:
-    """What takes the pieces of a page, which takes its place at once when it is whole, and not at all otherwise.
+    """A function that writes pieces of a page; the file takes its place at once, and only when the block succeeds.
 
-    What is said in a session is its owner's business: nobody else may read the file. Raises `PageError`.
+    The file is readable by its owner only. Raises `PageError`.
     """
     try:
         with draft_of(target) as file:
@@ -50,7 +50,7 @@ def _unwritable(target: Path, error: OSError) -> PageError:
 
 
 def page_target(output: str | None, session_id: str, *, force: bool) -> Path:
-    """Where the page goes. Raises `PageError` where something else stands there that is not to be lost."""
+    """The path of the page. Raises `PageError` where another file would be overwritten."""
     if output is None:
         name = re.sub(r"[^A-Za-z0-9_.-]", "_", session_id)[:NAME_CHARS]
         output = f"punie-trace-{name}.html"
@@ -102,7 +102,7 @@ async def _trace(store: SessionStore, given: str, output: str | None, *, force: 
 
 
 def run_trace(*, given: str, output: str | None = None, force: bool = False, in_browser: bool = False) -> int:
-    """Write the page and print its path; gives the exit code."""
+    """Write the page and print its path; returns the exit code."""
     try:
         store = command_store()
     except SettingsError as error:
