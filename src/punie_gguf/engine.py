@@ -43,7 +43,7 @@ PREFIX = "gguf:"
 def local_engine(model: str, server: ModelServer | None = None) -> LocalModelEngine:
     """The engine of the model file at `model`, a path with or without the prefix `gguf:`.
 
-    Nothing is read or imported yet. `server` takes the place of the file's own, for tests.
+    Nothing is read or imported yet. `server` takes the place of the file's own server.
     """
     path = model_path(model)
     serves = ModelServer(path) if server is None else server
@@ -85,7 +85,7 @@ class LocalModelEngine(ModelEngine):
 
     @property
     def name(self) -> str:
-        """That of the engine behind: the same history serves its other models."""
+        """The name of the engine behind: the same history serves its other models."""
         return self._behind.name
 
     def open(self, session_id: str, snapshot: bytes | None = None, since: Transcript = ()) -> LocalModelSession:
@@ -106,7 +106,7 @@ class LocalModelEngine(ModelEngine):
         """Do nothing: the server of a file on this machine needs no key."""
 
     def context_tokens(self) -> int | None:
-        """What the file's head says and the free memory allows; None where the file cannot be read."""
+        """The length that the file's head states and the free memory allows; None where the file cannot be read."""
         try:
             return read_model_file(self.server.path).context_within(free_bytes())
         except EngineError:
@@ -131,7 +131,7 @@ class LocalModelEngine(ModelEngine):
         await self.server.stop()
 
     async def use(self, session: LocalModelSession, events: EventSink, message_id: str) -> Serving:
-        """The running server, for a session that needs it from now on. Raises `EngineError`."""
+        """The running server, for a session that uses it from now on. Raises `EngineError`."""
         self._users.add(session)
 
         async def tell(text: str) -> None:
@@ -157,7 +157,7 @@ class LocalModelSession(EngineSession, HistoryKeeper):
 
     @property
     def commands(self) -> tuple[CommandInfo, ...]:
-        """Those of the engine behind."""
+        """The commands of the engine behind."""
         return self._behind.commands
 
     async def run(self, turn: Turn, *, tools: ToolDoor, events: EventSink) -> StopReason:
@@ -171,7 +171,7 @@ class LocalModelSession(EngineSession, HistoryKeeper):
             raise await self._engine.server.ended(error) or error from error
 
     def snapshot(self) -> bytes | None:
-        """That of the engine behind."""
+        """The snapshot of the engine behind."""
         return self._behind.snapshot()
 
     async def compact(self, order: CompactionOrder, *, events: EventSink) -> bool:

@@ -1,4 +1,4 @@
-"""The head of a GGUF file: whether it is one, and what its model needs. The weights are not read."""
+"""The head of a GGUF file: whether the file is one, and the needs of its model. The weights are not read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Value = str | int | float | bool | None
 
 @frozen
 class ModelFile:
-    """What there is to know of a file before it is loaded; `context_tokens` is what the model was trained for."""
+    """The facts of a file before it is loaded; `context_tokens` is the length that the model was trained for."""
 
     path: str
     size_bytes: int

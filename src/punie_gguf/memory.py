@@ -9,7 +9,7 @@ _MEMINFO = Path("/proc/meminfo")
 
 
 def free_bytes() -> int | None:
-    """What a new program can have without others being pressed; on macOS all there is; None where nobody says."""
+    """The memory that a new program can take without pressing others; on macOS all of it; None where not known."""
     try:
         for line in _MEMINFO.read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):

@@ -44,7 +44,7 @@ Tell = Callable[[str], Awaitable[None]]
 
 @frozen
 class Serving:
-    """Where a running server is, and how long a conversation it takes."""
+    """The address of a running server, its key, and the length of a conversation that it takes."""
 
     base_url: str
     key: str = field(repr=False)
@@ -61,7 +61,7 @@ class ModelServer:
     _starting: anyio.Lock = field(factory=anyio.Lock, init=False)
 
     def check(self) -> ModelFile:
-        """Look at what it needs, quickly. Raises `EngineError`: the extra is missing, or the file is none."""
+        """Check quickly that the server can start. Raises `EngineError`: the extra is missing, or the file is none."""
         if importlib.util.find_spec("xllamacpp") is None:
             raise EngineError(
                 EngineErrorKind.CONFIGURATION.value,
@@ -71,7 +71,7 @@ class ModelServer:
         return read_model_file(self.path)
 
     async def ready(self, tell: Tell) -> Serving:
-        """Where the model is served; starts the child where there is none. `tell` hears that it takes its time.
+        """The running server; starts the child where there is none. `tell` gets a line where the loading takes long.
 
         A child that is cancelled over goes on loading, for the next prompt. Raises `EngineError`.
         """
@@ -93,7 +93,7 @@ class ModelServer:
         return self.serving
 
     async def ended(self, error: EngineError) -> EngineError | None:
-        """What is to be said instead of that error where the child ended by itself; None where it runs.
+        """The error to raise instead of that one where the child ended by itself; None where it runs.
 
         A connection breaks a moment before its process is known to be gone.
         """
@@ -143,7 +143,7 @@ class ModelServer:
 
 @define(eq=False)
 class _Child:
-    """The process, and what it said. Two threads read its pipes, as long as these are open."""
+    """The process and its output. Two threads read its pipes, as long as these are open."""
 
     file: ModelFile
     context_tokens: int
@@ -200,7 +200,7 @@ class _Child:
 
     @property
     def last_words(self) -> str:
-        """What it said at the end, or, where it did not even begin, what went wrong first; empty where nothing."""
+        """The last lines of its output, or its first errors where it did not start; empty where there are none."""
         if self.address is None and self._errors:
             return f" It said: {' / '.join(self._errors)}."
         said = list(self._last)

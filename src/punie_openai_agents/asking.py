@@ -133,7 +133,7 @@ def _settings(kit: Kit, question: Question) -> ModelSettings:
     if question.effort is not None:
         settings.reasoning = Reasoning(effort=question.effort.value)
     if not kit.chat or kit.official:
-        settings.store = False  # the conversation is sent whole each time: nobody else need keep it
+        settings.store = False  # the whole conversation is sent each time, so the provider need not keep it
     if not kit.chat and kit.thinks:
         settings.response_include = [_ENCRYPTED]
     return settings

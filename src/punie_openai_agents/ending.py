@@ -1,4 +1,4 @@
-"""How an answer over Chat Completions ended: the SDK's model reads the finish reason and keeps it to itself."""
+"""The end of an answer over Chat Completions: the SDK's model reads the finish reason and does not pass it on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class BrokenOffError(Exception):
 
 @define
 class Ending:
-    """What one request ended with; lives as long as it. Both are None until the server said them."""
+    """The end of one request, whose life it has: finish reason and usage, None until the server has sent them."""
 
     finish: str | None = None
     usage: CompletionUsage | None = None
@@ -65,7 +65,7 @@ class WatchedClient:
 
     @property
     def base_url(self) -> Any:
-        """Where it sends to: by that the SDK tells OpenAI from others."""
+        """The address of the server, by which the SDK tells OpenAI from others."""
         return self._client.base_url
 
     async def create(self, **request: Any) -> WatchedStream:

@@ -39,7 +39,7 @@ CATCHES_ALL: dict[str, str] = {
     "application/desk/turn_desk.py": "the turn: a call that breaks is that call's failure and the turn goes on (S2-80)",
     "adapters/mcp/link.py": "the owner of a connection: what a stranger's server breaks, it breaks there only",
     "application/turns/model_switch.py": "a stranger's engine: closing the one before must not undo the switch",
-    "adapters/library/model_list.py": "a provider's client: whatever keeps a list from being read is one error",
+    "adapters/library/engine.py": "a provider's client: whatever keeps a list from being read is one error",
     "application/remote/room.py": "the turn: what breaks it is told to whoever waits, not to the server",
     "adapters/os_keyring.py": "a stranger's keyring: whatever a system raises there means that there is none",
     "adapters/websocket/server.py": "the wire: the fault of one client's connection ends that connection alone",

@@ -16,7 +16,7 @@ from attrs import define, frozen
 
 from punie.adapters.direct.engine import DirectEngine
 from punie.bootstrap.engines import PydanticAiEngine
-from punie.domain.model.place import ModelSettings
+from punie.domain.model.provider import ModelSettings
 from punie.domain.values.content import Prompt
 from punie.ports.engine import Engine
 from punie_gguf.engine import LocalModelEngine, local_engine

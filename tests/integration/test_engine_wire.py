@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.domain.model.place import ModelSettings
+from punie.domain.model.provider import ModelSettings
 from punie.domain.session.turn import StopReason
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolOutcome, ToolResult

@@ -109,7 +109,7 @@ import json, sys
 from anyio import run
 import httpx2
 from punie_openai_agents.engine import OpenAiAgentsEngine
-from punie.domain.model.place import ModelSettings
+from punie.domain.model.provider import ModelSettings
 from punie.domain.values.content import Prompt
 from punie.domain.session.turn import Turn
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor

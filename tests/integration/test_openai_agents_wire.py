@@ -9,7 +9,7 @@ import pytest
 
 from punie.commands.setup.trial import try_model
 from punie.domain.model.choice import Effort
-from punie.domain.model.place import ModelSettings
+from punie.domain.model.provider import ModelSettings
 from punie.domain.session.turn import StopReason
 from punie.domain.tools.catalog import SearchableOffer, ToolCatalog
 from punie.domain.tools.tool import ToolOutcome, ToolResult

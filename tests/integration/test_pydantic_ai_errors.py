@@ -17,7 +17,7 @@ from pydantic_ai.models.test import TestModel
 
 from punie.bootstrap.engines import PydanticAiEngine
 from punie.domain.errors import EngineError
-from punie.domain.model.place import ModelSettings
+from punie.domain.model.provider import ModelSettings
 from punie.domain.session.turn import StopReason, Turn
 from punie.domain.values.content import Prompt
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor, catalog_of

@@ -6,7 +6,7 @@ import pytest
 
 from punie.bootstrap.engines import PydanticAiEngine
 from punie.domain.errors import EngineError
-from punie.domain.model.place import ModelSettings
+from punie.domain.model.provider import ModelSettings
 from punie.domain.session.turn import StopReason, Turn
 from punie.domain.values.content import Prompt
 from punie.ports.engine import EngineSession

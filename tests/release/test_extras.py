@@ -13,7 +13,7 @@ import pytest
 from punie.adapters.pydantic_ai.failures import PROVIDERS, set_up_error
 from punie.adapters.pydantic_ai.models import build_model
 from punie.domain.errors import EngineError
-from punie.domain.model.place import ModelSettings
+from punie.domain.model.provider import ModelSettings
 from tests.architecture.source_tree import ROOT
 from tools import lock
 from tools.release import licences

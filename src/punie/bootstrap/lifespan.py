@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from punie.bootstrap.container import ProcessContainer
     from punie.bootstrap.credentials import StoredKeys
     from punie.bootstrap.optional_parts import KeptStore
-    from punie.domain.model.place import ModelSettings
+    from punie.domain.model.provider import ModelSettings
     from punie.mechanics.jsonrpc.connection import Connection
 
 CLOSE_LIMIT_S = 1.0

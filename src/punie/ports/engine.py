@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 from punie.domain.errors import EngineError
 from punie.domain.model.choice import Effort
 from punie.domain.model.compaction import CompactionOrder, Piece
-from punie.domain.model.place import ModelPlace, ModelSettings
+from punie.domain.model.provider import ModelPlace, ModelSettings
 from punie.domain.model.usage import Usage
 from punie.domain.session.events import SessionEvent
 from punie.domain.session.prompt_files import CommandInfo
@@ -31,7 +31,7 @@ class EventSink(Protocol):
     async def emit(self, event: SessionEvent) -> None:
         """Take the next event. Order is kept, nothing is lost, nothing is repeated.
 
-        It may wait when the listener is slow: that is how a slow client slows the engine down instead of filling the
+        The call waits while the listener is slow, so that a slow client slows the engine down instead of filling the
         memory. It does not raise when the listener is gone.
         """
         ...
@@ -39,7 +39,7 @@ class EventSink(Protocol):
 
 @runtime_checkable
 class ToolDoor(Protocol):
-    """What an engine sees of the tool desk."""
+    """The tool desk as an engine sees it; lives as long as a turn."""
 
     @abstractmethod
     async def offered(self) -> ToolCatalog:
@@ -77,22 +77,22 @@ class EngineSession(Protocol):
 
     @property
     def commands(self) -> tuple[CommandInfo, ...]:
-        """Slash commands that it takes itself, before those of Punie; by default none."""
+        """The slash commands that the engine takes itself, before those of Punie; by default none."""
         return ()
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Let go of connections and other resources; the conversation is over. Idempotent."""
+        """Release connections and other resources; the conversation is over. Idempotent."""
         ...
 
 
 @runtime_checkable
 class HistoryKeeper(Protocol):
-    """What an `EngineSession` also is where its model is reminded of what was said. Never used while a turn runs."""
+    """The further port of an `EngineSession` that sends its history to a model. Never used while a turn runs."""
 
     @abstractmethod
     async def compact(self, order: CompactionOrder, *, events: EventSink) -> bool:
-        """Have the model summarise what was said, and go on from the summary; `events` hear of it.
+        """Have the model summarise what was said, and go on from the summary; `events` get the progress.
 
         False where there is nothing to make shorter. Where it fails, which raises `EngineError`, or is cancelled, the
         history is as it was.
@@ -111,7 +111,7 @@ class Engine(Protocol):
 
     @property
     def name(self) -> str:
-        """Whose snapshots it can read: those of its kind, whatever the model; by default its class."""
+        """The kind of its snapshots: an engine reads those of others with its name; by default its class."""
         return f"{type(self).__module__}.{type(self).__qualname__}"
 
     @abstractmethod
@@ -143,9 +143,9 @@ class ModelEngine(Engine, Protocol):
 
     @abstractmethod
     def reach_by(self, reach: Callable[[], ModelSettings]) -> None:
-        """Take what gives the key and address that are stored for the model; called once, before `load`.
+        """Take the function that gives the key and address stored for the model; called once, before `load`.
 
-        `reach` reads them anew at each call, and may block. An engine without a key does nothing with it.
+        `reach` reads them anew at each call, and may block. An engine without a key ignores it.
         """
         ...
 

@@ -66,12 +66,12 @@ class StepwiseModel(WrapperModel):
 
     @property
     def base_url(self) -> None:
-        """None of its own: it changes whenever the server is started."""
+        """None: the address changes whenever the server is started."""
         return None
 
     @property
     def system(self) -> str:
-        """Nobody's provider: no price is looked up."""
+        """A name that is no provider's, so that no price is looked up."""
         return "llama.cpp"
 
     def plainly(self) -> Model:
@@ -159,7 +159,7 @@ class StepStream(StreamedResponse):
 
     @property
     def provider_name(self) -> str:
-        """Nobody's provider."""
+        """A name that is no provider's."""
         return "llama.cpp"
 
     @property
@@ -179,7 +179,7 @@ def grammar(schema: dict[str, Any]) -> str:
 
 
 def stepwise(name: str, reach: Callable[[], ModelSettings]) -> Callable[[], Model]:
-    """What builds the model of that name."""
+    """The builder of the model of that name."""
     return lambda: StepwiseModel(name, reach)
 
 

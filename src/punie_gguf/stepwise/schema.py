@@ -1,4 +1,4 @@
-"""What one step of a constrained model may be, as the JSON Schema its server turns into a grammar.
+"""The JSON Schema of one step of a constrained model, which the server turns into a grammar.
 
 The grammar's compiler takes part of JSON Schema only, and where it meets a keyword that it does not know it lets the
 model write anything, without an error. So a tool's schema is written anew here with what is known to work; the desk
@@ -116,7 +116,7 @@ class _Simplifier:
         return _mapping(self._referred(said["$ref"])) if "$ref" in said else said
 
     def _referred(self, target: object) -> object:
-        """What a reference within the schema points at; None for any other."""
+        """The target of a reference within the schema; None for any other reference."""
         if not isinstance(target, str) or not target.startswith("#"):
             return None
         found: object = self.root

@@ -128,7 +128,7 @@ def _texts(content: Iterable[object]) -> Iterator[str]:
 
 
 def _step(response: ModelResponse) -> str:
-    """What the model wrote, in the form in which it had to write it."""
+    """The model's answer in the form in which it had to be written."""
     said = "\n".join(part.content for part in response.parts if isinstance(part, TextPart) and part.content)
     calls = [_call(part) for part in response.parts if isinstance(part, ToolCallPart)]
     if not calls:

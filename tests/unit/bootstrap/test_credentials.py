@@ -13,7 +13,7 @@ import pytest
 
 from punie.bootstrap.credentials import Credentials, CredentialsError, StoredKeys, key_in
 from punie.bootstrap.settings.files import own_files
-from punie.domain.model.place import ModelSettings
+from punie.domain.model.provider import ModelSettings
 from shellsight.secret_names import is_secret
 from tests.fakes.vault import FakeVault
 

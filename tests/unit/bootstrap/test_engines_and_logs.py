@@ -15,8 +15,9 @@ import pytest
 from punie.adapters.direct.engine import DirectEngine
 from punie.bootstrap.engines import Engines, PydanticAiEngine, make_engine
 from punie.commands.running import start_logging
-from punie.domain.model.place import ModelSettings
+from punie.domain.model.provider import ModelSettings
 from punie_openai_agents.engine import OpenAiAgentsEngine
+from punie_openai_agents.library import AgentsLibrary
 from punie_scripted.engine import ScriptedEngine
 
 
@@ -73,8 +74,10 @@ async def test_a_model_has_an_engine_of_each_kind_and_what_is_stored_for_it_reac
     assert engines.made("openai-chat:a", "openai-agents") is other
     engines.load("openai-chat:a", "openai-agents")
     assert isinstance(other, OpenAiAgentsEngine)
-    assert other.load().kit.client.api_key == "stored"
-    assert str(other.load().kit.client.base_url) == "http://127.0.0.1:9/v1/"
+    library = other.load()
+    assert isinstance(library, AgentsLibrary)
+    assert library.kit.client.api_key == "stored"
+    assert str(library.kit.client.base_url) == "http://127.0.0.1:9/v1/"
     await engines.aclose()
     assert engines.get("openai-chat:a") is one
 

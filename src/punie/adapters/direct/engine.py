@@ -211,7 +211,7 @@ def _linked(prompt: Prompt) -> str:
 
 
 def _hint(form: str) -> str | None:
-    """What follows the command's name in the form of its usage."""
+    """The part of a usage line after the command's name; None where there is none."""
     return form.partition(" ")[2] or None
 
 

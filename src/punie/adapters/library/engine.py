@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Generic
+from typing import Any, Final, Generic, Protocol, cast, runtime_checkable
 
 import anyio
 import anyio.to_thread
 
-from punie.adapters.library.model_list import listed_models
 from punie.adapters.library.upkeep import HistoryUpkeep
-from punie.domain.errors import EngineErrorKind
+from punie.domain.errors import EngineError, EngineErrorKind
 from punie.domain.model.choice import Effort
 from punie.domain.model.compaction import CompactionOrder
-from punie.domain.model.place import ModelSettings
+from punie.domain.model.provider import ModelSettings
 from punie.domain.session.transcript import Transcript
 from punie.domain.session.turn import StopReason, Turn
 from punie.ports.engine import EngineSession, EventSink, H, HistoryKeeper, ModelEngine, ModelLibrary, ToolDoor
 
-ASKED = "Answer with the one word: ready"
-MOST_TOKENS = 512
+ASKED: Final = "Answer with the one word: ready"
+MOST_TOKENS: Final = 512
 """Room for a model that thinks before it says its one word."""
+
+LIST_LIMIT_S: Final = 2.0
+LIST_LIMIT_BYTES: Final = 1_048_576
+LIMIT_MODELS: Final = 200
+LIMIT_NAME: Final = 200
 
 
 class LibraryEngine(ModelEngine, Generic[H]):
@@ -123,7 +129,7 @@ class LibraryEngine(ModelEngine, Generic[H]):
         """
         library = await self.ready()
         prefix, colon, _ = library.place.name.partition(":")
-        return tuple(f"{prefix}:{name}" for name in await listed_models(library.client)) if colon else ()
+        return tuple(f"{prefix}:{name}" for name in await _listed_models(library.client)) if colon else ()
 
     async def aclose(self) -> None:
         """Close the HTTP client, once the sessions are done. Idempotent."""
@@ -207,3 +213,57 @@ class LibrarySession(EngineSession, HistoryKeeper, Generic[H]):
             self._library = await self._engine.ready(anew=True)
             self._key_refused = False
         return self._library
+
+
+class _Body(Protocol):
+    def iter_bytes(self, chunk_size: int | None = None) -> AsyncIterator[bytes]: ...
+
+
+@runtime_checkable
+class _Client(Protocol):
+    """The part that the clients of these providers share; the address, the key and the proxy are theirs."""
+
+    @property
+    def models(self) -> Any: ...
+
+    def with_options(self, *, timeout: float, max_retries: int) -> Any: ...
+
+
+async def _listed_models(client: object) -> tuple[str, ...]:
+    """The usable names in the provider's list, 200 at most, in its order; none where its client has no such list.
+
+    Raises `EngineError` where the list cannot be read, or not within 2 s and 1 MiB.
+    """
+    if not isinstance(client, _Client):
+        return ()
+    try:
+        with anyio.fail_after(LIST_LIMIT_S):
+            return _names_in(await _read(client))
+    except Exception as error:
+        # Each provider's client has errors of its own, and a list is never worth more than a line in the log.
+        raise EngineError(
+            EngineErrorKind.CONNECTION.value,
+            f"The provider's list of models cannot be read ({type(error).__name__}: {error}).",
+            "Name models in the setting `models` instead.",
+        ) from error
+
+
+async def _read(client: _Client) -> bytes:
+    once = client.with_options(timeout=LIST_LIMIT_S, max_retries=0)
+    answer = cast("AbstractAsyncContextManager[_Body]", once.models.with_streaming_response.list())
+    body = bytearray()
+    async with answer as response:
+        async for piece in response.iter_bytes():
+            body += piece
+            if len(body) > LIST_LIMIT_BYTES:
+                raise ValueError(f"it is larger than {LIST_LIMIT_BYTES} bytes")
+    return bytes(body)
+
+
+def _names_in(body: bytes) -> tuple[str, ...]:
+    value: object = json.loads(body)
+    data = cast("dict[str, object]", value).get("data") if isinstance(value, dict) else None
+    entries = cast("list[object]", data) if isinstance(data, list) else []
+    names = (cast("dict[str, object]", entry).get("id") for entry in entries if isinstance(entry, dict))
+    fit = (name for name in names if isinstance(name, str) and 0 < len(name) <= LIMIT_NAME and name.isprintable())
+    return tuple(dict.fromkeys(fit))[:LIMIT_MODELS]

@@ -1,4 +1,4 @@
-"""What a turn costs, and a history that stays within the model's context: the model summarises what was said before."""
+"""The usage of a turn, and a history within the model's context: the model summarises what was said before."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from punie.domain.model.compaction import (
     summary_instructions,
     written_out,
 )
-from punie.domain.model.failures import failure, unusable_answer
+from punie.domain.model.provider import failure, unusable_answer
 from punie.domain.model.usage import Usage
 from punie.domain.session.events import CompactionChanged, CompactionDelta, ContextUsed, UsageChanged
 from punie.ports.engine import EventSink, H, ModelLibrary, Upkeep

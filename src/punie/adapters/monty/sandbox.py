@@ -35,7 +35,7 @@ _Result = TypeVar("_Result")
 
 
 class MontySandbox(ProgramSandbox):
-    """Starts a worker for each program, which is gone with it: 50 ms, and nothing is left of one for the next."""
+    """Starts a worker process for each program, in 50 ms; it ends with the program, so that no state is left behind."""
 
     async def run(self, program: str, call: HostCall, limits: ProgramLimits) -> ProgramEnd:
         """See the port."""
@@ -150,7 +150,7 @@ def _broken(error: MontyError, printed: CollectString) -> ProgramEnd:
 
 
 def _json(value: object, depth: int = 0) -> JsonValue:
-    """The value as JSON; of what has no form there, its text."""
+    """The value as JSON; the text of a value that has no form there."""
     if value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value)):
         return value
     if isinstance(value, float):

@@ -33,8 +33,18 @@ from pydantic_ai.models import Model
 
 from punie.adapters.pydantic_ai.variables import ADDRESSES, KEYS
 from punie.domain.errors import EngineError, EngineErrorKind
-from punie.domain.model.failures import ProviderFailure, failure, missing_variable, needs_package, unusable_answer
-from punie.domain.model.place import ModelPlace, ModelSettings, bare_address, quoted, sentence_in
+from punie.domain.model.provider import (
+    ModelPlace,
+    ModelSettings,
+    ProviderFailure,
+    bare_address,
+    failure,
+    missing_variable,
+    needs_package,
+    quoted,
+    sentence_in,
+    unusable_answer,
+)
 
 PROVIDERS = frozenset({"anthropic", "bedrock", "cohere", "google", "groq", "huggingface", "mistral", "xai"})
 """Extras of Pydantic AI that are extras of ours too, by the same name: pyproject.toml has them."""
@@ -49,7 +59,7 @@ _EXTRA = re.compile(r"""pip install ["']?(?P<package>[A-Za-z0-9-]+)\[(?P<extra>[
 
 
 def place_of(name: str, model: Model, settings: ModelSettings) -> ModelPlace:
-    """Where a model of the library is, for messages."""
+    """The place of a model of the library, for messages."""
     provider = name.partition(":")[0]
     key = KEYS.get(provider, "")
     known = (settings.api_key, os.environ.get(key) if key else None)

@@ -24,7 +24,7 @@ from punie.adapters.pydantic_ai.toolset import FitsTheContext, Listed, OnlyTheDe
 from punie.domain.errors import EngineError
 from punie.domain.model.choice import Effort
 from punie.domain.model.compaction import Piece
-from punie.domain.model.place import ModelSettings
+from punie.domain.model.provider import ModelSettings
 from punie.domain.model.text import encodable
 from punie.domain.model.usage import Usage
 from punie.domain.session.transcript import Transcript

@@ -14,7 +14,7 @@ from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 from pydantic_ai.settings import ModelSettings as RequestSettings
 
 from punie.adapters.pydantic_ai.failures import set_up_error
-from punie.domain.model.place import ModelSettings
+from punie.domain.model.provider import ModelSettings
 
 _PROBE = {"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"type": "string"}}}
 
@@ -49,11 +49,11 @@ def build_model(name: str, settings: ModelSettings) -> Model:
 
 
 def verbatim(model: Model) -> Model:
-    """The same model with the rewriting of tool schemas switched off, as far as its API can take that (R-05).
+    """The same model with the rewriting of tool schemas switched off, as far as its API can take that.
 
-    Left as the library has it, which rewrites every schema: Google's models, directly and through OpenRouter, and all
-    of Bedrock's, for their APIs take a dialect of JSON Schema. Inlined where it uses `$ref`, else unchanged: Qwen,
-    Llama, gpt-oss and others that do not see definitions (`InlineWhereReferred`).
+    The library's rewriting of every schema stays for Google's models, directly and through OpenRouter, and for all of
+    Bedrock's: their APIs take a dialect of JSON Schema. For Qwen, Llama, gpt-oss and others that do not see definitions
+    a schema is inlined where it uses `$ref`, and else unchanged (`InlineWhereReferred`).
     """
     transformer = model.profile.get("json_schema_transformer")
     if transformer is None or model.provider is None or not _takes_json_schema(model, transformer):
@@ -74,7 +74,7 @@ def _takes_json_schema(model: Model, transformer: type[JsonSchemaTransformer]) -
 
 
 def request_settings(settings: ModelSettings) -> RequestSettings:
-    """What goes with every request."""
+    """The settings of every request."""
     wanted = RequestSettings()
     if settings.max_output_tokens is not None:
         wanted["max_tokens"] = settings.max_output_tokens

@@ -1,7 +1,7 @@
-"""The provider's own tool search: which models have one, and what of the history decides how a tool is sent.
+"""The provider's own tool search: which models have one, and which parts of the history decide how a tool is sent.
 
 Schemas go to such a provider with every request, marked so that it keeps them out of the model's context until the
-model looked for them. The library's own search never runs: where a provider has none, ours is what there is.
+model looked for them. The library's own search never runs: where a provider has none, Punie's is used.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from pydantic_ai.models import Model
 from pydantic_ai.toolsets import AbstractToolset
 
 CORPUS = "tool_search"
-"""By this name the library pairs what is searched with the provider's tool that searches it."""
+"""The name by which the library pairs deferred tools with the provider's tool that searches them."""
 
 _NAMESPACE = "namespace"
 
 
 class Search(Enum):
-    """What a provider does with deferred tools; `NAMED`: it shows the model their names and descriptions."""
+    """How a provider treats deferred tools; `NAMED`: the model is shown their names and descriptions."""
 
     NONE = auto()
     NAMED = auto()
@@ -41,10 +41,10 @@ _SEARCHES = {"with_tool_search": Search.NAMED, "standalone": Search.UNNAMED}
 
 
 class ProviderSearch(ToolSearch[Any]):
-    """Stands where the library would put its own; adds the provider's tool to requests with deferred tools only."""
+    """Replaces the library's own search; adds the provider's tool to requests with deferred tools only."""
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
-        """The toolset as it is: without the search that the library would answer itself."""
+        """The toolset unchanged: without the search that the library would answer itself."""
         return toolset
 
 
@@ -58,10 +58,10 @@ def search_of(model: Model) -> Search:
 
 @frozen
 class Lookups:
-    """What the history says of tools: `found` by the provider's search, `called` by the model without that.
+    """The tools in a history: `found` by the provider's search, or `called` by the model without that.
 
-    A provider refuses a history in which a call names a tool that it was never given and never found. So what was
-    called like any other tool is offered like any other.
+    A provider refuses a history in which a call names a tool that it was never given and never found. A tool that was
+    called like any other is therefore offered like any other.
     """
 
     found: frozenset[str] = frozenset()
@@ -69,7 +69,7 @@ class Lookups:
 
     @classmethod
     def of(cls, messages: Iterable[ModelMessage]) -> Lookups:
-        """Those of a whole history."""
+        """The tools of a whole history."""
         found: set[str] = set()
         called: set[str] = set()
         for message in messages:
@@ -92,7 +92,7 @@ def settled(messages: Iterable[ModelMessage], deferred: frozenset[str]) -> list[
 
 
 def without_searches(messages: Iterable[ModelMessage]) -> list[ModelMessage]:
-    """The messages for a model whose provider does not search: what was found is a tool like any other there."""
+    """The messages for a model whose provider does not search: a tool that was found is one like any other there."""
     searches = (NativeToolSearchCallPart, NativeToolSearchReturnPart)
     left = [
         _with_parts(message, (part for part in message.parts if not isinstance(part, searches))) for message in messages

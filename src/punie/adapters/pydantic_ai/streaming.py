@@ -48,8 +48,8 @@ _STOPS = {"length": StopReason.MAX_TOKENS, "content_filter": StopReason.REFUSAL}
 class StreamedModel(WrapperModel):
     """Wraps the shared model for the length of one turn.
 
-    `left_over` is what an answer that was broken off had said, for the history; None where there is none. `answered`
-    says that there was a whole answer that counts. `search` is how the model's provider finds tools itself.
+    `left_over` is the text of an answer that was broken off, for the history; None where there is none. `answered` is
+    true once there was a whole answer that counts. `search` is how the model's provider finds tools itself.
     """
 
     def __init__(self, wrapped: Model, turn_id: str, events: EventSink, upkeep: Upkeep[Any]) -> None:
@@ -68,7 +68,7 @@ class StreamedModel(WrapperModel):
         model_settings: RequestSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Make one request and pass on what it streams."""
+        """Make one request and pass on its text and thoughts as they stream."""
         self._requests += 1
         opened: StreamedResponse | None = None
         sent = settled(messages, frozenset(t.name for t in model_request_parameters.function_tools if t.defer_loading))

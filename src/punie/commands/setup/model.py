@@ -31,7 +31,7 @@ from punie.commands.setup.person import (
 )
 from punie.commands.setup.trial import MODEL_FAILED, Interrupted, Trial, listed_now, tried_now
 from punie.domain.errors import EngineErrorKind, SettingsError
-from punie.domain.model.place import ModelSettings
+from punie.domain.model.provider import ModelSettings
 from punie.domain.values.display import display_safe
 
 NOTHING = "Nothing was changed."

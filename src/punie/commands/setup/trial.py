@@ -18,7 +18,7 @@ from punie.bootstrap.settings.values import PYDANTIC_AI
 from punie.commands.running import unless_interrupted
 from punie.domain.errors import EngineError, EngineErrorKind
 from punie.domain.model.choice import DIRECT
-from punie.domain.model.place import ModelSettings
+from punie.domain.model.provider import ModelSettings
 from punie.ports.engine import ModelEngine
 
 LIMIT_S = 30.0

@@ -1,4 +1,4 @@
-"""Which model works in a session and how hard it thinks, and what a person may choose instead."""
+"""The model of a session, its thinking level, and the others that a person may choose."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Effort(StrEnum):
 
 @frozen
 class ModelChoice:
-    """What a session was left with; without an effort its model's own default."""
+    """The model that a session has chosen last; without an effort the model's own default."""
 
     model: str
     effort: Effort | None = None
@@ -31,9 +31,9 @@ class ModelChoice:
 
 @frozen
 class ModelMenu:
-    """What a person may choose from. `models` has the one in use; `efforts` is empty where the model has none.
+    """The models and levels to choose from. `models` has the one in use; `efforts` is empty where the model has none.
 
-    It grows: what the provider offers, and whether the model thinks, is found out once a session is open.
+    A session's menu grows once it is open: by the provider's other models, and by the levels of the loaded model.
     """
 
     choice: ModelChoice = ModelChoice(DIRECT)

@@ -34,7 +34,7 @@ SUMMARY_TOKENS: Final = 8_192
 SUMMARY_CHARS: Final = 32_000
 SUMMARY_LIMIT_S: Final = 180.0
 TRIES: Final = 3
-"""Where even the record is too long for the model, half of it is sent, and then half of that."""
+"""Requests for one summary: half of the record is sent where all of it is too long, and then half of that."""
 
 TELL_LIMIT_S: Final = 1.0
 
@@ -95,7 +95,7 @@ class Piece:
 
 @frozen
 class Cut:
-    """Where a history falls apart: the pieces before `first` are summarised, save the running turn's `prompt`.
+    """A place to cut a history: the pieces before `first` are summarised, save the running turn's `prompt`.
 
     `prompt` is None where the running turn is not cut.
     """

@@ -24,7 +24,7 @@ from punie.adapters.pydantic_ai.library import PydanticAiLibrary
 from punie.adapters.pydantic_ai.models import request_settings, verbatim
 from punie.adapters.pydantic_ai.streaming import StreamedModel
 from punie.adapters.pydantic_ai.toolset import DeskToolset, Listed, TurnDeps
-from punie.domain.model.place import ModelSettings
+from punie.domain.model.provider import ModelSettings
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor
 
 PLAIN: dict[str, Any] = {

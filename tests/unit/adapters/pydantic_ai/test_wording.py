@@ -8,7 +8,7 @@ from pydantic_ai.models.test import TestModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from punie.adapters.pydantic_ai.failures import place_of
-from punie.domain.model.place import ModelSettings, quoted
+from punie.domain.model.provider import ModelSettings, quoted
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,91 @@
-"""What went wrong with a model, in words that a person can act on; no key and no request is ever quoted.
+"""The place of a model, and the failures of its provider, in words that a person can act on.
 
-Every engine that speaks to a provider says it with these, so that the same cause reads the same whichever one runs.
+No key, user name, password or request is ever shown. Every engine that speaks to a provider uses these words, so that
+the same cause reads the same on each of them.
 """
 
 from __future__ import annotations
 
-from attrs import frozen
+import re
+from typing import cast
+from urllib.parse import urlsplit
+
+from attrs import field, frozen
 
 from punie.domain.errors import EngineError, EngineErrorKind
-from punie.domain.model.place import ModelPlace, quoted
+
+_LOOKS_SECRET = re.compile(r"\b(?:(?:sk|pk|rk|gsk|xai|hf|ghp)[-_]|AIza|Bearer )[A-Za-z0-9*._-]{8,}")
+_QUOTED_CHARS = 300
+
+
+@frozen
+class ModelSettings:
+    """How a model is reached and asked, where the variables of its provider do not say so; every field is optional.
+
+    `base_url` and `api_key` take the place of `OPENAI_BASE_URL`, `OPENAI_API_KEY` and the like. `max_output_tokens` and
+    `temperature` are sent with every request.
+    """
+
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    max_output_tokens: int | None = None
+    temperature: float | None = None
+
+
+@frozen
+class ModelPlace:
+    """The place of a model, for messages: its name, its address without credentials, the variables that set it up."""
+
+    name: str
+    address: str | None
+    key: str
+    address_from: str | None
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def where(self) -> str:
+        """The address, or the provider where it has none of its own."""
+        return self.address or f"the provider of {self.name}"
+
+
+def quoted(text: str, secrets: tuple[str, ...] = ()) -> str:
+    """One short line of a foreign text, without what is or looks like a key."""
+    for secret in secrets:
+        text = text.replace(secret, "[key]")
+    text = " ".join(_LOOKS_SECRET.sub("[key]", text).split())
+    text = text if len(text) <= _QUOTED_CHARS else f"{text[:_QUOTED_CHARS]} [...]"
+    return text if text.endswith((".", "!", "?", "]")) else f"{text}."
+
+
+def bare_address(address: str | None) -> str | None:
+    """The address without user, password and query."""
+    if not address:
+        return None
+    parts = urlsplit(address)
+    host = parts.hostname or ""
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
+
+
+def sentence_in(body: object) -> str:
+    """The provider's own sentence in the body of an error; empty where it has none.
+
+    Never the body itself, which may hold the request.
+    """
+    if not isinstance(body, dict):
+        return ""
+    fields = cast("dict[str, object]", body)
+    inner: object = fields.get("error")
+    message = cast("dict[str, object]", inner).get("message") if isinstance(inner, dict) else inner
+    message = fields.get("message", message)
+    return message if isinstance(message, str) and message.strip() else ""
+
 
 AGAIN = "Send the prompt again; if it stays, try another model."
 
 
 def needs_package(name: str, how: str) -> EngineError:
-    """A package is missing without which that model cannot be used; `how` says in a clause what to do."""
+    """A package is missing that the model needs; `how` is a clause that says what to do."""
     return failure(
         EngineErrorKind.CONFIGURATION,
         f"The model {name} needs a package that is not installed.",
@@ -23,7 +94,7 @@ def needs_package(name: str, how: str) -> EngineError:
 
 
 def missing_variable(name: str, variable: str) -> EngineError:
-    """A variable that the model cannot do without is not set: the address of its server, or its key."""
+    """A variable that the model needs is not set: the address of its server, or its key."""
     if variable.endswith("_URL"):
         return failure(
             EngineErrorKind.CONFIGURATION,
@@ -39,7 +110,7 @@ def missing_variable(name: str, variable: str) -> EngineError:
 
 
 def unusable_answer(place: ModelPlace, said: str) -> EngineError:
-    """What came back cannot be understood."""
+    """The provider's answer cannot be understood."""
     return failure(
         EngineErrorKind.INTERNAL,
         f"The answer of {place.name} could not be used: {quoted(said, place.secrets)}",
@@ -49,7 +120,7 @@ def unusable_answer(place: ModelPlace, said: str) -> EngineError:
 
 @frozen
 class ProviderFailure:
-    """What a provider answered instead of the model's words; lives until it is told.
+    """The answer of a provider instead of the model's words; lives until it is told.
 
     `status` is HTTP's, None where there was none. `said` is the provider's own sentence, empty where it sent none.
     """
@@ -59,7 +130,7 @@ class ProviderFailure:
     said: str = ""
 
     def auth(self) -> EngineError:
-        """It takes no requests with this key."""
+        """The provider takes no requests with this key."""
         check = f"Check {self.place.key}" if self.place.key else "Check the key of that provider"
         return failure(
             EngineErrorKind.AUTH,
@@ -68,7 +139,7 @@ class ProviderFailure:
         )
 
     def quota(self) -> EngineError:
-        """What was paid for is used up."""
+        """The quota or credit is used up."""
         return failure(
             EngineErrorKind.RATE_LIMIT,
             f"The quota or credit at {self.place.where} is used up{self._status}.",
@@ -76,7 +147,7 @@ class ProviderFailure:
         )
 
     def rate_limit(self, wait_s: float | None) -> EngineError:
-        """Too many requests; `wait_s` is how long it asks to be left alone, where it says so."""
+        """Too many requests; `wait_s` are the seconds after which the provider takes more, where it says so."""
         when = f"in {max(1, round(wait_s))} seconds" if wait_s is not None else "in a minute"
         return failure(
             EngineErrorKind.RATE_LIMIT,
@@ -85,7 +156,7 @@ class ProviderFailure:
         )
 
     def overloaded(self) -> EngineError:
-        """It is down, or has too much to do."""
+        """The provider is down, or has too much to do."""
         return failure(
             EngineErrorKind.OVERLOADED,
             f"{self.place.where} is overloaded or down{self._status}.",
@@ -93,7 +164,7 @@ class ProviderFailure:
         )
 
     def server(self) -> EngineError:
-        """It broke over the request."""
+        """The provider failed on the request."""
         if self.status in {502, 503, 504}:
             return self.overloaded()
         return failure(
@@ -103,7 +174,7 @@ class ProviderFailure:
         )
 
     def timeout(self) -> EngineError:
-        """Nothing came for too long."""
+        """No answer came in time."""
         return failure(
             EngineErrorKind.TIMEOUT,
             f"{self.place.where} did not answer in time.",
@@ -111,7 +182,7 @@ class ProviderFailure:
         )
 
     def connection(self, why: str = "") -> EngineError:
-        """It cannot be reached, or went away amid its answer; `why` is a clause, empty where nobody knows."""
+        """The provider cannot be reached, or broke off its answer; `why` is a clause, empty where it is not known."""
         told = f", and that {self.place.address_from} is right" if self.place.address_from else ""
         return failure(
             EngineErrorKind.CONNECTION,
@@ -128,7 +199,7 @@ class ProviderFailure:
         )
 
     def not_found(self, near: str | None = None) -> EngineError:
-        """It has no such model; `near` is one with a similar name."""
+        """The provider has no such model; `near` is one with a similar name."""
         return failure(
             EngineErrorKind.CONFIGURATION,
             f"{self.place.where} knows no model of the name {self.place.name}{self._status}.",
@@ -136,7 +207,7 @@ class ProviderFailure:
         )
 
     def filtered(self) -> EngineError:
-        """Its filter stopped the answer."""
+        """The provider's filter stopped the answer."""
         return failure(
             EngineErrorKind.CONTENT_FILTER,
             f"The content filter at {self.place.where} stopped the answer.",
@@ -144,7 +215,7 @@ class ProviderFailure:
         )
 
     def rejected(self) -> EngineError:
-        """It takes no request of this form."""
+        """The provider takes no request of this form."""
         return failure(
             EngineErrorKind.CONFIGURATION,
             f"{self.place.where} rejected the request{self._status}{self._told}",
@@ -152,7 +223,7 @@ class ProviderFailure:
         )
 
     def other(self) -> EngineError:
-        """Whatever else it answered."""
+        """Any other answer."""
         return failure(
             EngineErrorKind.INTERNAL,
             f"{self.place.where} answered with an error{self._status}{self._told}",
