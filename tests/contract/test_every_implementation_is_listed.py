@@ -16,6 +16,7 @@ import punie.ports
 import punie_gguf
 import punie_ide
 import punie_openai_agents
+import punie_scripted
 import tests.fakes
 from tests.contract import elicitor_benches, peer_table, session_benches, state_tables, tables, wire_benches
 
@@ -70,7 +71,7 @@ ONE_SIDED = {
 """Ports that one class of the application keeps and that only its own tests can hold it to, and why."""
 
 
-PACKAGES = (punie, punie_gguf, punie_ide, punie_openai_agents, tests.fakes)
+PACKAGES = (punie, punie_gguf, punie_ide, punie_openai_agents, punie_scripted, tests.fakes)
 OURS = tuple(f"{package.__name__}." for package in PACKAGES)
 
 
