@@ -120,7 +120,7 @@ class SessionMethods:
 
     async def _new(self, raw: Raw) -> object:
         spec = self._spec(decode_params(raw, NewSessionParams))
-        opened = await self._agent.open_session(spec, lambda session_id: self._peer(session_id, spec))
+        opened = await self._agent.open_session(spec, partial(self._peer, spec=spec))
         return {"sessionId": opened.id, **self._opened(opened)}
 
     async def _load(self, raw: Raw, *, replayed: bool) -> object:
@@ -134,9 +134,8 @@ class SessionMethods:
             for update in show(entry.event):
                 await self._connection.notify("session/update", {"sessionId": params.session_id, "update": update})
 
-        return await self._agent.load_session(
-            params.session_id, spec, lambda session_id: self._peer(session_id, spec), tell if replayed else None
-        )
+        connect = partial(self._peer, spec=spec)
+        return await self._agent.load_session(params.session_id, spec, connect, tell if replayed else None)
 
     def _replay(self) -> Callable[[LoggedEvent], Iterable[dict[str, object]]]:
         """An encoder for one log: each event to the updates that replay it."""
@@ -151,9 +150,7 @@ class SessionMethods:
     async def _fork(self, raw: Raw) -> object:
         params = decode_params(raw, KeptSessionParams)
         spec = self._spec(params)
-        opened = await self._agent.fork_session(
-            params.session_id, spec, lambda session_id: self._peer(session_id, spec)
-        )
+        opened = await self._agent.fork_session(params.session_id, spec, partial(self._peer, spec=spec))
         return {"sessionId": opened.id, **self._opened(opened)}
 
     async def _list(self, raw: Raw) -> object:

@@ -99,41 +99,22 @@ def _content(raw: object, address: str) -> ResultContent:
         return Text(raw if isinstance(raw, str) else _as_json(raw))
     item = cast("Mapping[str, Any]", raw)
     found: ResultContent | None = None
-    match item.get("type"):
-        case "text":
-            text = item.get("text")
-            found = Text(text) if isinstance(text, str) else None
-        case "image":
-            found = _image(item)
-        case "audio":
-            found = _blob(item, address)
-        case "resource_link":
-            found = _link(item)
-        case "resource":
+    mime_type = _text(item, "mimeType")
+    match item:
+        case {"type": "text", "text": str(text)}:
+            found = Text(text)
+        case {"type": "image", "data": str(data)}:
+            found = Image(data, mime_type or "image/png")
+        case {"type": "audio", "data": str(data)}:
+            found = EmbeddedResource(address, blob=data, mime_type=mime_type)
+        case {"type": "resource_link", "uri": str(uri)}:
+            name = _text(item, "name") or uri
+            found = ResourceLink(uri, name, _text(item, "description"), mime_type, _text(item, "title"))
+        case {"type": "resource"}:
             found = _resource(item.get("resource"))
         case _:
             pass
     return Text(f"[content that Punie cannot read: {_as_json(item)}]") if found is None else found
-
-
-def _image(item: Mapping[str, Any]) -> Image | None:
-    data = item.get("data")
-    return Image(data, _text(item, "mimeType") or "image/png") if isinstance(data, str) else None
-
-
-def _blob(item: Mapping[str, Any], address: str) -> EmbeddedResource | None:
-    data = item.get("data")
-    if not isinstance(data, str):
-        return None
-    return EmbeddedResource(address, blob=data, mime_type=_text(item, "mimeType"))
-
-
-def _link(item: Mapping[str, Any]) -> ResourceLink | None:
-    uri = _text(item, "uri")
-    if uri is None:
-        return None
-    name = _text(item, "name") or uri
-    return ResourceLink(uri, name, _text(item, "description"), _text(item, "mimeType"), _text(item, "title"))
 
 
 def _resource(raw: object) -> EmbeddedResource | None:
