@@ -15,7 +15,6 @@ from typing import cast
 from attrs import evolve, frozen
 
 from punie.adapters.expressions.python_expressions import PythonExpressions
-from punie.adapters.local.files.folders import names_in, open_file, opened_folder, read_at_most
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.pipelines.reading import PipelineReader, ReadPipeline, recursions
 from punie.application.tools.own_tools import OWN_TOOLS
@@ -23,6 +22,7 @@ from punie.bootstrap.settings.files import IN_PROJECT, bytes_of
 from punie.domain.pipelines.expressions import Problem
 from punie.domain.pipelines.pipeline import FILE_LIMIT_BYTES, Pipeline
 from punie.domain.values.display import one_line
+from punie.mechanics.folders import names_in, opened_folder, read_file
 
 ENDING = ".toml"
 PROJECT, USER, SHIPPED = "project", "user", "shipped"
@@ -163,15 +163,9 @@ def _in_folder(folder: Path, place: str, reader: PipelineReader, *, follow: bool
 
 def _content(folder: int, name: str) -> bytes | None:
     try:
-        descriptor = open_file(folder, name)
+        return read_file(folder, name, FILE_LIMIT_BYTES)
     except OSError:
         return None
-    try:
-        return read_at_most(descriptor, FILE_LIMIT_BYTES)
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
 
 
 def _shipped(reader: PipelineReader) -> Iterator[PipelineFile]:

@@ -23,13 +23,12 @@ from dulwich.repo import Repo
 
 from punie.domain.errors import OutsideWorkspaceError, ToolFailedError
 from punie.domain.values.paths import is_inside
+from punie.mechanics.folders import opened_folder, read_file
 
 TreeEntries = dict[bytes, tuple[int, ObjectID]]
 """Path below the top -> (mode, id) of every file of a tree."""
 
 FILE_LIMIT_BYTES = 100_000_000
-_STEP_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
-_READ_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 @define
@@ -116,18 +115,12 @@ class Checkout:
 
     def read(self, path: bytes) -> bytes | None:
         """A file's bytes, or a link's target; None for anything else. No link on the way is followed."""
-        *folders, name = os.fsdecode(path).split("/")
-        current = os.open(self.top, _STEP_FLAGS)
+        folder, _, name = self.full(path).rpartition("/")
         try:
-            for folder in folders:
-                found = os.open(folder, _STEP_FLAGS, dir_fd=current)
-                os.close(current)
-                current = found
-            return _content(current, name)
+            with opened_folder(folder) as opened:
+                return _content(opened, name)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        finally:
-            os.close(current)
 
     def below_top(self, path: str) -> bytes:
         """Convert a path that the model wrote to one below the top; empty for the top itself.
@@ -164,9 +157,7 @@ def _content(folder: int, name: str) -> bytes | None:
         raise ToolFailedError(
             f"{name} is too large for Punie's git tools ({known.st_size} bytes). Use git with run_command."
         )
-    descriptor = os.open(name, _READ_FLAGS, dir_fd=folder)
-    with os.fdopen(descriptor, "rb") as file:
-        return file.read(FILE_LIMIT_BYTES)
+    return read_file(folder, name, FILE_LIMIT_BYTES)
 
 
 @contextmanager

@@ -16,12 +16,12 @@ from dulwich.objects import S_ISGITLINK, Blob
 
 from punie.adapters.git.checkout import Checkout, Conversion, entry_of
 from punie.domain.errors import ToolFailedError
+from punie.mechanics.folders import read_path
 from punie.ports.workspace import RepositoryStatus
 
 ENTRY_LIMIT = 200_000
 _RULES_LIMIT_BYTES = 500_000
 _DEPTH_LIMIT = 100
-_READ_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 Stack = tuple[tuple[bytes, IgnoreFilter], ...]
 
@@ -119,16 +119,7 @@ def _ignored(stack: Stack, path: bytes, *, is_folder: bool) -> bool:
 
 
 def _with_rules(file: bytes, base: bytes, stack: Stack) -> Stack:
-    try:
-        descriptor = os.open(file, _READ_FLAGS)
-    except OSError:
-        return stack
-    try:
-        lines = os.read(descriptor, _RULES_LIMIT_BYTES).splitlines()
-    except OSError:
-        return stack
-    finally:
-        os.close(descriptor)
+    lines = (read_path(file, _RULES_LIMIT_BYTES) or b"")[:_RULES_LIMIT_BYTES].splitlines()
     patterns = [line for line in map(_trimmed, lines) if line and not line.startswith(b"#") and not _is_costly(line)]
     return (*stack, (base, IgnoreFilter(patterns))) if patterns else stack
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePath
 
@@ -12,7 +11,6 @@ import anyio
 import anyio.to_thread
 from attrs import define, field, frozen
 
-from punie.adapters.local.files.folders import READ_FLAGS, names_in, opened_folder, read_at_most, read_file
 from punie.adapters.local.files.path_guard import resolve
 from punie.domain.errors import ToolFailedError
 from punie.domain.session.prompt_files import (
@@ -26,6 +24,7 @@ from punie.domain.session.prompt_files import (
 )
 from punie.domain.values.display import one_line
 from punie.domain.values.paths import is_inside
+from punie.mechanics.folders import names_in, opened_folder, read_file, read_path
 from punie.ports.workspace import PathGuard, ProjectNotes, PromptFiles, SkillShelf
 
 _log = logging.getLogger("punie.project")
@@ -154,16 +153,9 @@ def _owner(path: str) -> int | None:
 
 
 def _note(path: str, limit: int) -> _Note | None:
-    try:
-        descriptor = os.open(path, READ_FLAGS)
-    except OSError:
+    content = read_path(path, limit)
+    if content is None:
         return None
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return None
-        content = read_at_most(descriptor, limit)
-    finally:
-        os.close(descriptor)
     return _Note(path, content[:limit].decode("utf-8", "ignore").strip(), is_cut=len(content) > limit)
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from attrs import define, frozen
 
 from punie.adapters.console.output import Pipe
-from punie.adapters.local.files.folders import locked_folder
 from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of
 from punie.commands.running import Exit
 from punie.commands.settings_writing import replace_file
@@ -34,6 +33,7 @@ from punie.commands.setup.ides import (
     words_of,
 )
 from punie.domain.values.display import display_exact
+from punie.mechanics.folders import locked_folder
 
 LOCK_LIMIT_S = 5.0
 _TRIES = 5

@@ -10,7 +10,6 @@ import anyio
 import anyio.to_thread
 from attrs import define, field, frozen
 
-from punie.adapters.local.files.folders import opened_folder
 from punie.adapters.local.files.ignore_rules import IgnoreRules
 from punie.adapters.local.files.path_guard import resolve
 from punie.adapters.local.files.text_search import (
@@ -24,6 +23,7 @@ from punie.adapters.local.files.text_search import (
 from punie.adapters.local.files.tree_walk import Entry, StopFlag, TreeWalk, opened_start, shown
 from punie.domain.errors import OutsideWorkspaceError, ToolFailedError, UnsupportedHereError
 from punie.domain.values.paths import is_inside
+from punie.mechanics.folders import opened_folder
 from punie.ports.workspace import FileTree, Findings, FoundLine, Listing, PathGuard
 from shellsight.secret_names import is_secret
 

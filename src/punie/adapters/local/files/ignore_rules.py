@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
-from punie.adapters.local.files.folders import READ_FLAGS, read_at_most
+from punie.mechanics.folders import read_path
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -115,16 +115,8 @@ def _exclude_file(top: str) -> Stack:
 
 
 def _lines(path: str) -> list[str]:
-    try:
-        descriptor = os.open(path, READ_FLAGS)
-    except OSError:
-        return []
-    try:
-        return read_at_most(descriptor, _RULES_LIMIT_BYTES)[:_RULES_LIMIT_BYTES].decode("utf-8", "replace").splitlines()
-    except OSError:  # a folder of that name
-        return []
-    finally:
-        os.close(descriptor)
+    content = read_path(path, _RULES_LIMIT_BYTES) or b""
+    return content[:_RULES_LIMIT_BYTES].decode("utf-8", "replace").splitlines()
 
 
 def _top_of(start: str, root: str) -> tuple[str, bool]:

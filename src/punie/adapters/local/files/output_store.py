@@ -15,8 +15,8 @@ from typing import Self
 import anyio
 import anyio.to_thread
 
-from punie.adapters.local.files.folders import LIST_FLAGS, NO_LINK, NO_WAIT
 from punie.domain.tools.execution import cut
+from punie.mechanics.folders import LIST_FLAGS, NO_LINK, NO_WAIT, read_path
 from punie.ports.workspace import OutputStore
 
 LOCK = "lock"
@@ -283,11 +283,8 @@ def _write_all(file: KeptFile, text: str) -> bool:
 
 
 def _beginning(path: str, limit_bytes: int) -> str | None:
-    try:
-        with os.fdopen(os.open(path, os.O_RDONLY | NO_LINK), "rb") as file:
-            return file.read(limit_bytes).decode("utf-8", "ignore")
-    except OSError:
-        return None
+    content = read_path(path, limit_bytes)
+    return None if content is None else content[:limit_bytes].decode("utf-8", "ignore")
 
 
 def _remove(path: str) -> None:

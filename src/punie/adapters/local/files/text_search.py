@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from attrs import frozen
 
 from punie.adapters.local.environment import child_environment
-from punie.adapters.local.files.folders import open_file, read_at_most
 from punie.adapters.local.files.ignore_rules import IgnoreRules, is_costly, matcher
 from punie.adapters.local.files.tree_walk import StopFlag
 from punie.domain.errors import ToolFailedError
 from punie.domain.values.paths import is_inside
+from punie.mechanics.folders import open_file, read_at_most
 from punie.ports.workspace import FoundLine
 
 FILE_LIMIT_BYTES = 2 * 1024 * 1024

@@ -16,7 +16,9 @@ from functools import partial
 import anyio
 import anyio.to_thread
 
-from punie.adapters.local.files.folders import (
+from punie.domain.errors import OutsideWorkspaceError, ToolFailedError, UnsupportedHereError
+from punie.domain.values.file_kind import HEAD_BYTES, kind_of, looks_binary_bytes
+from punie.mechanics.folders import (
     LIST_FLAGS,
     MissingFolderError,
     NotAFileError,
@@ -26,8 +28,6 @@ from punie.adapters.local.files.folders import (
     opened_folder,
     read_at_most,
 )
-from punie.domain.errors import OutsideWorkspaceError, ToolFailedError, UnsupportedHereError
-from punie.domain.values.file_kind import HEAD_BYTES, kind_of, looks_binary_bytes
 from punie.ports.workspace import PathGuard, Workspace
 
 READ_LIMIT_BYTES = 20_000_000

@@ -121,6 +121,20 @@ def read_file(folder: int, name: str, limit_bytes: int) -> bytes:
         os.close(descriptor)
 
 
+def read_path(path: str | bytes, limit_bytes: int) -> bytes | None:
+    """As `read_at_most`, of the file at a path, no link; None where it is missing, not regular, or not readable."""
+    try:
+        descriptor = os.open(path, READ_FLAGS)
+    except OSError:
+        return None
+    try:
+        return read_at_most(descriptor, limit_bytes) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
 def names_in(folder: int, limit: int) -> list[str]:
     """Up to `limit` names of an opened folder, in no order; empty where it must not be listed."""
     try:
