@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from punie.bootstrap.session_here import SessionHere as SessionHere
     from punie.bootstrap.session_here import open_session_here as open_session_here
     from punie.domain.public import *  # noqa: F403 - the list of these names is in that module
-    from punie.domain.tools.arguments import text_argument as text_argument
+    from punie.domain.tools.schema import text_argument as text_argument
     from punie.ports.public import *  # noqa: F403 - as above
 
 PROGRAMS: Final = {
@@ -54,7 +54,7 @@ PROGRAMS: Final = {
     "TypedTool": "punie.application.offer.registry",
     "open_session_here": "punie.bootstrap.session_here",
     "PydanticAiEngine": "punie.bootstrap.engines",
-    "text_argument": "punie.domain.tools.arguments",
+    "text_argument": "punie.domain.tools.schema",
 }
 """The names that are neither values nor ports, with their modules; a test compares them with the imports above."""
 

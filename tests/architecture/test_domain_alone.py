@@ -26,7 +26,7 @@ print(json.dumps({"libraries": sorted(strange), "rooms": sorted(ours)}))
 # Catalogue, fallback policy and permission flow, from a value to a verdict.
 USE_DOMAIN = """
 from punie.domain.tools.catalog import ToolCatalog
-from punie.domain.tools.discovery import CatalogAnswer, ClientCapabilities, Tier, plan_tools
+from punie.domain.tools.catalog import CatalogAnswer, ClientCapabilities, Tier, plan_tools
 from punie.domain.permission.flow import Allowed, Denied, Selected, open_flow
 from punie.domain.permission.policy import Decision, Verdict
 from punie.domain.tools.tool import ToolDescriptor

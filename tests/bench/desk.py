@@ -26,8 +26,8 @@ from punie.application.tools.session_tool import CallContext, PreparedCall, Sess
 from punie.bootstrap.word_stems import stem
 from punie.domain.permission.flow import Dismissed, PermissionOutcome, PermissionQuestion
 from punie.domain.session.events import SessionEvent
+from punie.domain.tools.catalog import ClientCapabilities, LocalTools
 from punie.domain.tools.disclosure import DisclosurePolicy
-from punie.domain.tools.discovery import ClientCapabilities, LocalTools
 from punie.domain.tools.execution import Limits
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolResult, ToolSource
 from punie.domain.values.json_value import JsonObject

@@ -15,7 +15,7 @@ from attrs import define, field
 from punie.adapters.acp.client import AcpEventSink, AcpPermissionBroker
 from punie.adapters.acp.discovery import AcpToolBridge, AcpToolCatalog
 from punie.domain.session.session import SessionOptions
-from punie.domain.tools.discovery import ClientCapabilities
+from punie.domain.tools.catalog import ClientCapabilities
 from punie.domain.tools.tool import ToolCall
 from punie.mechanics.jsonrpc.connection import Connection
 from punie.mechanics.jsonrpc.errors import RpcError

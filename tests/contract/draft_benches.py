@@ -7,7 +7,7 @@ from punie.adapters.acp.v2.client import DraftEventSink, DraftPermissionBroker
 from punie.adapters.acp.v2.foreground import MessageIds
 from punie.adapters.acp.v2.updates import Updates
 from punie.domain.session.session import SessionOptions
-from punie.domain.tools.discovery import ClientCapabilities
+from punie.domain.tools.catalog import ClientCapabilities
 from punie.mechanics.jsonrpc.connection import Connection
 from tests.contract.acp_benches import SESSION, AcpBrokerBench, AcpSinkBench
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from punie.application.remote.room import HeldSink
 from punie.application.remote.seat import ClientSeat, seated
-from punie.domain.tools.discovery import ClientCapabilities
+from punie.domain.tools.catalog import ClientCapabilities
 from punie.ports.people import Peer
 from tests.fakes.client import FakeClient
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from punie.domain.tools.catalog import ToolCatalog
-from punie.domain.tools.discovery import CatalogAnswer, DroppedEntry
+from punie.domain.tools.catalog import CatalogAnswer, DroppedEntry, ToolCatalog
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from punie.domain.values.json_value import NotJsonError
 

@@ -9,7 +9,7 @@ from typing import Any
 from punie.domain.errors import ToolFailedError, UnknownTerminalError
 from punie.domain.permission.flow import Dismissed, PermissionOutcome, PermissionQuestion, Selected
 from punie.domain.session.events import SessionEvent
-from punie.domain.tools.discovery import CatalogAnswer, ClientCapabilities
+from punie.domain.tools.catalog import CatalogAnswer, ClientCapabilities
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolResult
 from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
 from punie.ports.engine import EventSink

@@ -16,7 +16,7 @@ from punie.application.desk.turn_desk import TurnDesk
 from punie.application.turns.live_session import LiveSession
 from punie.bootstrap.lifespan import Process
 from punie.domain.session.session import SessionSpec
-from punie.domain.tools.discovery import ClientCapabilities
+from punie.domain.tools.catalog import ClientCapabilities
 from punie.domain.tools.tool import ToolCall, ToolResult
 from punie.domain.values.json_value import JsonObject
 from tests.fakes.client import FakeClient

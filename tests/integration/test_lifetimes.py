@@ -22,7 +22,7 @@ from punie.bootstrap.settings.keys import MODEL
 from punie.bootstrap.warm_up import WarmUp
 from punie.domain.session.session import SessionSpec
 from punie.domain.session.turn import StopReason
-from punie.domain.tools.discovery import ClientCapabilities
+from punie.domain.tools.catalog import ClientCapabilities
 from punie.domain.values.content import Prompt
 from punie.ports.people import Peer
 from punie.ports.workspace import FileTree, Repository, Workspace

@@ -22,7 +22,7 @@ from punie.bootstrap.plugins import PlugIns
 from punie.domain.model.choice import DIRECT
 from punie.domain.session.session import SessionSpec
 from punie.domain.session.turn import TurnReport
-from punie.domain.tools.discovery import ClientCapabilities
+from punie.domain.tools.catalog import ClientCapabilities
 from punie.domain.tools.tool import ToolCall, ToolResult
 from punie.domain.values.content import Prompt
 from punie.ports.people import Peer

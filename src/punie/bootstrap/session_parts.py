@@ -60,7 +60,7 @@ from punie.bootstrap.settings.values import Sandbox
 from punie.bootstrap.word_stems import stem
 from punie.domain.model.choice import DIRECT
 from punie.domain.tools.availability import Surroundings, capabilities_of
-from punie.domain.tools.discovery import LocalTools
+from punie.domain.tools.catalog import LocalTools
 from punie.domain.values.paths import is_inside
 from punie.ports.people import Peer
 from punie.ports.tools import PythonChecks

@@ -11,7 +11,7 @@ from attrs import frozen
 from punie.domain.session.elicitation import Elicitation, ElicitationAnswer
 from punie.domain.session.open_calls import TurnSoFar
 from punie.domain.session.turn import TurnReport
-from punie.domain.tools.discovery import ClientCapabilities
+from punie.domain.tools.catalog import ClientCapabilities
 from punie.ports.engine import EventSink
 from punie.ports.permission import PermissionBroker
 from punie.ports.servers import ServerChannel

@@ -8,8 +8,8 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from punie.domain.pipelines.expressions import Expression, StepView, WorkLeft
 from punie.domain.pipelines.pipeline import ProgramEnd, ProgramLimits
+from punie.domain.tools.catalog import CatalogAnswer
 from punie.domain.tools.checks import Check, PlannedCheck, ProblemReport, TestReport
-from punie.domain.tools.discovery import CatalogAnswer
 from punie.domain.tools.tool import ToolCall, ToolResult
 from punie.domain.values.content import ResultContent
 from punie.domain.values.json_value import JsonObject, JsonValue

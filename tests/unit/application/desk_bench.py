@@ -24,10 +24,10 @@ from punie.bootstrap.word_stems import stem
 from punie.domain.permission.decisions import Policy
 from punie.domain.permission.flow import PermissionOutcome, PermissionQuestion
 from punie.domain.session.events import SessionEvent, ToolCallAnnounced, ToolCallUpdated
-from punie.domain.tools.arguments import text_argument
+from punie.domain.tools.catalog import ClientCapabilities, LocalTools
 from punie.domain.tools.disclosure import DisclosurePolicy
-from punie.domain.tools.discovery import ClientCapabilities, LocalTools
 from punie.domain.tools.execution import CallStatus, Limits
+from punie.domain.tools.schema import text_argument
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolResult, ToolSource
 from punie.domain.values.content import Diff
 from punie.domain.values.json_value import JsonObject

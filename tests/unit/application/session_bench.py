@@ -28,8 +28,8 @@ from punie.bootstrap.word_stems import stem
 from punie.domain.session.prompt_files import CommandInfo
 from punie.domain.session.session import OpenedSession, SessionSpec
 from punie.domain.session.turn import StopReason, Turn, TurnLimits
+from punie.domain.tools.catalog import ClientCapabilities, LocalTools
 from punie.domain.tools.disclosure import DisclosurePolicy
-from punie.domain.tools.discovery import ClientCapabilities, LocalTools
 from punie.domain.tools.execution import Limits
 from punie.ports.engine import EngineSession, EventSink, ToolDoor
 from punie.ports.people import Peer

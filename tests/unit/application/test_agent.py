@@ -11,7 +11,7 @@ from punie.domain.errors import SessionBusyError, SettingsError, UnknownSessionE
 from punie.domain.session.events import TextDelta, TurnEnded
 from punie.domain.session.session import SessionSpec
 from punie.domain.session.turn import StopReason, Turn, TurnReport
-from punie.domain.tools.discovery import CatalogAnswer, ClientCapabilities, LocalTools, Tier
+from punie.domain.tools.catalog import CatalogAnswer, ClientCapabilities, LocalTools, Tier
 from punie.domain.values.content import Prompt
 from punie.domain.values.terminal import Command
 from punie.ports.agent import Agent

@@ -13,7 +13,7 @@ from punie.application.tools.own_tools import PLANNABLE
 from punie.application.tools.session_tool import SessionTool
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.domain.session.events import ToolCallAnnounced
-from punie.domain.tools.discovery import CatalogAnswer, ClientCapabilities, LocalTools, ToolPlan, plan_tools
+from punie.domain.tools.catalog import CatalogAnswer, ClientCapabilities, LocalTools, ToolPlan, plan_tools
 from punie.domain.tools.tool import ToolOutcome
 from punie.domain.values.json_value import thaw
 from tests.fakes.catalog import answer

@@ -25,7 +25,7 @@ from punie.domain.session.log import LogEntry
 from punie.domain.session.open_calls import TurnSoFar
 from punie.domain.session.session import OpenedSession, SessionSpec
 from punie.domain.session.turn import StopReason, Turn, TurnReport
-from punie.domain.tools.discovery import ClientCapabilities
+from punie.domain.tools.catalog import ClientCapabilities
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind
 from punie.domain.values.content import Prompt

@@ -15,8 +15,7 @@ from punie.application.offer.discover import DiscoverTools
 from punie.application.tools.own_tools import OWN_TOOLS
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.application.turns.instructions import Instructions
-from punie.domain.tools.catalog import ToolCatalog
-from punie.domain.tools.discovery import ClientCapabilities, LocalTools
+from punie.domain.tools.catalog import ClientCapabilities, LocalTools, ToolCatalog
 from punie.domain.values.json_value import freeze_object, thaw_object
 from punie.ports.people import Peer
 from tests.fakes.absent import planned_alone

@@ -11,7 +11,7 @@ import pytest
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.offer import discover as discover_tools
 from punie.application.offer.discover import DiscoverTools
-from punie.domain.tools.discovery import ClientCapabilities, LocalTools, Tier
+from punie.domain.tools.catalog import ClientCapabilities, LocalTools, Tier
 from punie.ports.tools import ToolSourceError
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock

@@ -12,8 +12,7 @@ from attrs import define, field
 
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.offer.discover import PlugIn, PlugInTools
-from punie.domain.tools.catalog import ToolCatalog
-from punie.domain.tools.discovery import CatalogAnswer
+from punie.domain.tools.catalog import CatalogAnswer, ToolCatalog
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolResult, ToolSource
 from punie.ports.tools import CallProgress
 from tests.fakes.progress import FakeProgress

@@ -13,7 +13,7 @@ from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.offer.discover import DiscoverTools
 from punie.application.offer.toolbox import Toolbox
 from punie.domain.errors import ToolDisabledError, UnknownToolError
-from punie.domain.tools.discovery import CatalogAnswer, ClientCapabilities, LocalTools
+from punie.domain.tools.catalog import CatalogAnswer, ClientCapabilities, LocalTools
 from punie.ports.tools import ToolSourceError
 from tests.fakes.absent import planned_alone
 from tests.fakes.client import FakeClient

@@ -13,8 +13,8 @@ from punie.bootstrap.settings.keys import DISABLED_TOOLS, EFFORT, LOCAL_TOOLS, M
 from punie.bootstrap.settings.settings import Settings, load_settings, variable_of
 from punie.domain.errors import SettingsError
 from punie.domain.model.choice import Effort
+from punie.domain.tools.catalog import LocalTools
 from punie.domain.tools.disclosure import DisclosureForm, DisclosurePolicy
-from punie.domain.tools.discovery import LocalTools
 from punie.domain.tools.execution import CallLimits, Limits
 
 pytestmark = pytest.mark.requirement("M-21")

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from punie.application.tools.own_tools import PLANNABLE
-from punie.domain.tools.catalog import ToolCatalog
-from punie.domain.tools.discovery import (
+from punie.domain.tools.catalog import (
     CatalogAnswer,
     ClientCapabilities,
     DroppedEntry,
     LocalTools,
     Server,
     Tier,
+    ToolCatalog,
     ToolPlan,
     plan_tools,
 )

@@ -8,7 +8,7 @@ import pytest
 
 from punie.domain.permission.decisions import Facts
 from punie.domain.permission.grants import grant_scope, takes_command
-from punie.domain.tools.arguments import without
+from punie.domain.tools.schema import without
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from punie.domain.values.json_value import freeze_object, thaw_object
 

@@ -17,7 +17,7 @@ from punie.domain.permission.flow import (
     Unusable,
 )
 from punie.domain.session.events import TextDelta
-from punie.domain.tools.discovery import ClientCapabilities
+from punie.domain.tools.catalog import ClientCapabilities
 from punie.domain.tools.tool import ToolCall, ToolKind, ToolResult
 from punie.domain.values.terminal import Command, ExitStatus
 from punie.ports.tools import ToolSourceError

@@ -45,7 +45,7 @@ from punie.domain.session.events import (
     ToolsChanged,
 )
 from punie.domain.session.session import SessionOptions
-from punie.domain.tools.discovery import ClientCapabilities
+from punie.domain.tools.catalog import ClientCapabilities
 from punie.domain.values.content import Text
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import NotJsonError, freeze_object, thaw_object

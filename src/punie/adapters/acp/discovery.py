@@ -16,8 +16,7 @@ from punie.adapters.acp.blocks import BlockError, decode_block
 from punie.adapters.acp.handshake import decode, is_true
 from punie.adapters.acp.tool_entries import decode_entry
 from punie.adapters.acp.wire import CallAnswer, DiscoverAnswer
-from punie.domain.tools.catalog import ToolCatalog
-from punie.domain.tools.discovery import CatalogAnswer, DroppedEntry
+from punie.domain.tools.catalog import CatalogAnswer, DroppedEntry, ToolCatalog
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolOutcome, ToolResult
 from punie.domain.values.content import Block
 from punie.domain.values.display import one_line

@@ -29,7 +29,7 @@ from punie.adapters.acp.wire import (
 from punie.domain.model.usage import Usage
 from punie.domain.session.log import LogEntry, LoggedEvent
 from punie.domain.session.session import DiscoveryReport, OpenedSession, SessionSpec
-from punie.domain.tools.discovery import ClientCapabilities
+from punie.domain.tools.catalog import ClientCapabilities
 from punie.domain.values.content import Prompt
 from punie.mechanics.jsonrpc.connection import Connection
 from punie.mechanics.jsonrpc.errors import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError

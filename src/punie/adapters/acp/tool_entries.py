@@ -9,7 +9,7 @@ from typing import cast
 import msgspec
 from msgspec import Raw
 
-from punie.domain.tools.discovery import DroppedEntry
+from punie.domain.tools.catalog import DroppedEntry
 from punie.domain.tools.metadata import Capability, Permission, ToolExample, ToolMetadata
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from punie.domain.values.display import one_line

@@ -10,7 +10,7 @@ from attrs import evolve
 from msgspec import Raw
 
 from punie.adapters.acp.handshake import EXTENSION, EXTENSION_PARTS, Params, is_object, is_true, members
-from punie.domain.tools.discovery import ClientCapabilities
+from punie.domain.tools.catalog import ClientCapabilities
 
 
 class NewSessionParams(Params):

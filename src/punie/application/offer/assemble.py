@@ -11,8 +11,8 @@ from punie.application.tools.own_tools import PLANNED, as_ours
 from punie.application.tools.session_tool import CallContext, PreparedCall, Services, SessionTool
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.domain.permission.grants import takes_command
-from punie.domain.tools.arguments import text_argument
-from punie.domain.tools.discovery import BuiltIn, Server, ToolPlan
+from punie.domain.tools.catalog import BuiltIn, Server, ToolPlan
+from punie.domain.tools.schema import text_argument
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolResult
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, freeze_object

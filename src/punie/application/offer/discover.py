@@ -13,12 +13,12 @@ from punie.application.offer.assemble import BridgedTool
 from punie.application.tools.own_tools import PLANNABLE
 from punie.application.tools.session_tool import SessionTool
 from punie.domain.session.session import DiscoveryReport
-from punie.domain.tools.catalog import ToolCatalog
-from punie.domain.tools.discovery import (
+from punie.domain.tools.catalog import (
     CatalogAnswer,
     ClientCapabilities,
     DroppedEntry,
     LocalTools,
+    ToolCatalog,
     ToolPlan,
     plan_tools,
 )

@@ -15,8 +15,7 @@ from punie.application.tools.session_tool import SessionTool
 from punie.domain.errors import ToolDisabledError, UnknownToolError
 from punie.domain.session.events import ToolsChanged
 from punie.domain.session.session import DiscoveryReport
-from punie.domain.tools.catalog import ToolCatalog
-from punie.domain.tools.discovery import ToolPlan
+from punie.domain.tools.catalog import ToolCatalog, ToolPlan
 from punie.domain.tools.tool import ToolDescriptor
 from punie.ports.engine import EventSink
 

@@ -13,7 +13,7 @@ from punie.application.turns.run_turn import PromptTurn
 from punie.domain.session.events import NoticeGiven, SessionEvent
 from punie.domain.session.session import OpenedSession, SessionSpec
 from punie.domain.session.turn import StopReason, TurnReport
-from punie.domain.tools.discovery import ClientCapabilities
+from punie.domain.tools.catalog import ClientCapabilities
 from punie.ports.agent import RunningTurn
 from punie.ports.engine import EventSink
 from punie.ports.people import Peer

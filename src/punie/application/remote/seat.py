@@ -12,7 +12,7 @@ from attrs import define, evolve, field, frozen
 from punie.domain.errors import ToolFailedError
 from punie.domain.permission.flow import Dismissed, PermissionOutcome, PermissionQuestion
 from punie.domain.session.elicitation import CANCELLED, Elicitation, ElicitationAnswer
-from punie.domain.tools.discovery import CatalogAnswer
+from punie.domain.tools.catalog import CatalogAnswer
 from punie.domain.tools.tool import ToolCall, ToolResult
 from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
 from punie.ports.people import Elicitor, Peer

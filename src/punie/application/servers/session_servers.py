@@ -14,7 +14,7 @@ from punie.application.servers.registry import ServerRegistry
 from punie.application.tools.session_tool import SessionTool
 from punie.domain.errors import ToolFailedError
 from punie.domain.servers.server import ServerStatus, ToolInfo
-from punie.domain.tools.arguments import declares, without
+from punie.domain.tools.schema import declares, without
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolResult, ToolSource
 from punie.domain.values.display import display_safe, one_line
 from punie.domain.values.json_value import JsonObject

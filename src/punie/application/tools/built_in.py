@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from punie.application.tools.session_tool import CallContext, PreparedCall, Services, SessionTool
-from punie.domain.tools.discovery import Serving
+from punie.domain.tools.catalog import Serving
 from punie.domain.tools.metadata import Capability, Permission, ToolExample, ToolMetadata
 from punie.domain.tools.roles import Role
 from punie.domain.tools.tool import ToolDescriptor, ToolResult

@@ -31,7 +31,7 @@ from punie.application.tools.terminals.kill_terminal import KillTerminal
 from punie.application.tools.terminals.release_terminal import ReleaseTerminal
 from punie.application.tools.terminals.run_command import RunCommand
 from punie.application.tools.terminals.wait_for_terminal_exit import WaitForTerminalExit
-from punie.domain.tools.discovery import OwnTool, Serving
+from punie.domain.tools.catalog import OwnTool, Serving
 from punie.domain.tools.roles import Column, Roles
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
 

@@ -25,8 +25,8 @@ from punie.domain.permission.rules import Mode
 from punie.domain.session.events import ModeChanged
 from punie.domain.session.session import OpenedSession
 from punie.domain.session.turn import StopReason, TurnLimits
+from punie.domain.tools.catalog import Tier
 from punie.domain.tools.disclosure import DEFAULT_CONTEXT_TOKENS
-from punie.domain.tools.discovery import Tier
 from punie.domain.values.content import Prompt
 from punie.ports.engine import EngineSession, EventSink
 from punie.ports.machine import Clock

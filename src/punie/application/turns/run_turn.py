@@ -27,8 +27,7 @@ from punie.domain.session.events import (
     UsageChanged,
 )
 from punie.domain.session.turn import StopReason, Turn, TurnRecord, TurnReport
-from punie.domain.tools.catalog import ToolCatalog
-from punie.domain.tools.discovery import Tier
+from punie.domain.tools.catalog import Tier, ToolCatalog
 from punie.domain.tools.tool import ToolSource
 from punie.domain.values.content import Prompt
 from punie.domain.values.display import one_line

@@ -32,8 +32,8 @@ from punie.bootstrap.settings.values import (
 )
 from punie.domain.permission.rules import Mode
 from punie.domain.session.turn import TurnLimits
+from punie.domain.tools.catalog import LocalTools
 from punie.domain.tools.disclosure import DEFAULT_SHARE, DisclosureForm
-from punie.domain.tools.discovery import LocalTools
 from punie.domain.tools.execution import CallLimits, Limits
 
 T = TypeVar("T")

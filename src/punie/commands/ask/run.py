@@ -40,7 +40,7 @@ from punie.domain.errors import (
 )
 from punie.domain.session.session import OpenedSession, SessionSpec
 from punie.domain.session.turn import StopReason, TurnReport
-from punie.domain.tools.discovery import ClientCapabilities
+from punie.domain.tools.catalog import ClientCapabilities
 from punie.domain.values.content import Prompt
 from punie.domain.values.display import display_safe
 from punie.ports.people import Peer

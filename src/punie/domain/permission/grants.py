@@ -17,8 +17,8 @@ from typing import Self
 from attrs import evolve, field, frozen
 
 from punie.domain.permission.decisions import Facts
-from punie.domain.tools.arguments import declares
 from punie.domain.tools.roles import Column, Role
+from punie.domain.tools.schema import declares
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from punie.domain.values.json_value import JsonObject, json_text, thaw
 from punie.domain.values.paths import is_inside

@@ -7,7 +7,7 @@ from attrs import field, frozen
 from punie.domain.model.choice import ModelMenu
 from punie.domain.permission.rules import Mode
 from punie.domain.servers.server import ServerConfig
-from punie.domain.tools.discovery import DroppedEntry, Tier
+from punie.domain.tools.catalog import DroppedEntry, Tier
 
 
 @frozen

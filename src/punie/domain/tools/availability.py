@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from attrs import field, frozen
 
-from punie.domain.tools.discovery import ClientCapabilities, LocalTools
+from punie.domain.tools.catalog import ClientCapabilities, LocalTools
 from punie.domain.tools.metadata import Capability
 from punie.domain.tools.tool import ToolDescriptor
 

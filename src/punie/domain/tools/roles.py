@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from attrs import field, frozen
 
-from punie.domain.tools.arguments import whole_argument, words_argument
+from punie.domain.tools.schema import whole_argument, words_argument
 from punie.domain.values.json_value import JsonObject, JsonValue
 from punie.domain.values.line_changes import LINE_LIMIT
 from punie.domain.values.terminal import Command

@@ -1,8 +1,9 @@
-"""A tool's parameters one by one, and the JSON Schema that says the same.
+"""A tool's parameters one by one, the JSON Schema that says the same, and single arguments of a call.
 
 `to_parameters` takes a schema apart and `to_schema` puts it together again; with the first schema as `around`, the
 second returns the same JSON value, key order included. Whatever a field cannot hold is kept: keywords without a field
-in `metadata`, and a property that its fields would not give back unchanged in `schema`, verbatim.
+in `metadata`, and a property that its fields would not give back unchanged in `schema`, verbatim. Arguments are read
+only where they have the expected form.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from attrs import evolve, field, frozen
 
-from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, JsonValue, freeze, freeze_object, thaw
+from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, JsonValue, freeze, freeze_object, json_text, thaw
 
 
 class _Absence(Enum):
@@ -197,3 +198,52 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[JsonValue], object]]]] = {
 }
 FIELD_KEYWORDS: Final = frozenset({"default", *_FIELDS})
 """The keywords that have a field of their own; `_FIELDS` has the field and the reader of each in the schema's order."""
+
+
+def declares(schema: JsonObject, name: str) -> bool:
+    """Whether the schema's own properties include that name."""
+    properties = schema.get("properties")
+    return isinstance(properties, Mapping) and name in properties
+
+
+def without(schema: JsonObject, names: frozenset[str]) -> JsonObject:
+    """The schema without these properties, or unchanged where it names one of them in any other place too."""
+    properties, required = schema.get("properties"), schema.get("required")
+    kept: dict[str, JsonValue] = dict(schema)
+    if isinstance(properties, Mapping):
+        kept["properties"] = {name: each for name, each in properties.items() if name not in names}
+    if isinstance(required, tuple):
+        kept["required"] = tuple(name for name in required if name not in names)
+        if not kept["required"]:
+            del kept["required"]
+    text = json_text(kept)
+    return schema if any(json_text(name) in text for name in names) else freeze_object(kept)
+
+
+def text_argument(arguments: JsonObject, key: str, default: str = "") -> str:
+    """The argument where it is a string, else the default; usable before validation and after it."""
+    value = arguments.get(key)
+    return value if isinstance(value, str) else default
+
+
+def whole_argument(arguments: JsonObject, key: str) -> int | None:
+    """The argument where it is a whole number, else None."""
+    value = arguments.get(key)
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) else None
+
+
+def words_argument(arguments: JsonObject, key: str) -> tuple[str, ...] | None:
+    """The argument where it is an array of strings, else None."""
+    value: JsonValue = arguments.get(key)
+    if not isinstance(value, tuple):
+        return None
+    return tuple(item for item in value if isinstance(item, str))
+
+
+def flag_argument(arguments: JsonObject, key: str) -> bool:
+    """Whether the argument is true."""
+    return arguments.get(key) is True

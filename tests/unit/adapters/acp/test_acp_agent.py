@@ -31,7 +31,7 @@ from punie.domain.session.log import LogEntry, LoggedEvent, SessionPage, Session
 from punie.domain.session.session import DiscoveryReport, OpenedSession, SessionOptions, SessionSpec
 from punie.domain.session.turn import StopReason, TurnReport
 from punie.domain.tools.availability import LeftOut, ListedTool, RegistryStatistics, ToolListing
-from punie.domain.tools.discovery import ClientCapabilities, DroppedEntry, Tier
+from punie.domain.tools.catalog import ClientCapabilities, DroppedEntry, Tier
 from punie.domain.tools.execution import CallCounts, RunningCall, ToolStatistics
 from punie.domain.tools.metadata import ToolMetadata
 from punie.domain.tools.tool import ToolDescriptor, ToolSource

@@ -25,7 +25,7 @@ from punie.domain.permission.flow import (
 from punie.domain.session.events import TextDelta, TurnEnded
 from punie.domain.session.session import SessionOptions
 from punie.domain.session.turn import StopReason
-from punie.domain.tools.discovery import ClientCapabilities
+from punie.domain.tools.catalog import ClientCapabilities
 from punie.domain.tools.tool import ToolKind
 from punie.domain.values.content import Diff
 from punie.domain.values.json_value import freeze_object

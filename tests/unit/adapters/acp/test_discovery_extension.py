@@ -21,7 +21,7 @@ from punie.adapters.acp.discovery import (
     AcpToolBridge,
     AcpToolCatalog,
 )
-from punie.domain.tools.discovery import CatalogAnswer
+from punie.domain.tools.catalog import CatalogAnswer
 from punie.domain.tools.tool import ToolCall, ToolOutcome, ToolResult
 from punie.domain.values.content import Image, ResourceLink, Text
 from punie.domain.values.json_value import thaw

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from punie.adapters.acp.tool_entries import decode_entry
-from punie.domain.tools.discovery import DroppedEntry
+from punie.domain.tools.catalog import DroppedEntry
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
 from punie.domain.values.json_value import thaw
 from tests.unit.domain.json_trees import nested, objects, trees

@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from punie.adapters.acp.handshake import InitializeParams, decode_params, initialize_answer
 from punie.adapters.acp.wire import NewSessionParams, PromptParams, SessionParams, decode_capabilities
-from punie.domain.tools.discovery import ClientCapabilities
+from punie.domain.tools.catalog import ClientCapabilities
 from punie.mechanics.jsonrpc.errors import INVALID_PARAMS, RpcError
 from tests.unit.domain.json_trees import trees
 

@@ -33,7 +33,7 @@ from punie.adapters.acp.wire import (
 from punie.domain.errors import UnknownSessionError
 from punie.domain.session.log import LoggedEvent
 from punie.domain.session.session import OpenedSession, SessionSpec
-from punie.domain.tools.discovery import ClientCapabilities
+from punie.domain.tools.catalog import ClientCapabilities
 from punie.mechanics.jsonrpc.connection import Connection
 from punie.mechanics.jsonrpc.errors import INVALID_PARAMS, RpcError
 from punie.ports.agent import Agent

@@ -9,10 +9,10 @@ from punie.application.tools.files.file_memory import ServedFiles, path_of, requ
 from punie.application.tools.files.patching import apply_patch
 from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.domain.errors import ArgumentsRefusedError, ToolFailedError
-from punie.domain.tools.arguments import flag_argument, text_argument
-from punie.domain.tools.discovery import Serving
+from punie.domain.tools.catalog import Serving
 from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.roles import Change, Column, Role
+from punie.domain.tools.schema import flag_argument, text_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.content import Diff
 from punie.domain.values.file_kind import looks_binary

@@ -7,10 +7,10 @@ from attrs import frozen
 from punie.application.tools.built_in import STRING, BuiltInTool, details, optional, schema
 from punie.application.tools.files.file_memory import ServedFiles, path_of
 from punie.application.tools.session_tool import CallContext, PreparedCall
-from punie.domain.tools.arguments import whole_argument
-from punie.domain.tools.discovery import Serving
+from punie.domain.tools.catalog import Serving
 from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.roles import Column, Role
+from punie.domain.tools.schema import whole_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.file_kind import HEAD_BYTES, kind_of, looks_binary
 from punie.domain.values.json_value import JsonObject

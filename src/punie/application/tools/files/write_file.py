@@ -7,10 +7,10 @@ from attrs import frozen
 from punie.application.tools.built_in import STRING, BuiltInTool, details, schema
 from punie.application.tools.files.file_memory import ServedFiles, path_of, require_unchanged, text_or_none
 from punie.application.tools.session_tool import CallContext, PreparedCall
-from punie.domain.tools.arguments import text_argument
-from punie.domain.tools.discovery import Serving
+from punie.domain.tools.catalog import Serving
 from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.roles import Column, Role
+from punie.domain.tools.schema import text_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.content import Diff
 from punie.domain.values.json_value import JsonObject, utf8_size

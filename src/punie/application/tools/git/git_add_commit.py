@@ -10,10 +10,10 @@ from punie.application.tools.built_in import STRING, BuiltInTool, details, optio
 from punie.application.tools.git.git_log import commit_line
 from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.domain.errors import ToolFailedError
-from punie.domain.tools.arguments import text_argument, words_argument
-from punie.domain.tools.discovery import Serving
+from punie.domain.tools.catalog import Serving
 from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.roles import Column, Role
+from punie.domain.tools.schema import text_argument, words_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.json_value import JsonObject
 from punie.domain.values.paths import Location

@@ -6,10 +6,10 @@ from attrs import frozen
 
 from punie.application.tools.built_in import BOOLEAN, PlainTool, details, optional, schema
 from punie.application.tools.session_tool import CallContext
-from punie.domain.tools.arguments import flag_argument
-from punie.domain.tools.discovery import Serving
+from punie.domain.tools.catalog import Serving
 from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.roles import Column, Role
+from punie.domain.tools.schema import flag_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.json_value import JsonObject
 from punie.ports.workspace import Repository

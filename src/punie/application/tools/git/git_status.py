@@ -6,7 +6,7 @@ from attrs import asdict, frozen
 
 from punie.application.tools.built_in import PlainTool, details, schema
 from punie.application.tools.session_tool import CallContext
-from punie.domain.tools.discovery import Serving
+from punie.domain.tools.catalog import Serving
 from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.roles import Column
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult

@@ -13,11 +13,11 @@ from punie.application.tools.built_in import BuiltInTool, details, optional, sch
 from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.domain.errors import ToldToModel
-from punie.domain.tools.arguments import text_argument
+from punie.domain.tools.catalog import Serving
 from punie.domain.tools.checks import Check, PlannedCheck, ProblemReport, TestReport
-from punie.domain.tools.discovery import Serving
 from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.roles import Column, Role
+from punie.domain.tools.schema import text_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonObject

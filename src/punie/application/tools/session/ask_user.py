@@ -16,8 +16,8 @@ from punie.domain.session.elicitation import (
     form_of,
     shown_text,
 )
-from punie.domain.tools.arguments import text_argument, words_argument
 from punie.domain.tools.roles import Column, Role
+from punie.domain.tools.schema import text_argument, words_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonObject

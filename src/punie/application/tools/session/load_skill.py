@@ -8,8 +8,8 @@ from punie.application.tools.built_in import STRING, BuiltInTool, schema
 from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.domain.errors import ToolFailedError
 from punie.domain.session.prompt_files import SkillText
-from punie.domain.tools.arguments import text_argument
 from punie.domain.tools.roles import Column, Role
+from punie.domain.tools.schema import text_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonObject

@@ -9,9 +9,9 @@ from attrs import frozen
 
 from punie.application.tools.built_in import STRING, PlainTool, optional, schema
 from punie.application.tools.session_tool import CallContext
-from punie.domain.tools.arguments import text_argument, whole_argument
 from punie.domain.tools.disclosure import SEARCH_TOOLS, line_of, server_of
 from punie.domain.tools.roles import Column, Role
+from punie.domain.tools.schema import text_argument, whole_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonObject

@@ -10,8 +10,8 @@ from attrs import frozen
 from punie.application.tools.built_in import STRING, BuiltInTool, schema
 from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.domain.permission.rules import Mode
-from punie.domain.tools.arguments import text_argument
 from punie.domain.tools.roles import Column, Role
+from punie.domain.tools.schema import text_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.json_value import JsonObject
 from punie.ports.tools import CallProgress

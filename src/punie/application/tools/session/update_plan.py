@@ -12,8 +12,8 @@ from punie.application.tools.built_in import STRING, PlainTool, schema
 from punie.application.tools.session_tool import CallContext
 from punie.domain.session.events import PlanChanged
 from punie.domain.session.turn import PlanStep, StepPriority, StepStatus
-from punie.domain.tools.arguments import text_argument
 from punie.domain.tools.roles import Column, Role
+from punie.domain.tools.schema import text_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonObject

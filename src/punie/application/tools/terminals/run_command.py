@@ -9,10 +9,10 @@ from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, detai
 from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.application.tools.terminals.terminal_tool import TerminalLedger, printed
 from punie.domain.errors import ToolFailedError
-from punie.domain.tools.arguments import flag_argument
-from punie.domain.tools.discovery import Serving
+from punie.domain.tools.catalog import Serving
 from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.roles import Column, Role
+from punie.domain.tools.schema import flag_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolOutcome, ToolResult
 from punie.domain.values.content import TerminalView, Text
 from punie.domain.values.json_value import JsonObject

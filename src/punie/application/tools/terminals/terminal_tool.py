@@ -11,10 +11,10 @@ from attrs import define, evolve, field, frozen
 from punie.application.tools.built_in import STRING, BuiltInTool, details, schema
 from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.domain.errors import PunieError, UnknownTerminalError
-from punie.domain.tools.arguments import text_argument
-from punie.domain.tools.discovery import Serving
+from punie.domain.tools.catalog import Serving
 from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.roles import Column, Role
+from punie.domain.tools.schema import text_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.content import TerminalView, Text
 from punie.domain.values.json_value import JsonObject
