@@ -115,25 +115,24 @@ def _outcome(answer: Raw) -> object:
     raise ServerAnswerError(error.code, error.message)
 
 
+_WORDS_OF_CODES: Final[Mapping[int, str]] = {
+    _UNAVAILABLE: "is the client's own, and the client does not have it any more",
+    _LIMIT_EXCEEDED: "has as many requests as the client lets it have ({said}). Try again when one of them is done",
+    REQUEST_CANCELLED: "was told by the client to stop",
+    METHOD_NOT_FOUND: "is the client's own, but the client does not understand mcp/message, which would reach it",
+    INVALID_PARAMS: "is the client's own, and the client does not accept the request ({said})",
+    _BACKEND_FAILED: "broke down at the client ({said})",
+}
+_OTHER_CODES: Final = "is the client's own, and the client answers with an error: {said} (code {code})"
+
+
 def _in_words(error: RpcError, method: str) -> str:
     """An error of ACP, which concerns the way to the server and is never one of MCP, for a `ChannelError`."""
     said = one_line(error.message, _WORDS).rstrip(".")
-    match error.code:
-        case code if code == _UNAVAILABLE:
-            return "is the client's own, and the client does not have it any more"
-        case code if code == _LIMIT_EXCEEDED:
-            return f"has as many requests as the client lets it have ({said}). Try again when one of them is done"
-        case code if code == REQUEST_CANCELLED:
-            return "was told by the client to stop"
-        case code if code == METHOD_NOT_FOUND:
-            return "is the client's own, but the client does not understand mcp/message, which would reach it"
-        case code if code == INVALID_PARAMS:
-            return f"is the client's own, and the client does not accept the request ({said})"
-        case code if code == _BACKEND_FAILED:
-            acted = ". Whether the tool did its work is not known: look before you call it again"
-            return f"broke down at the client ({said}){acted if method == 'tools/call' else ''}"
-        case code:
-            return f"is the client's own, and the client answers with an error: {said} (code {code})"
+    words = _WORDS_OF_CODES.get(error.code, _OTHER_CODES).format(said=said, code=error.code)
+    if error.code == _BACKEND_FAILED and method == "tools/call":
+        words += ". Whether the tool did its work is not known: look before you call it again"
+    return words
 
 
 PLACE = "the client's mcpServers"
