@@ -20,7 +20,7 @@ from punie.adapters.local.files.workspace import LocalWorkspace
 from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.application.desk import session_desk
 from punie.application.desk import stages as desk_limits
-from punie.application.desk.stages import LoopGuard
+from punie.application.desk.stages import TurnState
 from punie.application.tools.files.file_memory import KeptOutputs, ServedFiles
 from punie.application.tools.files.read_file import ReadFile
 from punie.application.tools.files.write_file import WriteFile
@@ -376,7 +376,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_a_call_is_refused_exactly_after_three_failures_with_no_change_in_between(steps: list[Step]) -> None:
-    guard = LoopGuard()
+    guard = TurnState()
     since: dict[str, int] = {}
     for name, kind, works in steps:
         refusal = guard.refusal(name, "{}")

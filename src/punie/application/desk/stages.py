@@ -14,6 +14,7 @@ from punie.application.tools.session_tool import CallWithin, Composition, Prepar
 from punie.domain.errors import OutsideWorkspaceError, ToldToModel, ToolDisabledError
 from punie.domain.permission.flow import Asking, Denied
 from punie.domain.permission.path_findings import ROOTS_RULE
+from punie.domain.permission.policy import HARMLESS_KINDS
 from punie.domain.permission.rules import AnsweredBy, Verdict
 from punie.domain.session.events import PermissionAnswered, PermissionAsked, PermissionSettled, SecurityViolation
 from punie.domain.tools.execution import Severity, cut, cut_after
@@ -26,18 +27,30 @@ from punie.ports.workspace import OutputStore
 FAILURES_ALLOWED = 3
 """How often the same call may fail before the next one is not run."""
 
-_CHANGES_NOTHING = frozenset({ToolKind.READ, ToolKind.SEARCH, ToolKind.THINK})
+STOP_GRACE_S = 5.0
+"""Time beyond a call's limit in which a tool that watches the limit itself may stop in good order."""
+
+
+class TurnOverError(Exception):
+    """The turn ended while one of its calls was on its way; the call must go no further."""
 
 
 @define
-class LoopGuard:
-    """Counts, within one turn, failures of the same tool with the same arguments; lives as long as the turn.
+class TurnState:
+    """The state that the calls of a turn share: whether the turn is over, and how often calls failed.
 
-    A success starts the count anew: of everything where the call may have changed something, of itself where it only
-    looked. So a test run that fails after each of many edits is no loop, and reading in between does not hide one.
+    Lives as long as the turn. A call is counted by its tool and arguments. A success starts the count anew: of every
+    call where it may have changed something, of the same call where it only looked. So a test run that fails after each
+    of many edits is no loop, and reading in between does not hide one.
     """
 
+    closed: bool = field(default=False, init=False)
     _failures: dict[tuple[str, int], int] = field(factory=dict[tuple[str, int], int], init=False)
+
+    def check_open(self) -> None:
+        """Raises `TurnOverError` once the turn is over."""
+        if self.closed:
+            raise TurnOverError
 
     def refusal(self, tool: str, arguments_json: str) -> ToolResult | None:
         """The result of a call that is not run because it failed too often; None where the call may run."""
@@ -54,7 +67,7 @@ class LoopGuard:
         """Count the end of a call."""
         key = (tool, hash(arguments_json))
         match result.outcome:
-            case ToolOutcome.SUCCEEDED if kind in _CHANGES_NOTHING:
+            case ToolOutcome.SUCCEEDED if kind in HARMLESS_KINDS:
                 self._failures.pop(key, None)
             case ToolOutcome.SUCCEEDED:
                 self._failures.clear()
@@ -86,27 +99,6 @@ def _told(kept: KeptOutput) -> str:
     return f"\n[{all_of_it} is in {kept.path} until the session ends; read_file reads it]"
 
 
-STOP_GRACE_S = 5.0
-"""Time beyond a call's limit in which a tool that watches the limit itself may stop in good order."""
-
-
-class TurnOverError(Exception):
-    """The turn ended while one of its calls was on its way; the call must go no further."""
-
-
-@define(eq=False)
-class TurnState:
-    """The part of a turn that its calls share; lives as long as the turn."""
-
-    loops: LoopGuard = field(factory=LoopGuard, init=False)
-    closed: bool = field(default=False, init=False)
-
-    def check_open(self) -> None:
-        """Raises `TurnOverError` once the turn is over."""
-        if self.closed:
-            raise TurnOverError
-
-
 @define(eq=False)
 class CallStages:
     """One call on its way through the desk of its turn; lives as long as the call.
@@ -123,7 +115,7 @@ class CallStages:
         """Pass through every stage. A stage that refuses the call raises, or gives the result."""
         desk, turn, under_way = self.desk, self.turn, self.under_way
         request = await self._announced()
-        repeated = turn.loops.refusal(under_way.call.name, under_way.arguments_json)
+        repeated = turn.refusal(under_way.call.name, under_way.arguments_json)
         if repeated is not None:
             return repeated
         request.check_arguments(desk.context.validator)

@@ -146,7 +146,7 @@ class TurnDesk(ToolDoor):
 
     def _leave(self, under_way: CallUnderWay, result: ToolResult) -> None:
         kind = ToolKind.OTHER if under_way.tool is None else under_way.tool.descriptor.kind
-        self._state.loops.note(under_way.call.name, kind, under_way.arguments_json, result)
+        self._state.note(under_way.call.name, kind, under_way.arguments_json, result)
         self.desk.running.leave(under_way)
         self.desk.count(under_way, result)
         self.requests.interrupt()

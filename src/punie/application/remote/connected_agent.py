@@ -50,8 +50,6 @@ class ConnectedAgent(Agent):
         if self._gone and room.owner is self:
             self.reception.vacate(session_id, room)
 
-    # ------------------------------------------------------------ opening
-
     async def open_session(self, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
         entered = _Entered(self, spec, connect)
         await entered.reserve()
@@ -123,8 +121,6 @@ class ConnectedAgent(Agent):
         if news is not None:
             await live.recorder.emit(news)
 
-    # ------------------------------------------------------------ every session there is
-
     async def sessions(self, cwd: str | None, cursor: str | None) -> SessionPage:
         return await self.reception.agent.sessions(cwd, cursor)
 
@@ -136,8 +132,6 @@ class ConnectedAgent(Agent):
 
     async def close_session(self, session_id: str) -> None:
         await self.reception.close(session_id, self.reception.not_elsewhere(self, session_id))
-
-    # ------------------------------------------------------------ its own sessions
 
     def begin_turn(self, session_id: str, prompt: Prompt) -> RunningTurn:
         room = self.reception.of(self, session_id)

@@ -64,7 +64,9 @@ class EntryGatherer:
                 self.put(event)
             case ToolCallUpdated(status=None):
                 pass  # the content of a running call: the update at its end shows the whole
-            case _ if isinstance(event, AS_IT_IS) and not _was_only_tried(event):
+            case CompactionChanged() if event.status is not CompactionStatus.COMPLETED:
+                pass  # a compaction that is not complete changes nothing
+            case _ if isinstance(event, AS_IT_IS):
                 self.put(cast("LoggedEvent", event))  # `AS_IT_IS` holds no other class
             case _:
                 pass
@@ -110,8 +112,3 @@ class EntryGatherer:
         self.turn.take(event)
         self.sequence += 1
         self.news.set()
-
-
-def _was_only_tried(event: SessionEvent) -> bool:
-    """Whether the event is a compaction that is not complete, which the log does not have."""
-    return isinstance(event, CompactionChanged) and event.status is not CompactionStatus.COMPLETED

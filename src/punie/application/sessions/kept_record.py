@@ -13,6 +13,7 @@ from punie.application.sessions.gathering import EntryGatherer
 from punie.application.sessions.recorder import Cut, EngineMemory, SessionRecord, Tell, Warn, unheard
 from punie.domain.errors import LeaseLostError, SessionStoreError, UnreadableSnapshotError
 from punie.domain.model.choice import ModelChoice
+from punie.domain.permission.policy import HARMLESS_KINDS
 from punie.domain.session.events import (
     CallFinished,
     ContextUsed,
@@ -25,7 +26,6 @@ from punie.domain.session.events import (
 from punie.domain.session.log import EngineSnapshot, LogEntry, PromptAccepted, PromptFilled, SessionSummary, title_of
 from punie.domain.session.transcript import TranscriptBuilder
 from punie.domain.tools.execution import CallStatus
-from punie.domain.tools.tool import ToolKind
 from punie.domain.values.display import one_line
 from punie.ports.engine import Engine
 from punie.ports.machine import Clock
@@ -45,9 +45,6 @@ WAITING_LIMIT = 1_000
 
 RENEW_S = 20.0
 """How often the lease of an idle session is renewed."""
-
-HARMLESS = frozenset({ToolKind.READ, ToolKind.SEARCH, ToolKind.THINK})
-"""A call of any other kind may have an effect: its start is on the disk before the effect begins."""
 
 
 @frozen
@@ -293,7 +290,8 @@ class KeptRecord(SessionRecord):
         return None if state is None else EngineSnapshot(engine, self.entries.sequence - 1, state)
 
     def _begins_an_effect(self, event: SessionEvent) -> bool:
-        if isinstance(event, ToolCallAnnounced) and event.kind in HARMLESS:
+        """Whether a call that may have an effect starts: the log has its start before the effect begins."""
+        if isinstance(event, ToolCallAnnounced) and event.kind in HARMLESS_KINDS:
             self._harmless.add(event.call_id)
         if not isinstance(event, ToolCallUpdated) or event.status is not CallStatus.IN_PROGRESS:
             return False
@@ -302,10 +300,6 @@ class KeptRecord(SessionRecord):
 
 def _ends_a_call(event: SessionEvent) -> bool:
     """Whether the event ends a call that was started; such an event never waits for the disk."""
-    match event:
-        case CallFinished():
-            return True
-        case ToolCallUpdated(_, status):
-            return status is not None and status.terminal
-        case _:
-            return False
+    if isinstance(event, ToolCallUpdated):
+        return event.status is not None and event.status.terminal
+    return isinstance(event, CallFinished)
