@@ -1,1 +1,1 @@
-"""The project's linter, type checker and test runner: where they are, and what their reports mean."""
+"""The project's linter, type checker and test runner: finding them, and reading their reports."""

@@ -1,1 +1,1 @@
-"""Where records are kept: in memory, or in the user's database."""
+"""Stores of usage, decisions and sessions: the user's database (SQLite), and PostgreSQL for sessions."""

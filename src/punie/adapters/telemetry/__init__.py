@@ -1,1 +1,1 @@
-"""OpenTelemetry: what a session does, as spans for somebody's collector (opentelemetry-sdk, an optional extra)."""
+"""OpenTelemetry: the events of a session as spans for a collector (opentelemetry-sdk, an optional extra)."""

@@ -1,1 +1,1 @@
-"""Files and folders of this machine: safe opening, listing, search, ignore rules, kept outputs."""
+"""Files and folders of this machine: texts, listing, search, ignore rules, kept outputs."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import cached_property
 from typing import TypeVar
 
 import anyio
@@ -141,7 +142,6 @@ class LocalFileTree(FileTree):
         self._guard = guard
         self._given_roots = roots
         self._ripgrep = ripgrep
-        self._looked_up = False
         self._threads = anyio.CapacityLimiter(_THREADS)
 
     async def list_files(self, path: str, *, recursive: bool, limit: int) -> Listing:
@@ -156,7 +156,7 @@ class LocalFileTree(FileTree):
 
         def work(stop: StopFlag) -> Findings:
             search = TreeSearch(start, self._root_of(start), sought, limit, stop)
-            return search.in_file() if os.path.isfile(start) else search.in_tree(self._found_ripgrep())
+            return search.in_file() if os.path.isfile(start) else search.in_tree(self._found_ripgrep)
 
         return await self._in_thread(work)
 
@@ -198,11 +198,9 @@ class LocalFileTree(FileTree):
     def _root_of(self, path: str) -> str:
         return max((root for root in self._roots() if is_inside(path, (root,))), key=len, default=path)
 
+    @cached_property
     def _found_ripgrep(self) -> str | None:
-        if not self._looked_up and self._ripgrep is not None:
-            self._ripgrep = find_ripgrep(self._ripgrep, self._roots())
-        self._looked_up = True
-        return self._ripgrep
+        return None if self._ripgrep is None else find_ripgrep(self._ripgrep, self._roots())
 
     def _leads_inside(self, link: str) -> bool:
         target = resolve(link)

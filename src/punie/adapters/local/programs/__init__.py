@@ -1,1 +1,1 @@
-"""Child processes of this machine: terminals, groups, output, the sandbox."""
+"""Child processes of this machine: terminals, groups, output."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import functools
 import os
 import signal
 import stat
@@ -75,13 +74,8 @@ def _head(path: str) -> bytes:
         return b""
 
 
-@functools.cache
-def _our_own_head() -> bytes:
-    return _head("/proc/self/exe")
-
-
 def _is_of_this_machine(head: bytes) -> bool:
-    ours = _our_own_head()
+    ours = _head("/proc/self/exe")
     return len(head) >= 64 and head[_IDENTITY] == ours[_IDENTITY] == _WIDE_LITTLE and head[_MACHINE] == ours[_MACHINE]
 
 

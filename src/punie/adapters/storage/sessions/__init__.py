@@ -1,1 +1,1 @@
-"""Stores of sessions: in memory, in the user's database, on a PostgreSQL server."""
+"""Stores of sessions: in the user's database, on a PostgreSQL server, in exported files."""
