@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from punie.adapters.pydantic_ai.failures import PROVIDERS, set_up_error
-from punie.adapters.pydantic_ai.models import build_model
+from punie.adapters.pydantic_ai.library import build_model
 from punie.domain.errors import EngineError
 from punie.domain.model.provider import ModelSettings
 from tests.architecture.source_tree import ROOT

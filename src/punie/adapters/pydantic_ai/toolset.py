@@ -29,7 +29,7 @@ _WRITTEN = "written"
 
 @define
 class Listed:
-    """The tools of a session in the library's form, made once a descriptor; lives as long as the session."""
+    """The tools of a turn in the library's form, made once a catalogue; lives as long as the turn."""
 
     catalog: ToolCatalog | None = None
     tools: dict[str, ToolsetTool[TurnDeps]] = field(factory=dict)

@@ -20,8 +20,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset
 
 from punie.adapters.library.upkeep import HistoryUpkeep
-from punie.adapters.pydantic_ai.library import PydanticAiLibrary
-from punie.adapters.pydantic_ai.models import request_settings, verbatim
+from punie.adapters.pydantic_ai.library import PydanticAiLibrary, request_settings, verbatim
 from punie.adapters.pydantic_ai.streaming import StreamedModel
 from punie.adapters.pydantic_ai.toolset import DeskToolset, Listed, TurnDeps
 from punie.domain.model.provider import ModelSettings
