@@ -48,15 +48,14 @@ class TurnProgress:
 
     def take(self, event: SessionEvent) -> None:
         """Take the next event."""
-        turn, calls = self._so_far, dict(self._so_far.open_calls)
+        turn, calls = self._so_far, self._so_far.open_calls
         match event:
             case ToolCallAnnounced(call_id):
                 self._so_far = evolve(turn, announced=turn.announced + 1, open_calls={**calls, call_id: False})
             case ToolCallUpdated(call_id, CallStatus.IN_PROGRESS) if call_id in calls:
                 self._so_far = evolve(turn, open_calls={**calls, call_id: True})
             case ToolCallUpdated(call_id, CallStatus.COMPLETED | CallStatus.FAILED):
-                calls.pop(call_id, None)
-                self._so_far = evolve(turn, open_calls=calls)
+                self._so_far = evolve(turn, open_calls={one: runs for one, runs in calls.items() if one != call_id})
             case _:
                 pass
 
