@@ -59,7 +59,8 @@ NEEDED = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 
 def telemetry_of(environ: Mapping[str, str], log: logging.Logger) -> Telemetry | None:
     """The sender of the sessions' spans; None where the environment asks for none, or where the log says why not."""
-    if not any(environ.get(name, "").strip() for name in ENDPOINTS) or not _wanted(environ):
+    off = _is_true(environ.get("OTEL_SDK_DISABLED")) or environ.get("OTEL_TRACES_EXPORTER", "otlp") == "none"
+    if off or not any(environ.get(name, "").strip() for name in ENDPOINTS):
         return None
     protocol = next((environ[name] for name in PROTOCOLS if environ.get(name)), SPOKEN)
     if protocol != SPOKEN:
@@ -78,10 +79,6 @@ def telemetry_of(environ: Mapping[str, str], log: logging.Logger) -> Telemetry |
         return None
     log.info("telemetry: spans are sent to the endpoint that the environment names")
     return telemetry
-
-
-def _wanted(environ: Mapping[str, str]) -> bool:
-    return not _is_true(environ.get("OTEL_SDK_DISABLED")) and environ.get("OTEL_TRACES_EXPORTER", "otlp") != "none"
 
 
 def _is_true(value: str | None) -> bool:

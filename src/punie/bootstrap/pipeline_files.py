@@ -72,17 +72,14 @@ def offered_shelf(own: str | None, cwd: str, shipped: tuple[str, ...]) -> Shelf:
     reader = _reader()
     whole = _shelf([*_written(own, cwd, reader), *_shipped(reader)])
     known = {pipeline.name: pipeline for pipeline in whole.pipelines}
-    ahead = [one for one in known.values() if one.place != SHIPPED or _is_named(one.name, shipped)]
+    named = {one.name for one in known.values() for pattern in shipped if fnmatchcase(one.name, pattern)}
+    ahead = [one for one in known.values() if one.place != SHIPPED or one.name in named]
     wanted: set[str] = set()
     while ahead:
         pipeline = ahead.pop()
         wanted.add(pipeline.name)
         ahead += [known[tool] for tool in pipeline.tools if tool in known and tool not in wanted]
     return Shelf(tuple(one for one in whole.pipelines if one.name in wanted), whole.files)
-
-
-def _is_named(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _reader() -> PipelineReader:

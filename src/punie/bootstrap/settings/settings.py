@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, cast
 
 from attrs import evolve, field, frozen
 
@@ -192,8 +192,7 @@ def trace_settings(
     parser: ParserOf | None = None,
 ) -> Traced:
     """As `load_settings`, with the source of every value, and without a warning for values that are left out."""
-    layers = _Layers(home_of(environ), parser or _bash_parser)
-    layers.user(read_settings_file(user_settings_file(environ)))
+    layers = _Layers.of_user(environ, parser)
     # The directory may be named through a link, and trust is about the file itself.
     left_out = layers.project(read_settings_file(project_settings_file(os.path.realpath(cwd))))
     loosens = bool(left_out.values or left_out.rules)
@@ -212,8 +211,7 @@ def trace_settings(
 
 def project_gains(environ: Mapping[str, str], cwd: str, parser: ParserOf | None = None) -> LeftOut:
     """The values and rules that trusting the project's file in `cwd` would add. Raises `SettingsError`."""
-    layers = _Layers(home_of(environ), parser or _bash_parser)
-    layers.user(read_settings_file(user_settings_file(environ)))
+    layers = _Layers.of_user(environ, parser)
     return layers.project(read_settings_file(project_settings_file(cwd)))
 
 
@@ -227,9 +225,13 @@ class _Layers:
         self._home = home
         self._parser = parser
 
-    def user(self, file: SettingsFile) -> None:
-        self.rules += self._rules(file, "user")
-        self._take(_plain(file.values), file.path, Speaker.USER)
+    @classmethod
+    def of_user(cls, environ: Mapping[str, str], parser: ParserOf | None) -> Self:
+        """The layers with the user's own file."""
+        layers, file = cls(home_of(environ), parser or _bash_parser), read_settings_file(user_settings_file(environ))
+        layers.rules += layers._rules(file, "user")
+        layers._take(_plain(file.values), file.path, Speaker.USER)
+        return layers
 
     def project(self, file: SettingsFile) -> LeftOut:
         """Take the values that make the session stricter; returns the others."""

@@ -104,7 +104,8 @@ SERVERS_LIMIT_S = SERVER_S + 10
 async def servers(case: Case) -> Sequence[Check]:
     """A check for each configured server, and one for each file that cannot be read."""
     configured = configured_servers(case.environ, case.cwd)
-    found = [_problem(problem) for problem in configured.problems]
+    fix = "Correct that file; punie servers list shows what is read."
+    found = [Check("servers", ok=False, detail=problem, fix=fix) for problem in configured.problems]
     if not configured.configs:
         return found or [Check("servers", ok=True, detail="no MCP servers are configured")]
     async with servers_here(case.environ, case.cwd, configured.configs, case.log) as registry:
@@ -117,10 +118,6 @@ async def servers(case: Case) -> Sequence[Check]:
             for config in configured.configs:
                 tasks.start_soon(ask, config)
     return [*found, *(checks[config.name] for config in configured.configs)]
-
-
-def _problem(problem: str) -> Check:
-    return Check("servers", ok=False, detail=problem, fix="Correct that file; punie servers list shows what is read.")
 
 
 async def _asked(registry: ServerRegistry, config: ServerConfig, case: Case) -> Check:

@@ -41,12 +41,9 @@ def interpreter(_case: Case) -> Sequence[Check]:
         where += f", in the environment {sys.prefix}"
     missing = [name for name, there in _required("punie", None) if not there]
     if missing:
-        return [Check("python", ok=False, detail=f"{where}; not installed: {', '.join(missing)}", fix=_reinstall())]
+        fix = f"Install Punie again: {sys.executable} -m pip install --force-reinstall punie"
+        return [Check("python", ok=False, detail=f"{where}; not installed: {', '.join(missing)}", fix=fix)]
     return [Check("python", ok=True, detail=where)]
-
-
-def _reinstall() -> str:
-    return f"Install Punie again: {sys.executable} -m pip install --force-reinstall punie"
 
 
 def installation(_case: Case) -> Sequence[Check]:
@@ -56,13 +53,9 @@ def installation(_case: Case) -> Sequence[Check]:
     if here.is_fleeting:
         detail += "; that is a cache which is cleared some day: for an IDE, install it for good (uv tool install punie)"
     first = shutil.which("punie")
-    if first is not None and not here.before and not _same(first, here.program):
+    if first is not None and not here.before and os.path.realpath(first) != os.path.realpath(here.program):
         detail += f"; another one comes first on PATH: {first}"
     return [Check("punie", ok=True, detail=detail)]
-
-
-def _same(one: str, other: str) -> bool:
-    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def wsl(case: Case) -> Sequence[Check]:

@@ -103,7 +103,8 @@ class DoctorMode:
 def run_doctor(*, as_json: bool, cwd: str, offline: bool) -> int:
     """Run `punie doctor`; returns the exit code."""
     environ, directory = dict(os.environ), str(directory_of(cwd))
-    mode = DoctorMode(environ, directory, as_json, offline, _quiet_log(environ), _page(environ), _is_watched(environ))
+    watched = sys.stderr.isatty() and environ.get("TERM") != "dumb"
+    mode = DoctorMode(environ, directory, as_json, offline, _quiet_log(environ), _page(environ), watched)
     return anyio.run(mode.run)
 
 
@@ -122,7 +123,3 @@ def _page(environ: Mapping[str, str]) -> Page:
         return Page()
     colour = not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
     return Page(shutil.get_terminal_size((80, 24)).columns, colour)
-
-
-def _is_watched(environ: Mapping[str, str]) -> bool:
-    return sys.stderr.isatty() and environ.get("TERM") != "dumb"

@@ -123,7 +123,7 @@ def grants_text(grants: Sequence[StoredGrant]) -> str:
     if not grants:
         return 'Nothing is granted for good. "Always allow" in a permission question stores a grant.\n'
     blocks = [
-        f"{one_line(grant.id)}  {one_line(grant.tool)}  until {_day(grant.expires_at)}\n"
+        f"{one_line(grant.id)}  {one_line(grant.tool)}  until {moment(grant.expires_at)[:10]}\n"
         f"    {one_line(grant.scope, 1_000)}\n"
         for grant in grants
     ]
@@ -156,10 +156,6 @@ def moment(seconds: float) -> str:
         return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     except (OverflowError, OSError, ValueError):
         return str(seconds)
-
-
-def _day(seconds: float) -> str:
-    return moment(seconds)[:10]
 
 
 def _named(row: AuditRow) -> Mapping[str, object]:

@@ -250,7 +250,13 @@ def servers_text(servers: Sequence[ServerInfo]) -> str:
     if not servers:
         return "No servers are configured. Name them under mcpServers in .mcp.json here, or in your own mcp.json.\n"
     rows = [
-        [info.name, one_line(info.command, _COMMAND_WIDTH), info.status.value, _count(info), _age(info.cache_age_s)]
+        [
+            info.name,
+            one_line(info.command, _COMMAND_WIDTH),
+            info.status.value,
+            "-" if info.tools is None else str(info.tools),
+            _age(info.cache_age_s),
+        ]
         for info in servers
     ]
     notes = "".join(f"{one_line(info.name)}: {one_line(info.message, 1_000)}\n" for info in servers if info.message)
@@ -262,7 +268,8 @@ def check_text(check: Check) -> str:
     name = one_line(check.info.name)
     if check.ok:
         return f"ok    {name}: {check.info.tools} tools in {check.took_ms or 0:.0f} ms\n"
-    return f"{'FAIL' if check.info.status is ServerStatus.ERROR else 'skip'}  {name}: {_reason(check.info)}\n"
+    reason = one_line(check.info.message, 2_000) or f"it is {check.info.status.value}"
+    return f"{'FAIL' if check.info.status is ServerStatus.ERROR else 'skip'}  {name}: {reason}\n"
 
 
 def delta_text(delta: RefreshDelta) -> str:
@@ -310,14 +317,6 @@ def _row(info: ServerInfo) -> dict[str, object]:
         "cacheAgeS": None if info.cache_age_s is None else round(info.cache_age_s, 1),
     }
     return {**row, "message": info.message} if info.message else row
-
-
-def _count(info: ServerInfo) -> str:
-    return "-" if info.tools is None else str(info.tools)
-
-
-def _reason(info: ServerInfo) -> str:
-    return one_line(info.message, 2_000) or f"it is {info.status.value}"
 
 
 def _age(seconds: float | None) -> str:

@@ -243,13 +243,7 @@ def as_cost_table(costs: Costs) -> str:
 
 def _in_form(served: Iterable[ToolDescriptor], form: DisclosureForm, policy: DisclosurePolicy) -> int:
     tools = tuple(served)
-    kept = _full(tool for tool in tools if policy.keeps(tool))
-    return kept + _cost(tuple(tool for tool in tools if not policy.keeps(tool)), form)
-
-
-def _cost(others: tuple[ToolDescriptor, ...], form: DisclosureForm) -> int:
-    return _full(others) if form is DisclosureForm.FULL else tokens_of(listing(others, form))
-
-
-def _full(tools: Iterable[ToolDescriptor]) -> int:
-    return sum(map(estimated_tokens, tools))
+    others = tuple(tool for tool in tools if not policy.keeps(tool))
+    in_full = tools if form is DisclosureForm.FULL else [tool for tool in tools if policy.keeps(tool)]
+    listed_tokens = 0 if form is DisclosureForm.FULL else tokens_of(listing(others, form))
+    return sum(map(estimated_tokens, in_full)) + listed_tokens
