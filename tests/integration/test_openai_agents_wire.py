@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from punie.commands.setup.trial import try_model
+from punie.commands.setup.person import try_model
 from punie.domain.model.choice import Effort
 from punie.domain.model.provider import ModelSettings
 from punie.domain.session.turn import StopReason

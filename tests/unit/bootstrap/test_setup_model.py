@@ -13,8 +13,17 @@ import pytest
 
 from punie.bootstrap.credentials import Credentials
 from punie.commands.setup.model import ModelFlags, ModelSetup
-from punie.commands.setup.person import AnswerError, Person, checked_address, checked_key, model_name
-from punie.commands.setup.trial import Interrupted, Trial, tried_now, try_model
+from punie.commands.setup.person import (
+    AnswerError,
+    Interrupted,
+    Person,
+    Trial,
+    checked_address,
+    checked_key,
+    model_name,
+    tried_now,
+    try_model,
+)
 from punie.domain.model.provider import ModelSettings
 from tests.fakes.vault import FakeVault
 from tests.stub_openai import Failure, Reply, StubOpenAI

@@ -29,7 +29,7 @@ from punie.commands.running import (
     watch_signals,
     wrong,
 )
-from punie.commands.setup.trial import MODEL_FAILED
+from punie.commands.setup.person import MODEL_FAILED
 from punie.domain.errors import (
     EngineError,
     EngineErrorKind,

@@ -18,18 +18,22 @@ from punie.bootstrap.settings.settings import variable_of
 from punie.commands.running import EXIT_OF_SIGNAL, Exit, command_environ, start_logging, wrong
 from punie.commands.settings_writing import set_model
 from punie.commands.setup.person import (
+    MODEL_FAILED,
     OFFERS,
     AnswerError,
+    Interrupted,
     Offer,
     Person,
+    Trial,
     asks_nobody,
     checked_address,
     checked_key,
     hidden,
+    listed_now,
     model_name,
     person_here,
+    tried_now,
 )
-from punie.commands.setup.trial import MODEL_FAILED, Interrupted, Trial, listed_now, tried_now
 from punie.domain.errors import EngineErrorKind, SettingsError
 from punie.domain.model.provider import ModelSettings
 from punie.domain.values.display import display_safe
