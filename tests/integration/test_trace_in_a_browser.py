@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from punie.adapters.html.trace_page import TracePage
-from punie.application.sessions.trace import SessionTrace
+from punie.commands.trace.run import SessionTrace
 from punie.domain.session.log import summarised
 from tests.browser import Browser, chromium
 from tests.entries_only import EntriesOnly

@@ -7,7 +7,7 @@ import tracemalloc
 import anyio
 import pytest
 
-from punie.application.sessions.trace import ENTRIES_AT_ONCE, TURNS_IN_FULL, TURNS_IN_OUTLINE, SessionTrace
+from punie.commands.trace.run import ENTRIES_AT_ONCE, TURNS_IN_FULL, TURNS_IN_OUTLINE, SessionTrace
 from punie.domain.session.log import SessionBegun, SessionSummary
 from punie.domain.session.timeline import TurnTimeline
 from punie.domain.tools.tool import ToolOutcome

@@ -1,1 +1,1 @@
-"""Sessions beyond one prompt: the recorder, stored sessions, traces and notices."""
+"""Sessions beyond one prompt: the recorder, stored sessions and notices."""

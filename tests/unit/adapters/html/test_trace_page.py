@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from punie.adapters.html import trace_page
 from punie.adapters.html.trace_page import MARK, TracePage
-from punie.application.sessions.trace import PAGE_WEIGHT, SessionTrace
+from punie.commands.trace.run import PAGE_WEIGHT, SessionTrace
 from punie.domain.permission.rules import AnsweredBy, Verdict
 from punie.domain.session.events import (
     CallFinished,
