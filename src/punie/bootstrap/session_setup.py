@@ -49,7 +49,7 @@ class Conversation:
         return self.memory.opened(self.engine, session_id)
 
     def record(self, clock: Clock, log: logging.Logger) -> SessionRecord:
-        """Where the session's events are recorded."""
+        """The record of the session's events."""
         return MemoryRecord() if self.kept is None else KeptRecord(self.kept, clock, log)
 
     def gauge(self, size_tokens: int | None) -> ContextGauge:

@@ -26,7 +26,7 @@ def add(commands: Commands) -> None:
 
 
 def run_completion(*, parser: argparse.ArgumentParser, shell: str) -> int:
-    """Print the script for that shell; gives the exit code."""
+    """Print the script for that shell; returns the exit code."""
     import shtab
 
     from punie.adapters.console.output import Pipe

@@ -191,7 +191,7 @@ def show_toml(traced: Traced, environ: Mapping[str, str], cwd: str, *, sources: 
 
 
 def show_json(traced: Traced, environ: Mapping[str, str], cwd: str) -> str:
-    """The same as one JSON object, on one line."""
+    """All settings as one JSON object, on one line."""
     rules = traced.settings.policy.rules
     return json.dumps(
         {
@@ -219,7 +219,7 @@ def explain_text(one: Shown, traced: Traced) -> str:
 
 
 def explain_json(one: Shown, traced: Traced) -> str:
-    """The same as one JSON object, on one line."""
+    """One setting as a JSON object, on one line."""
     key = one.key
     return json.dumps(
         {

@@ -88,7 +88,7 @@ def run_serve(**flags: Any) -> int:
 
 
 async def serve(options: ServeOptions, environ: Mapping[str, str], log: logging.Logger) -> int:
-    """Serve until a signal comes; gives the exit code. Raises `ServeError` where it cannot start."""
+    """Serve until a signal comes; returns the exit code. Raises `ServeError` where it cannot start."""
     try:
         from punie.adapters.websocket.server import Door, WebSocketServer, is_loopback, normal_origin
         from punie.adapters.websocket.wire import Limits

@@ -1,4 +1,4 @@
-"""What was used: sums by tool, session, model and day, and the tools that were never used.
+"""The use of tools and models: sums by tool, session, model and day, and the tools that were never used.
 
 A report is shown to a person as a table, to a spreadsheet as CSV, and to a program as JSON.
 """
