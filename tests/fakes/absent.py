@@ -43,7 +43,7 @@ class NothingKept(SessionShelf):
         await self.take_up(session_id)
 
 
-async def nothing_kept(_peer: Peer | None) -> SessionShelf:
+async def nothing_kept() -> SessionShelf:
     await anyio.lowlevel.checkpoint()
     return NothingKept()
 

@@ -6,7 +6,7 @@ import logging
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
@@ -46,10 +46,6 @@ TURN_END_LIMIT_S = 3.0
 """How long a cancelled turn may hold up the closing of its session."""
 
 
-Keeping: TypeAlias = Callable[[Peer | None], Awaitable[SessionShelf]]
-"""Gives the shelf where sessions are kept. The client, where there is one, says what is to be loaded for it."""
-
-
 @define
 class _Place:
     """An open session, the turn that runs in it, and the events that close it; lives as long as the session."""
@@ -70,7 +66,7 @@ class PunieAgent(OwnTaskGroup, Agent):
 
     scope: SessionScope
     log: logging.Logger
-    keeping: Keeping
+    keeping: Callable[[], Awaitable[SessionShelf]]
     _places: dict[str, _Place] = field(factory=dict, init=False)
     _opening: dict[str, LiveSession] = field(factory=dict, init=False)
 
@@ -82,7 +78,7 @@ class PunieAgent(OwnTaskGroup, Agent):
     async def open_session(self, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
         session_id = f"sess_{uuid.uuid4().hex}"
         peer = connect(session_id)
-        taken = await (await self.keeping(peer)).begin(session_id, spec)
+        taken = await (await self.keeping()).begin(session_id, spec)
         return await self._open(session_id, spec, peer, taken)
 
     async def load_session(
@@ -93,11 +89,11 @@ class PunieAgent(OwnTaskGroup, Agent):
             await self.close_session(session_id)
         peer = connect(session_id)
         # The history is shown before anything is built: the engine is not yet told of it, and memory is still free.
-        taken = await (await self.keeping(peer)).take_up(session_id, tell)
+        taken = await (await self.keeping()).take_up(session_id, tell)
         return await self._open(session_id, spec, peer, taken)
 
     async def fork_session(self, session_id: str, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
-        shelf = await self.keeping(None)
+        shelf = await self.keeping()
         if session_id in self._places:
             await self._idle(session_id).session.recorder.record.flush()
         new_id = f"sess_{uuid.uuid4().hex}"
@@ -105,12 +101,12 @@ class PunieAgent(OwnTaskGroup, Agent):
         return await self.load_session(new_id, spec, connect)
 
     async def sessions(self, cwd: str | None, cursor: str | None) -> SessionPage:
-        return await (await self.keeping(None)).page(cwd, cursor)
+        return await (await self.keeping()).page(cwd, cursor)
 
     async def delete_session(self, session_id: str) -> None:
         if session_id in self._places:
             await self.close_session(session_id)
-        await (await self.keeping(None)).delete(session_id)
+        await (await self.keeping()).delete(session_id)
 
     def begin_turn(self, session_id: str, prompt: Prompt) -> PromptTurn:
         place = self._idle(session_id)

@@ -65,7 +65,6 @@ class Process:
     keeps_model: bool = False
     _lists: ProviderLists = field(factory=ProviderLists, init=False)
     warm_up: WarmUp = field(init=False)
-    _catalog_expected: bool = field(default=False, init=False)
     _usage: SqliteUsageLedger | None = field(default=None, init=False)
     _audit: SqliteAuditTrail | None = field(default=None, init=False)
     _store: KeptStore | None = field(default=None, init=False)
@@ -80,7 +79,6 @@ class Process:
             {
                 "container": self._build_container,
                 "plug-ins": self._scan_plug_ins,
-                "validator": self._load_validator,
                 "engine": self._load_engine,
             }
         )
@@ -109,14 +107,9 @@ class Process:
             self.log.warning("%s", problem)
         return (*spec.servers, *found.configs)
 
-    async def stored(self, peer: Peer | None = None) -> StoredSessions:
+    async def stored(self) -> StoredSessions:
         """The sessions that are kept."""
-        self._expect(peer)
         return (await self._container()).stored()
-
-    def _expect(self, peer: Peer | None) -> None:
-        """Note that a client has tools of its own, whose schemas the validator is loaded for."""
-        self._catalog_expected = self._catalog_expected or (peer is not None and peer.catalog is not None)
 
     @asynccontextmanager
     async def session_scope(
@@ -128,7 +121,6 @@ class Process:
         """
         from punie.bootstrap.session_setup import Conversation, SessionSetup
 
-        self._expect(peer)
         container = await self._container()
         plug_ins = cast("PlugIns", await self.warm_up.result("plug-ins"))
         servers = self._servers(spec)
@@ -139,8 +131,8 @@ class Process:
         settings = await self._as_it_was(shelf, taken)
         engine = self.engines.get(settings[MODEL], settings[ENGINE])
         settings = sized_by(engine, settings)
-        if peer.catalog is not None and not await self.warm_up.result("validator"):
-            await anyio.to_thread.run_sync(self._load_validator)  # the warm-up had passed it before this client came
+        if peer.catalog is not None:  # else the first call loads it, and many processes have none
+            await anyio.to_thread.run_sync(_load_validator)
         conversation = await Conversation.of(container.stored(), engine, shelf, taken)
         setup = SessionSetup(session_id, spec, settings, conversation, servers, plug_ins, self.log)
         box = container.session(setup=setup, peer=peer)
@@ -233,17 +225,6 @@ class Process:
         self.engines.plug_ins = scan(self.log) if self.plug_ins is None else self.plug_ins
         return self.engines.plug_ins
 
-    def _load_validator(self) -> bool:
-        """Load the validator's library (5 MB) if a session waits to check an IDE's schemas; returns whether it did.
-
-        In any other process the first call loads the library, in 20 ms; many processes have no call.
-        """
-        if self._catalog_expected:
-            from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-
-            JsonSchemaRsValidator().problems(EMPTY_OBJECT, EMPTY_OBJECT)
-        return self._catalog_expected
-
     def _load_engine(self) -> None:
         """Load the configured engine's library ahead of the first prompt; a failure is raised at that prompt."""
         try:
@@ -251,6 +232,13 @@ class Process:
             self.engines.load(settings[MODEL], settings[ENGINE])
         except PunieError as error:
             self.log.info("the engine is not ready: %s", error)
+
+
+def _load_validator() -> None:
+    """Load the validator's library (5 MB, 20 ms): the event loop checks an IDE's schemas with it."""
+    from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
+
+    JsonSchemaRsValidator().problems(EMPTY_OBJECT, EMPTY_OBJECT)
 
 
 async def serve_sessions(

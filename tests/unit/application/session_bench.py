@@ -153,7 +153,7 @@ class SessionBench:
             async with PunieAgent(self.scope, LOG, self._keeping) as agent:
                 yield agent
 
-    async def _keeping(self, _peer: Peer | None) -> SessionShelf:
+    async def _keeping(self) -> SessionShelf:
         return self.stored or NothingKept()
 
     async def opened(self, agent: PunieAgent) -> OpenedSession:
