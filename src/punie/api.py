@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from punie import __version__ as __version__
 
 if TYPE_CHECKING:
-    from punie.adapters.console.recorded_broker import RecordedBroker as RecordedBroker
+    from punie.adapters.console.front_end import RecordedBroker as RecordedBroker
     from punie.adapters.library.engine import LibraryEngine as LibraryEngine
     from punie.adapters.local.files.path_guard import LocalPathGuard as LocalPathGuard
     from punie.adapters.local.files.workspace import LocalWorkspace as LocalWorkspace
@@ -49,7 +49,7 @@ PROGRAMS: Final = {
     "PlugIn": "punie.application.offer.discover",
     "PlugIns": "punie.bootstrap.plugins",
     "PreparedCall": "punie.application.tools.session_tool",
-    "RecordedBroker": "punie.adapters.console.recorded_broker",
+    "RecordedBroker": "punie.adapters.console.front_end",
     "SessionHere": "punie.bootstrap.session_here",
     "TypedTool": "punie.application.offer.registry",
     "open_session_here": "punie.bootstrap.session_here",

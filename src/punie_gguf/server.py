@@ -179,7 +179,7 @@ class _Child:
 
     @property
     def pid(self) -> int:
-        """Its process."""
+        """The id of the server's process."""
         return self._popen.pid
 
     @property
@@ -248,7 +248,7 @@ class _Child:
 
 
 def _passes(name: str) -> bool:
-    """Whether a variable of ours is the child's as well: no key of anybody is."""
+    """Whether the child gets that variable as well: no key is among them."""
     return not name.upper().endswith(_SECRET_ENDINGS) and not name.startswith("PUNIE_")
 
 

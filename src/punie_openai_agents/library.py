@@ -95,7 +95,7 @@ class AgentsLibrary(ModelLibrary[History]):
         return tokens_of(history)
 
     def pieces(self, history: History) -> Sequence[Piece]:
-        """Its prompts and answers."""
+        """The prompts and answers of the turn."""
         return pieces_of(history)
 
     def shortened(self, history: History, first: int, prompt: int | None, summary: str) -> History:

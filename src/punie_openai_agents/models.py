@@ -99,7 +99,7 @@ class Kit:
         """The SDK's model for one request, which notes in `ending` how its stream ended."""
         if self.chat:
             watched = WatchedClient(self.client, ending)
-            # It stands in for as much of the client as that model uses.
+            # The class has as much of the client as that model uses.
             return OpenAIChatCompletionsModel(self.model, cast("AsyncOpenAI", watched))
         return OpenAIResponsesModel(self.model, self.client)
 

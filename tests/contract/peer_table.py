@@ -5,8 +5,7 @@ from __future__ import annotations
 from punie.adapters.acp.client import AcpEventSink, AcpPermissionBroker
 from punie.adapters.acp.discovery import AcpToolBridge, AcpToolCatalog
 from punie.adapters.acp.v2.client import DraftEventSink, DraftPermissionBroker
-from punie.adapters.console.front_end import ConsoleBroker, JsonLinesSink, TextSink
-from punie.adapters.console.recorded_broker import RecordedBroker
+from punie.adapters.console.front_end import ConsoleBroker, JsonLinesSink, RecordedBroker, TextSink
 from punie.application.remote.room import HeldSink
 from punie.application.remote.seat import SeatedBridge, SeatedBroker, SeatedCatalog
 from punie.application.servers.session_servers import ServerCalls

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 import anyio
 import pytest
 
-from punie.domain.model.usage import Usage
 from punie.domain.permission.policy import Verdict
 from punie.domain.session.events import (
     PermissionSettled,
@@ -19,7 +18,7 @@ from punie.domain.session.events import (
     TurnEnded,
     UsageChanged,
 )
-from punie.domain.session.turn import StopReason
+from punie.domain.session.turn import StopReason, Usage
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind
 from punie.domain.values.content import Diff, TerminalView, Text

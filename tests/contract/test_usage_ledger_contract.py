@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from punie.domain.model.usage import Usage
+from punie.domain.session.turn import Usage
 from punie.domain.tools.tool import ToolOutcome
 from punie.ports.sessions import UsageLedger
 from tests.contract.tables import LEDGERS

@@ -14,12 +14,11 @@ from punie.application.tools.session_tool import SessionTool
 from punie.application.turns.live_session import Commands, ForTheModel, LiveSession, Outcome
 from punie.application.turns.model_shelf import ModelShelf, ReadyModel
 from punie.domain.errors import UnknownModelError, UnknownSessionError
-from punie.domain.model.choice import Effort
+from punie.domain.model.provider import Effort
 from punie.domain.session.log import SessionPage
 from punie.domain.session.session import SessionSpec
 from punie.domain.values.content import Prompt
 from punie.ports.engine import EventSink
-from punie.ports.people import Peer
 
 
 class NothingKept(SessionShelf):

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from attrs import define, field
 
-from punie.domain.model.usage import Usage
 from punie.domain.session.events import SessionEvent, TextDelta, ThoughtDelta, UsageChanged
+from punie.domain.session.turn import Usage
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolResult
 from punie.ports.engine import EventSink, ToolDoor

@@ -6,9 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from punie.domain.model.choice import Effort
 from punie.domain.model.compaction import CompactionStatus
-from punie.domain.model.usage import Usage
+from punie.domain.model.provider import Effort
 from punie.domain.permission.rules import AnsweredBy, Mode, Verdict
 from punie.domain.session.events import (
     CallFinished,
@@ -30,7 +29,7 @@ from punie.domain.session.events import (
     UsageChanged,
 )
 from punie.domain.session.log import LoggedEvent, PromptAccepted, PromptFilled, SessionBegun
-from punie.domain.session.turn import StopReason
+from punie.domain.session.turn import StopReason, Usage
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind, ToolOutcome
 from punie.domain.values.content import (

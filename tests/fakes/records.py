@@ -7,8 +7,7 @@ from typing import Any
 
 from attrs import evolve
 
-from punie.domain.model.usage import Usage
-from punie.domain.session.turn import CallRecord, TurnRecord
+from punie.domain.session.turn import CallRecord, TurnRecord, Usage
 from punie.domain.tools.tool import ToolOutcome
 
 NOW = time.time()

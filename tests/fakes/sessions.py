@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from punie.domain.model.usage import Usage
 from punie.domain.permission.rules import Mode
 from punie.domain.session.events import (
     CallFinished,
@@ -14,7 +13,7 @@ from punie.domain.session.events import (
     UsageChanged,
 )
 from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, SessionBegun
-from punie.domain.session.turn import StopReason
+from punie.domain.session.turn import StopReason, Usage
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind, ToolOutcome
 from punie.domain.values.content import Prompt, Text

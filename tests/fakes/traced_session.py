@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from attrs import define, field
 
 from punie.domain.model.compaction import CompactionStatus
-from punie.domain.model.usage import Usage
 from punie.domain.permission.rules import AnsweredBy, Verdict
 from punie.domain.session.events import (
     CallFinished,
@@ -28,7 +27,7 @@ from punie.domain.session.events import (
     UsageChanged,
 )
 from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, SessionBegun
-from punie.domain.session.turn import PlanStep, StepStatus, StopReason
+from punie.domain.session.turn import PlanStep, StepStatus, StopReason, Usage
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind, ToolOutcome
 from punie.domain.values.content import Diff, Prompt, ResultContent, Text

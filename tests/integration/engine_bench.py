@@ -15,8 +15,7 @@ import pytest
 from attrs import define, field, frozen
 
 from punie.bootstrap.engines import PydanticAiEngine
-from punie.domain.model.choice import Effort
-from punie.domain.model.provider import ModelSettings
+from punie.domain.model.provider import Effort, ModelSettings
 from punie.domain.session.turn import StopReason, Turn, TurnLimits
 from punie.domain.values.content import Prompt
 from punie.ports.engine import ModelEngine

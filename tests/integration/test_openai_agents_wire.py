@@ -8,8 +8,7 @@ from functools import partial
 import pytest
 
 from punie.commands.setup.person import try_model
-from punie.domain.model.choice import Effort
-from punie.domain.model.provider import ModelSettings
+from punie.domain.model.provider import Effort, ModelSettings
 from punie.domain.session.turn import StopReason
 from punie.domain.tools.catalog import SearchableOffer, ToolCatalog
 from punie.domain.tools.tool import ToolOutcome, ToolResult

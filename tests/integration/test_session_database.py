@@ -17,9 +17,9 @@ import anyio.lowlevel
 import pytest
 
 from punie.adapters.local.machine import LocalClock, LocalProcessTable
-from punie.adapters.storage.database import Database, open_database
+from punie.adapters.storage.database import open_database
 from punie.adapters.storage.sessions.event_codec import BODY_LIMIT
-from punie.adapters.storage.sessions.user_file import SqliteSessionStore
+from punie.adapters.storage.sessions.user_file import SessionFile, SqliteSessionStore
 from punie.domain.errors import LeaseLostError, SessionHeldError, SessionStoreError
 from punie.domain.session.events import CallFinished, TextDelta
 from punie.domain.session.log import EngineSnapshot, LogEntry, SessionBegun
@@ -357,7 +357,8 @@ async def test_a_full_disk_refuses_whole_batches_and_is_not_for_good(
 
 async def test_a_database_that_is_full_is_said_in_words(file: Path, store: SqliteSessionStore):
     lease = await store.acquire("sess_a")
-    database: Database | None = store._lane._database
+    assert isinstance(store._lane, SessionFile)
+    database = store._lane._database
     assert database is not None
     database.run("PRAGMA max_page_count = 1")
     more = [LogEntry(number, BEGIN, TextDelta("x" * 30_000)) for number in range(1, 100)]

@@ -21,7 +21,7 @@ from punie.application.turns import model_switch
 from punie.application.turns.live_session import LiveSession
 from punie.application.turns.run_turn import PromptTurn
 from punie.domain.errors import SessionBusyError, UnknownSessionError
-from punie.domain.model.choice import Effort
+from punie.domain.model.provider import Effort
 from punie.domain.permission.rules import Mode
 from punie.domain.session.log import SessionPage
 from punie.domain.session.session import OpenedSession, SessionOptions, SessionSpec

@@ -20,8 +20,7 @@ from punie.adapters.os_keyring import WRITE_LIMIT_S, OsKeyring
 from punie.adapters.pydantic_ai.variables import ADDRESSES, ALSO, KEYS
 from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of, state_dir
 from punie.domain.model.provider import ModelSettings
-from punie.mechanics.drafts import write_at_once
-from punie.mechanics.folders import locked_folder
+from punie.mechanics.files import locked_folder, write_at_once
 from punie.ports.machine import KeyVault
 
 FILE_NAME = "credentials.json"

@@ -18,8 +18,7 @@ from punie.bootstrap.settings.keys import CONTEXT_TOKENS, ENGINE, MODEL, MODELS
 from punie.bootstrap.settings.settings import Settings
 from punie.bootstrap.settings.values import PYDANTIC_AI
 from punie.domain.errors import EngineError, PunieError
-from punie.domain.model.choice import DIRECT, Effort, ModelChoice
-from punie.domain.model.provider import ModelSettings
+from punie.domain.model.provider import DIRECT, Effort, ModelChoice, ModelSettings
 from punie.domain.servers.names import qualified_name
 from punie.domain.servers.server import ServerConfig
 from punie.domain.tools.disclosure import DisclosureForm, DisclosurePolicy

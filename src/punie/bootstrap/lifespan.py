@@ -24,7 +24,7 @@ from punie.bootstrap.settings.keys import EFFORT, ENGINE, KEEP_SESSIONS, MODEL
 from punie.bootstrap.settings.settings import Settings, load_settings
 from punie.bootstrap.warm_up import WarmUp
 from punie.domain.errors import PunieError, SettingsError
-from punie.domain.model.choice import DIRECT
+from punie.domain.model.provider import DIRECT
 from punie.domain.servers.server import ServerConfig
 from punie.domain.session.session import SessionSpec
 from punie.domain.values.json_value import EMPTY_OBJECT

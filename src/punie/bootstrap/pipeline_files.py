@@ -22,7 +22,7 @@ from punie.bootstrap.settings.files import IN_PROJECT, bytes_of
 from punie.domain.pipelines.expressions import Problem
 from punie.domain.pipelines.pipeline import FILE_LIMIT_BYTES, Pipeline
 from punie.domain.values.display import one_line
-from punie.mechanics.folders import names_in, opened_folder, read_file
+from punie.mechanics.files import names_in, opened_folder, read_file
 
 ENDING = ".toml"
 PROJECT, USER, SHIPPED = "project", "user", "shipped"

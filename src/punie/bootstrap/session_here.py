@@ -19,7 +19,7 @@ from punie.application.turns.live_session import LiveSession
 from punie.application.turns.run_turn import PromptTurn
 from punie.bootstrap.lifespan import Process
 from punie.bootstrap.plugins import PlugIns
-from punie.domain.model.choice import DIRECT
+from punie.domain.model.provider import DIRECT
 from punie.domain.session.session import SessionSpec
 from punie.domain.session.turn import TurnReport
 from punie.domain.tools.catalog import ClientCapabilities

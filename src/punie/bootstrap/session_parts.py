@@ -40,8 +40,7 @@ from punie.application.tools.session.update_plan import UpdatePlan
 from punie.application.tools.session_tool import Services, SessionTool
 from punie.application.tools.terminals.get_shell_info import ShellInfo
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
-from punie.application.turns.instructions import Instructions
-from punie.application.turns.live_session import LiveSession
+from punie.application.turns.live_session import Instructions, LiveSession
 from punie.application.turns.own_commands import OWN_COMMANDS
 from punie.application.turns.slash_commands import SessionCommands
 from punie.bootstrap.engines import disclosure_of
@@ -58,7 +57,7 @@ from punie.bootstrap.settings.keys import (
 )
 from punie.bootstrap.settings.values import Sandbox
 from punie.bootstrap.word_stems import stem
-from punie.domain.model.choice import DIRECT
+from punie.domain.model.provider import DIRECT
 from punie.domain.tools.availability import Surroundings, capabilities_of
 from punie.domain.tools.catalog import LocalTools
 from punie.domain.values.paths import is_inside

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from punie.bootstrap.settings.files import read_settings
 from punie.domain.errors import SettingsError
-from punie.mechanics.drafts import write_at_once
+from punie.mechanics.files import write_at_once
 
 NEW_FILE_MODE = 0o600
 

@@ -7,7 +7,6 @@ from punie.domain.errors import ToldToModel as ToldToModel
 from punie.domain.errors import ToolFailedError as ToolFailedError
 from punie.domain.errors import UnknownTerminalError as UnknownTerminalError
 from punie.domain.errors import UnreadableSnapshotError as UnreadableSnapshotError
-from punie.domain.model.choice import Effort as Effort
 from punie.domain.model.compaction import ARGUMENTS_CHARS as ARGUMENTS_CHARS
 from punie.domain.model.compaction import CHARS_PER_TOKEN as CHARS_PER_TOKEN
 from punie.domain.model.compaction import OPENING as OPENING
@@ -19,6 +18,7 @@ from punie.domain.model.compaction import CompactionStatus as CompactionStatus
 from punie.domain.model.compaction import Piece as Piece
 from punie.domain.model.compaction import told_summary as told_summary
 from punie.domain.model.compaction import within as within
+from punie.domain.model.provider import Effort as Effort
 from punie.domain.model.provider import ModelPlace as ModelPlace
 from punie.domain.model.provider import ModelSettings as ModelSettings
 from punie.domain.model.provider import ProviderFailure as ProviderFailure
@@ -39,7 +39,6 @@ from punie.domain.model.text import picture as picture
 from punie.domain.model.text import prompt_content as prompt_content
 from punie.domain.model.text import read_arguments as read_arguments
 from punie.domain.model.text import result_text as result_text
-from punie.domain.model.usage import Usage as Usage
 from punie.domain.permission.flow import Dismissed as Dismissed
 from punie.domain.permission.flow import OptionKind as OptionKind
 from punie.domain.permission.flow import PermissionOption as PermissionOption
@@ -65,6 +64,7 @@ from punie.domain.session.transcript import prompts_in as prompts_in
 from punie.domain.session.turn import StopReason as StopReason
 from punie.domain.session.turn import Turn as Turn
 from punie.domain.session.turn import TurnLimits as TurnLimits
+from punie.domain.session.turn import Usage as Usage
 from punie.domain.tools.catalog import CatalogAnswer as CatalogAnswer
 from punie.domain.tools.catalog import CatalogDelta as CatalogDelta
 from punie.domain.tools.catalog import ClientCapabilities as ClientCapabilities

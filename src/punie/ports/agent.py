@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Protocol, runtime_checkable
 
-from punie.domain.model.choice import Effort
+from punie.domain.model.provider import Effort
 from punie.domain.permission.rules import Mode
 from punie.domain.session.log import LogEntry, SessionPage
 from punie.domain.session.session import OpenedSession, SessionOptions, SessionSpec

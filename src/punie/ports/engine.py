@@ -7,14 +7,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 from punie.domain.errors import EngineError
-from punie.domain.model.choice import Effort
 from punie.domain.model.compaction import CompactionOrder, Piece
-from punie.domain.model.provider import ModelPlace, ModelSettings
-from punie.domain.model.usage import Usage
+from punie.domain.model.provider import Effort, ModelPlace, ModelSettings
 from punie.domain.session.events import SessionEvent
 from punie.domain.session.prompt_files import CommandInfo
 from punie.domain.session.transcript import Transcript
-from punie.domain.session.turn import StopReason, Turn
+from punie.domain.session.turn import StopReason, Turn, Usage
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.tool import ToolCall, ToolResult
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from punie.application.turns.model_shelf import ContextGauge
-from punie.domain.model.usage import Usage
 from punie.domain.session.events import ContextUsed, UsageChanged
+from punie.domain.session.turn import Usage
 
 
 def test_the_engines_size_wins_over_the_settings():

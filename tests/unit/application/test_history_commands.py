@@ -10,8 +10,8 @@ from punie.application.turns.live_session import Answered
 from punie.application.turns.own_commands import NOTHING_KEPT, OWN_COMMANDS
 from punie.application.turns.slash_commands import Invocation, SlashCommand
 from punie.domain.errors import EngineError
-from punie.domain.model.choice import DIRECT, Effort
 from punie.domain.model.compaction import CompactionOrder
+from punie.domain.model.provider import DIRECT, Effort
 from punie.domain.session.events import ContextUsed, HistoryForgotten
 from punie.domain.values.content import Prompt
 from punie.ports.engine import EventSink, HistoryKeeper

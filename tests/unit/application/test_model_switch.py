@@ -20,7 +20,7 @@ from punie.domain.errors import (
     UnknownSessionError,
     UnreadableSnapshotError,
 )
-from punie.domain.model.choice import Effort, ModelChoice
+from punie.domain.model.provider import Effort, ModelChoice
 from punie.domain.session.events import ModelChanged, ModelMenuChanged, TextDelta
 from punie.domain.session.transcript import AgentSaid, PersonSaid, Transcript, before_last_prompt
 from punie.domain.session.turn import StopReason, Turn

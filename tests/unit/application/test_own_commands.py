@@ -14,12 +14,11 @@ from punie.application.turns import own_commands
 from punie.application.turns.live_session import Answered, ForTheModel, LiveSession, Outcome
 from punie.application.turns.own_commands import OWN_COMMANDS
 from punie.application.turns.slash_commands import SessionCommands
-from punie.domain.model.choice import DIRECT
-from punie.domain.model.usage import Usage
+from punie.domain.model.provider import DIRECT
 from punie.domain.permission.rules import Mode
 from punie.domain.session.events import CommandsChanged, ContextUsed, SessionEvent, TextDelta, UsageChanged
 from punie.domain.session.prompt_files import CommandInfo, PromptFile
-from punie.domain.session.turn import StopReason, Turn
+from punie.domain.session.turn import StopReason, Turn, Usage
 from punie.domain.tools.tool import ToolCall
 from punie.domain.values.content import Prompt, ResourceLink, Text
 from punie.ports.engine import EventSink, ToolDoor

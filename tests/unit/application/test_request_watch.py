@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from punie.application.desk.turn_desk import RequestWatch
-from punie.domain.model.usage import Usage
 from punie.domain.session.events import RequestEnded, RequestEnding
+from punie.domain.session.turn import Usage
 from tests.fakes.clock import FakeClock
 
 

@@ -10,9 +10,8 @@ import pytest
 
 from punie.application.agent import PunieAgent
 from punie.domain.errors import EngineError
-from punie.domain.model.usage import Usage
 from punie.domain.session.events import SessionEvent, TextDelta, ToolCallUpdated, TurnEnded, UsageChanged
-from punie.domain.session.turn import StopReason, Turn, TurnReport
+from punie.domain.session.turn import StopReason, Turn, TurnReport, Usage
 from punie.domain.values.content import Prompt
 from punie.ports.engine import EventSink, ToolDoor
 from tests.fakes.client import FakeClient

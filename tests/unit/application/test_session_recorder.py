@@ -17,7 +17,6 @@ from punie.application.sessions.kept_record import WAITING_LIMIT, KeptRecord, Ke
 from punie.application.sessions.recorder import SessionRecorder
 from punie.domain.errors import LeaseLostError, SessionStoreError
 from punie.domain.model.compaction import CompactionStatus
-from punie.domain.model.usage import Usage
 from punie.domain.permission.rules import Mode
 from punie.domain.session.events import (
     CallFinished,
@@ -42,7 +41,7 @@ from punie.domain.session.log import (
     PromptAccepted,
     SessionBegun,
 )
-from punie.domain.session.turn import StopReason
+from punie.domain.session.turn import StopReason, Usage
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind, ToolOutcome
 from punie.domain.values.content import Prompt, Text

@@ -14,7 +14,7 @@ from punie.application.sessions.kept_record import PAGE, StoredMemory
 from punie.application.sessions.recorder import EngineMemory
 from punie.application.sessions.stored import StoredSessions
 from punie.domain.errors import SessionHeldError, SessionStoreError, UnknownSessionError, UnreadableSnapshotError
-from punie.domain.model.choice import Effort, ModelChoice
+from punie.domain.model.provider import Effort, ModelChoice
 from punie.domain.session.events import (
     CallFinished,
     ContextUsed,

@@ -144,7 +144,7 @@ def test_where_nothing_can_be_written_the_keyring_keeps_nothing_either(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("punie.mechanics.drafts.os.fsync", full)
+    monkeypatch.setattr("punie.mechanics.files.os.fsync", full)
     kept = credentials(path, vault=True)
     with pytest.raises(CredentialsError, match="No space left"):
         kept.store("OPENAI_API_KEY", KEY, None)

@@ -12,7 +12,7 @@ from punie.bootstrap.settings.files import MAX_FILE_BYTES, project_settings_file
 from punie.bootstrap.settings.keys import DISABLED_TOOLS, EFFORT, LOCAL_TOOLS, MODEL, MODELS
 from punie.bootstrap.settings.settings import Settings, load_settings, variable_of
 from punie.domain.errors import SettingsError
-from punie.domain.model.choice import Effort
+from punie.domain.model.provider import Effort
 from punie.domain.tools.catalog import LocalTools
 from punie.domain.tools.disclosure import DisclosureForm, DisclosurePolicy
 from punie.domain.tools.execution import CallLimits, Limits

@@ -257,7 +257,7 @@ def test_a_disk_that_is_full_leaves_the_file_as_it_was(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("punie.mechanics.drafts.os.fsync", full)
+    monkeypatch.setattr("punie.mechanics.files.os.fsync", full)
     assert setup(home) == 1
     assert "No space left on device. Nothing was changed." in capsys.readouterr().err
     assert (file.read_bytes(), names(file.parent)) == (MINE, ["acp.json"])

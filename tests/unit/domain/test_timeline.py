@@ -7,7 +7,6 @@ from collections.abc import Iterable
 import pytest
 from attrs import evolve
 
-from punie.domain.model.usage import Usage
 from punie.domain.permission.rules import AnsweredBy, Mode, Verdict
 from punie.domain.session import open_turn
 from punie.domain.session.elicitation import ASK_USER
@@ -27,7 +26,7 @@ from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, Prom
 from punie.domain.session.open_turn import OUTLINE, Room
 from punie.domain.session.timeline import Call, PlanSeen, Remark, Request, Shares, Speech, TurnTimeline, shares_of
 from punie.domain.session.timeline_builder import OPEN_CALLS, TimelineBuilder
-from punie.domain.session.turn import StopReason
+from punie.domain.session.turn import StopReason, Usage
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind, ToolOutcome
 from punie.domain.values.content import Image, Prompt, Text

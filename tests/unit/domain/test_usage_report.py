@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from punie.commands.usage.report import CallTotals, Table, TurnTotals, usage_report
-from punie.domain.model.usage import Usage
-from punie.domain.session.turn import CallRecord
+from punie.domain.session.turn import CallRecord, Usage
 from punie.domain.tools.tool import ToolDescriptor, ToolOutcome, ToolSource, estimated_tokens
 from tests.fakes.records import NOW, a_call, a_turn
 

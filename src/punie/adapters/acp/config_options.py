@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from msgspec import Raw
 
 from punie.adapters.acp.handshake import Params, decode_params
-from punie.domain.model.choice import DIRECT, Effort
+from punie.domain.model.provider import DIRECT, Effort
 from punie.domain.permission.rules import Mode
 from punie.domain.session.session import SessionOptions
 from punie.domain.values.display import one_line

@@ -26,9 +26,9 @@ from punie.adapters.acp.wire import (
     SessionParams,
     decode_capabilities,
 )
-from punie.domain.model.usage import Usage
 from punie.domain.session.log import LogEntry, LoggedEvent
 from punie.domain.session.session import DiscoveryReport, OpenedSession, SessionSpec
+from punie.domain.session.turn import Usage
 from punie.domain.tools.catalog import ClientCapabilities
 from punie.domain.values.content import Prompt
 from punie.mechanics.jsonrpc.connection import Connection

@@ -123,7 +123,7 @@ class DirectSession(EngineSession):
     @property
     def commands(self) -> tuple[CommandInfo, ...]:
         """All commands of this engine."""
-        return tuple(CommandInfo(name, does, _hint(form)) for name, (form, does) in USAGE.items())
+        return tuple(CommandInfo(name, does, form.partition(" ")[2] or None) for name, (form, does) in USAGE.items())
 
     def snapshot(self) -> bytes:
         """How many turns there were."""
@@ -208,11 +208,6 @@ def _linked(prompt: Prompt) -> str:
             address = urlsplit(block.uri)
             return unquote(address.path) if address.scheme == "file" else block.uri
     return ""
-
-
-def _hint(form: str) -> str | None:
-    """The part of a usage line after the command's name; None where there is none."""
-    return form.partition(" ")[2] or None
 
 
 def _turns_in(snapshot: bytes) -> int:

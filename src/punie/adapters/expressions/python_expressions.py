@@ -72,7 +72,7 @@ class _Reading:
                 warnings.simplefilter("ignore")  # about doubtful escapes and comparisons, which are up to the author
                 return ast.parse(self.source, mode="eval")
         except SyntaxError as error:
-            # Where a text ends too early, the parser gives no place in it.
+            # The parser gives no place where a text ends too early.
             place = self._column(error.lineno or 1, error.offset - 1) if error.offset else self._end
             raise ExpressionError(f"it cannot be read: {error.msg}", place) from None
         except (ValueError, RecursionError, MemoryError):

@@ -23,7 +23,7 @@ from dulwich.repo import Repo
 
 from punie.domain.errors import OutsideWorkspaceError, ToolFailedError
 from punie.domain.values.paths import is_inside
-from punie.mechanics.folders import opened_folder, read_file
+from punie.mechanics.files import opened_folder, read_file
 
 TreeEntries = dict[bytes, tuple[int, ObjectID]]
 """Path below the top -> (mode, id) of every file of a tree."""

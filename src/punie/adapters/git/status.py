@@ -16,7 +16,7 @@ from dulwich.objects import S_ISGITLINK, Blob
 
 from punie.adapters.git.checkout import Checkout, Conversion, entry_of
 from punie.domain.errors import ToolFailedError
-from punie.mechanics.folders import read_path
+from punie.mechanics.files import read_path
 from punie.ports.workspace import RepositoryStatus
 
 ENTRY_LIMIT = 200_000

@@ -14,9 +14,8 @@ import anyio.to_thread
 
 from punie.adapters.library.upkeep import HistoryUpkeep
 from punie.domain.errors import EngineError, EngineErrorKind
-from punie.domain.model.choice import Effort
 from punie.domain.model.compaction import CompactionOrder
-from punie.domain.model.provider import ModelSettings
+from punie.domain.model.provider import Effort, ModelSettings
 from punie.domain.session.transcript import Transcript
 from punie.domain.session.turn import StopReason, Turn
 from punie.ports.engine import EngineSession, EventSink, H, HistoryKeeper, ModelEngine, ModelLibrary, ToolDoor

@@ -27,8 +27,8 @@ from punie.domain.model.compaction import (
     written_out,
 )
 from punie.domain.model.provider import failure, unusable_answer
-from punie.domain.model.usage import Usage
 from punie.domain.session.events import CompactionChanged, CompactionDelta, ContextUsed, UsageChanged
+from punie.domain.session.turn import Usage
 from punie.ports.engine import EventSink, H, ModelLibrary, Upkeep
 
 

@@ -24,7 +24,7 @@ from punie.domain.session.prompt_files import (
 )
 from punie.domain.values.display import one_line
 from punie.domain.values.paths import is_inside
-from punie.mechanics.folders import names_in, opened_folder, read_file, read_path
+from punie.mechanics.files import names_in, opened_folder, read_file, read_path
 from punie.ports.workspace import PathGuard, ProjectNotes, PromptFiles, SkillShelf
 
 _log = logging.getLogger("punie.project")

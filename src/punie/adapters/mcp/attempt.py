@@ -147,7 +147,8 @@ class Attempt:
         if process is None:
             return "" if self.refused is None else _refusal(self.refused)
         code = process.exit_code
-        ending = "" if code is None or self.stopped else f" It ended {_ending(code)}."
+        how = "" if code is None else f"with exit code {code}" if code >= 0 else f"by signal {-code}"
+        ending = f" It ended {how}." if how and not self.stopped else ""
         said = "".join(each if each.isprintable() or each == "\n" else " " for each in process.stderr).strip()
         if len(said) > _WORDS_SHOWN:
             said = f"...{said[-_WORDS_SHOWN:]}"
@@ -157,10 +158,6 @@ class Attempt:
 def _refusal(status: int) -> str:
     hint = ": give it what it asks for, in its headers" if status in {401, 403} else ""
     return f" Its address answers with HTTP {status}{hint}."
-
-
-def _ending(code: int) -> str:
-    return f"with exit code {code}" if code >= 0 else f"by signal {-code}"
 
 
 _LOG: Final = logging.getLogger(__name__)

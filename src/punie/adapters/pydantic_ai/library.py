@@ -29,13 +29,11 @@ from punie.adapters.pydantic_ai.shortening import pieces_of, shortened, tokens_o
 from punie.adapters.pydantic_ai.streaming import PlainModel, StreamedModel, TurnStopped, usage_of
 from punie.adapters.pydantic_ai.toolset import FitsTheContext, Listed, OnlyTheDesk, TurnDeps
 from punie.domain.errors import EngineError
-from punie.domain.model.choice import Effort
 from punie.domain.model.compaction import Piece
-from punie.domain.model.provider import ModelSettings
+from punie.domain.model.provider import Effort, ModelSettings
 from punie.domain.model.text import encodable
-from punie.domain.model.usage import Usage
 from punie.domain.session.transcript import Transcript
-from punie.domain.session.turn import StopReason, Turn
+from punie.domain.session.turn import StopReason, Turn, Usage
 from punie.ports.engine import EventSink, LibraryTurn, ModelLibrary, ToolDoor, Upkeep
 
 Answer: TypeAlias = str | None
@@ -51,7 +49,7 @@ class PydanticAiLibrary(ModelLibrary[Messages]):
     """
 
     def __init__(self, name: str, settings: ModelSettings, build: Callable[[], Model] | None = None) -> None:
-        # It would print one to stderr at the first run; ty takes the library's switch for a constant.
+        # The library would print a banner to stderr at the first run; ty takes the library's switch for a constant.
         pydantic_ai.BANNER_ENABLED = False  # ty: ignore[invalid-assignment] # a switch
         self.model = build_model(name, settings) if build is None else build()
         self.agent = Agent[TurnDeps, Answer](
@@ -120,7 +118,7 @@ class PydanticAiLibrary(ModelLibrary[Messages]):
         return tokens_of(history)
 
     def pieces(self, history: Messages) -> Sequence[Piece]:
-        """Its prompts and answers."""
+        """The prompts and answers of the turn."""
         return pieces_of(history)
 
     def shortened(self, history: Messages, first: int, prompt: int | None, summary: str) -> Messages:

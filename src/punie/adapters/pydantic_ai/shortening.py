@@ -82,7 +82,7 @@ def shortened(messages: Sequence[ModelMessage], first: int, prompt: int | None, 
     old, kept = messages[:start], [_uncounted(message) for message in messages[start:]]
     asked = [] if prompt is None else [part for part in _prompts(messages[starts[prompt]]) if not _is_summary(part)]
     told: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart(told_summary(summary)), *asked])]
-    # What the provider's own search found stays found: calls in what is kept may rest on it.
+    # The findings of the provider's own search stay found: calls in what is kept may rest on it.
     searches = [part for message in old for part in message.parts if isinstance(part, _SEARCHES)]
     if kept and isinstance(answer := kept[0], ModelResponse):
         kept[0] = replace(answer, parts=[*searches, *answer.parts])
@@ -102,7 +102,9 @@ def _piece(size: int, parts: Sequence[Part]) -> Piece:
         size,
         "\n\n".join(line for part in parts for line in _lines(part)),
         is_prompt=any(isinstance(part, UserPromptPart) for part in parts),
-        is_summary=all(_is_summary(part) or _is_taken_in(part) for part in parts),
+        is_summary=all(
+            _is_summary(part) or (isinstance(part, TextPart) and part.content == TAKEN_IN) for part in parts
+        ),
     )
 
 
@@ -112,10 +114,6 @@ def _prompts(message: ModelMessage) -> list[UserPromptPart]:
 
 def _is_summary(part: object) -> bool:
     return isinstance(part, UserPromptPart) and isinstance(part.content, str) and part.content.startswith(OPENING)
-
-
-def _is_taken_in(part: object) -> bool:
-    return isinstance(part, TextPart) and part.content == TAKEN_IN
 
 
 def _uncounted(message: ModelMessage) -> ModelMessage:

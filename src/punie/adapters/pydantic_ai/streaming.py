@@ -28,9 +28,8 @@ from pydantic_ai.usage import RequestUsage, RunUsage
 
 from punie.adapters.pydantic_ai.history import unfinished
 from punie.adapters.pydantic_ai.provider_search import search_of, settled
-from punie.domain.model.usage import Usage
 from punie.domain.session.events import TextDelta, ThoughtDelta
-from punie.domain.session.turn import StopReason
+from punie.domain.session.turn import StopReason, Usage
 from punie.ports.engine import EventSink, Upkeep
 
 

@@ -149,7 +149,10 @@ class OnlyTheDesk(AbstractCapability[TurnDeps]):
         tools = ctx.tool_manager.tools if ctx.tool_manager is not None else None
         if tools is not None:
             for part in response.parts:
-                if isinstance(part, ToolCallPart) and not _offered(tools.get(part.tool_name)):
+                if not isinstance(part, ToolCallPart):
+                    continue
+                tool = tools.get(part.tool_name)
+                if tool is None or tool.tool_def.defer_loading:
                     tools[part.tool_name] = self._toolset.unknown(part.tool_name)
         return response
 
@@ -194,10 +197,6 @@ def _with(
         ctx.messages[:] = shorter
         request_context.messages = list(shorter)
     return request_context
-
-
-def _offered(tool: ToolsetTool[TurnDeps] | None) -> bool:
-    return tool is not None and not tool.tool_def.defer_loading
 
 
 def _searchable(catalog: ToolCatalog, deps: TurnDeps) -> SearchableOffer | None:

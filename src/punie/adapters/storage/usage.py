@@ -16,8 +16,7 @@ from attrs import define, field
 
 from punie.adapters.storage.batches import BatchWriter
 from punie.adapters.storage.database import Database, DatabaseBusyError, Row, UnusableDatabaseError, open_database
-from punie.domain.model.usage import Usage
-from punie.domain.session.turn import CallRecord, TurnRecord
+from punie.domain.session.turn import CallRecord, TurnRecord, Usage
 from punie.domain.tools.tool import ToolOutcome
 from punie.ports.sessions import UsageLedger
 

@@ -10,7 +10,6 @@ from attrs import define, field
 from opentelemetry.context import Context, attach, get_current
 from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, set_span_in_context
 
-from punie.domain.model.usage import Usage
 from punie.domain.permission.rules import Verdict
 from punie.domain.session.events import (
     CallFinished,
@@ -26,7 +25,7 @@ from punie.domain.session.events import (
     UsageChanged,
 )
 from punie.domain.session.log import LoggedEvent, PromptAccepted
-from punie.domain.session.turn import StopReason
+from punie.domain.session.turn import StopReason, Usage
 from punie.domain.tools.execution import CallStatus, cut
 from punie.domain.tools.tool import ToolOutcome
 from punie.domain.values.display import one_line

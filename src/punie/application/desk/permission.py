@@ -40,7 +40,7 @@ class Judged:
     decision: Decision
 
     def denied(self, reason: str) -> Ruling:
-        """The ruling that Punie itself denies the call for that reason."""
+        """The decision of Punie itself to deny the call for that reason."""
         return Ruling(Denied(reason), AnsweredBy.POLICY, self.decision)
 
 
@@ -169,7 +169,7 @@ class SessionPermission:
         return outcome
 
     async def close(self, judged: Judged, ruling: Ruling) -> None:
-        """Record the ruling and, where the call is allowed, remember its grant and definition before the effect.
+        """Record the decision and, where the call is allowed, remember its grant and definition before the effect.
 
         Grants last as long as the answer said. The definition of another party's tool is kept once it was approved.
         """

@@ -168,7 +168,7 @@ class CallStages:
         return evolve(ToolResult.denied(display_exact(str(refused))), code=refused.code)
 
     async def _ruling(self, judged: Judged, prepared: PreparedCall) -> Ruling:
-        """Whether the call may run. The ruling is in the audit trail when this returns."""
+        """Whether the call may run. The decision is in the audit trail when this returns."""
         flow = await self.desk.permission.flow(judged)
         if isinstance(flow, Asking):
             ruling = await self._asked(judged, flow, prepared)
@@ -193,7 +193,7 @@ class CallStages:
         return ruling
 
     async def _settle(self, judged: Judged, ruling: Ruling, severity: Severity = Severity.MEDIUM) -> None:
-        """Tell the client of a ruling that the policy did not simply allow, and add the ruling to the audit trail."""
+        """Tell the client of a decision that the policy did not simply allow, and add it to the audit trail."""
         request = judged.request
         if judged.decision.verdict is not Verdict.ALLOW:
             settled = PermissionSettled(request.context.call_id, request.call.name, ruling.verdict, ruling.reason)

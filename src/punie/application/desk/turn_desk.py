@@ -17,8 +17,8 @@ from punie.application.desk.session_desk import SessionDesk
 from punie.application.desk.stages import CallStages, TurnOverError, TurnState
 from punie.application.tools.session_tool import Composition
 from punie.domain.errors import ArgumentsRefusedError, InternalFault, LeaseLostError, SessionStoreError, ToldToModel
-from punie.domain.model.usage import Usage
 from punie.domain.session.events import RequestEnded, RequestEnding
+from punie.domain.session.turn import Usage
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.tool import ToolCall, ToolKind, ToolResult
 from punie.domain.values.json_value import json_text

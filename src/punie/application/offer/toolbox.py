@@ -10,7 +10,7 @@ import anyio
 from attrs import define, field
 
 from punie.application.offer.discover import DiscoverTools, ListMore
-from punie.application.offer.registry import RegistryEvent, ToolRegistry
+from punie.application.offer.registry import ToolRegistry
 from punie.application.tools.session_tool import SessionTool
 from punie.domain.errors import ToolDisabledError, UnknownToolError
 from punie.domain.session.events import ToolsChanged
@@ -131,10 +131,7 @@ class ToolNews:
     def start(self) -> None:
         """Begin with the present tools, which the client knows or can ask for."""
         self._told = self._now()
-        self.registry.subscribe(self._hear)
-
-    def _hear(self, _event: RegistryEvent) -> None:
-        self._wake.set()
+        self.registry.subscribe(lambda _: self._wake.set())
 
     def _since_told(self) -> ToolsChanged | None:
         told, now = self._told, self._now()

@@ -14,7 +14,7 @@ from punie.application.remote.seat import seated
 from punie.application.sessions.recorder import Tell
 from punie.application.turns.live_session import LiveSession
 from punie.domain.errors import SessionBusyError, SessionHeldError, UnknownSessionError
-from punie.domain.model.choice import Effort
+from punie.domain.model.provider import Effort
 from punie.domain.permission.rules import Mode
 from punie.domain.session.events import NoticeGiven, NoticeSeverity
 from punie.domain.session.log import SessionPage

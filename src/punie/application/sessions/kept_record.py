@@ -12,7 +12,7 @@ from attrs import define, field, frozen
 from punie.application.sessions.gathering import EntryGatherer
 from punie.application.sessions.recorder import Cut, EngineMemory, SessionRecord, Tell, Warn, unheard
 from punie.domain.errors import LeaseLostError, SessionStoreError, UnreadableSnapshotError
-from punie.domain.model.choice import ModelChoice
+from punie.domain.model.provider import ModelChoice
 from punie.domain.permission.policy import HARMLESS_KINDS
 from punie.domain.session.events import (
     CallFinished,

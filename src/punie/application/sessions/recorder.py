@@ -11,7 +11,7 @@ import anyio
 import anyio.lowlevel
 from attrs import define, field, frozen
 
-from punie.domain.model.choice import Effort
+from punie.domain.model.provider import Effort
 from punie.domain.session.events import NoticeGiven, NoticeSeverity, SessionEvent, TitleChanged, TurnEnded
 from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, PromptFilled
 from punie.domain.session.open_calls import TurnProgress

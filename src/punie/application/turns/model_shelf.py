@@ -10,9 +10,9 @@ from typing import Protocol
 import anyio
 from attrs import define, evolve, field, frozen
 
-from punie.domain.model.choice import Effort
-from punie.domain.model.usage import Usage
+from punie.domain.model.provider import Effort
 from punie.domain.session.events import ContextUsed, UsageChanged
+from punie.domain.session.turn import Usage
 from punie.domain.tools.disclosure import DisclosurePolicy
 from punie.ports.engine import Engine
 

@@ -12,7 +12,7 @@ from punie.application.sessions.recorder import EngineMemory
 from punie.application.turns.live_session import CLOSE_LIMIT_S, LiveSession
 from punie.application.turns.model_shelf import Place
 from punie.domain.errors import UnknownEffortError, UnknownModelError, UnreadableSnapshotError
-from punie.domain.model.choice import Effort
+from punie.domain.model.provider import Effort
 from punie.domain.session.events import ModelChanged, ModelMenuChanged
 from punie.domain.session.transcript import before_last_prompt
 from punie.ports.engine import Engine, EngineSession

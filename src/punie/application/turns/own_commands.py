@@ -9,8 +9,8 @@ from punie.application.turns.live_session import Answered, ForTheModel, LiveSess
 from punie.application.turns.model_switch import explore, switch_model, with_engine
 from punie.application.turns.slash_commands import Invocation, SlashCommand
 from punie.domain.errors import EngineError, SessionStoreError, UnknownModelError
-from punie.domain.model.choice import DIRECT, ModelMenu
 from punie.domain.model.compaction import CompactionOrder
+from punie.domain.model.provider import DIRECT, ModelMenu
 from punie.domain.permission.rules import Mode
 from punie.domain.session.events import ContextUsed, HistoryForgotten
 from punie.domain.session.prompt_files import CommandInfo

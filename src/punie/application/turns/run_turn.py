@@ -15,7 +15,6 @@ from punie.application.turns.model_shelf import ContextGauge
 from punie.application.turns.model_switch import with_engine
 from punie.domain.errors import PunieError
 from punie.domain.model.compaction import CompactionStatus
-from punie.domain.model.usage import Usage
 from punie.domain.session.events import (
     CompactionChanged,
     ContextUsed,
@@ -26,7 +25,7 @@ from punie.domain.session.events import (
     TurnEnded,
     UsageChanged,
 )
-from punie.domain.session.turn import StopReason, Turn, TurnRecord, TurnReport
+from punie.domain.session.turn import StopReason, Turn, TurnRecord, TurnReport, Usage
 from punie.domain.tools.catalog import Tier, ToolCatalog
 from punie.domain.tools.tool import ToolSource
 from punie.domain.values.content import Prompt

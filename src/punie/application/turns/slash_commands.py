@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from attrs import define, field, frozen
 
 from punie.application.turns.live_session import Commands, ForTheModel, LiveSession, Outcome
-from punie.domain.model.choice import DIRECT
+from punie.domain.model.provider import DIRECT
 from punie.domain.session.events import CommandsChanged
 from punie.domain.session.prompt_files import CommandInfo, PromptFile, TypedCommand, typed_in
 from punie.domain.values.content import Prompt

@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from attrs import frozen
 
-from punie.domain.model.choice import OF_FILES, Effort
+from punie.domain.model.provider import OF_FILES, Effort
 
 E = TypeVar("E", bound=StrEnum)
 T_co = TypeVar("T_co", covariant=True)

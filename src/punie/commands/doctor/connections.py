@@ -19,7 +19,7 @@ from punie.bootstrap.warm_up import WarmUp
 from punie.commands.doctor.examination import Case, Check
 from punie.commands.servers.run import servers_here
 from punie.commands.setup.person import LIMIT_S, try_model
-from punie.domain.model.choice import DIRECT
+from punie.domain.model.provider import DIRECT
 from punie.domain.servers.server import HttpTransport, ServerConfig, ServerInfo, ServerStatus
 from punie.mechanics.jsonrpc.errors import RpcError
 from punie.ports.servers import ServerUnavailableError

@@ -33,7 +33,7 @@ from punie.commands.setup.ides import (
     words_of,
 )
 from punie.domain.values.display import display_exact
-from punie.mechanics.folders import locked_folder
+from punie.mechanics.files import locked_folder
 
 LOCK_LIMIT_S = 5.0
 _TRIES = 5

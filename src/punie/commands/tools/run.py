@@ -42,7 +42,7 @@ from punie.commands.tools.shown import (
     listed,
 )
 from punie.domain.errors import EngineError, PunieError, SettingsError
-from punie.domain.model.choice import DIRECT
+from punie.domain.model.provider import DIRECT
 from punie.domain.tools.tool import ToolCall, ToolOutcome, ToolResult, encode_result
 from punie.domain.values.display import display_safe, one_line
 from punie.domain.values.json_value import JsonObject, NotJsonError, freeze_object

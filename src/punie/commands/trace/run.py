@@ -26,7 +26,7 @@ from punie.domain.session.open_turn import OUTLINE
 from punie.domain.session.timeline import SessionOutline, Totals, TurnTimeline
 from punie.domain.session.timeline_builder import TimelineBuilder
 from punie.domain.values.display import display_safe, one_line
-from punie.mechanics.drafts import draft_of
+from punie.mechanics.files import draft_of
 from punie.ports.sessions import SessionStore
 
 ENTRIES_AT_ONCE = 100

@@ -1,4 +1,4 @@
-"""The place of a model, and the failures of its provider, in words that a person can act on.
+"""The model of a session: its name and place, and the failures of its provider in words that a person can act on.
 
 No key, user name, password or request is ever shown. Every engine that speaks to a provider uses these words, so that
 the same cause reads the same on each of them.
@@ -7,6 +7,7 @@ the same cause reads the same on each of them.
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -242,3 +243,38 @@ class ProviderFailure:
 def failure(kind: EngineErrorKind, cause: str, next_step: str) -> EngineError:
     """An error with a cause and what to do about it, both whole sentences."""
     return EngineError(kind=kind.value, cause=cause, next_step=next_step)
+
+
+DIRECT = "direct"
+"""The name that means no model at all (docs/interfaces.md)."""
+
+OF_FILES = ("script:", "gguf:")
+"""How the names of models begin that are files; the rest of such a name is a path."""
+
+
+class Effort(StrEnum):
+    """How hard a model thinks before it answers, where it can be told."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+@frozen
+class ModelChoice:
+    """The model that a session has chosen last; without an effort the model's own default."""
+
+    model: str
+    effort: Effort | None = None
+
+
+@frozen
+class ModelMenu:
+    """The models and levels to choose from. `models` has the one in use; `efforts` is empty where the model has none.
+
+    A session's menu grows once it is open: by the provider's other models, and by the levels of the loaded model.
+    """
+
+    choice: ModelChoice = ModelChoice(DIRECT)
+    models: tuple[str, ...] = (DIRECT,)
+    efforts: tuple[Effort, ...] = ()

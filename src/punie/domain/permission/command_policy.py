@@ -203,7 +203,10 @@ def allows_part(rule: Rule, part: CommandPart, facts: Facts) -> bool:
         return False
     if rule.path is not None and not (part.paths and _all_covered(rule.path, part.paths, facts)):
         return False
-    return all(changed_finding(use) is None or _names(rule, use, facts) for use in part.paths)
+    return all(
+        changed_finding(use) is None or (use.where is not None and named_by(rule, use.where.path, facts))
+        for use in part.paths
+    )
 
 
 def said(rule: Rule) -> Finding:
@@ -216,10 +219,6 @@ _WORDS = {Verdict.ALLOW: "allowed", Verdict.ASK: "to be asked", Verdict.DENY: "d
 
 def _all_covered(pattern: str, uses: Iterable[PathUse], facts: Facts) -> bool:
     return all(use.where is not None and covers(pattern, use.where.path, facts.bases) for use in uses)
-
-
-def _names(rule: Rule, use: PathUse, facts: Facts) -> bool:
-    return use.where is not None and named_by(rule, use.where.path, facts)
 
 
 def _column(part: CommandPart) -> Column:

@@ -7,12 +7,11 @@ from typing import TypeAlias
 
 from attrs import frozen
 
-from punie.domain.model.choice import Effort
 from punie.domain.model.compaction import CompactionStatus
-from punie.domain.model.usage import Usage
+from punie.domain.model.provider import Effort
 from punie.domain.permission.rules import AnsweredBy, Mode, Verdict
 from punie.domain.session.prompt_files import CommandInfo
-from punie.domain.session.turn import Plan, StopReason
+from punie.domain.session.turn import Plan, StopReason, Usage
 from punie.domain.tools.execution import CallStatus, Severity
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolOutcome
 from punie.domain.values.content import ResultContent

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from attrs import evolve, frozen
 
-from punie.domain.model.choice import Effort, ModelChoice
+from punie.domain.model.provider import Effort, ModelChoice
 from punie.domain.permission.rules import Mode
 from punie.domain.session.events import (
     CallFinished,

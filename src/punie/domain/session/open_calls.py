@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from attrs import define, evolve, field, frozen
 
-from punie.domain.model.choice import ModelChoice
+from punie.domain.model.provider import ModelChoice
 from punie.domain.session.events import (
     CallFinished,
     ContextUsed,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import field, frozen
 
-from punie.domain.model.choice import ModelMenu
+from punie.domain.model.provider import ModelMenu
 from punie.domain.permission.rules import Mode
 from punie.domain.servers.server import ServerConfig
 from punie.domain.tools.catalog import DroppedEntry, Tier

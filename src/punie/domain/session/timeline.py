@@ -9,12 +9,11 @@ from typing import TypeAlias
 
 from attrs import astuple, field, frozen
 
-from punie.domain.model.choice import Effort
-from punie.domain.model.usage import Usage
+from punie.domain.model.provider import Effort
 from punie.domain.permission.rules import AnsweredBy, Verdict
 from punie.domain.session.events import RequestEnding
 from punie.domain.session.log import SessionSummary
-from punie.domain.session.turn import Plan, StopReason
+from punie.domain.session.turn import Plan, StopReason, Usage
 from punie.domain.tools.tool import ToolKind, ToolOutcome
 from punie.domain.values.line_changes import LineChanges
 

@@ -1,4 +1,4 @@
-"""One turn: its prompt, the agent's plan, why it ended (ACP: prompt turn), and the records of ended turns and calls."""
+"""One turn: its prompt, plan, usage and end (ACP: prompt turn), and the records of ended turns and calls."""
 
 from __future__ import annotations
 
@@ -6,11 +6,33 @@ from enum import StrEnum
 
 from attrs import field, frozen
 
-from punie.domain.model.choice import Effort
 from punie.domain.model.compaction import DEFAULT_SHARE
-from punie.domain.model.usage import Usage
+from punie.domain.model.provider import Effort
 from punie.domain.tools.tool import ToolOutcome
 from punie.domain.values.content import Prompt
+
+
+@frozen
+class Usage:
+    """Totals of one turn so far; zero where the provider says nothing, `cost_usd` None where no price is known."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_read_tokens: int = 0
+    cached_write_tokens: int = 0
+    requests: int = 0
+    cost_usd: float | None = None
+
+    def __add__(self, more: Usage) -> Usage:
+        costs = [usage.cost_usd for usage in (self, more) if usage.cost_usd is not None]
+        return Usage(
+            self.input_tokens + more.input_tokens,
+            self.output_tokens + more.output_tokens,
+            self.cached_read_tokens + more.cached_read_tokens,
+            self.cached_write_tokens + more.cached_write_tokens,
+            self.requests + more.requests,
+            sum(costs) if costs else None,
+        )
 
 
 class StopReason(StrEnum):

@@ -81,8 +81,8 @@ class Prompt:
     @property
     def text(self) -> str:
         """The text blocks joined by newlines, links and resources as their addresses: for engines without a model."""
-        return "\n".join(_plain(block) for block in self.blocks if not isinstance(block, Image))
-
-
-def _plain(block: Text | ResourceLink | EmbeddedResource) -> str:
-    return block.text if isinstance(block, Text) else block.uri
+        return "\n".join(
+            block.text if isinstance(block, Text) else block.uri
+            for block in self.blocks
+            if not isinstance(block, Image)
+        )

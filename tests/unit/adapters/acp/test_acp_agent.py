@@ -24,12 +24,11 @@ from punie.domain.errors import (
     UnknownModelError,
     UnknownSessionError,
 )
-from punie.domain.model.choice import Effort, ModelChoice, ModelMenu
-from punie.domain.model.usage import Usage
+from punie.domain.model.provider import Effort, ModelChoice, ModelMenu
 from punie.domain.permission.rules import Mode
 from punie.domain.session.log import LogEntry, LoggedEvent, SessionPage, SessionSummary
 from punie.domain.session.session import DiscoveryReport, OpenedSession, SessionOptions, SessionSpec
-from punie.domain.session.turn import StopReason, TurnReport
+from punie.domain.session.turn import StopReason, TurnReport, Usage
 from punie.domain.tools.availability import LeftOut, ListedTool, RegistryStatistics, ToolListing
 from punie.domain.tools.catalog import ClientCapabilities, DroppedEntry, Tier
 from punie.domain.tools.execution import CallCounts, RunningCall, ToolStatistics

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from punie.adapters.acp.config_options import config_options
-from punie.domain.model.choice import Effort, ModelChoice, ModelMenu
+from punie.domain.model.provider import Effort, ModelChoice, ModelMenu
 from punie.domain.permission.rules import Mode
 from punie.domain.session.session import SessionOptions
 from tests.unit.adapters.acp.test_acp_agent import MadeUpAgent, served

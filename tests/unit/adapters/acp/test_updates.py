@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from punie.adapters.acp.updates import encode_update
-from punie.domain.model.usage import Usage
 from punie.domain.permission.policy import Verdict
 from punie.domain.session.events import (
     PermissionSettled,
@@ -20,7 +19,7 @@ from punie.domain.session.events import (
     TurnEnded,
     UsageChanged,
 )
-from punie.domain.session.turn import StopReason
+from punie.domain.session.turn import StopReason, Usage
 from punie.domain.tools.execution import CallStatus, Severity
 from punie.domain.tools.tool import ToolKind
 from punie.domain.values.content import Diff, EmbeddedResource, Image, ResourceLink, TerminalView, Text

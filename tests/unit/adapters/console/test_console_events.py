@@ -11,7 +11,6 @@ import pytest
 from punie.adapters.acp.updates import encode_update
 from punie.adapters.console.front_end import DenialTally, JsonLinesSink, TextSink
 from punie.adapters.console.output import Pipe, piped
-from punie.domain.model.usage import Usage
 from punie.domain.permission.policy import Verdict
 from punie.domain.session.events import (
     PermissionSettled,
@@ -23,7 +22,7 @@ from punie.domain.session.events import (
     TurnEnded,
     UsageChanged,
 )
-from punie.domain.session.turn import StopReason
+from punie.domain.session.turn import StopReason, Usage
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind
 

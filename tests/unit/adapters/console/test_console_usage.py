@@ -11,8 +11,7 @@ import unicodedata
 import pytest
 
 from punie.commands.usage.report import Table, UsageReport, unused_text, usage_csv, usage_json, usage_report, usage_text
-from punie.domain.model.usage import Usage
-from punie.domain.session.turn import CallRecord, TurnRecord
+from punie.domain.session.turn import CallRecord, TurnRecord, Usage
 from punie.domain.tools.tool import ToolDescriptor, ToolOutcome
 from tests.fakes.records import a_call, a_turn
 

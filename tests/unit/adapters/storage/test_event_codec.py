@@ -21,7 +21,6 @@ from punie.adapters.storage.sessions.event_codec import (
     kind_name,
 )
 from punie.adapters.storage.sessions.exported_file import entry_line
-from punie.domain.model.usage import Usage
 from punie.domain.permission.rules import AnsweredBy, Verdict
 from punie.domain.session.events import (
     CallFinished,
@@ -37,6 +36,7 @@ from punie.domain.session.events import (
     UsageChanged,
 )
 from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, SessionBegun
+from punie.domain.session.turn import Usage
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind, ToolOutcome
 from punie.domain.values.content import Diff, EmbeddedResource, Image, Prompt, ResourceLink, TerminalView, Text

@@ -23,7 +23,6 @@ from opentelemetry.trace import StatusCode
 from punie.adapters.telemetry.exporting import Telemetry
 from punie.adapters.telemetry.spans import CONTENT_BYTES, OPEN_CALLS, SessionSpans, model_attributes
 from punie.bootstrap.optional_parts import telemetry_of
-from punie.domain.model.usage import Usage
 from punie.domain.session.events import (
     PermissionAsked,
     RequestEnded,
@@ -35,7 +34,7 @@ from punie.domain.session.events import (
     TurnEnded,
 )
 from punie.domain.session.log import LoggedEvent, PromptAccepted
-from punie.domain.session.turn import StopReason
+from punie.domain.session.turn import StopReason, Usage
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind
 from punie.domain.values.content import Prompt

@@ -24,7 +24,7 @@ from punie.adapters.local.files.text_search import (
 from punie.adapters.local.files.tree_walk import Entry, StopFlag, TreeWalk, opened_start, shown
 from punie.domain.errors import OutsideWorkspaceError, ToolFailedError, UnsupportedHereError
 from punie.domain.values.paths import is_inside
-from punie.mechanics.folders import opened_folder
+from punie.mechanics.files import opened_folder
 from punie.ports.workspace import FileTree, Findings, FoundLine, Listing, PathGuard
 from shellsight.secret_names import is_secret
 

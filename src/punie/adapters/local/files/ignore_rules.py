@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
-from punie.mechanics.folders import read_path
+from punie.mechanics.files import read_path
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

@@ -16,7 +16,7 @@ import anyio
 import anyio.to_thread
 
 from punie.domain.tools.execution import cut
-from punie.mechanics.folders import LIST_FLAGS, NO_LINK, NO_WAIT, read_path
+from punie.mechanics.files import LIST_FLAGS, NO_LINK, NO_WAIT, read_path
 from punie.ports.workspace import OutputStore
 
 LOCK = "lock"

@@ -16,7 +16,7 @@ from punie.adapters.local.files.ignore_rules import IgnoreRules, is_costly, matc
 from punie.adapters.local.files.tree_walk import StopFlag
 from punie.domain.errors import ToolFailedError
 from punie.domain.values.paths import is_inside
-from punie.mechanics.folders import open_file, read_at_most
+from punie.mechanics.files import open_file, read_at_most
 from punie.ports.workspace import FoundLine
 
 FILE_LIMIT_BYTES = 2 * 1024 * 1024

@@ -14,7 +14,7 @@ from attrs import define, frozen
 
 from punie.adapters.local.files.ignore_rules import IgnoreRules
 from punie.domain.errors import ToolFailedError
-from punie.mechanics.folders import LIST_FLAGS, opened_folder
+from punie.mechanics.files import LIST_FLAGS, opened_folder
 
 
 class StopFlag:

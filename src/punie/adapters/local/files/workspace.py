@@ -18,7 +18,7 @@ import anyio.to_thread
 
 from punie.domain.errors import OutsideWorkspaceError, ToolFailedError, UnsupportedHereError
 from punie.domain.values.file_kind import HEAD_BYTES, kind_of, looks_binary_bytes
-from punie.mechanics.folders import (
+from punie.mechanics.files import (
     LIST_FLAGS,
     MissingFolderError,
     NotAFileError,

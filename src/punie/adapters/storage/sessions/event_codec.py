@@ -17,7 +17,7 @@ import attrs
 from cattrs import ClassValidationError, Converter
 from cattrs.gen import make_dict_structure_fn
 
-from punie.domain.model.choice import Effort
+from punie.domain.model.provider import Effort
 from punie.domain.session.events import (
     CompactionChanged,
     ContextUsed,

@@ -8,8 +8,8 @@ from punie.adapters.acp.v2.activity import Update
 from punie.adapters.acp.v2.client import encode_question
 from punie.adapters.acp.v2.foreground import MessageIds
 from punie.adapters.acp.v2.updates import Updates, options_update
-from punie.domain.model.choice import Effort, ModelChoice, ModelMenu
 from punie.domain.model.compaction import CompactionStatus
+from punie.domain.model.provider import Effort, ModelChoice, ModelMenu
 from punie.domain.permission.flow import ALLOW_ONCE, REJECT, PermissionQuestion
 from punie.domain.session.events import (
     CommandsChanged,

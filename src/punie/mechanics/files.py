@@ -1,4 +1,4 @@
-"""Opening files by their folders, one step at a time, so that no link can slip in between check and use.
+"""Files opened folder by folder, so that no link can slip in between check and use; and files replaced as a whole.
 
 Every function here blocks and raises `OSError`; callers run them in a thread and translate the error for the model.
 """
@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
 
 # Linux opens a folder that may be passed through but not listed with O_PATH; macOS has O_SEARCH for that.
 _PASS = getattr(os, "O_PATH", getattr(os, "O_SEARCH", os.O_RDONLY))
@@ -200,3 +203,32 @@ def locked_folder(folder: str, limit_s: float) -> Generator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def draft_of(target: Path, *, mode: int | None = None, lasting: bool = False) -> Generator[BinaryIO]:
+    """A file beside `target` to write to, which replaces it when the block ends without an exception.
+
+    Only the user can read it, or those whom `mode` permits; with `lasting` it is synced to the disk before. Raises
+    `OSError`.
+    """
+    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    scratch = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            if lasting:
+                file.flush()
+                os.fsync(file.fileno())
+        if mode is not None:
+            scratch.chmod(mode)
+        scratch.replace(target)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise
+
+
+def write_at_once(target: Path, text: str, mode: int) -> None:
+    """Replace the file by this text, with that mode and synced to the disk. Raises `OSError`."""
+    with draft_of(target, mode=mode, lasting=True) as file:
+        file.write(text.encode("utf-8"))
