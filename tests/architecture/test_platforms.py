@@ -20,7 +20,7 @@ POSIX_NAMES = {
 POSIX_PLACES = (
     "adapters/local/",
     "adapters/mcp/child.py",
-    "mechanics/folders.py",
+    "mechanics/files.py",
     "mechanics/jsonrpc/stdio.py",
     "mechanics/process_group.py",
     "punie_gguf/child.py",
