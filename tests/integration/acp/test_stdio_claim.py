@@ -14,7 +14,8 @@ import pytest
 AGENT = """
 import ctypes, logging, os, subprocess, sys
 import anyio
-from punie.mechanics.jsonrpc.connection import INTERNAL_ERROR, METHOD_NOT_FOUND, Connection, Router, RpcError
+from punie.mechanics.jsonrpc.connection import Connection, Router
+from punie.mechanics.jsonrpc.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError
 from punie.mechanics.jsonrpc.stdio import FdTransport, claim_stdin, claim_stdout
 
 class Agent(Router):
