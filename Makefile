@@ -32,8 +32,8 @@ RELEASE := $(RELEASE_VENV)/.installed-$(call sum,requirements/release.txt requir
 # Extra arguments for one run: make test ARGS="tests/unit -k stdio", make demo ARGS="--interactive".
 ARGS ?=
 
-# Test processes; JOBS=0 runs all in one, which a debugger needs.
-JOBS ?= 2
+# Test processes, one more than two cores run at once, because tests wait too; JOBS=0 runs all in one, for a debugger.
+JOBS ?= 3
 
 .PHONY: help
 help: ## list the commands
