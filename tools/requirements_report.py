@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -101,8 +102,9 @@ def worn(root: Path = ROOT) -> dict[str, set[str]]:
     """Each id worn under tests/, with the files (relative to tests/) that wear it."""
     tests = root / "tests"
     result: dict[str, set[str]] = {}
-    for path in sorted(tests.rglob("*.py")):
-        if not {"node_modules", ".venv"} & set(path.parts):
+    for folder, below, names in os.walk(tests):
+        below[:] = [name for name in below if name not in {"node_modules", ".venv", "__pycache__"}]
+        for path in (Path(folder, name) for name in names if name.endswith(".py")):
             for row_id in marks_in(path.read_text(encoding="utf-8")):
                 result.setdefault(row_id, set()).add(path.relative_to(tests).as_posix())
     return result

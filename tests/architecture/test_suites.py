@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import functools
 from pathlib import Path
 
 import pytest
@@ -21,13 +21,20 @@ BLOCKING = ("time.sleep", "subprocess.", "socket.", "os.system", "os.wait", "url
 BLOCKING_METHODS = {"read_text", "read_bytes", "write_text", "write_bytes"}
 
 
-def functions_below(*folders: str) -> Iterator[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef]]:
+marks_here = functools.cache(worn)
+"""The marks of this tree, read once and not while tests are collected."""
+
+
+@functools.cache
+def functions_below(*folders: str) -> tuple[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef], ...]:
     """Every test function below those folders of tests/, with its file."""
-    for folder in folders:
-        for path in sorted((TESTS / folder).rglob("test_*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
-                    yield path, node
+    return tuple(
+        (path, node)
+        for folder in folders
+        for path in sorted((TESTS / folder).rglob("test_*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+    )
 
 
 def blocking_calls(tree: ast.AST) -> list[str]:
@@ -104,7 +111,7 @@ DESK_FAMILIES = {
 @pytest.mark.requirement("S2-89")
 @pytest.mark.parametrize("family", DESK_FAMILIES)
 def test_each_part_of_the_desk_is_tested_row_by_row_alone_and_together_with_what_is_around_it(family: str) -> None:
-    marks = {row_id: {file.split("/")[0] for file in files} for row_id, files in worn(ROOT).items()}
+    marks = {row_id: {file.split("/")[0] for file in files} for row_id, files in marks_here().items()}
     rows = [f"S2-{number:02}" for number in DESK_FAMILIES[family]]
     assert [row for row in rows if not marks.get(row)] == []
     alone = [row for row in rows if "unit" in marks[row]]

@@ -444,11 +444,11 @@ async def filled(bench: StoreBench, session_id: str, count: int) -> None:
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # once is long enough, and the loop has no part in it
 async def test_a_long_log_is_read_by_pages_and_its_length_costs_neither_memory_nor_the_first_page(bench: StoreBench):
-    lengths = {"sess_short": 1_000, "sess_long": 20_000}
+    lengths = {"sess_short": 1_000, "sess_long": 10_000}
     for name, length in lengths.items():
         await filled(bench, name, length)
     took = {name: min([await timed(bench.beside, name) for _ in range(5)]) for name in lengths}
-    assert took["sess_long"] < 5 * took["sess_short"], "the first page does not wait for the rest"
+    assert took["sess_long"] < 4 * took["sess_short"], "the first page does not wait for the rest"
     peaks: dict[str, int] = {}
     for name, length in lengths.items():
         gc.collect()
