@@ -1,6 +1,6 @@
 """A shell line as a parser gives it: commands with their words, and how they hang together.
 
-A faithful tree, not a judgement: what it would do is worked out in `report`. Whatever a parser is not certain of
+The tree holds the line as written; its effects are worked out in `report`. Whatever a parser is not certain of
 becomes `Unreadable` (a command) or `Opaque` (a piece of a word), never a guess.
 """
 

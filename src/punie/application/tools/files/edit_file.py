@@ -1,4 +1,4 @@
-"""edit_file: one exact replacement, or a patch, that leaves everything else of the file as it is."""
+"""The tool `edit_file`: one exact replacement, or a patch, that leaves everything else of the file as it is."""
 
 from __future__ import annotations
 

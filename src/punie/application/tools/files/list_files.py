@@ -1,4 +1,4 @@
-"""list_files: the names of files on this machine's disk, since ACP has no method that lists files."""
+"""The tool `list_files`: names of files on this machine's disk, since ACP has no method that lists files."""
 
 from __future__ import annotations
 

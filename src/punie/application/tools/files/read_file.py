@@ -1,4 +1,4 @@
-"""read_file: a text file, or some of its lines, by the workspace that the plan names."""
+"""The tool `read_file`: a text file or some of its lines, from the client or from this machine."""
 
 from __future__ import annotations
 

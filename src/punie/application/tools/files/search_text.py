@@ -1,4 +1,4 @@
-"""search_text: lines of files on this machine's disk, since ACP has no method that searches files."""
+"""The tool `search_text`: lines of files on this machine's disk, since ACP has no method that searches files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""write_file: all of a file's content, by the workspace that the plan names."""
+"""The tool `write_file`: replaces all of a file's content, through the client or on this machine."""
 
 from __future__ import annotations
 

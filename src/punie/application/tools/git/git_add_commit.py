@@ -1,4 +1,4 @@
-"""git_add_commit: stages and commits files through a library that runs no program."""
+"""The tool `git_add_commit`: stages and commits files through a library that runs no program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""git_status, through a library that runs no program."""
+"""The tool `git_status`, through a library that runs no program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""python_lint: a check by the project's own tool."""
+"""The tool `python_lint`: the project's own linter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""python_tests: a check by the project's own tool."""
+"""The tool `python_tests`: the project's own tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""python_types: a check by the project's own tool."""
+"""The tool `python_types`: the project's own type checker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ask_user: a question of the agent to the person, where the client can show one."""
+"""The tool `ask_user`: a question of the agent to the person, where the client can show one."""
 
 from __future__ import annotations
 

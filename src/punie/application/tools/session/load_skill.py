@@ -1,4 +1,4 @@
-"""load_skill: the text of a skill, once the model needs it."""
+"""The tool `load_skill`: the text of a skill, once the model needs it."""
 
 from __future__ import annotations
 

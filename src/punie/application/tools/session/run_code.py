@@ -1,4 +1,4 @@
-"""run_code: runs a short program of the model, whose calls of tools go through the desk."""
+"""The tool `run_code`: runs a short program of the model, whose calls of tools go through the desk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""search_tools: finds tools that are not loaded, and loads those that fit."""
+"""The tool `search_tools`: finds tools that are not loaded, and loads those that fit."""
 
 from __future__ import annotations
 

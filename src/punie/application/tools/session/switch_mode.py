@@ -1,4 +1,4 @@
-"""switch_mode: the agent's request to leave the read-only mode once its plan is ready."""
+"""The tool `switch_mode`: the agent's request to leave the read-only mode once its plan is ready."""
 
 from __future__ import annotations
 

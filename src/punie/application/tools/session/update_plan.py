@@ -1,4 +1,4 @@
-"""update_plan: the steps of a task and their progress, as the agent shows them."""
+"""The tool `update_plan`: the steps of a task and their progress, as the agent shows them."""
 
 from __future__ import annotations
 

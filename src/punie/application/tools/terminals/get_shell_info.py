@@ -1,4 +1,4 @@
-"""get_shell_info: the machine and the shell that commands meet, told without running anything."""
+"""The tool `get_shell_info`: the machine and the shell that commands meet, told without running anything."""
 
 from __future__ import annotations
 

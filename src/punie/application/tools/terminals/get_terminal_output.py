@@ -1,4 +1,4 @@
-"""get_terminal_output, in the terminals that the plan names."""
+"""The tool `get_terminal_output`, for terminals of the client or of this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kill_terminal, in the terminals that the plan names."""
+"""The tool `kill_terminal`, for terminals of the client or of this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""release_terminal, in the terminals that the plan names."""
+"""The tool `release_terminal`, for terminals of the client or of this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""run_command: a program or a shell line, in the terminals that the plan names."""
+"""The tool `run_command`: a program or a shell line, in a terminal of the client or of this machine."""
 
 from __future__ import annotations
 

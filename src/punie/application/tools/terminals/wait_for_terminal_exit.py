@@ -1,4 +1,4 @@
-"""wait_for_terminal_exit, in the terminals that the plan names."""
+"""The tool `wait_for_terminal_exit`, for terminals of the client or of this machine."""
 
 from __future__ import annotations
 
