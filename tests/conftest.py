@@ -14,6 +14,7 @@ gives the same examples.
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 for _name, _examples in {"nightly": 800, "ci": 75, "dev": 50}.items():
     hypothesis.settings.register_profile(_name, derandomize=True, deadline=None, database=None, max_examples=_examples)
 hypothesis.settings.load_profile(os.environ.get("PUNIE_TEST_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+
+# A shell's background job ignores Ctrl-C, and so would every process that a test starts and interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Variables that would let the developer's own set-up leak into a test: settings, keys, addresses of models and proxies.
 _LEAKS = ("PUNIE_", "OPENAI_", "ANTHROPIC_", "GOOGLE_", "GEMINI_", "OLLAMA_", "OPENROUTER_", "OTEL_")

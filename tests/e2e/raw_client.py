@@ -92,7 +92,9 @@ class Pending:
         """The result; raises `RpcError`."""
         message = (await self.frame(timeout_s)).message
         if "error" in message:
-            raise RpcError(message["error"])
+            error = RpcError(message["error"])
+            error.add_note(self.client.log.tail())
+            raise error
         return message["result"]
 
     async def turn(self, timeout_s: float = BOUND_S) -> Turn:
