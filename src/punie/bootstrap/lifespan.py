@@ -65,6 +65,7 @@ class Process:
     keeps_model: bool = False
     _lists: ProviderLists = field(factory=ProviderLists, init=False)
     warm_up: WarmUp = field(init=False)
+    _has_validator: bool = field(default=False, init=False)
     _usage: SqliteUsageLedger | None = field(default=None, init=False)
     _audit: SqliteAuditTrail | None = field(default=None, init=False)
     _store: KeptStore | None = field(default=None, init=False)
@@ -131,8 +132,9 @@ class Process:
         settings = await self._as_it_was(shelf, taken)
         engine = self.engines.get(settings[MODEL], settings[ENGINE])
         settings = sized_by(engine, settings)
-        if peer.catalog is not None:  # else the first call loads it, and many processes have none
+        if peer.catalog is not None and not self._has_validator:  # without a catalogue the first call loads it
             await anyio.to_thread.run_sync(_load_validator)
+            self._has_validator = True
         conversation = await Conversation.of(container.stored(), engine, shelf, taken)
         setup = SessionSetup(session_id, spec, settings, conversation, servers, plug_ins, self.log)
         box = container.session(setup=setup, peer=peer)

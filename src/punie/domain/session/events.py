@@ -208,7 +208,7 @@ class CompactionDelta:
 class CompactionChanged:
     """The engine's history is being shortened, or was; `summary` is the whole summary once it is complete.
 
-    Where the shortening failed, `error` is the reason, and the history is unchanged.
+    `error` is the reason for which the shortening failed; the history is then unchanged.
     """
 
     compaction_id: str
