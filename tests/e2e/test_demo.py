@@ -112,7 +112,7 @@ def test_a_model_that_does_nothing_is_not_a_success(project: Path, home: Path) -
     script.write_text(json.dumps({"turns": [[{"text": "I would rather not."}], [{"text": "No."}]]}))
     code, screen, _ = demo(home, "--project", str(project), "--model", f"script:{script}")
     assert code == 1
-    assert "no discovered tool was used; nobody was asked for leave; no file changed" in screen.replace("\n", " ")
+    assert "no discovered tool was used; no permission was asked for; no file changed" in screen.replace("\n", " ")
 
 
 def test_a_model_that_cannot_be_reached_is_named_as_the_cause(project: Path, home: Path) -> None:

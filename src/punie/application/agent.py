@@ -153,7 +153,7 @@ class PunieAgent(OwnTaskGroup, Agent):
 
     def options(self, session_id: str) -> SessionOptions:
         session = self._opening.get(session_id) or self._place(session_id).session
-        return SessionOptions(session.mode.current, session.menu)
+        return session.options()
 
     def set_model(self, session_id: str, model: str) -> Awaitable[None]:
         return model_switch.switch_model(self._idle(session_id).session, model)

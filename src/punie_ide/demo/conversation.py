@@ -194,7 +194,7 @@ class Verdict:
         """The expected facts that did not happen."""
         facts = {
             "no discovered tool was used": bool(self.tools) and self.tier == "catalog",
-            "nobody was asked for leave": bool(self.asked),
+            "no permission was asked for": bool(self.asked),
             "no file changed on the disk": bool(self.changed),
         }
         return tuple(text for text, happened in facts.items() if not happened)

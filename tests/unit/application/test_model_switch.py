@@ -281,7 +281,7 @@ async def test_a_session_without_a_shelf_keeps_its_engine():
     async with inner.agent() as agent:
         opened = await inner.opened(agent)
         assert isinstance(inner.sessions[0].shelf, NoShelf)
-        assert opened.models.models == ("none",)
+        assert opened.options.models.models == ("none",)
         with pytest.raises(UnknownModelError, match="no model named 'b'"):
             await agent.set_model(opened.id, "b")
 

@@ -38,7 +38,7 @@ def test_all_three_facts_together_are_the_proof() -> None:
         ([*ASKED], "catalog", NEW, "no discovered tool"),
         ([ToolUsed("c", "lint", {}, "broken", is_error=True), *ASKED], "catalog", NEW, "no discovered tool"),
         ([*USED, *ASKED], "default", NEW, "no discovered tool"),
-        ([*USED], "catalog", NEW, "nobody was asked"),
+        ([*USED], "catalog", NEW, "no permission was asked"),
         ([*USED, *ASKED], "catalog", OLD, "no file changed"),
     ],
 )

@@ -91,7 +91,7 @@ def _body(name: str, old: Side, new: Side) -> str:
     if old.data == new.data:
         return ""
     if is_secret(f"/{name}"):
-        return "(the file may hold secrets, so its contents are not shown; read_file asks for leave)\n"
+        return "(the file may hold secrets, so its contents are not shown; read_file asks for permission)\n"
     if b"\0" in old.data or b"\0" in new.data:
         return f"Binary files a/{name} and b/{name} differ\n"
     if len(old.data) > FILE_LIMIT_BYTES or len(new.data) > FILE_LIMIT_BYTES:

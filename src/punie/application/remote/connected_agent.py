@@ -109,7 +109,7 @@ class ConnectedAgent(Agent):
             peer.adopt(so_far, partial(_told_to_the_end, turn, held))
         self.look_after(live.id, room)
         working = self.reception.agent.busy(live.id)
-        return evolve(opened, mode=live.mode.current, models=live.menu, working=working)
+        return evolve(opened, options=live.options(), working=working)
 
     async def _welcome(self, room: Room, live: LiveSession, peer: Peer, held: HeldSink) -> None:
         await held.open()

@@ -23,7 +23,7 @@ from punie.domain.model.provider import Effort, ModelChoice, ModelMenu
 from punie.domain.permission.rules import Mode
 from punie.domain.session.events import ModeChanged
 from punie.domain.session.prompt_files import skill_lines
-from punie.domain.session.session import OpenedSession
+from punie.domain.session.session import OpenedSession, SessionOptions
 from punie.domain.session.turn import StopReason, TurnLimits
 from punie.domain.tools.catalog import Tier
 from punie.domain.tools.disclosure import DEFAULT_CONTEXT_TOKENS
@@ -183,7 +183,11 @@ class LiveSession(OwnTaskGroup):
             self._keep_told,
         ):
             tasks.start_soon(job)
-        return OpenedSession(self.id, report, self.mode.current, self.menu)
+        return OpenedSession(self.id, report, self.options())
+
+    def options(self) -> SessionOptions:
+        """The settings that a person may change, as they are now."""
+        return SessionOptions(self.mode.current, self.menu)
 
     def greet(self) -> None:
         """The client is about to know the session: let the messages go that waited for that. Returns at once."""

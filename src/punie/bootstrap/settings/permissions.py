@@ -21,7 +21,6 @@ from punie.domain.permission.command_policy import allows_part, matches
 from punie.domain.permission.decisions import Facts
 from punie.domain.permission.rules import Mode, Rule, Verdict, too_wide
 from punie.domain.values.paths import Location, is_inside
-from shellsight.analysis import analyse
 from shellsight.report import CommandPart, PathUse
 from shellsight.secret_names import is_secret
 from shellsight.surroundings import ShellParser, Surroundings
@@ -288,6 +287,8 @@ class RuleExamples:
         return allows_part(self.rule, part, facts)
 
     def _parts(self, line: str) -> tuple[CommandPart, ...]:
+        from shellsight.analysis import analyse  # half of a first session's start, and few rules have examples
+
         report = analyse(self.parser.parse(line), Surroundings(PROJECT, HOME, self.parser.parse))
         return tuple(evolve(part, paths=tuple(_placed(use) for use in part.paths)) for part in report.parts)
 

@@ -50,12 +50,6 @@ class OpenedSession:
     """A session that is ready for prompts; `working` where a turn runs that an earlier connection asked for."""
 
     id: str
-    discovery: DiscoveryReport = field()
-    mode: Mode = Mode.ASK
-    models: ModelMenu = field(factory=ModelMenu)
+    discovery: DiscoveryReport
+    options: SessionOptions = field(factory=SessionOptions)
     working: bool = False
-
-    @property
-    def options(self) -> SessionOptions:
-        """The settings that a person may change."""
-        return SessionOptions(self.mode, self.models)

@@ -54,7 +54,7 @@ class TreeSearch:
     def in_file(self) -> Findings:
         """Search the one file that is the start, ignored by git or not."""
         if is_secret(self.start):
-            raise ToolFailedError(f"{self.start} may hold secrets, so it is not searched. read_file asks for leave.")
+            raise ToolFailedError(f"{self.start} may hold secrets, so it is not searched; read_file asks first.")
         folder, name = os.path.split(self.start)
         with opened_folder(folder) as folder_fd:
             data = read_searchable(folder_fd, name)

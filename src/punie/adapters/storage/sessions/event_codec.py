@@ -11,11 +11,10 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Any, Final, TypeAlias, TypeVar, cast, get_args, get_origin
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast, get_args, get_origin
 
 import attrs
-from cattrs import ClassValidationError, Converter
-from cattrs.gen import make_dict_structure_fn
 
 from punie.domain.model.provider import Effort
 from punie.domain.session.events import (
@@ -45,6 +44,9 @@ from punie.domain.values.content import (
     Text,
 )
 from punie.domain.values.json_value import JsonValue, NotJsonError, freeze, thaw
+
+if TYPE_CHECKING:
+    from cattrs import Converter
 
 SHORTEST_CUT = 256
 
@@ -167,7 +169,7 @@ def decoded(kind: str, body: str) -> LoggedEvent | None:
 
 def event_of(kind: str, value: object) -> LoggedEvent | None:
     """As `decoded`, from JSON that was read already."""
-    return cast("LoggedEvent", _CONVERTER.structure(value, _KINDS[kind])) if kind in _KINDS else None
+    return cast("LoggedEvent", _converter().structure(value, _KINDS[kind])) if kind in _KINDS else None
 
 
 def is_moment(value: object) -> bool:
@@ -210,7 +212,7 @@ def _block(value: object, _: object) -> object:
     name = cast("dict[str, object]", value).get("type") if isinstance(value, dict) else None
     if not isinstance(name, str):
         raise UnreadableEventError("expected a content block")
-    return _CONVERTER.structure(value, _BLOCKS[name]) if name in _BLOCKS else _UNKNOWN
+    return _converter().structure(value, _BLOCKS[name]) if name in _BLOCKS else _UNKNOWN
 
 
 def _several(kind: Any, converter: Converter) -> _Read:
@@ -228,6 +230,9 @@ def _several(kind: Any, converter: Converter) -> _Read:
 
 def _reader(kind: type[attrs.AttrsInstance], converter: Converter) -> _Read:
     """A reader of that class; unknown keys are left out."""
+    from cattrs import ClassValidationError
+    from cattrs.gen import make_dict_structure_fn
+
     make = make_dict_structure_fn(attrs.resolve_types(kind, localns={"JsonValue": _Tree}), converter)
 
     def read(value: object, _: type) -> object:
@@ -269,7 +274,10 @@ def _plain(value: object) -> Plain:
     return cast("Plain", thaw(cast("JsonValue", value)))
 
 
-def _made() -> Converter:
+@cache
+def _converter() -> Converter:
+    from cattrs import Converter  # only a session that is read back needs it
+
     converter = Converter()
     converter.register_structure_hook_factory(attrs.has, _reader)
     converter.register_structure_hook_factory(lambda kind: get_origin(kind) is tuple, _several)
@@ -280,6 +288,3 @@ def _made() -> Converter:
     ):  # fmt: skip
         converter.register_structure_hook(own, read)
     return converter
-
-
-_CONVERTER: Final = _made()
