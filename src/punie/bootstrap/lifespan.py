@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import linecache
 import logging
 import os
 import platform
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 import anyio
@@ -206,7 +206,7 @@ class Process:
             ),
             stored=providers.Singleton(self._stored_sessions),
         )
-        with contextlib.suppress(SettingsError):  # raised again to every caller that asks for them
+        with suppress(SettingsError):  # raised again to every caller that asks for them
             container.stored()
         return container
 
@@ -228,12 +228,13 @@ class Process:
         return self.engines.plug_ins
 
     def _load_engine(self) -> None:
-        """Load the configured engine's library ahead of the first prompt; a failure is raised at that prompt."""
+        """Load the engine's library ahead of the first prompt, which raises its failure, and that of kept sessions."""
         try:
             settings = self.settings(os.devnull)
             self.engines.load(settings[MODEL], settings[ENGINE])
         except PunieError as error:
             self.log.info("the engine is not ready: %s", error)
+        import_module("cattrs")
 
 
 def _load_validator() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import os
@@ -10,7 +9,7 @@ import secrets
 import stat
 import sys
 from collections.abc import Generator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -224,7 +223,7 @@ def others_may_read(path: Path) -> bool:
     return sys.platform != "win32" and bool(path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
 
 
-@contextlib.contextmanager
+@contextmanager
 def made_token(folder: Path, port: int) -> Generator[tuple[str, Path]]:
     """A new token and its file, readable by this user only; the file is removed with the server.
 
@@ -244,5 +243,5 @@ def made_token(folder: Path, port: int) -> Generator[tuple[str, Path]]:
     try:
         yield token, path
     finally:
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             path.unlink()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import json
 import logging
 import sys
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import anyio
 from attrs import define, field, frozen
@@ -198,7 +197,7 @@ class ServersMode:
 
 async def _checked(registry: ServerRegistry, name: str) -> Check:
     began = anyio.current_time()
-    with contextlib.suppress(ServerUnavailableError):
+    with suppress(ServerUnavailableError):
         await registry.list_tools(name)
     took_ms = round((anyio.current_time() - began) * 1000, 1)
     info = next((info for info in await registry.list_servers() if info.name == name), None)
