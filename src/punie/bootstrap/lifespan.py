@@ -8,7 +8,6 @@ import os
 import platform
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
-from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 import anyio
@@ -234,7 +233,9 @@ class Process:
             self.engines.load(settings[MODEL], settings[ENGINE])
         except PunieError as error:
             self.log.info("the engine is not ready: %s", error)
-        import_module("cattrs")
+        from punie.adapters.storage.sessions.event_codec import make_readers
+
+        make_readers()
 
 
 def _load_validator() -> None:

@@ -219,7 +219,8 @@ def _updated(turn: OpenTurn, at: float, event: ToolCallUpdated, held: Held | Non
         seen = evolve(call, ended=at)
         held.step = seen if held.gone else evolve(seen, changes=_changes(turn, event.content or ()))
         if not call.result.text and not held.gone:
-            held.step = evolve(held.step, result=turn.excerpt(_texts(event.content or ())))
+            texts = (part.text for part in event.content or () if isinstance(part, Text))
+            held.step = evolve(held.step, result=turn.excerpt("\n".join(texts)))
 
 
 def _finished(turn: OpenTurn, event: CallFinished, held: Held | None) -> None:
@@ -257,10 +258,6 @@ def _changes(turn: OpenTurn, content: tuple[ResultContent, ...]) -> tuple[LineCh
             changes.append(changed_lines(diff, LINES_A_CHANGE))
         turn.chars += min(len(diff.old_text or "") + len(diff.new_text), CHANGE_WEIGHT)
     return tuple(changes)
-
-
-def _texts(content: tuple[ResultContent, ...]) -> str:
-    return "\n".join(part.text for part in content if isinstance(part, Text))
 
 
 def _remark(entry: LogEntry) -> Remark | None:

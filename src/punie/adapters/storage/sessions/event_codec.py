@@ -172,6 +172,12 @@ def event_of(kind: str, value: object) -> LoggedEvent | None:
     return cast("LoggedEvent", _converter().structure(value, _KINDS[kind])) if kind in _KINDS else None
 
 
+def make_readers() -> None:
+    """Load the library and make every kind's reader, which the first session that is read back would wait for."""
+    for kind in _KINDS.values():
+        _converter().get_structure_hook(kind)
+
+
 def is_moment(value: object) -> bool:
     """Whether a JSON value is a time: seconds since the epoch, of a year with four digits."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < YEAR_10_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import cast
 
 from attrs import evolve, frozen
@@ -31,14 +32,12 @@ class Place:
 
 def place_of(cursor: str) -> Place:
     """The place that a cursor stands for. Raises `ValueError` for any other text."""
-    try:
+    with suppress(ValueError, RecursionError):
         match json.loads(base64.b64decode(cursor.encode(), altchars=b"-_", validate=True)):
             case [as_of, at, str(session_id)] if is_moment(as_of) and is_moment(at):
                 return Place(float(as_of), float(at), session_id)
             case _:
                 pass
-    except (ValueError, RecursionError):
-        pass
     raise ValueError("that is no cursor of this list; begin again without one")
 
 
