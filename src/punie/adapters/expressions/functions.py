@@ -114,6 +114,10 @@ def _float(_meter: Meter, value: object) -> float:
     return float(_numeral(value))
 
 
+def _bool(_meter: Meter, value: object) -> bool:
+    return bool(value)
+
+
 def _join(meter: Meter, values: object, separator: object = "") -> str:
     texts, between = _texts(values), _text(separator)
     meter.spend(len(texts))
@@ -269,7 +273,7 @@ def _zip(meter: Meter, *lists: object) -> tuple[object, ...]:
 
 
 FUNCTIONS: Mapping[str, Function] = {
-    "len": _len, "str": _str, "int": _int, "float": _float, "bool": lambda _meter, value: bool(value), "round": _round, "abs": _abs,
+    "len": _len, "str": _str, "int": _int, "float": _float, "bool": _bool, "round": _round, "abs": _abs,
     "min": _min, "max": _max, "sum": _for_each(_items, lambda items: sum(map(_number, items))),
     "any": _for_each(_items, any), "all": _for_each(_items, all), "range": _range, "zip": _zip,
     "sorted": _sorted, "reversed": _for_each(_items, lambda items: tuple(reversed(items))), "unique": _unique,

@@ -67,7 +67,10 @@ class SearchTools(PlainTool):
 
 
 def _told(query: str, found: FoundTools) -> ToolResult:
-    hits = [_hit(tool) for tool in (*found.loaded, *found.others)]
+    hits = [
+        {"name": tool.name, "server": server_of(tool), "description": line_of(tool)}
+        for tool in (*found.loaded, *found.others)
+    ]
     structured = {"loaded": [tool.name for tool in found.loaded], "hits": hits}
     if not hits:
         return ToolResult.success(
@@ -78,10 +81,6 @@ def _told(query: str, found: FoundTools) -> ToolResult:
     if found.others:
         said += ["Not loaded (search the name to load):", *map(_line, found.others)]
     return ToolResult.success("\n".join(said), structured=structured)
-
-
-def _hit(tool: ToolDescriptor) -> dict[str, object]:
-    return {"name": tool.name, "server": server_of(tool), "description": line_of(tool)}
 
 
 def _line(tool: ToolDescriptor) -> str:
