@@ -93,7 +93,8 @@ class CommandPart:
     `argv` holds the words as far as they are certain, else as written. `literal` says that every word is certain, and
     that nothing beside them (an assignment, a wrapper's option) changes what they mean: only then may an allow rule's
     prefix cover it. `forms` are the ways a deny or ask rule may recognise it: with and without its wrappers, by path
-    and by name alone. `inline_code` says that the words hold a program for an interpreter.
+    and by name alone. `inline_code` says that the words hold a program for an interpreter. `plain` says of a part
+    that only looks that its program loads nothing of a project, so that no file of the project decides what runs.
     """
 
     argv: tuple[str, ...]
@@ -105,6 +106,7 @@ class CommandPart:
     effects: frozenset[Effect] = frozenset()
     inline_code: bool = False
     source: str = ""
+    plain: bool = False
 
     def raised(self, standing: Standing, reason: str) -> CommandPart:
         """The part with this standing and reason where its own standing is less strict, else the part itself."""

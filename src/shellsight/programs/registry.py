@@ -53,6 +53,11 @@ PROGRAMS: Mapping[str, Row] = {name: row for family in FAMILIES for row in famil
 _judges: dict[str, Judge] = {}
 
 
+def is_plain(name: str) -> bool:
+    """Whether a call of this program that only looks loads nothing of a project; nor does an assignment ("")."""
+    return not name or (name in PROGRAMS and PROGRAMS[name].plain)
+
+
 def judge_of(name: str) -> Judge | None:
     """The judge of calls of the program with this plain name, made with the first of them; None without a row."""
     judge = _judges.get(name)

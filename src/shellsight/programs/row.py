@@ -25,6 +25,8 @@ class Row(NamedTuple):
         far: words that install, delete or empty, wherever they appear.
         code: beginnings of words that bring code, or name a program that runs.
         tasks: whether its words name tasks, which are dangerous where they sound far-reaching.
+        plain: whether a call that only looks loads nothing of a project: no settings, plugin, hook, toolchain file or
+            module that is found in the working directory or above. A file of patterns to leave out is none of these.
 
     The fields are asked in the order `asks`, `looks`, `far`, `code`, `facts`.
     """
@@ -38,6 +40,7 @@ class Row(NamedTuple):
     far: str = ""
     code: str = ""
     tasks: bool = False
+    plain: bool = False
 
     def judge(self) -> Judge:
         """The judge of the program's calls, with all fields of the row in it."""

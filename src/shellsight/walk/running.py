@@ -7,6 +7,7 @@ from typing import Protocol
 from attrs import evolve, frozen
 
 from shellsight.line import Simple
+from shellsight.programs.registry import is_plain
 from shellsight.report import CommandPart, Effect, PathEffect, Standing
 from shellsight.walk.flows import Flow, alone, flow_of, poured, redirected
 from shellsight.walk.judging import judged, plain_name
@@ -178,6 +179,7 @@ class Bench:
                 outcome.effects,
                 outcome.inline_code,
                 self.simple.source,
+                outcome.standing is Standing.SAFE and call is not None and is_plain(call.name),
             )
         )
 

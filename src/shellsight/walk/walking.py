@@ -190,7 +190,7 @@ class Walk:
             self.doubt(f"a comparison that may compute more than it says: {compound.source}")
         else:
             argv = ("[[", *(arg.text for arg in args))
-            self.add(CommandPart(argv, Standing.SAFE, "compares", literal=False, source=compound.source))
+            self.add(CommandPart(argv, Standing.SAFE, "compares", literal=False, source=compound.source, plain=True))
         return state if not arithmetic else evolve(state, values={})
 
     def outer_redirects(self, redirects: tuple[Redirect, ...], state: State, feed: Feed) -> Feed:

@@ -18,6 +18,7 @@ ROWS = (
             "tar xf a.tar --to-command=./evil.sh => dangerous: runs code",
         ),
         looks="--version",
+        plain=True,
     ),
     Row(
         "gtar bsdtar",
@@ -27,6 +28,7 @@ ROWS = (
             "* --version => unknown",
             "* a.txt => ordinary: looks at a.txt",
         ),
+        plain=True,
     ),
     Row(
         "unzip",
@@ -36,6 +38,7 @@ ROWS = (
             "unzip assets.zip => ordinary: reads assets.zip",
             "unzip -o a.zip -d / => dangerous: reads a.zip, writes /",
         ),
+        plain=True,
     ),
     Row(
         (
@@ -44,11 +47,13 @@ ROWS = (
         ),
         packed,
         ("* --version => unknown", "* => safe"),
+        plain=True,
     ),
     Row(
         "zipinfo",
         form(flags="1lmsvhtz"),
         ("zipinfo -1 dist/app.whl => safe: reads dist/app.whl", "zipinfo --version => unknown"),
+        plain=True,
     ),
     Row(
         "zip",
@@ -61,6 +66,7 @@ ROWS = (
         listed("l t", "-ba -slt", always(dangerous("packs or unpacks, deletes or runs what its options say"))),
         ("* l @list => dangerous", "* l -slt a.7z => safe: reads a.7z"),
         looks="--version",
+        plain=True,
     ),
     Row(
         "rar cpio pax ar-x shar",
@@ -76,5 +82,6 @@ ROWS = (
         "zgrep zegrep zfgrep",
         form(flags="ivnlcEFwoqhH", values="eABCm", operands=Operands.SEARCH),
         ("* --version => unknown", "* a.txt => safe"),
+        plain=True,
     ),
 )

@@ -182,7 +182,7 @@ ROWS = (
         always(evolve(dangerous("an editor that is told what to do", (), Effect.RUNS_CODE), runs_input=True)),
         ("* ~/.bashrc => dangerous: writes /home/me/.bashrc, runs code",),
     ),
-    Row("sync", always(safe("writes buffers out")), ("sync => safe",)),
+    Row("sync", always(safe("writes buffers out")), ("sync => safe",), plain=True),
     Row(
         "rsync",
         always(dangerous("copies files, maybe elsewhere, and runs what its options say", (), Effect.NETWORK)),

@@ -20,11 +20,13 @@ ROWS = (
             "cat .en? => unknown: reads ./**",
             "cat ~/.s\\sh/id_\\rsa => dangerous: reads /home/me/.ssh/id_rsa, writes /home/me/.ssh/id_rsa, secrets",
         ),
+        plain=True,
     ),
     Row(
         "tac",
         form(flags="br --before --regex --help --version", values="s --separator", passes=True),
         ("tac x => safe: reads x", "tac .env => dangerous: reads .env, secrets"),
+        plain=True,
     ),
     Row(
         "nl",
@@ -35,6 +37,7 @@ ROWS = (
             ),
         ),
         ("nl .env => dangerous: reads .env, secrets", "nl => safe"),
+        plain=True,
     ),
     Row(
         "head",
@@ -49,6 +52,7 @@ ROWS = (
             "head -n $x a => unknown: reads a",
             "head -c 4096 .env => dangerous: reads .env, secrets",
         ),
+        plain=True,
     ),
     Row(
         "tail",
@@ -63,6 +67,7 @@ ROWS = (
             "tail -n 20 $HOME/notes.txt => safe: reads /home/me/notes.txt",
             "tail -n +1 -- .env => dangerous: reads .env, secrets",
         ),
+        plain=True,
     ),
     Row(
         "wc",
@@ -73,6 +78,7 @@ ROWS = (
             reads="--files0-from",
         ),
         ("wc -l src/*.py => safe: reads src/**", "wc --files0-from=.env => dangerous: reads .env, secrets"),
+        plain=True,
     ),
     Row(
         "ls",
@@ -95,11 +101,13 @@ ROWS = (
             always_lists=True,
         ),
         ("ls => safe: looks at .", "ls ~/.ssh => unknown: looks at /home/me/.ssh, writes /home/me/.ssh"),
+        plain=True,
     ),
     Row(
         "dir",
         form(flags="aAlhR1d", operands=Operands.LOOK, walks=True, always_lists=True),
         ("dir => safe: looks at .", "dir --version => unknown: looks at ."),
+        plain=True,
     ),
     Row(
         "tree",
@@ -121,6 +129,7 @@ ROWS = (
             "tree -L 2 => safe: looks at ./**",
             "tree -o ~/.bashrc => unknown: looks at /home/me/.bashrc/**, writes /home/me/.bashrc",
         ),
+        plain=True,
     ),
     Row(
         "stat gstat",
@@ -130,6 +139,7 @@ ROWS = (
             operands=Operands.LOOK,
         ),
         ("* pyproject.toml => safe: looks at pyproject.toml", "* --foo => unknown"),
+        plain=True,
     ),
     Row(
         "file",
@@ -147,6 +157,7 @@ ROWS = (
             "file -C -m evil.magic => unknown: reads evil.magic",
             "file -f .env => dangerous: reads .env, secrets",
         ),
+        plain=True,
     ),
     Row(
         "du",
@@ -161,6 +172,7 @@ ROWS = (
             walks=True,
         ),
         ("du -sh . => safe: looks at .", "du --files0-from=.env => unknown: looks at ., reads .env"),
+        plain=True,
     ),
     Row(
         "realpath",
@@ -176,6 +188,7 @@ ROWS = (
             "realpath src/../tests => safe: looks at tests, looks at src/../tests",
             "realpath -l a.txt => unknown: looks at a.txt",
         ),
+        plain=True,
     ),
     Row(
         "readlink",
@@ -187,21 +200,25 @@ ROWS = (
             operands=Operands.LOOK,
         ),
         ("readlink -f README.md => safe: looks at README.md", "readlink -l a.txt => unknown: looks at a.txt"),
+        plain=True,
     ),
     Row(
         "basename",
         form(flags="az --multiple --zero --help --version", values="s --suffix", operands=Operands.TEXT),
         ("basename src/app.py .py => safe", "basename -l a.txt => unknown"),
+        plain=True,
     ),
     Row(
         "dirname",
         form(flags="z --zero --help --version", operands=Operands.TEXT),
         ("dirname src/pkg/app.py => safe", "dirname -l a.txt => unknown"),
+        plain=True,
     ),
     Row(
         "pathchk",
         form(flags="pP --help --version", operands=Operands.TEXT),
         ("pathchk => safe", "pathchk -l a.txt => unknown"),
+        plain=True,
     ),
     Row(
         "md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum",
@@ -213,6 +230,7 @@ ROWS = (
             operands=Operands.COUNT,
         ),
         ("* dist/app.tar.gz => safe: reads dist/app.tar.gz", "* --foo => unknown"),
+        plain=True,
     ),
     Row(
         "cksum sum",
@@ -222,6 +240,7 @@ ROWS = (
             operands=Operands.COUNT,
         ),
         ("* --version => safe", "* --foo => unknown"),
+        plain=True,
     ),
     Row(
         "shasum md5",
@@ -231,6 +250,7 @@ ROWS = (
             operands=Operands.COUNT,
         ),
         ("* --version => safe", "* --foo => unknown"),
+        plain=True,
     ),
     Row(
         "cloc",
@@ -258,6 +278,7 @@ ROWS = (
             values="ft",
         ),
         ("nm @options.txt => unknown: reads @options.txt", "nm => safe"),
+        plain=True,
     ),
     Row(
         "objdump",
@@ -280,8 +301,14 @@ ROWS = (
             values="xp",
         ),
         ("readelf => safe",),
+        plain=True,
     ),
-    Row("size", form(flags="ABdotx --help --version"), ("size => safe", "size -l a.txt => unknown: reads a.txt")),
+    Row(
+        "size",
+        form(flags="ABdotx --help --version"),
+        ("size => safe", "size -l a.txt => unknown: reads a.txt"),
+        plain=True,
+    ),
     Row(
         "eza exa",
         form(
@@ -326,6 +353,7 @@ ROWS = (
         ),
         ("dust -d 1 => safe: looks at ./**", "dust -I x => unknown: looks at x/**"),
         looks="--version",
+        plain=True,
     ),
     Row(
         "scc",

@@ -16,6 +16,7 @@ ROWS = (
             "* -r '' . => unknown: reads ./**",
             '* -rn "def main" src => safe: reads src/**',
         ),
+        plain=True,
     ),
     Row(
         "rg",
@@ -25,6 +26,7 @@ ROWS = (
             "rg -uu . => unknown: reads ./**",
             'rg "" .env => dangerous: reads .env/**, reads .env, secrets',
         ),
+        plain=True,
     ),
     Row(
         "ag",
@@ -44,6 +46,7 @@ ROWS = (
             "ag --python 'def main' => safe: reads ./**",
             'ag --pager "sh -c \\"rm -rf x\\"" TODO => unknown: reads TODO/**',
         ),
+        plain=True,
     ),
     Row("ack", ack, ("ack -w foo src => safe: reads src/**", "ack --pager=./evil.sh TODO => unknown: reads ./**")),
     Row(
@@ -54,6 +57,7 @@ ROWS = (
             "* . $'-delete' => unknown: looks at ./**, looks at $'-delete'/**",
             "* . -name '*.py' => safe: looks at ./**",
         ),
+        plain=True,
     ),
     Row(
         "fd fdfind",
@@ -63,6 +67,7 @@ ROWS = (
             "* -Hx rm => unknown: reads ., looks at ./**",
             "* -e toml => safe: reads ., looks at ./**",
         ),
+        plain=True,
     ),
     Row(
         "locate",

@@ -11,11 +11,12 @@ from shellsight.words.call import always, dangerous, safe
 from shellsight.words.form import Operands, form
 
 ROWS = (
-    Row("factor", form(operands=Operands.TEXT), ("factor => safe", "factor --version => unknown")),
+    Row("factor", form(operands=Operands.TEXT), ("factor => safe", "factor --version => unknown"), plain=True),
     Row(
         "numfmt",
         form(flags="z", values="d --from --to --suffix --format --field --padding", operands=Operands.TEXT),
         ("numfmt => safe", "numfmt --version => unknown"),
+        plain=True,
     ),
     Row(
         "shuf",
@@ -24,14 +25,15 @@ ROWS = (
             "shuf -n 3 names.txt => safe: reads names.txt",
             "shuf -o ~/.bashrc notes.txt => unknown: reads /home/me/.bashrc, reads notes.txt, writes /home/me/.bashrc",
         ),
+        plain=True,
     ),
-    Row("yes", always(safe("repeats a word")), ("yes => safe",)),
+    Row("yes", always(safe("repeats a word")), ("yes => safe",), plain=True),
     Row(
         "envsubst",
         always(dangerous("shows variables of the environment", (), Effect.SECRETS)),
         ("envsubst => dangerous: secrets",),
     ),
-    Row("bc", calculator, ("bc => safe", "bc --version => unknown")),
+    Row("bc", calculator, ("bc => safe", "bc --version => unknown"), plain=True),
     Row(
         "dc",
         always(dangerous("may run commands", (), Effect.RUNS_CODE)),
@@ -49,11 +51,13 @@ ROWS = (
             values="bcdf --bytes --characters --delimiter --fields --output-delimiter",
         ),
         ("cut -d$'\\t' -f1 data.tsv => safe: reads data.tsv", "cut -d= -f2 .env => dangerous: reads .env, secrets"),
+        plain=True,
     ),
     Row(
         "paste",
         form(flags="sz --serial --zero-terminated --help --version", values="d --delimiters"),
         ("paste -d, a.txt b.txt => safe: reads a.txt, reads b.txt", "paste .env - => dangerous: reads .env, secrets"),
+        plain=True,
     ),
     Row(
         "tr",
@@ -63,6 +67,7 @@ ROWS = (
             passes=True,
         ),
         ("tr => safe", "tr -l a.txt => unknown"),
+        plain=True,
     ),
     Row(
         "column",
@@ -74,11 +79,13 @@ ROWS = (
             ),
         ),
         ('column -t -o "," .env => dangerous: reads .env, secrets', "column => safe"),
+        plain=True,
     ),
     Row(
         "fold",
         form(flags="bs --bytes --spaces --help --version", values="w --width", digits=True),
         ("fold -w 80 .env => dangerous: reads .env, secrets", "fold => safe"),
+        plain=True,
     ),
     Row(
         "fmt",
@@ -88,23 +95,32 @@ ROWS = (
             digits=True,
         ),
         ("fmt => safe", "fmt -l a.txt => unknown: reads a.txt"),
+        plain=True,
     ),
-    Row("pr", form(flags="tmdFnaTJ --help --version", values="hlow", digits=True), ("pr => safe",)),
+    Row("pr", form(flags="tmdFnaTJ --help --version", values="hlow", digits=True), ("pr => safe",), plain=True),
     Row(
         "expand",
         form(flags="i --initial --help --version", values="t --tabs", digits=True),
         ("expand => safe", "expand -l a.txt => unknown: reads a.txt"),
+        plain=True,
     ),
     Row(
         "unexpand",
         form(flags="a --all --first-only --help --version", values="t --tabs"),
         ("unexpand => safe", "unexpand -l a.txt => unknown: reads a.txt"),
+        plain=True,
     ),
-    Row("rev", form(flags="0 --zero --help --version"), ("rev .env => dangerous: reads .env, secrets", "rev => safe")),
+    Row(
+        "rev",
+        form(flags="0 --zero --help --version"),
+        ("rev .env => dangerous: reads .env, secrets", "rev => safe"),
+        plain=True,
+    ),
     Row(
         "join",
         form(flags="i --ignore-case --check-order --nocheck-order --header -z --help --version", values="12aejotv"),
         ("join a.txt b.txt => safe: reads a.txt, reads b.txt", "join -l a.txt => unknown: reads a.txt"),
+        plain=True,
     ),
     Row(
         "comm",
@@ -113,6 +129,7 @@ ROWS = (
             "comm -12 a.txt b.txt => safe: reads a.txt, reads b.txt",
             "comm .env /dev/null => dangerous: reads .env, reads /dev/null, secrets",
         ),
+        plain=True,
     ),
     Row(
         "diff colordiff",
@@ -139,6 +156,7 @@ ROWS = (
             "* --to=.env README.md => unknown: reads README.md, reads .env",
             "* notes.txt ../other/notes.txt => safe: reads notes.txt, reads /other/notes.txt",
         ),
+        plain=True,
     ),
     Row(
         "cmp",
@@ -149,6 +167,7 @@ ROWS = (
             "cmp a.bin b.bin => safe: reads a.bin, reads b.bin",
             "cmp -l .env notes.txt => dangerous: reads .env, reads notes.txt, secrets",
         ),
+        plain=True,
     ),
     Row(
         "strings",
@@ -162,6 +181,7 @@ ROWS = (
             "strings @/etc/passwd => unknown: reads @/etc/passwd",
             "strings .env => dangerous: reads .env, secrets",
         ),
+        plain=True,
     ),
     Row(
         "od",
@@ -170,6 +190,7 @@ ROWS = (
             values="ANjtSw --address-radix --read-bytes --skip-bytes --format --strings --width",
         ),
         ("od -c .env => dangerous: reads .env, secrets", "od => safe"),
+        plain=True,
     ),
     Row(
         "hexdump",
@@ -181,9 +202,12 @@ ROWS = (
             values="nse --length --skip --format",
         ),
         ("hexdump -C .env => dangerous: reads .env, secrets", "hexdump => safe"),
+        plain=True,
     ),
-    Row("hd", form(flags="bCcdoxv", values="ns"), ("hd => safe", "hd --version => unknown")),
-    Row("tsort", form(flags="--help --version"), ("tsort => safe", "tsort -l a.txt => unknown: reads a.txt")),
+    Row("hd", form(flags="bCcdoxv", values="ns"), ("hd => safe", "hd --version => unknown"), plain=True),
+    Row(
+        "tsort", form(flags="--help --version"), ("tsort => safe", "tsort -l a.txt => unknown: reads a.txt"), plain=True
+    ),
     Row(
         "jq yq",
         jq,
@@ -192,11 +216,13 @@ ROWS = (
             "* . ~/settings.json => safe: reads /home/me/settings.json",
             "* --foo => unknown",
         ),
+        plain=True,
     ),
     Row(
         "look",
         form(flags="dft --help --version", operands=Operands.SEARCH),
         ("look => safe", "look root /etc/shadow => dangerous: reads /etc/shadow, writes /etc/shadow, secrets"),
+        plain=True,
     ),
     Row(
         "seq",
@@ -207,11 +233,13 @@ ROWS = (
             digits=True,
         ),
         ("seq 1 10 => safe", "seq -l a.txt => unknown"),
+        plain=True,
     ),
     Row(
         "expr",
         form(flags="--help --version", operands=Operands.TEXT, digits=True, first=True),
         ("expr => safe", "expr -l a.txt => unknown"),
+        plain=True,
     ),
     Row(
         "sort",
@@ -222,6 +250,7 @@ ROWS = (
             "sort -{o,u} ~/.profile => unknown: writes /home/me/.profile",
             "sort -o ~/.bashrc notes.txt => dangerous: reads notes.txt, writes /home/me/.bashrc, environment",
         ),
+        plain=True,
     ),
     Row(
         "uniq",
@@ -232,6 +261,7 @@ ROWS = (
             "uniq --foo => unknown",
             "uniq notes.txt ~/.bashrc => dangerous: reads notes.txt, writes /home/me/.bashrc, environment",
         ),
+        plain=True,
     ),
     Row(
         "xxd",
@@ -242,11 +272,13 @@ ROWS = (
             "xxd --foo => unknown",
             "xxd -r payload.hex ~/.bashrc => dangerous: reads payload.hex, writes /home/me/.bashrc, environment",
         ),
+        plain=True,
     ),
     Row(
         "base64 base32 basenc",
         base_coding,
         ("* .env => dangerous: reads .env, secrets", "* => safe", "* -o x y => unknown: reads x, reads y"),
+        plain=True,
     ),
     Row(
         "sed gsed",
@@ -256,6 +288,7 @@ ROWS = (
             "* -n --in-pl p ~/.bashrc => unknown: writes /home/me/.bashrc",
             "* -n 1,20p /var/log/auth.log => safe: reads /var/log/auth.log",
         ),
+        plain=True,
     ),
     Row(
         "awk gawk mawk nawk",
@@ -265,6 +298,7 @@ ROWS = (
             "* '{print}' /var/log/auth.log => safe: reads /var/log/auth.log",
             "* ' => unknown",
         ),
+        plain=True,
     ),
     Row(
         "iconv",
@@ -273,6 +307,7 @@ ROWS = (
             "iconv -f latin1 -t utf-8 a.txt => safe: reads a.txt",
             "iconv -o ~/.bashrc notes.txt => unknown: reads /home/me/.bashrc, reads notes.txt, writes /home/me/.bashrc",
         ),
+        plain=True,
     ),
     Row(
         "sdiff",
@@ -288,6 +323,7 @@ ROWS = (
             "sdiff -s a.txt b.txt => safe: reads a.txt, reads b.txt",
             "sdiff -o out a b => unknown: reads out, reads a, reads b",
         ),
+        plain=True,
     ),
     Row(
         "diff3",
@@ -299,6 +335,7 @@ ROWS = (
             "diff3 a.txt b.txt c.txt => safe: reads a.txt, reads b.txt, reads c.txt",
             "diff3 --diff-program=x a b c => unknown: reads a, reads b, reads c",
         ),
+        plain=True,
     ),
     Row(
         "csvcut",

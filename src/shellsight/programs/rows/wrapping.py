@@ -53,6 +53,7 @@ ROWS = (
             "xargs -a .env echo => dangerous: reads .env, secrets",
         ),
         looks="--version",
+        plain=True,
     ),
     Row("gxargs", xargs, ("gxargs => safe", "gxargs --version => unknown")),
     Row("parallel", parallel, ("parallel => dangerous", "parallel --version => safe"), looks="--version"),
