@@ -6,8 +6,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import cast
 
 from punie import __version__
+from punie.mechanics.output import exit_code_with_loss, guard_streams
 
 COMMANDS = (
     "setup",
@@ -34,7 +36,16 @@ WITH_ALL = "completion"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Wrong usage exits with code 2, as argparse does."""
-    words = sys.argv[1:] if argv is None else argv
+    if argv is not None:
+        return _run(argv)
+    guard_streams()
+    try:
+        return exit_code_with_loss(_run(sys.argv[1:]))
+    except SystemExit as end:  # argparse leaves this way
+        raise SystemExit(exit_code_with_loss(cast("int", end.code))) from None
+
+
+def _run(words: Sequence[str]) -> int:
     chosen = words[0] if words and words[0] in COMMANDS and words[0] != WITH_ALL else None
     whole = parser(chosen)
     flags = vars(whole.parse_args(words))

@@ -8,6 +8,7 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any, BinaryIO, TextIO, cast
 
 import anyio
 import anyio.from_thread
@@ -15,6 +16,7 @@ import anyio.from_thread
 from punie.adapters.acp.updates import encode_update
 from punie.adapters.console.front_end import ConsoleBroker, DenialTally, JsonLinesSink, TextSink
 from punie.domain.values.display import display_safe
+from punie.mechanics.output import guarded
 from tests.contract.peer_benches import BrokerBench, SinkBench
 
 LETTERS = {"allow_once": "o", "allow_session": "s", "reject": "r"}
@@ -62,25 +64,32 @@ async def console_broker() -> AsyncIterator[ConsoleBrokerBench]:
         bench.let_go.set()
 
 
-class Ear(io.StringIO):
-    """A stream that remembers each write, until its reader is gone."""
+class Ear(io.RawIOBase):
+    """The bytes below a stream: each write is kept, until the reader is gone."""
 
     def __init__(self) -> None:
         super().__init__()
         self.writes: list[str] = []
         self.gone = False
 
-    def write(self, text: str) -> int:
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
         if self.gone:
             raise BrokenPipeError
-        self.writes.append(text)
-        return len(text)
+        self.writes.append(bytes(data).decode())
+        return len(data)
+
+    def stream(self) -> TextIO:
+        """The stream of a command that writes here."""
+        return guarded(io.TextIOWrapper(cast("BinaryIO", self), encoding="utf-8"))
 
 
 class TextSinkBench(SinkBench):
     def __init__(self) -> None:
         self.ear, self.notes = Ear(), Ear()
-        self.sink = TextSink(self.ear, self.notes, DenialTally())
+        self.sink = TextSink(self.ear.stream(), self.notes.stream(), DenialTally())
 
     def as_heard(self, text: str) -> str:
         return display_safe(text)
@@ -97,7 +106,7 @@ class TextSinkBench(SinkBench):
 class JsonLinesSinkBench(SinkBench):
     def __init__(self) -> None:
         self.ear = Ear()
-        self.sink = JsonLinesSink(self.ear, encode_update, DenialTally())
+        self.sink = JsonLinesSink(self.ear.stream(), encode_update, DenialTally())
 
     async def heard(self, count: int) -> list[str]:
         updates = [json.loads(line).get("update", {}) for line in self.ear.writes]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import signal
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 import anyio
 
 from punie.domain.values.display import display_safe
+from punie.mechanics.output import exit_code_with_loss
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
@@ -160,12 +160,9 @@ class WaitingLine:
 
 
 def exit_at_once(exit_code: int) -> NoReturn:
-    """End the process now, after output and log were flushed.
+    """End the process now, after the log was flushed.
 
     A thread that still waits for the keyboard, or imports a library, does not delay the exit.
     """
-    with contextlib.suppress(BrokenPipeError):
-        sys.stdout.flush()
     logging.shutdown()
-    sys.stderr.flush()
-    os._exit(exit_code)
+    os._exit(exit_code_with_loss(exit_code))

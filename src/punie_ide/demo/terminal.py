@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 import stat
@@ -15,24 +14,18 @@ import anyio
 from attrs import define, field
 
 from punie.api import display_safe
+from punie.mechanics.output import guarded
 from punie_ide.permission import Question
 
 WIDTH = 80
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
 
-class _Nowhere(io.StringIO):
-    """A stream that discards its input."""
-
-    def write(self, text: str, /) -> int:
-        return len(text)
-
-
 class Screen:
     """Prints to one text stream, all of it display-safe, in eighty columns at most, in colour on a terminal."""
 
     def __init__(self, out: TextIO | None = None) -> None:
-        self._out = sys.stdout if out is None else out
+        self._out = guarded(sys.stdout if out is None else out)
         is_terminal = self._out.isatty()
         self._colour = is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         self.width = min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns) if is_terminal else WIDTH
@@ -80,7 +73,7 @@ class Screen:
             for position, word in enumerate(paragraph.split(" ")):
                 self._blanks += position > 0
                 self._flow_word(word, style)
-        self._guarded(self._out.flush)
+        self._out.flush()
 
     def _flow_word(self, word: str, style: str) -> None:
         """Print a word after the blanks before it, which are held back until it fits on the same line."""
@@ -105,7 +98,7 @@ class Screen:
         """Print a prompt for the keyboard, without a newline."""
         self.end_flow()
         self._write(display_safe(text), "bold")
-        self._guarded(self._out.flush)
+        self._out.flush()
 
     def _break(self) -> None:
         self._write("\n", "")
@@ -115,19 +108,10 @@ class Screen:
     def _print(self, text: str, style: str) -> None:
         self._write(text.rstrip(" "), style)
         self._write("\n", "")
-        self._guarded(self._out.flush)
+        self._out.flush()
 
     def _write(self, text: str, style: str) -> None:
-        coded = f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self._colour and style and text else text
-        encoding = self._out.encoding or "utf-8"
-        self._guarded(lambda: self._out.write(coded.encode(encoding, "replace").decode(encoding)))
-
-    def _guarded(self, write: Callable[[], object]) -> None:
-        """Write, or continue without output once the reader is gone, as with `punie demo | head`."""
-        try:
-            write()
-        except BrokenPipeError:
-            self._out = _Nowhere()
+        self._out.write(f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self._colour and style and text else text)
 
 
 _CHUNK_BYTES = 4096

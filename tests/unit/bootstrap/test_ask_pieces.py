@@ -136,15 +136,6 @@ async def test_a_signal_ends_the_turn_in_order(asked: Asked, number: signal.Sign
     assert (asked.lines[-1]["stopReason"], asked.lines[-1]["exitCode"]) == ("cancelled", code)
 
 
-async def test_a_reader_that_leaves_ends_the_turn(asked: Asked) -> None:
-    class Gone(io.StringIO):
-        def write(self, text: str) -> int:
-            raise BrokenPipeError
-
-    asked.out = Gone()
-    assert await asked.run({"text": "hello?"}, {"sleep_s": 60}, as_json=False) == 1
-
-
 def test_a_directory_that_is_none_exits_2(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     given: Any = {
         "model": None,

@@ -14,7 +14,6 @@ import anyio.lowlevel
 import anyio.to_thread
 from attrs import define, field, frozen
 
-from punie.adapters.console.output import Pipe, piped
 from punie.domain.permission.flow import (
     Dismissed,
     PermissionOption,
@@ -128,8 +127,8 @@ class DenialTally:
 class TextSink(EventSink):
     """Writes the answer to `out` and the outcome of each call to `notes`; both are display-safe."""
 
-    out: Pipe = field(converter=piped)
-    notes: Pipe = field(converter=piped)
+    out: TextIO
+    notes: TextIO
     tally: DenialTally
     _titles: dict[str, str] = field(factory=dict, init=False)
     _at_line_start: bool = field(default=True, init=False)
@@ -163,7 +162,7 @@ class TextSink(EventSink):
 class JsonLinesSink(EventSink):
     """Writes permission decisions, and the updates that `encode` makes of events, as lines of JSON."""
 
-    out: Pipe = field(converter=piped)
+    out: TextIO
     encode: EncodeUpdate
     tally: DenialTally
 

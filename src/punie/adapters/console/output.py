@@ -1,45 +1,11 @@
-"""Output on a terminal or a pipe: a stream whose reader may close it at any moment, and tables of 80 columns."""
+"""Tables of 80 columns."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
-from typing import TextIO
-
-from attrs import define, field
+from collections.abc import Iterator, Sequence
 
 from punie.domain.values.display import display_safe
-
-
-def _nothing() -> None:
-    """Do nothing: the default of `Pipe.gone`."""
-
-
-@define
-class Pipe:
-    """Writes and flushes until the reader has closed the stream, when `gone` is called once. Lives as long as a run."""
-
-    stream: TextIO
-    gone: Callable[[], None] = _nothing
-    lost: bool = field(default=False, init=False)
-
-    def write(self, text: str) -> None:
-        """Write and flush; does nothing once the reader has closed the stream."""
-        if self.lost:
-            return
-        try:
-            self.stream.write(text)
-            self.stream.flush()
-        except (BrokenPipeError, ValueError):
-            # Python raises ValueError for a stream that was closed on this side.
-            self.lost = True
-            self.gone()
-
-
-def piped(stream: TextIO | Pipe) -> Pipe:
-    """The stream as a `Pipe`; a `Pipe` is returned as it is."""
-    return stream if isinstance(stream, Pipe) else Pipe(stream)
-
 
 WIDTH = 80
 GAP = 2

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from attrs import define, field
 from punie.adapters.acp.sessions import encode_usage
 from punie.adapters.acp.updates import encode_update
 from punie.adapters.console.front_end import ConsoleBroker, DenialTally, HeadlessBroker, JsonLinesSink, TextSink
-from punie.adapters.console.output import Pipe
 from punie.application.agent import PunieAgent
 from punie.bootstrap.lifespan import Process
 from punie.commands.flags import settings_flags
@@ -60,12 +58,11 @@ class AskMode:
     log: logging.Logger
     session: str | None = None
     _tally: DenialTally = field(factory=DenialTally, init=False)
-    _out: Pipe = field(factory=lambda: Pipe(sys.stdout), init=False)
     _lines: JsonLinesSink = field(init=False)
     _interrupted: int | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._lines = JsonLinesSink(self._out, encode_update, self._tally)
+        self._lines = JsonLinesSink(sys.stdout, encode_update, self._tally)
 
     async def run(self) -> int:
         """Open a session, run the prompt, and report the end; returns the exit code."""
@@ -81,7 +78,7 @@ class AskMode:
         return code
 
     async def _opened(self, agent: PunieAgent) -> OpenedSession:
-        spec, connect = SessionSpec(str(self.cwd)), partial(self._peer, agent)
+        spec, connect = SessionSpec(str(self.cwd)), self._peer
         if self.session is None:
             return await agent.open_session(spec, connect)
         return await agent.load_session(self.session, spec, connect)
@@ -101,12 +98,11 @@ class AskMode:
             return outcome
         raise outcome or InternalFault("none: the turn ended without an outcome")
 
-    def _peer(self, agent: PunieAgent, session_id: str) -> Peer:
-        """The terminal as the session's client; the turn ends when the reader of the output leaves."""
-        self._out.gone = partial(agent.cancel, session_id)
+    def _peer(self, _session_id: str) -> Peer:
+        """The terminal as the session's client; a reader of the output that leaves ends nothing."""
         person = person_is_here() and not self.as_json
         broker = ConsoleBroker(sys.stdin.readline) if person else HeadlessBroker()
-        events = self._lines if self.as_json else TextSink(self._out, sys.stderr, self._tally)
+        events = self._lines if self.as_json else TextSink(sys.stdout, sys.stderr, self._tally)
         return Peer(ClientCapabilities(), broker, events)
 
     async def _watch_signals(self, agent: PunieAgent, session_id: str) -> None:

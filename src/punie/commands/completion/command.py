@@ -29,15 +29,13 @@ def run_completion(*, parser: argparse.ArgumentParser, shell: str) -> int:
     """Print the script for that shell; returns the exit code."""
     import shtab
 
-    from punie.adapters.console.output import Pipe
-
     for action in _actions(parser):
         metavar = action.metavar if isinstance(action.metavar, str) else ""
         kind = shtab.FILE if metavar in _FILES else shtab.DIRECTORY if metavar in _FOLDERS else None
         if kind is not None:
             # shtab reads this attribute; the parser is used for nothing else afterwards.
             setattr(action, "complete", kind)  # noqa: B010 - argparse's own class has no such attribute
-    Pipe(sys.stdout).write(shtab.complete(parser, shell=shell) + "\n")
+    sys.stdout.write(shtab.complete(parser, shell=shell) + "\n")
     return 0
 
 

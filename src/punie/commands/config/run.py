@@ -16,7 +16,6 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from punie.adapters.console.output import Pipe
 from punie.bootstrap.server_files import PROJECT_FILES, user_servers_file
 from punie.bootstrap.settings.files import database_file, project_settings_file, user_settings_file
 from punie.bootstrap.settings.keys import (
@@ -49,15 +48,14 @@ class ConfigMode:
     flags: Mapping[str, str | None]
     cwd: str
     as_json: bool
-    out: Pipe
 
     def show(self, *, sources: bool) -> int:
         """Every setting with its value."""
         traced = self._traced()
         if self.as_json:
-            self.out.write(show_json(traced, self.environ, self.cwd) + "\n")
+            sys.stdout.write(show_json(traced, self.environ, self.cwd) + "\n")
         else:
-            self.out.write(show_toml(traced, self.environ, self.cwd, sources=sources))
+            sys.stdout.write(show_toml(traced, self.environ, self.cwd, sources=sources))
         return 0
 
     def explain(self, name: str) -> int:
@@ -68,10 +66,10 @@ class ConfigMode:
         try:
             traced = self._traced()
         except SettingsError as error:
-            self.out.write("" if self.as_json else explain_key(key))
+            sys.stdout.write("" if self.as_json else explain_key(key))
             return wrong(str(error))
         one = shown(key, traced)
-        self.out.write(explain_json(one, traced) + "\n" if self.as_json else explain_text(one, traced))
+        sys.stdout.write(explain_json(one, traced) + "\n" if self.as_json else explain_text(one, traced))
         return 0
 
     def _traced(self) -> Traced:
@@ -105,7 +103,7 @@ def run_config(
 ) -> int:
     """Explain that setting, or show all; returns the exit code."""
     flags = settings_flags(model=model, mode=mode)
-    config = ConfigMode(command_environ(), flags, str(directory_of(cwd)), as_json, Pipe(sys.stdout))
+    config = ConfigMode(command_environ(), flags, str(directory_of(cwd)), as_json)
     try:
         return config.show(sources=sources) if key is None else config.explain(key)
     except SettingsError as error:

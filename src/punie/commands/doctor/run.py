@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 import anyio
 from attrs import define, field
 
-from punie.adapters.console.output import Pipe
 from punie.bootstrap.settings.settings import Traced, stored_trust, trace_settings
 from punie.commands.doctor import connections, machine, state
 from punie.commands.doctor.examination import Case, Check, Examination, Page, Probe, as_json, on_disk, settled, summary
@@ -61,7 +60,6 @@ class DoctorMode:
     page: Page
     watched: bool = False
     probes: Sequence[Probe] = PROBES
-    _out: Pipe = field(factory=lambda: Pipe(sys.stdout), init=False)
     _line: WaitingLine = field(factory=WaitingLine, init=False)
 
     async def run(self) -> int:
@@ -78,7 +76,7 @@ class DoctorMode:
             checks += await examination.run()
             watching.cancel_scope.cancel()
         self._line.clear()
-        self._out.write(as_json(checks) + "\n" if self.as_json else summary(checks))
+        sys.stdout.write(as_json(checks) + "\n" if self.as_json else summary(checks))
         return 0 if all(check.ok for check in checks) else Exit.FAILED
 
     async def _traced(self) -> tuple[Traced | None, Exception | None]:
@@ -90,7 +88,7 @@ class DoctorMode:
     def _show(self, check: Check) -> None:
         if not self.as_json:
             self._line.clear()
-            self._out.write(self.page.lines(check))
+            sys.stdout.write(self.page.lines(check))
 
     async def _show_waiting(self, examination: Examination) -> None:
         """Show every second, on a line that goes away, which checks are not finished."""

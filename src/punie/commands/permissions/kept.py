@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from typing import TextIO, cast
 
 import anyio
-from attrs import define, field
+from attrs import define
 
-from punie.adapters.console.output import Pipe, table
+from punie.adapters.console.output import table
 from punie.adapters.storage.audit import SqliteAuditTrail
 from punie.adapters.storage.decisions import SqliteGrantStore, SqliteTrustStore
 from punie.adapters.storage.state_file import StateFile
@@ -35,7 +35,6 @@ class GrantsMode:
 
     state: StateFile
     as_json: bool
-    out: Pipe = field(factory=lambda: Pipe(sys.stdout))
 
     async def list(self) -> int:
         """Print the grants that hold."""
@@ -76,7 +75,7 @@ class GrantsMode:
         return self._told([_named(row) for row in rows], audit_text(rows))
 
     def _told(self, value: object, text: str, code: int = 0) -> int:
-        self.out.write(json.dumps(value) + "\n" if self.as_json else text)
+        sys.stdout.write(json.dumps(value) + "\n" if self.as_json else text)
         return code
 
     async def _active(self) -> tuple[StoredGrant, ...]:

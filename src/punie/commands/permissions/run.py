@@ -28,6 +28,7 @@ from punie.domain.tools.roles import Role, Roles
 from punie.domain.tools.tool import NAME_PATTERN, ToolDescriptor, ToolSource
 from punie.domain.values.display import display_safe, one_line
 from punie.domain.values.json_value import JsonObject, NotJsonError, freeze_object, json_text
+from punie.mechanics.output import loss
 from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 from shellsight.report import CommandPart, PathUse
 from shellsight.surroundings import ShellParser
@@ -77,7 +78,8 @@ def run_check(*, as_json: bool, cwd: str, **flags: Any) -> int:
         for line in _lines(sys.stdin.buffer):
             if line.strip():
                 sys.stdout.write(_answer(judge, line, here, as_json=as_json) + "\n")
-                sys.stdout.flush()
+                if loss(sys.stdout):
+                    return
 
     return _guarded(check)
 
@@ -143,14 +145,10 @@ def _object(text: str) -> object:
 def _guarded(run: Callable[[], None]) -> int:
     try:
         run()
-        sys.stdout.flush()
     except (SettingsError, NotARequestError) as error:
         return wrong(str(error))
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # The reader of the answers has gone; nothing may be written at the exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

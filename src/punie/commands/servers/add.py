@@ -15,7 +15,6 @@ from typing import cast
 import anyio
 from attrs import define, field, frozen
 
-from punie.adapters.console.output import Pipe
 from punie.adapters.registry import FetchError, RegistryClient, fetch_text
 from punie.bootstrap.server_files import NO_SERVERS, ROOT_KEYS, ServersFileError, user_servers_file
 from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of, user_settings_file
@@ -123,7 +122,7 @@ class AddMode:
     def _confirmed(self, plan: ServerPlan, name: str, file: ServersFile) -> int | None:
         """Show the server and ask; returns None to add it, else the exit code."""
         shown = plan_text(plan, name, str(file.path), self._described_by)
-        (Pipe(sys.stderr) if self.as_json else Pipe(sys.stdout)).write(shown)
+        (sys.stderr if self.as_json else sys.stdout).write(shown)
         if self.yes:
             return None
         if self.ask is None:
@@ -140,7 +139,7 @@ class AddMode:
 
     def _told(self, plan: ServerPlan, name: str, file: ServersFile, said: str, *, added: bool) -> int:
         value = plan_json(plan, name, str(file.path), added=added) + "\n"
-        Pipe(sys.stdout).write(value if self.as_json else said)
+        sys.stdout.write(value if self.as_json else said)
         return 0
 
 
@@ -323,5 +322,5 @@ async def _search(environ: Mapping[str, str], query: str, limit: int, *, as_json
         return wrong(str(error), Exit.FAILED)
     found = [_found(entry) for entry in entries]
     said = found_json(found) + "\n" if as_json else found_text(found) or "The registry knows of none.\n"
-    Pipe(sys.stdout).write(said)
+    sys.stdout.write(said)
     return 0

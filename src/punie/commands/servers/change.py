@@ -16,7 +16,6 @@ from typing import cast
 import anyio
 from attrs import define, frozen
 
-from punie.adapters.console.output import Pipe
 from punie.adapters.storage.decisions import SqliteServerApprovals
 from punie.adapters.storage.state_file import StateFile
 from punie.bootstrap.server_files import NO_SERVERS, ROOT_KEYS, ServersFileError, configured_servers, user_servers_file
@@ -211,7 +210,7 @@ class ChangeMode:
         return wrong(f"{_of_the_project(found, action)} Nothing was changed.")
 
     def _told(self, fields: Mapping[str, object], said: str) -> int:
-        Pipe(sys.stdout).write(
+        sys.stdout.write(
             json.dumps(fields) + "\n" if self.as_json else f"{display_safe(self.name)}: {display_safe(said)}\n"
         )
         return 0

@@ -11,9 +11,9 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequenc
 from contextlib import asynccontextmanager, suppress
 
 import anyio
-from attrs import define, field, frozen
+from attrs import define, frozen
 
-from punie.adapters.console.output import Pipe, table
+from punie.adapters.console.output import table
 from punie.adapters.local.machine import LocalClock, TTLCache
 from punie.adapters.mcp.servers import McpServers
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
@@ -85,7 +85,6 @@ class ServersMode:
     name: str | None
     log: logging.Logger
     watched: bool = False
-    _out: Pipe = field(factory=lambda: Pipe(sys.stdout), init=False)
 
     async def run(self) -> int:
         """Read the files, report their problems, and run the action; returns the exit code."""
@@ -111,7 +110,7 @@ class ServersMode:
         if self.action == "refresh":
             return await self._refresh(registry)
         servers = await registry.list_servers()
-        self._out.write(servers_json(servers) + "\n" if self.as_json else servers_text(servers))
+        sys.stdout.write(servers_json(servers) + "\n" if self.as_json else servers_text(servers))
         return 0
 
     async def _check(self, registry: ServerRegistry) -> int:
@@ -125,7 +124,7 @@ class ServersMode:
         async def check(name: str) -> None:
             checks[name] = await _checked(registry, name)
             if not self.as_json:
-                self._out.write(check_text(checks[name]))
+                sys.stdout.write(check_text(checks[name]))
 
         async with anyio.create_task_group() as watching:
             watching.start_soon(self._show_waiting, names, checks)
@@ -135,9 +134,9 @@ class ServersMode:
             watching.cancel_scope.cancel()
         found = [checks[name] for name in names]
         if self.as_json:
-            self._out.write(checks_json(found) + "\n")
+            sys.stdout.write(checks_json(found) + "\n")
         elif not found:
-            self._out.write(servers_text(()))
+            sys.stdout.write(servers_text(()))
         failed = [check for check in found if check.info.status is ServerStatus.ERROR or (self.name and not check.ok)]
         return Exit.FAILED if failed else 0
 
@@ -154,7 +153,7 @@ class ServersMode:
         delta = deltas[0]
         if not isinstance(delta, RefreshDelta):
             raise delta
-        self._out.write(delta_json(delta) + "\n" if self.as_json else delta_text(delta))
+        sys.stdout.write(delta_json(delta) + "\n" if self.as_json else delta_text(delta))
         return Exit.FAILED if delta.errors else 0
 
     async def _approve(self, configs: tuple[ServerConfig, ...]) -> int:
@@ -180,7 +179,7 @@ class ServersMode:
             else f"{one_line(config.name)} is in your own {one_line(config.place)}, so it needs no approval.\n"
         )
         told = {"name": config.name, "command": config.line, "fingerprint": config.fingerprint, "approved": True}
-        self._out.write(json.dumps(told) + "\n" if self.as_json else said)
+        sys.stdout.write(json.dumps(told) + "\n" if self.as_json else said)
         return 0
 
     async def _show_waiting(self, names: list[str], checks: Mapping[str, Check]) -> None:

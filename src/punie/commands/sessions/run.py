@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import anyio
 from attrs import define, field
 
-from punie.adapters.console.output import Pipe, table
+from punie.adapters.console.output import table
 from punie.adapters.storage.sessions.exported_file import (
     SessionFileError,
     entry_line,
@@ -33,6 +33,7 @@ from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, Sess
 from punie.domain.session.turn import StopReason
 from punie.domain.tools.tool import ToolOutcome
 from punie.domain.values.display import display_safe, one_line
+from punie.mechanics.output import loss
 from punie.ports.sessions import SessionStore
 
 if TYPE_CHECKING:
@@ -98,7 +99,6 @@ class SessionsMode:
 
     store: SessionStore
     as_json: bool
-    out: Pipe = field(factory=lambda: Pipe(sys.stdout))
 
     async def list(self, *, cwd: str | None, everything: bool) -> int:
         """Print the sessions of a directory, or all sessions, the latest first."""
@@ -106,17 +106,17 @@ class SessionsMode:
         found = [summary for cwd in directories or (None,) async for summary in sessions_of(self.store, cwd)]
         found.sort(key=lambda summary: -summary.updated_at)
         if self.as_json:
-            self.out.write(json.dumps([summary_object(summary) for summary in found]) + "\n")
+            sys.stdout.write(json.dumps([summary_object(summary) for summary in found]) + "\n")
             return 0
         if not found:
             where = f" of {one_line(directories[0], 1_000)}" if directories else " yet"
-            self.out.write(f"No session is stored{where}.\n")
+            sys.stdout.write(f"No session is stored{where}.\n")
             return 0
         shown = found if everything else found[:SHOWN]
-        self.out.write(sessions_text(shown, with_directory=not directories))
+        sys.stdout.write(sessions_text(shown, with_directory=not directories))
         if len(shown) < len(found):
             more = len(found) - len(shown)
-            self.out.write(f"{more} older ones are not shown; `punie sessions list --all` shows them too.\n")
+            sys.stdout.write(f"{more} older ones are not shown; `punie sessions list --all` shows them too.\n")
         return 0
 
     async def show(self, given: str) -> int:
@@ -128,11 +128,11 @@ class SessionsMode:
             await self._show_json(summary)
             return 0
         conversation = ConversationText()
-        self.out.write(heading_text(summary))
+        sys.stdout.write(heading_text(summary))
         async for entry in self._entries(summary.id):
             if text := conversation.take(entry.event):
-                self.out.write(text)
-        self.out.write(conversation.end())
+                sys.stdout.write(text)
+        sys.stdout.write(conversation.end())
         return 0
 
     async def export(self, given: str) -> int:
@@ -142,8 +142,8 @@ class SessionsMode:
             return Exit.FAILED
         async with aclosing(exported(self.store, summary)) as lines:
             async for line in lines:
-                self.out.write(line + "\n")
-                if self.out.lost:
+                sys.stdout.write(line + "\n")
+                if loss(sys.stdout):
                     break
         return 0
 
@@ -155,7 +155,7 @@ class SessionsMode:
         if not await self.store.delete(summary.id):
             return wrong(f"{one_line(summary.id, 80)} is gone already.", Exit.FAILED)
         said = f"{one_line(summary.id, 80)} is deleted, with all that was said in it.\n"
-        self.out.write(json.dumps({"deleted": summary.id}) + "\n" if self.as_json else said)
+        sys.stdout.write(json.dumps({"deleted": summary.id}) + "\n" if self.as_json else said)
         return 0
 
     async def take_in(self, given: str, *, new_id: bool) -> int:
@@ -182,20 +182,20 @@ class SessionsMode:
         told = {"imported": session_id, "entries": contents.entries, "unknown": contents.unknown}
         more = f" {contents.unknown} more are of a newer version and were left out." if contents.unknown else ""
         said = f"{one_line(session_id, 80)} is stored, {contents.entries} entries.{more}\n"
-        self.out.write(json.dumps(told) + "\n" if self.as_json else said)
+        sys.stdout.write(json.dumps(told) + "\n" if self.as_json else said)
         return 0
 
     async def _show_json(self, summary: SessionSummary) -> None:
-        self.out.write(json.dumps(summary_object(summary))[:-1] + ', "entries": [')
+        sys.stdout.write(json.dumps(summary_object(summary))[:-1] + ', "entries": [')
         comma = ""
         async for entry in self._entries(summary.id):
-            self.out.write(comma + entry_line(entry))
+            sys.stdout.write(comma + entry_line(entry))
             comma = ", "
-        self.out.write("]}\n")
+        sys.stdout.write("]}\n")
 
     async def _entries(self, session_id: str) -> AsyncIterator[LogEntry]:
         after = 0
-        while not self.out.lost and (page := await self.store.read(session_id, after, PAGE)):
+        while not loss(sys.stdout) and (page := await self.store.read(session_id, after, PAGE)):
             for entry in page:
                 yield entry
             after = page[-1].sequence

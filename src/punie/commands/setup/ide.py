@@ -14,7 +14,6 @@ from pathlib import Path
 
 from attrs import define, frozen
 
-from punie.adapters.console.output import Pipe
 from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of
 from punie.commands.running import Exit
 from punie.commands.settings_writing import replace_file
@@ -202,7 +201,7 @@ class IdeSetup:
         except OSError as error:
             return _wrong(f"{path}: {why(error)}. Nothing was changed.", Exit.FAILED)
         if self.as_json:
-            Pipe(sys.stdout).write(json.dumps(self._fields(path, change, backup)) + "\n")
+            sys.stdout.write(json.dumps(self._fields(path, change, backup)) + "\n")
         else:
             self._say(path, change, backup)
         return 0
@@ -232,7 +231,7 @@ class IdeSetup:
         }
 
     def _say(self, path: Path, change: Change, backup: Path | None) -> None:
-        out = Pipe(sys.stdout)
+        out = sys.stdout
         place = display_exact(str(path))
         if change.is_linked:
             place += f" (a link to {display_exact(str(change.target))})"

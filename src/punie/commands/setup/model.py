@@ -11,7 +11,6 @@ from typing import Any
 
 from attrs import define, frozen
 
-from punie.adapters.console.output import Pipe
 from punie.bootstrap.credentials import Credentials, CredentialsError, address_variable, key_in, key_variable
 from punie.bootstrap.settings.files import read_settings, user_settings_file
 from punie.bootstrap.settings.settings import variable_of
@@ -184,12 +183,12 @@ class ModelSetup:
         if self.flags.as_json:
             fields = {"model": chosen.model, "settings": str(file), "key": place, "ok": trial.ok}
             told = json.dumps({**fields, "detail": trial.detail, "fix": trial.next_step})
-            Pipe(sys.stdout).write(told + "\n")
+            sys.stdout.write(told + "\n")
         else:
             said = f"{trial.detail}.\n" if trial.ok else ""
             said += f"{chosen.model} is the model from the next session on, in {file}\n"
             said += "" if place is None else f"Its key is kept in {place}\n"
-            Pipe(sys.stdout).write(display_safe(said))
+            sys.stdout.write(display_safe(said))
         self._warn(chosen)
         return 0
 
@@ -229,7 +228,7 @@ def _forget(environ: Mapping[str, str], model: str | None) -> int:
         gone = Credentials.of(environ).forget(variable)
     except CredentialsError as error:
         return wrong(str(error), Exit.FAILED)
-    Pipe(sys.stdout).write(f"Forgotten: {', '.join(gone)}\n" if gone else f"No key is kept. {NOTHING}\n")
+    sys.stdout.write(f"Forgotten: {', '.join(gone)}\n" if gone else f"No key is kept. {NOTHING}\n")
     return 0
 
 

@@ -10,10 +10,9 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import anyio
-from attrs import define, field
+from attrs import define
 
 from punie.adapters.console.front_end import ConsoleBroker, HeadlessBroker
-from punie.adapters.console.output import Pipe
 from punie.application.offer.registry import ToolRegistry
 from punie.bootstrap.session_here import SessionHere, open_session_here
 from punie.bootstrap.settings.settings import load_settings
@@ -60,7 +59,6 @@ class SessionMode:
     environ: Mapping[str, str]
     cwd: Path
     as_json: bool
-    _out: Pipe = field(factory=lambda: Pipe(sys.stdout), init=False)
 
     def open(
         self, model: str | None = None, flags: Mapping[str, str | None] | None = None
@@ -85,7 +83,7 @@ class SessionMode:
 
     def show(self, value: object, text: str) -> None:
         """Print the value as JSON, or the text."""
-        self._out.write(json.dumps(value, indent=2) + "\n" if self.as_json else text)
+        sys.stdout.write(json.dumps(value, indent=2) + "\n" if self.as_json else text)
 
     def told(self, name: str, result: ToolResult, more: Mapping[str, object], code: int) -> int:
         """Print how a call ended; `more` is in the JSON alone."""

@@ -13,7 +13,6 @@ from pathlib import Path
 import anyio
 from attrs import define
 
-from punie.adapters.console.output import Pipe
 from punie.adapters.storage.usage import SqliteUsageLedger
 from punie.bootstrap.session_here import open_session_here
 from punie.bootstrap.settings.files import database_file, user_settings_file
@@ -54,7 +53,7 @@ class UsageMode:
         except PunieError as error:
             wrong(str(error))
             return Exit.USAGE if isinstance(error, SettingsError) else Exit.FAILED
-        Pipe(sys.stdout).write(self._shown(usage_report(calls, turns, offered, local_day)))
+        sys.stdout.write(self._shown(usage_report(calls, turns, offered, local_day)))
         return 0
 
     async def _offered(self) -> ToolCatalog:
@@ -131,9 +130,9 @@ def run_disable(environ: Mapping[str, str], names: Sequence[str]) -> int:
     except SettingsError as error:
         return wrong(f"{error}. Nothing was changed.")
     if not changed:
-        Pipe(sys.stdout).write(f"{listed}: disabled already in {file}.\n")
+        sys.stdout.write(f"{listed}: disabled already in {file}.\n")
         return 0
-    Pipe(sys.stdout).write(f"{listed}: disabled in {file}, from the next session on.\n")
+    sys.stdout.write(f"{listed}: disabled in {file}, from the next session on.\n")
     if environ.get("PUNIE_TOOLS_DISABLED"):
         wrong("PUNIE_TOOLS_DISABLED is set and stands in place of what the file says.")
     return 0

@@ -10,7 +10,6 @@ import pytest
 
 from punie.adapters.acp.updates import encode_update
 from punie.adapters.console.front_end import DenialTally, JsonLinesSink, TextSink
-from punie.adapters.console.output import Pipe, piped
 from punie.domain.permission.policy import Verdict
 from punie.domain.session.events import (
     PermissionSettled,
@@ -110,24 +109,3 @@ async def test_it_is_kept_whether_a_denial_was_the_last_word(
     for event in events:
         await sink.emit(event)
     assert tally.denied_last is denied
-
-
-def test_a_pipe_whose_reader_left_says_so_once_and_is_quiet() -> None:
-    class Broken(io.StringIO):
-        def write(self, text: str) -> int:
-            raise BrokenPipeError
-
-    left: list[int] = []
-    pipe = Pipe(Broken(), lambda: left.append(1))
-    for _ in range(3):
-        pipe.write("x")
-    assert (pipe.lost, left) == (True, [1])
-    assert piped(pipe) is pipe
-
-
-def test_a_pipe_that_was_closed_on_our_side_is_quiet_too() -> None:
-    stream = io.StringIO()
-    stream.close()
-    pipe = piped(stream)
-    pipe.write("x")
-    assert pipe.lost
