@@ -7,7 +7,10 @@ import errno
 import io
 import os
 import sys
-from typing import BinaryIO, Protocol, TextIO, cast
+from typing import TYPE_CHECKING, BinaryIO, Protocol, TextIO, cast
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 _ESCAPED = "punie.escaped"
 
@@ -44,8 +47,9 @@ class _Outlet(io.RawIOBase):
     def isatty(self) -> bool:
         return self._below.isatty()
 
-    def write(self, data: bytes | bytearray | memoryview, /) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def write(self, data: ReadableBuffer, /) -> int:
         rest = memoryview(data)
+        size = len(rest)
         while rest and self.lost is None:
             try:
                 written = self._below.write(rest)
@@ -55,7 +59,7 @@ class _Outlet(io.RawIOBase):
                 self.lost = error
             else:
                 rest = rest[written or 0 :]
-        return len(data)
+        return size
 
     def _wait(self) -> None:
         import select
