@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import scripts
+from tests.e2e.at_a_terminal import run_at_a_terminal
 from tests.e2e.raw_client import agent_command, clean_environment
 from tests.e2e.scripts import call, text
 
@@ -102,3 +103,19 @@ def test_the_work_goes_on_without_a_reader(shell: Shell, project: Path, name: st
     assert b"Traceback" not in done.stderr
     assert b"Exception ignored" not in done.stderr
     assert not name.startswith("ask") or (project / "a.txt").read_text("utf-8") == WORDS
+
+
+@pytest.mark.parametrize(("typed", "code"), [("y", 0), ("Allow once", 0), ("n", 3), ("\x04", 3)])
+def test_at_a_terminal_a_question_is_asked_again_until_its_answer_is_understood(
+    tmp_path: Path, project: Path, typed: str, code: int
+) -> None:
+    model = scripts.write(tmp_path / "play.json", list(WRITES))
+    again = "That was not understood."
+    left, screen = run_at_a_terminal(
+        agent_command("ask", "--mode", "ask", "--model", model, "go on"),
+        [("(Enter rejects)", "sure"), (again, "perhaps"), (again, typed)],
+        env=clean_environment(tmp_path / "home"), cwd=project,
+    )  # fmt: skip
+    assert (left, (project / "a.txt").exists()) == (code, code == 0), screen
+    assert "Traceback" not in screen
+    assert ("The input has ended" in screen) == (typed == "\x04")

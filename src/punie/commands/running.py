@@ -15,6 +15,7 @@ import anyio
 
 from punie.domain.values.display import display_safe
 from punie.mechanics.output import exit_code_with_loss
+from punie.mechanics.questions import YES_OR_NO, YES_OR_NO_HINT, answer, asking
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
@@ -118,11 +119,12 @@ def person_is_here() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def ask_person(question: str) -> str:
-    """Ask on stderr, since stdout is for programs; returns the line that is typed, with its line end."""
-    sys.stderr.write(question)
-    sys.stderr.flush()
-    return sys.stdin.readline()
+def person_agrees(question: str) -> bool:
+    """Whether the person says yes, asked on stderr, since stdout is for programs. Raises `KeyboardInterrupt`."""
+    asked = asking(sys.stderr.write, "", f"{question} [y/N] ", YES_OR_NO, False, YES_OR_NO_HINT)
+    if not (agreed := answer(asked, sys.stdin.readline)):
+        sys.stderr.write("Nothing was changed.\n")
+    return agreed
 
 
 def directory_of(cwd: str) -> Path:

@@ -15,6 +15,7 @@ from attrs import define, field
 
 from punie.api import display_safe
 from punie.mechanics.output import guarded
+from punie.mechanics.questions import CHOICES_HINT, answer_later, asking, choices
 from punie_ide.permission import Question
 
 WIDTH = 80
@@ -146,19 +147,24 @@ class Keyboard:
 
 @define
 class Person:
-    """Answers questions by number; any other line, and the end of the input, rejects."""
+    """Answers questions as at the terminal of `punie ask`; Enter, and the end of the input, reject."""
 
     screen: Screen
     read_line: ReadLine
 
     async def decide(self, question: Question) -> str | None:
         """The id of the chosen option, or None."""
-        numbered = "  ".join(f"{number} {option.name}" for number, option in enumerate(question.options, 1))
-        self.screen.ask(f"    Your answer ({numbered}): ")
-        answer = (await self.read_line() or "").strip()
-        if answer.isdecimal() and 1 <= int(answer) <= len(question.options):
-            return question.options[int(answer) - 1].id
-        return next((option.id for option in question.options if not option.kind.allows), None)
+        options = question.options
+        prompt, places = choices([(option.name, option.kind.allows) for option in options])
+        answers: dict[str, str | None] = {word: options[place].id for word, place in places.items()}
+        answers[""] = refused = next((option.id for option in options if not option.kind.allows), None)
+        return await answer_later(
+            asking(self.screen.ask, "", f"    Your answer: {prompt}", answers, refused, CHOICES_HINT), self._line
+        )
+
+    async def _line(self) -> str:
+        typed = await self.read_line()
+        return "" if typed is None else f"{typed}\n"
 
     async def next_prompt(self, suggested: str | None) -> str | None:
         """The next prompt; an empty line takes the suggestion, or ends the conversation where there is none."""

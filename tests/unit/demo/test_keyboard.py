@@ -55,16 +55,17 @@ async def test_waiting_for_a_line_can_be_given_up(pipe: tuple[int, int]) -> None
 @pytest.mark.parametrize(
     ("typed", "answer"),
     [("1", "allow_once"), (" 2 ", "allow_session"), ("3", "reject"), ("", "reject"), ("4", "reject"), ("0", "reject"),
-     ("yes", "reject"), ("²", "reject"), (None, "reject")],
+     ("yes", "allow_once"), ("Y", "allow_once"), ("s", "allow_session"), ("reject", "reject"), ("²", "reject"),
+     (None, "reject")],
 )  # fmt: skip
-async def test_only_the_number_of_an_option_picks_it_and_anything_else_rejects(typed: str | None, answer: str) -> None:
+async def test_the_words_of_punie_ask_pick_an_option_and_nothing_else_does(typed: str | None, answer: str) -> None:
     async def read_line() -> str | None:
         return typed
 
     out = io.StringIO()
     question = Question("s", "c", "Writing a", "edit", (ALLOW_ONCE, ALLOW_SESSION, REJECT))
     assert await Person(Screen(out), read_line).decide(question) == answer
-    assert "1 Allow once  2 Allow for this session  3 Reject" in out.getvalue()
+    assert "[o] Allow once  [s] Allow for this session  [r] Reject  (Enter rejects)" in out.getvalue()
 
 
 @pytest.mark.parametrize(

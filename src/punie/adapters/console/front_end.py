@@ -7,6 +7,7 @@ import json
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TextIO
 
 import anyio
@@ -16,7 +17,6 @@ from attrs import define, field, frozen
 
 from punie.domain.permission.flow import (
     Dismissed,
-    PermissionOption,
     PermissionOutcome,
     PermissionQuestion,
     Selected,
@@ -34,6 +34,7 @@ from punie.domain.session.events import (
 from punie.domain.tools.execution import CallStatus
 from punie.domain.values.content import Diff
 from punie.domain.values.display import display_exact, display_safe
+from punie.mechanics.questions import CHOICES_HINT, answer_later, asking, choices
 from punie.ports.engine import EventSink
 from punie.ports.permission import PermissionBroker
 
@@ -50,9 +51,9 @@ class HeadlessBroker(PermissionBroker):
 
 @frozen
 class ConsoleBroker(PermissionBroker):
-    """Asks the person at the terminal, one question at a time; anything but a listed letter rejects.
+    """Asks the person at the terminal, one question at a time; Enter, and the end of the input, reject.
 
-    `read_line` blocks and is called in a thread; an empty answer and the end of the input reject.
+    `read_line` blocks and is called in a thread. A line that means nothing is asked again.
     """
 
     read_line: Callable[[], str]
@@ -60,26 +61,21 @@ class ConsoleBroker(PermissionBroker):
     _turn: anyio.Lock = field(factory=anyio.Lock, init=False)
 
     async def ask(self, question: PermissionQuestion) -> PermissionOutcome:
+        options = question.options
+        prompt, places = choices([(display_exact(option.name), option.kind.allows) for option in options])
+        answers: dict[str, PermissionOutcome] = {word: Selected(options[at].id) for word, at in places.items()}
+        answers[""] = refused = Dismissed("the user did not allow it")
+        whole = "\n".join(_shown(question)) + "\n"
         async with self._turn:
-            letters = _letters(question.options)
-            self.out.write("\n".join(_shown(question, letters)) + " ")
-            self.out.flush()
-            answer = await anyio.to_thread.run_sync(self.read_line, abandon_on_cancel=True)
-        option = letters.get(answer.strip().lower())
-        return Dismissed("the user did not allow it") if option is None else Selected(option.id)
+            asked = asking(self._say, whole, f"  {prompt}", answers, refused, CHOICES_HINT)
+            return await answer_later(asked, partial(anyio.to_thread.run_sync, self.read_line, abandon_on_cancel=True))
+
+    def _say(self, text: str) -> None:
+        self.out.write(text)
+        self.out.flush()
 
 
-def _letters(options: tuple[PermissionOption, ...]) -> dict[str, PermissionOption]:
-    """A letter for each option: the initial of a word before its first colon, or its number where none is free."""
-    letters: dict[str, PermissionOption] = {}
-    for number, option in enumerate(options, start=1):
-        words = option.name.partition(":")[0].lower().split()
-        letter = next((word[0] for word in reversed(words) if word[0] not in letters), str(number))
-        letters[letter] = option
-    return letters
-
-
-def _shown(question: PermissionQuestion, letters: dict[str, PermissionOption]) -> Iterator[str]:
+def _shown(question: PermissionQuestion) -> Iterator[str]:
     yield ""
     first, *more = display_exact(question.title).split("\n")
     yield f"? {first}"
@@ -89,8 +85,6 @@ def _shown(question: PermissionQuestion, letters: dict[str, PermissionOption]) -
         yield f"  {line}"
     for diff in question.diffs:
         yield from _diff_lines(diff)
-    choices = "  ".join(f"[{letter}] {display_exact(option.name)}" for letter, option in letters.items())
-    yield f"  {choices}  (Enter rejects)"
 
 
 def _diff_lines(diff: Diff) -> Iterator[str]:

@@ -19,7 +19,15 @@ from punie.adapters.storage.state_file import StateFile
 from punie.bootstrap.settings.files import database_file, project_settings_file
 from punie.bootstrap.settings.settings import LeftOut, project_gains
 from punie.commands.permissions.run import rule_words
-from punie.commands.running import Exit, ask_person, command_environ, directory_of, person_is_here, start_logging, wrong
+from punie.commands.running import (
+    Exit,
+    command_environ,
+    directory_of,
+    person_agrees,
+    person_is_here,
+    start_logging,
+    wrong,
+)
 from punie.domain.errors import SettingsError
 from punie.domain.permission.audit import AuditRow, ChainReport
 from punie.domain.permission.grants import StoredGrant
@@ -177,7 +185,7 @@ class TrustMode:
 
     store: TrustStore
     out: TextIO
-    ask: Callable[[str], str] | None
+    ask: Callable[[str], bool] | None
 
     def trust(self, gains: LeftOut, *, yes: bool) -> int:
         """Show the values that would count, and trust the file's content if the person agrees."""
@@ -213,17 +221,14 @@ class TrustMode:
         if self.ask is None:
             wrong("nobody can be asked here. Look at what is shown and add --yes to trust it.")
             return False
-        if self.ask("Trust this content? [y/N] ").strip().lower() in {"y", "yes"}:
-            return True
-        sys.stderr.write("Nothing was changed.\n")
-        return False
+        return self.ask("Trust this content?")
 
 
 def run_trust(*, cwd: str, revoke: bool, yes: bool) -> int:
     """Trust the project's settings in that directory, or stop trusting them; returns the exit code."""
     environ, directory = command_environ(), str(directory_of(cwd))
     state = StateFile(database_file(environ), start_logging(environ, None))
-    mode = TrustMode(SqliteTrustStore(state), sys.stdout, ask_person if person_is_here() else None)
+    mode = TrustMode(SqliteTrustStore(state), sys.stdout, person_agrees if person_is_here() else None)
     try:
         if revoke:
             return mode.revoke(str(project_settings_file(directory)))

@@ -23,8 +23,8 @@ from punie.bootstrap.settings.settings import load_settings, variable_of
 from punie.commands.running import (
     EXIT_OF_SIGNAL,
     Exit,
-    ask_person,
     command_environ,
+    person_agrees,
     person_is_here,
     start_logging,
     unless_interrupted,
@@ -49,7 +49,7 @@ class AddMode:
     name: str | None
     yes: bool
     as_json: bool
-    ask: Callable[[str], str] | None
+    ask: Callable[[str], bool] | None
     _asked_for: str | None = field(default=None, init=False)
     _described_by: str = field(init=False)
 
@@ -128,14 +128,10 @@ class AddMode:
         if self.ask is None:
             return wrong("nobody can be asked here. Look at what is shown and add --yes to add it.")
         try:
-            said = self.ask("Add this server? [y/N] ")
+            return None if self.ask("Add this server?") else Exit.FAILED
         except KeyboardInterrupt:
             sys.stderr.write("\nNothing was changed.\n")
             return EXIT_OF_SIGNAL[signal.SIGINT]
-        if said.strip().lower() in {"y", "yes"}:
-            return None
-        sys.stderr.write("Nothing was changed.\n")
-        return Exit.FAILED
 
     def _told(self, plan: ServerPlan, name: str, file: ServersFile, said: str, *, added: bool) -> int:
         value = plan_json(plan, name, str(file.path), added=added) + "\n"
@@ -171,7 +167,7 @@ def run_add(*, source: str, name: str | None, yes: bool, as_json: bool) -> int:
     """Run `punie servers add`; returns the exit code."""
     environ = command_environ()
     start_logging(environ, None)
-    return AddMode(environ, source, name, yes, as_json, ask_person if person_is_here() else None).run()
+    return AddMode(environ, source, name, yes, as_json, person_agrees if person_is_here() else None).run()
 
 
 _LONGEST_SAYING = 300

@@ -24,6 +24,7 @@ from punie.commands.running import person_is_here, unless_interrupted
 from punie.domain.errors import EngineError, EngineErrorKind
 from punie.domain.model.provider import DIRECT, OF_FILES, ModelSettings
 from punie.domain.values.display import display_safe
+from punie.mechanics.questions import YES_OR_NO, YES_OR_NO_HINT, answer, asking
 from punie.ports.engine import ModelEngine
 
 LONGEST_KEY = 1_024
@@ -125,7 +126,7 @@ class Person:
             number = int(text) if text.isdecimal() and len(text) < len("1000") else 0
             if 1 <= number <= len(offers):
                 return offers[number - 1]
-            named = [offer for offer in offers if text in {offer.provider, offer.label}]
+            named = [offer for offer in offers if text.lower() in {offer.provider, offer.label.lower()}]
             if named:
                 return named[0]
             raise AnswerError(f"choose a number from 1 to {len(offers)}")
@@ -162,8 +163,9 @@ class Person:
         return self._until(asked)
 
     def agrees(self, question: str) -> bool:
-        """Ask for a yes; anything else is a no."""
-        return self.line(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
+        """Ask for a yes; Enter is a no."""
+        asked = asking(self.say, "", f"{question} [y/N] ", YES_OR_NO, False, YES_OR_NO_HINT)
+        return answer(asked, lambda: f"{self.line('')}\n")
 
     def _or_default(self, question: str, default: str) -> str:
         hint = f" [{default}]" if default else ""
