@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from attrs import evolve
 
-from shellsight.report import Effect, PathEffect, Standing
+from shellsight.report import Effect, PathEffect, PathUse, Standing
 from shellsight.words.arguments import Arg, names, prefixes
 from shellsight.words.call import Call, Judge, Outcome, dangerous, ordinary, safe, unknown
 from shellsight.words.places import named_places, uses
@@ -55,8 +56,12 @@ def tar(call: Call) -> Outcome:
     ):
         return dangerous("an archive that may reach anywhere")
     packs = "c" in first if not texts[0].startswith("--") else texts[0] == "--create"
-    packed_up = files[1:] if packs else ()
-    places = tuple(use for arg in packed_up for use in uses(call, arg, PathEffect.READ, below=True))
+    glued = _glued(call.args)
+    packed_up = () if not packs else files if "f" in glued else files[1:]
+    places = tuple(use for arg in glued.values() for use in uses(call, arg, PathEffect.WRITE))
+    if not (packs or set("rud") & set(first)):
+        places += _unpacked(call, glued)
+    places += tuple(use for arg in packed_up for use in uses(call, arg, PathEffect.READ, below=True))
     places += tuple(use for arg in files if arg not in packed_up for use in uses(call, arg, PathEffect.WRITE))
     places += tuple(use for arg in call.args if arg not in files for use in named_places(call, arg))
     if not all(arg.certain for arg in call.args):
@@ -64,6 +69,25 @@ def tar(call: Call) -> Outcome:
     known = not texts[0].startswith("-") or not texts[0].startswith("--")
     return ordinary("packs or unpacks an archive", places) if known else unknown("options of tar", places)
 
+
+def _glued(args: tuple[Arg, ...]) -> dict[str, Arg]:
+    """The values that follow their letter in one word, as in `-cf/abs`: of an archive, a folder, a list."""
+    found: dict[str, Arg] = {}
+    for arg in args:
+        if arg.certain and (value := _GLUED.match(arg.text)):
+            found[value[1]] = Arg(value[2])
+    return found
+
+
+def _unpacked(call: Call, glued: dict[str, Arg]) -> tuple[PathUse, ...]:
+    """Everything below the folders that `-C` names, or below the working one: an archive may hold any name."""
+    folders = [after for before, after in pairwise(call.args) if before.text == "-C"]
+    folders += [Arg(arg.text.partition("=")[2]) for arg in call.args if arg.text.startswith("--directory=")]
+    folders += [glued["C"]] if "C" in glued else []
+    return tuple(use for arg in folders or [Arg(".")] for use in uses(call, arg, PathEffect.WRITE, below=True))
+
+
+_GLUED = re.compile(r"-[A-EG-Za-eg-z]*?([fCgTX])(.+)\Z", re.DOTALL)
 
 _LISTING = names("--list --verbose --gzip --bzip2 --xz --zstd")
 _ARCHIVE = re.compile(r"--file=[^:]+")
@@ -85,17 +109,17 @@ def unzip(call: Call) -> Outcome:
     read = tuple(use for arg in files[:1] for use in uses(call, arg, PathEffect.READ))
     if texts[:1] and texts[0] in names("-l -v -t -Z -Z1 -lv -tq -ql") and all(arg.certain for arg in call.args):
         return safe("lists an archive", read)
-    written = tuple(
-        use
-        for place, text in enumerate(texts[:-1])
-        if text == "-d"
-        for use in uses(call, call.args[place + 1], PathEffect.WRITE)
-    )
+    into = [after for before, after in pairwise(call.args) if before.text == "-d"]
+    into += [Arg(glued[1]) for arg in call.args if arg.certain and (glued := _INTO.match(arg.text))]
+    written = tuple(use for arg in into or [Arg(".")] for use in uses(call, arg, PathEffect.WRITE, below=True))
     if "-p" in texts or "-c" in texts:
         return Outcome(Standing.ORDINARY, "prints what an archive holds", read, source="decoder")
     if any(text.startswith("-") and "o" in text for text in texts):
         return dangerous("unpacks over what is there", (*read, *written))
     return ordinary("unpacks an archive", (*read, *written))
+
+
+_INTO = re.compile(r"-[a-zA-Z]*?d(.+)\Z", re.DOTALL)
 
 
 def packed(call: Call) -> Outcome:

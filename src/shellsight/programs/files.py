@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from attrs import evolve
 
 from shellsight.report import Effect, PathEffect, PathUse
-from shellsight.words.arguments import Arg, Options, Reading, names, options
+from shellsight.words.arguments import Arg, Kind, Options, Reading, names, options
 from shellsight.words.call import Call, Judge, Outcome, dangerous, forbidden, ordinary, safe, unknown
 from shellsight.words.form import stricter
 from shellsight.words.places import is_disk, is_vital, joined, named_places, uses
@@ -80,10 +82,10 @@ def cp(call: Call) -> Outcome:
     """`cp`: reads all but the last, writes the last."""
     reading = _CP.read(call.args)
     sources, targets = _ends(reading)
-    read = _all(
-        call, sources, PathEffect.READ, below=bool(reading.names & {"-r", "-R", "-a", "--recursive", "--archive"})
-    )
-    return _landing(call, reading, targets, (*read, *_all(call, targets, PathEffect.WRITE)), "copies files")
+    deep = bool(reading.names & {"-r", "-R", "-a", "--recursive", "--archive"})
+    read = _all(call, sources, PathEffect.READ, below=deep)
+    written = _all(call, targets, PathEffect.WRITE, below=deep)
+    return _landing(call, reading, (sources, targets), (*read, *written), "copies files")
 
 
 def mv(call: Call) -> Outcome:
@@ -95,7 +97,7 @@ def mv(call: Call) -> Outcome:
     if any(joined("/", arg.text) == "/dev/null" for arg in targets if arg.certain):
         return dangerous("throws files away", _all(call, sources, PathEffect.DELETE))
     paths = (*_all(call, sources, PathEffect.DELETE, below=True), *_all(call, targets, PathEffect.WRITE))
-    outcome = _landing(call, reading, targets, paths, "moves files")
+    outcome = _landing(call, reading, (sources, targets), paths, "moves files")
     return stricter(outcome, dangerous("moves files over others")) if reading.names & {"-f", "--force"} else outcome
 
 
@@ -105,8 +107,16 @@ def _ends(reading: Reading) -> tuple[tuple[Arg, ...], tuple[Arg, ...]]:
 
 
 def _landing(
-    call: Call, reading: Reading, targets: tuple[Arg, ...], paths: tuple[PathUse, ...], reason: str
+    call: Call,
+    reading: Reading,
+    ends: tuple[tuple[Arg, ...], tuple[Arg, ...]],
+    paths: tuple[PathUse, ...],
+    reason: str,
 ) -> Outcome:
+    sources, targets = ends
+    paths = (*paths, *_landed(call, sources, targets))
+    if any("/" in arg.text or not arg.certain for arg in reading.values("-S", "--suffix")):
+        return unknown("keeps copies under a name that leads elsewhere", paths)
     if any(is_disk(use.path) for use in paths if use.effect is PathEffect.WRITE):
         return forbidden("writes to a device", paths, Effect.SYSTEM)
     if not targets:
@@ -114,12 +124,30 @@ def _landing(
     return _checked(reading, ordinary(reason, paths))
 
 
+def _landed(call: Call, sources: tuple[Arg, ...], targets: tuple[Arg, ...]) -> Iterator[PathUse]:
+    """The files that copies become where the target is a folder: those of a hidden name, or in a folder for certain."""
+    for target in targets:
+        folder = target.text.rstrip("/") or "/"
+        certainly = len(sources) > 1 or target.text.endswith("/") or folder in {".", ".."}
+        for source in sources if target.certain else ():
+            name = source.text.rstrip("/").rpartition("/")[2]
+            if source is target or name in {"", ".", ".."}:
+                continue
+            if name.startswith(".") and source.kind is Kind.GLOB:
+                yield from uses(call, target, PathEffect.WRITE, below=True)
+            elif source.certain and (certainly or name.startswith(".")):
+                yield from uses(call, Arg(f"{folder}/{name}"), PathEffect.WRITE)
+
+
 def making(known: Options, reason: str) -> Judge:
-    """A judge for programs whose operands are files they make or change."""
+    """A judge for programs whose operands are files they make or change, those of `-t` folders that they copy to."""
 
     def judge(call: Call) -> Outcome:
         reading = known.read(call.args)
-        return _checked(reading, ordinary(reason, _all(call, reading.operands, PathEffect.WRITE)))
+        sources, targets = _ends(reading)
+        made = _all(call, tuple(dict.fromkeys((*reading.operands, *targets))), PathEffect.WRITE)
+        made = (*made, *_landed(call, sources, targets))
+        return _checked(reading, ordinary(reason, made))
 
     return judge
 

@@ -54,9 +54,15 @@ def sed(call: Call) -> Outcome:
         return dangerous("a sed script that may run commands or reach other files", (), Effect.RUNS_CODE)
     if any(arg.may_be_option for arg in files):
         return unknown("a word that might become an option")
-    if reading.names & {"-i", "-I", "--in-place"}:
-        return ordinary("changes files", tuple(use for arg in files for use in uses(call, arg, PathEffect.WRITE)))
-    return _reader(call, files)
+    return _changed(call, reading, files) if reading.names & names("-i -I --in-place") else _reader(call, files)
+
+
+def _changed(call: Call, reading: Reading, files: tuple[Arg, ...]) -> Outcome:
+    """`sed -i`; a `*` in the ending for copies stands for the file's name, and a `/` leads to another folder."""
+    changed = tuple(use for arg in files for use in uses(call, arg, PathEffect.WRITE))
+    if any({"/", "*"} & set(arg.text) for arg in reading.values("-i", "-I", "--in-place")):
+        return unknown("keeps copies under a name that leads elsewhere", changed)
+    return ordinary("changes files", changed)
 
 
 def _reader(call: Call, files: tuple[Arg, ...]) -> Outcome:

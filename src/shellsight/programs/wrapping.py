@@ -88,6 +88,8 @@ def env(call: Call) -> Outcome:
     return Outcome(floor, reason, inner=(Inner(rest, floor=floor, reason=reason, cwd=cwd),), own=False)
 
 
+MOST_PROCESSES = 64
+"""As many processes at once as any machine holds."""
 _XARGS = options(
     "0rtpxo --null --no-run-if-empty --verbose --exit --open-tty --show-limits",
     "dEILnPsaJR --delimiter --max-args --max-procs --max-lines --max-chars --arg-file --eof --replace",
@@ -104,6 +106,8 @@ def xargs(call: Call) -> Outcome:
         return unknown(f"an option that nothing is known of: {reading.strange[0].text}")
     if "-p" in reading.names:
         return unknown("asks before each command")
+    if not call.feed.listing and any(not _few(arg) for arg in reading.values("-P", "--max-procs")):
+        return unknown("starts as many processes at once as it is fed words")
     lists = reading.values("-a", "--arg-file")
     if lists:
         more = evolve(more, prefix="")
@@ -122,6 +126,11 @@ def xargs(call: Call) -> Outcome:
         read = tuple(use for arg in lists for use in uses(call, arg, PathEffect.READ))
         return Outcome(Standing.SAFE, "runs a command with words of a file", read, inner=(Inner(words, feed=Feed()),))
     return Outcome(Standing.SAFE, "runs a command with words that it reads", inner=(Inner(words),), own=False)
+
+
+def _few(arg: Arg) -> bool:
+    """Whether it is a small number of processes; 0 is as many as possible."""
+    return arg.certain and arg.text.isdecimal() and 0 < int(arg.text[:9]) <= MOST_PROCESSES
 
 
 def parallel(call: Call) -> Outcome:

@@ -9,6 +9,7 @@ from attrs import evolve, frozen
 from shellsight.line import Simple
 from shellsight.programs.registry import is_plain
 from shellsight.report import CommandPart, Effect, PathEffect, Standing
+from shellsight.walk.bombs import ENDLESS, LEFT_BEHIND, MOST_AT_ONCE, REPEATING
 from shellsight.walk.flows import Flow, alone, flow_of, poured, redirected
 from shellsight.walk.judging import judged, plain_name
 from shellsight.walk.resolving import Binding, one_argument
@@ -26,6 +27,7 @@ class Host(Protocol):
 
     parts: list[CommandPart]
     sources: list[str]
+    often: int
 
     def code(self, text: str, state: State, feed: Feed) -> bool:
         """Look at shell code that is inside the line; whether there was a reader for it."""
@@ -77,6 +79,8 @@ class Bench:
         if len(outer) > MOST_WRAPPERS:
             outcome = evolve(stricter(outcome, unknown("too many commands around one another")), inner=(), own=True)
         outcome = self._own_script(self._fed_text(outcome, call))
+        if call.name == "setsid" and self.host.often > MOST_AT_ONCE:
+            base = stricter(base, dangerous(LEFT_BEHIND, (), Effect.PROCESS))
         whole = stricter(outcome, base)
         argv = tuple(arg.text for arg in args)
         if outcome.own or not outcome.inner:
@@ -101,8 +105,11 @@ class Bench:
         base = stricter(floor, base)
         if inner.code is None:
             return self._one(inner.args, base, inner, (*outer, argv)) if inner.args else Flow()
-        before = len(self.host.parts)
+        before, once = len(self.host.parts), self.host.often
+        if any(form[:1] and form[0].rpartition("/")[2] in REPEATING for form in (argv, *outer)):
+            self.host.often = ENDLESS
         read = self.host.code(inner.code, self._state(inner), self.feed)
+        self.host.often = once
         if not read:
             self._add(
                 argv,

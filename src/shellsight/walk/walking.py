@@ -13,12 +13,13 @@ from shellsight.line import (
     Redirect,
     Script,
     Simple,
+    Step,
     Unreadable,
     Word,
 )
 from shellsight.report import CommandPart, Effect, Standing
 from shellsight.surroundings import Surroundings
-from shellsight.walk.bombs import calls_itself, looks_like_bomb
+from shellsight.walk.bombs import ENDLESS, LEFT_BEHIND, MOST_AT_ONCE, calls_itself, looks_like_bomb, rounds
 from shellsight.walk.flows import Flow, fed_by
 from shellsight.walk.resolving import bindings, loop_values, one_argument, resolve, scripts_in
 from shellsight.walk.running import Bench
@@ -50,6 +51,8 @@ class Walk:
     seen: int = 0
     depth: int = 0
     full: bool = False
+    often: int = 1
+    """How often the loops around this place may come to it."""
 
     def script(self, script: Script, state: State, feed: Feed) -> State:
         """Every command of a list, and the state after it."""
@@ -65,6 +68,8 @@ class Walk:
         joint = ""
         for step in script.steps:
             entry = ok if joint == "&&" else fail if joint == "||" else now
+            if step.separator == "&" and self.often > MOST_AT_ONCE:
+                self.crowd(step)
             good, bad = self.command(step.command, merged(entry, None) if entry else merged(ok, fail), feed)
             if joint == "&&":
                 ok, fail = good, _either(fail, bad)
@@ -150,11 +155,17 @@ class Walk:
     def loop(self, compound: Compound, state: State, feed: Feed) -> State:
         """Scripts that run again and again: what one round changes counts as unknown in the next."""
         fed = evolve(feed, text=None)
-        left = state
+        left, once = state, self.often
+        self.often = min(ENDLESS, once * rounds(compound))
         for script in compound.scripts:
             left = merged(left, self.script(script, left, fed))
-        if left == state:
-            return state
+        if left != state:
+            left = self.next_round(compound, state, left, fed)
+        self.often = once
+        return left
+
+    def next_round(self, compound: Compound, state: State, left: State, fed: Feed) -> State:
+        """The state after any number of rounds, of which the first left that state behind."""
         steady = {name: value for name, value in state.values.items() if left.values.get(name) == value}
         wide = State(state.cwds if left.cwds == state.cwds else (), steady, left.shadowed)
         for script in compound.scripts:
@@ -303,6 +314,17 @@ class Walk:
     def doubt(self, reason: str, standing: Standing = Standing.UNKNOWN) -> None:
         """A part in place of code that was not understood."""
         self.add(CommandPart((), standing, reason, literal=False))
+
+    def crowd(self, step: Step) -> None:
+        """A command that goes into the background too often."""
+        command = step.command
+        source = command.source if isinstance(command, Simple | Compound) else ""
+        self.add(
+            CommandPart(
+                (source,) if source else (), Standing.DANGEROUS, LEFT_BEHIND,
+                literal=False, effects=frozenset({Effect.PROCESS}), source=source,
+            )
+        )  # fmt: skip
 
     def give_up(self, reason: str) -> None:
         """Stop looking: from here on everything is unknown."""

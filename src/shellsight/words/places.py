@@ -160,10 +160,14 @@ def named_places(call: Call, arg: Arg) -> Iterator[PathUse]:
     if equals and name.startswith("-"):
         if value.startswith(("/", "~", "..")):
             yield from uses(call, Arg(value), PathEffect.WRITE)
-    elif re.match(r"-[A-Za-z](/|~|\.\.)", arg.text):
-        yield from uses(call, Arg(arg.text[2:]), PathEffect.WRITE)
+    elif (joined_value := _JOINED.match(arg.text)) is not None:
+        yield from uses(call, Arg(joined_value[1]), PathEffect.WRITE)
     elif arg.text.startswith(("/", "..")):
         yield from uses(call, arg, PathEffect.WRITE)
+
+
+_JOINED = re.compile(r"-[A-Za-z]{1,3}((?:/|~|\.\.|\.[A-Za-z_]).*)\Z", re.DOTALL)
+"""A value behind the letters of its options, in one word: `-o/abs`, `-kf/abs`, `-C.hidden`."""
 
 
 def _plain_places(call: Call, arg: Arg) -> Iterator[PathUse]:

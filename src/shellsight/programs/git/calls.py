@@ -175,12 +175,9 @@ def _change(name: str, call: Call) -> Outcome:
     if name in CHANGELESS and (looked := CHANGELESS[name](call)).standing is Standing.SAFE:
         return looked
     for arg in call.args:
-        if arg.text.startswith(
-            prefixes(
-                "--amend --exec --output --upload-pack --remote --template --no-verify --unsafe -S "
-                "--gpg-sign --separate-git-dir --directory --strategy --onto --abort --quit -s"
-            )
-        ) and not (arg.text.startswith("-s") and name not in {"merge", "cherry-pick", "revert"}):
+        if (arg.text.startswith(_FAR_OPTIONS) or _abbreviates(arg.text)) and not (
+            arg.text.startswith("-s") and name not in {"merge", "cherry-pick", "revert"}
+        ):
             return dangerous(f"git {name} {arg.text}", (), _HISTORY)
         if name in {"archive", "format-patch"} and arg.text.startswith(("-o", "--output")):
             return dangerous(f"git {name} {arg.text} writes somewhere", uses(call, arg, PathEffect.WRITE))
@@ -189,6 +186,18 @@ def _change(name: str, call: Call) -> Outcome:
     if name in {"add", "stage"} and any(arg.text in {"-f", "--force"} for arg in call.args):
         return dangerous("adds files that are meant to stay out", (), _HISTORY)
     return ordinary(f"git {name}: {_ORDINARY[name]}", _touched(name, call))
+
+
+_FAR_OPTIONS = prefixes(
+    "--amend --exec --output --upload-pack --remote --template --no-verify --unsafe -S "
+    "--gpg-sign --separate-git-dir --directory --strategy --onto --abort --quit -s"
+)
+
+
+def _abbreviates(text: str) -> bool:
+    """Whether git would take the word for one of those options, cut off: `--templ=x`, `--am`."""
+    name = text.partition("=")[0]
+    return name.startswith("--") and len(name) > len("--x") and any(far.startswith(name) for far in _FAR_OPTIONS)
 
 
 _MESSAGES = names("-m --message --author --date --trailer --reason -b --initial-branch --cleanup")

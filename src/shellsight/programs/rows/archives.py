@@ -13,7 +13,7 @@ ROWS = (
         tar,
         (
             "tar -tf ~/backup.tar => safe: reads /home/me/backup.tar",
-            "tar xzf vendor.tgz => ordinary: writes vendor.tgz, looks at xzf",
+            "tar xzf vendor.tgz => ordinary: writes ./**, writes vendor.tgz, looks at xzf",
             "tar --rem -cf ~/x.tar src => unknown: writes /home/me/x.tar, writes src",
             "tar xf a.tar --to-command=./evil.sh => dangerous: runs code",
         ),
@@ -24,9 +24,9 @@ ROWS = (
         "gtar bsdtar",
         tar,
         (
-            "* -xf a.tar -C / => dangerous: writes a.tar, writes /, system",
+            "* -xf a.tar -C / => dangerous: writes /**, writes a.tar, writes /, system",
             "* --version => unknown",
-            "* a.txt => ordinary: looks at a.txt",
+            "* a.txt => ordinary: writes ./**, looks at a.txt",
         ),
         plain=True,
     ),
@@ -35,8 +35,8 @@ ROWS = (
         printed(unzip),
         (
             "unzip -l dist/app.whl => safe: reads dist/app.whl",
-            "unzip assets.zip => ordinary: reads assets.zip",
-            "unzip -o a.zip -d / => dangerous: reads a.zip, writes /",
+            "unzip assets.zip => ordinary: reads assets.zip, writes ./**, writes ./**, writes ./**",
+            "unzip -o a.zip -d / => dangerous: reads a.zip, writes /**, writes /**, writes /**, writes /",
         ),
         plain=True,
     ),

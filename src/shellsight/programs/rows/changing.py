@@ -47,7 +47,7 @@ ROWS = (
         "mv gmv",
         mv,
         (
-            "* .env notes.txt => dangerous: deletes .env/**, writes notes.txt, reads .env, secrets",
+            "* .env a => dangerous: deletes .env/**, writes a, writes a/.env, reads .env, secrets",
             "* src/a.py src/b.py => ordinary: deletes src/a.py/**, writes src/b.py",
             "* x /dev/sda => forbidden: deletes x/**, writes /dev/sda, system",
         ),
