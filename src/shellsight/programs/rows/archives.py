@@ -35,8 +35,8 @@ ROWS = (
         printed(unzip),
         (
             "unzip -l dist/app.whl => safe: reads dist/app.whl",
-            "unzip assets.zip => ordinary: reads assets.zip, writes ./**, writes ./**, writes ./**",
-            "unzip -o a.zip -d / => dangerous: reads a.zip, writes /**, writes /**, writes /**, writes /",
+            "unzip assets.zip => ordinary: reads assets.zip, writes ./**",
+            "unzip -o a.zip -d / => dangerous: reads a.zip, writes /**, writes /",
         ),
         plain=True,
     ),
