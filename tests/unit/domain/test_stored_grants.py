@@ -113,12 +113,14 @@ def test_a_command_that_touches_a_secret_is_asked_for_each_time(doubt: CommandPa
     assert scope_of("cat .env", part("ls"), doubt) is None
 
 
-@pytest.mark.parametrize("line", ["make\ttest", "make \u202e test", "make\nrm", "make " + "x" * 300, "make \u00a0"])
+@pytest.mark.parametrize(
+    "line", ["make\ttest", "make \u202e test", "make\nrm", "make " + "x" * 300, "make \u00a0", "make \u3164"]
+)
 def test_what_cannot_be_shown_whole_and_as_it_is_is_not_stored(line: str) -> None:
     assert stored_of(line, part("make")) is None
 
 
-@pytest.mark.parametrize("directory", ["/a \u202e b", "/a\nb", "/half \ud800", "/" + "x" * 300])
+@pytest.mark.parametrize("directory", ["/a \u202e b", "/a\nb", "/half \ud800", "/a\u2800", "/" + "x" * 300])
 @pytest.mark.parametrize("tool", [RENAME, WRITE])
 def test_nor_is_a_directory_that_cannot_be_shown(tool: ToolDescriptor, directory: str) -> None:
     found = grant_scope(tool, {}, Facts(roots=(directory,)), directory)

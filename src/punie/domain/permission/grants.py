@@ -20,6 +20,7 @@ from punie.domain.permission.decisions import Facts
 from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.schema import declares
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
+from punie.domain.values.display import display_exact
 from punie.domain.values.json_value import JsonObject, json_text, thaw
 from punie.domain.values.paths import is_inside
 from shellsight.report import CommandPart, CommandReport, Effect, Standing
@@ -235,7 +236,7 @@ def _command_scope(tool: ToolDescriptor, about: list[str], arguments: JsonObject
 
 def _with_stored(session: GrantScope, key: str, words: str) -> GrantScope:
     """The scope with one to store beside it, if the words of that can be shown whole and unchanged."""
-    if len(words) > WORDS_LIMIT or not words.isprintable():
+    if len(words) > WORDS_LIMIT or not words.isprintable() or display_exact(words) != words:
         return session
     return evolve(session, stored=GrantScope(session.tool, key, words, session.directory))
 

@@ -31,6 +31,7 @@ _SLICE_BYTES: Final = 2**20
 _LONE_SURROGATE: Final = re.compile(
     rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
 )
+_MENDED: Final = rb"\ufffd"
 _ANSWER_HEAD: Final = re.compile(
     rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,18})\s*,\s*'
     rb'(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"(?:result|error)"'
@@ -114,7 +115,7 @@ def decode_line(line: bytes | bytearray) -> Message | None:
         return _not_an_object(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         mended = _replace_lone_surrogates(line)
-        return _unparsable(line) if mended is None else decode_line(mended)
+        return _unparsable(line) if mended is None else _with_own_id(decode_line(mended), line)
     return _classify(envelope)
 
 
@@ -304,8 +305,37 @@ def _replace_lone_surrogates(line: bytes | bytearray) -> bytes | None:
     """
     if b"\\ud" not in line and b"\\uD" not in line:
         return None
-    mended = _LONE_SURROGATE.sub(lambda match: rb"\ufffd" if match.group(1) else match.group(), line)
+    mended = _LONE_SURROGATE.sub(lambda match: _MENDED if match.group(1) else match.group(), line)
     return mended if mended != line else None
+
+
+def _with_own_id(message: Message | None, line: bytes | bytearray) -> Message | None:
+    """The message with the id as `line` has it, where mending the line changed the id too.
+
+    No text can hold the value of such an id, so `Request.id` and the request to cancel it have its JSON text instead.
+    """
+    match message:
+        case Request(echo=echo) if _MENDED in echo and (own := _written(line, "id")):
+            return Request(own, own.encode(), message.method, message.params)
+        case Invalid(echo=bytes() as echo) if _MENDED in echo and (own := _written(line, "id")):
+            return Invalid(message.code, message.reason, own.encode(), message.answers)
+        case Notification(method="$/cancel_request") if own := _written(line, "params", "requestId"):
+            return Notification(message.method, Raw(encode({"requestId": own})))
+        case _:
+            return message
+
+
+def _written(line: bytes | bytearray, *keys: str) -> str | None:
+    """The JSON text of a string in the line that has half a pair, all in ASCII; None for anything else."""
+    import json  # takes lone surrogates; few connections ever need it
+
+    try:
+        value = json.loads(line)
+        for key in keys:
+            value = value[key]
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return None
+    return json.dumps(value) if isinstance(value, str) and without_surrogates(value) != value else None
 
 
 def _open_raw(value: object) -> object:

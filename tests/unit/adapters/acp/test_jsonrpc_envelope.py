@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 
 import msgspec
 import pytest
 
-from punie.mechanics.jsonrpc.envelope import Answer, Invalid, Request, decode_id, decode_line, encode, peek_answered_id
+from punie.mechanics.jsonrpc.envelope import (
+    Answer,
+    Invalid,
+    Notification,
+    Request,
+    decode_id,
+    decode_line,
+    encode,
+    peek_answered_id,
+)
 from punie.mechanics.jsonrpc.errors import PARSE_ERROR
 
 MEGABYTE = 2**20
@@ -100,3 +110,29 @@ def test_a_large_line_is_decoded_without_a_second_copy_of_it():
         tracemalloc.stop()
     assert isinstance(decoded, Request)
     assert peak < size / 10
+
+
+@pytest.mark.parametrize("text", [r"\ud800", r"a\udc00\uFFFD\\\ud83d\ude00é", r"\udead\ubeef"])
+@pytest.mark.parametrize("members", ['"method":"m","params":{"a":"\\udfff"}', '"method":7', '"method":"m","params":[]'])
+def test_an_id_with_half_a_pair_comes_back_as_it_came(text: str, members: str):
+    decoded = decode_line(f'{{"jsonrpc":"2.0","id":"{text}",{members}}}'.encode())
+    assert isinstance(decoded, Request | Invalid)
+    assert decoded.echo is not None
+    assert json.loads(decoded.echo) == json.loads(f'"{text}"')
+
+
+def test_ids_that_differ_in_half_a_pair_are_two_ids_and_each_can_be_cancelled():
+    def cancelled(text: str) -> object:
+        line = f'{{"jsonrpc":"2.0","method":"$/cancel_request","params":{{"requestId":"{text}"}}}}'
+        told = decode_line(line.encode())
+        assert isinstance(told, Notification)
+        return decode_id(msgspec.json.decode(told.params, type=dict[str, msgspec.Raw])["requestId"])
+
+    def asked(text: str) -> object:
+        decoded = decode_line(f'{{"jsonrpc":"2.0","id":"{text}","method":"m"}}'.encode())
+        assert isinstance(decoded, Request)
+        return decoded.id
+
+    ids = [r"\ud800", r"\ud801", r"\udc00", r"x\ud800", r"\ufffd", "\ufffd\ufffd"]
+    assert len({asked(text) for text in ids}) == len(ids)
+    assert [cancelled(text) for text in ids] == [asked(text) for text in ids]
