@@ -92,7 +92,7 @@ class AcpAgent(Router):
             self._log.info("ignored a notification that means nothing here")
 
     def error(self, exc: BaseException) -> RpcError:
-        return exc if isinstance(exc, RpcError) else self._dialect.error(exc)
+        return self._dialect.error(exc)
 
     @property
     def version(self) -> int:

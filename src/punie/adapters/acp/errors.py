@@ -41,7 +41,8 @@ def to_wire(error: BaseException) -> RpcError:
     An unexpected exception is logged under a reference, which is all that the answer shows.
     """
     if isinstance(error, RpcError):
-        return error
+        safe = display_safe(error.message)
+        return error if safe == error.message else RpcError(error.code, safe, error.data)
     if isinstance(error, EngineError):
         code = AUTH_REQUIRED if error.kind == EngineErrorKind.AUTH.value else INTERNAL_ERROR
         data = {"code": error.kind, "cause": display_safe(error.cause), "nextStep": display_safe(error.next_step)}

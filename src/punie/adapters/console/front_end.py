@@ -163,8 +163,8 @@ class JsonLinesSink(EventSink):
     async def emit(self, event: SessionEvent) -> None:
         self.tally.take(event)
         if isinstance(event, PermissionSettled):
-            verdict = event.verdict.value
-            self.line({"type": "permission", "tool": event.tool, "verdict": verdict, "reason": event.reason})
+            verdict, reason = event.verdict.value, display_exact(event.reason)
+            self.line({"type": "permission", "tool": event.tool, "verdict": verdict, "reason": reason})
             return
         update = self.encode(event)
         if update is not None:

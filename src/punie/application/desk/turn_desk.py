@@ -112,6 +112,7 @@ class TurnDesk(ToolDoor):
                 result = await self._guarded(under_way)
             if under_way.scope.cancelled_caught:
                 result = under_way.cut_short()
+            result = result.readable()
         finally:
             with anyio.move_on_after(END_LIMIT_S, shield=True):
                 await under_way.card.end(result)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -20,7 +19,7 @@ from punie.adapters.acp.agent import AcpAgent
 from punie.adapters.acp.handshake import PROTOCOL_VERSION
 from punie.bootstrap.warm_up import WarmUp
 from punie.commands.flags import settings_flags
-from punie.commands.running import Exit, exit_at_once, start_logging, watch_signals
+from punie.commands.running import Exit, exit_at_once, start_logging, watch_signals, wrong
 from punie.mechanics.jsonrpc.connection import Connection
 from punie.mechanics.jsonrpc.stdio import MAX_LINE_BYTES, FdTransport, claim_stdin, claim_stdout
 
@@ -119,8 +118,7 @@ def run_acp(*, model: str | None, mode: str | None, log_file: str | None, draft:
     try:
         log = start_logging(os.environ, log_file)
     except OSError as error:
-        sys.stderr.write(f"punie: --log-file {log_file} cannot be written: {error.strerror}. Name another file.\n")
-        return Exit.USAGE
+        return wrong(f"--log-file {log_file} cannot be written: {error.strerror}. Name another file.")
     flags = settings_flags(model=model, mode=mode)
 
     async def serve() -> int:

@@ -20,7 +20,7 @@ from attrs import field, frozen
 
 from punie.bootstrap.settings.files import state_dir
 from punie.commands.acp.run import max_line_bytes
-from punie.commands.running import Exit, exit_at_once, start_logging, watch_signals
+from punie.commands.running import Exit, exit_at_once, start_logging, watch_signals, wrong
 from punie.domain.values.display import display_exact
 
 if TYPE_CHECKING:
@@ -76,13 +76,11 @@ def run_serve(**flags: Any) -> int:
     try:
         log = start_logging(os.environ, options.log_file)
     except OSError as error:
-        sys.stderr.write(f"punie: --log-file cannot be written: {error.strerror}. Name another file.\n")
-        return Exit.USAGE
+        return wrong(f"--log-file cannot be written: {error.strerror}. Name another file.")
     try:
         code = anyio.run(serve, options, os.environ, log)
     except ServeError as error:
-        sys.stderr.write(f"punie: {error}\n")
-        return Exit.USAGE
+        return wrong(str(error))
     return exit_at_once(code)
 
 

@@ -182,8 +182,7 @@ def run_trace(*, given: str, output: str | None = None, force: bool = False, in_
     try:
         return anyio.run(lambda: _trace(store, given, output, force=force, in_browser=in_browser))
     except PageError as error:
-        sys.stderr.write(f"punie: {error}\n")
-        return Exit.USAGE
+        return wrong(str(error))
     except PunieError as error:
         return wrong(str(error), Exit.FAILED)
     finally:

@@ -6,15 +6,16 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import cast
+from typing import Self, cast
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from attrs.converters import optional
 
 from punie.domain.tools.metadata import ToolMetadata
 from punie.domain.tools.roles import Column, Role, Roles
 from punie.domain.tools.schema import ToolParameter, to_parameters, to_schema
 from punie.domain.values.content import ResultContent, Text
+from punie.domain.values.display import display_output
 from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, JsonValue, freeze, freeze_object, thaw, thaw_object
 from punie.domain.values.terminal import KeptOutput
 
@@ -183,6 +184,16 @@ class ToolResult:
     def cancelled(cls, message: str = "Cancelled before it was done.") -> ToolResult:
         """A call that was stopped, or never started, because its turn was cancelled."""
         return cls(ToolOutcome.CANCELLED, (Text(message),), code="cancelled")
+
+    def readable(self) -> Self:
+        """The result as it leaves the desk: the words of a call that did not succeed are display-safe.
+
+        They may repeat what another party wrote: a path, a name, a program's message.
+        """
+        if self.succeeded:
+            return self
+        shown = tuple(Text(display_output(part.text)) if isinstance(part, Text) else part for part in self.content)
+        return evolve(self, content=shown, for_model=self.for_model and display_output(self.for_model))
 
     @property
     def succeeded(self) -> bool:
