@@ -8,40 +8,85 @@ from functools import lru_cache
 from pathlib import PurePath
 
 SECRET_NAMES = (
-    ".env", ".env.*", "*.env", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk",
-    "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", ".netrc", "_netrc", ".pgpass", ".pypirc", ".npmrc",
-    ".git-credentials", ".htpasswd", "credentials", "credentials.json", "secrets.toml", "secrets.yaml", "secrets.yml",
-    "secrets.json", "service-account*.json", "*.tfvars", "*.tfstate",
+    ".env", ".env.*", ".env-*", ".env_*", "*.env", ".envrc", "env.local", "env.production", "env.prod", "env.staging",
+    "env.development", "env.dev", "env.secret", "env.secrets", "env.private", ".dev.vars", ".dev.vars.*", ".prod.vars",
+    "*.pem", "*.key", "*.p8", "*.p12", "*.pfx", "*.pkcs12", "*.jks", "*.keystore", "*.kdb", "*.kdbx", "*.ppk",
+    "*.keytab", "*.agekey", "*.ovpn", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "*_rsa", "*_ed25519", "*_ecdsa",
+    "deploy_key", "deploy-key", "private_key", "private-key", "secring.gpg", "wallet.dat", ".netrc", "_netrc",
+    ".pgpass", "pgpass.conf", ".pypirc", ".npmrc", ".git-credentials", ".gitcookies", ".htpasswd", "htpasswd",
+    ".dockercfg", ".dockerconfigjson", ".s3cfg", ".boto", ".passwd-s3fs", ".wget-hsts", ".sentryclirc", ".vault-token",
+    ".vault_pass*", ".vault-pass*", "vault_pass", "vault-pass", ".my.cnf", ".mylogin.cnf", ".fetchmailrc", ".msmtprc",
+    ".authinfo", ".authinfo.gpg", ".terraformrc", "terraform.rc", "credentials.tfrc.json", ".rhosts", "rclone.conf",
+    ".rclone.conf", "kaggle.json", "local.settings.json", "auth.json", ".claude.json", ".credentials.json", ".age",
+    ".pass", ".secrets", "credentials", "credentials.json", "credentials.toml", "credentials.txt", "credentials.yml",
+    "credentials.yaml", "credentials.yml.enc", "credentials.db", "access_tokens.db", "secret", "secrets",
+    "secrets.toml", "secrets.yaml", "secrets.yml", "secrets.json", "secrets.txt", "secrets.env", "secret.key",
+    "password", "passwords", "passwords.txt", "passwd.txt", "token", "api_key", "apikey", "api_key.txt", "apikey.txt",
+    "master.key", "client_secret*.json", "client-secret*.json", "service-account*.json", "service_account*.json",
+    "serviceaccount*.json", "*.tfvars", "*.tfvars.json", "*.tfstate", "*.tfstate.backup", "kubeconfig", "*.kubeconfig",
+    "kube_config", "kube-config", "shadow", "gshadow", "master.passwd", "sudoers", "environ", "authorized_keys",
+    "known_hosts", ".bash_history", ".zsh_history", ".sh_history", ".history", ".python_history", ".node_repl_history",
+    ".psql_history", ".mysql_history", ".sqlite_history", "fish_history", "config.fish_history", ".lesshst",
+    ".viminfo", "cookies", "cookies.sqlite", "login data", "logins.json", "key3.db", "key4.db", "web data",
+    "local state",
 )  # fmt: skip
 """File names that usually hold keys or passwords; compared without regard to case."""
 
-_SECRET_NAME = re.compile("|".join(fnmatch.translate(pattern) for pattern in SECRET_NAMES))
+_STAGE = r"(?:[-_.](?:local|prod(?:uction)?|dev(?:elopment)?|stag(?:e|ing)|test|default|private|[0-9]{1,8}))?"
+_HELD = (
+    r"(?:credentials?|secrets?|passwords?|passwd|token|api[-_]?keys?|private[-_]?keys?|kube[-_]?config)" + _STAGE,
+    r"(?:client[-_]?secrets?|service[-_]?accounts?|firebase-adminsdk|kube[-_]?config)(?:[-_.].*)?",
+)
+_CLASSES = "|".join(rf"(?s:(?:.*[-_. ])?{held}\.[a-z]+)\Z" for held in _HELD)
+"""Files of data that say in their own name what they hold: `aws-credentials.json`, `secrets.prod.yaml`."""
 
-SECRET_FOLDERS = frozenset({".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker"})
-PRIVATE_NAMES = frozenset({
-    ".bash_history", ".zsh_history", ".sh_history", ".history", ".python_history", ".node_repl_history",
-    ".psql_history", ".mysql_history", ".sqlite_history", ".lesshst", ".viminfo", ".wget-hsts", ".boto", ".s3cfg",
-    ".dockercfg", ".vault-token", ".my.cnf", ".mylogin.cnf", ".fetchmailrc", ".msmtprc", ".authinfo",
-    ".authinfo.gpg", ".gitcookies", ".age", "shadow", "gshadow", "master.passwd", "sudoers", "environ",
-    "authorized_keys", "known_hosts", "cookies", "cookies.sqlite", "login data", "logins.json", "key4.db",
-    "key3.db", "web data", "local state", "hosts.yml", ".credentials.json", "application_default_credentials.json",
-    "access_tokens.db", "credentials.db", "credentials.tfrc.json", "auth.json", "kubeconfig", ".claude.json",
-    "token", "tokens", "secret", "secrets", ".secrets", "password", "passwords", ".pass", "passwd.txt",
-    "passwords.txt", "secrets.env", "secret.key", ".envrc", ".env~", "htpasswd", ".rhosts", ".terraformrc",
-    "settings.xml", "gradle.properties.secret", "api_key", "apikey", "api_key.txt", "apikey.txt", "master.key",
-    "config.fish_history", "fish_history", "", "secrets.txt", "credentials.txt", "credentials.yml",
-    "credentials.yaml", "credentials.yml.enc",
-})  # fmt: skip
-"""More names, in lower case, of which a line that shows their content counts as showing secrets."""
+_EXACT = frozenset(pattern for pattern in SECRET_NAMES if "*" not in pattern)
+_ENDS = tuple(pattern[1:] for pattern in SECRET_NAMES if pattern.startswith("*") and "*" not in pattern[1:])
+_KEY_FILES = ("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "ssh_host_", "vault_pass", "vault-pass", "kubeconfig.")
+"""Beginnings of more names; as patterns they would make `*.py` look like one for secrets."""
+_BEGINS = (*(name[:-1] for name in SECRET_NAMES if name.endswith("*") and "*" not in name[:-1]), *_KEY_FILES)
+_OTHERS = tuple(
+    fnmatch.translate(pattern)
+    for pattern in SECRET_NAMES
+    if "*" in pattern and pattern[1:] not in _ENDS and pattern[:-1] not in _BEGINS
+)
+_SECRET_NAME = re.compile("|".join((*_OTHERS, _CLASSES)))
+_DATA = frozenset({"json", "yaml", "yml", "toml", "ini", "txt", "xml", "properties", "conf", "cfg", "env", "enc", "db",
+                      "csv", "plist"})  # fmt: skip
 
-PRIVATE_FOLDERS = SECRET_FOLDERS | frozenset({
-    ".mozilla", ".password-store", "keychains", "keyrings", ".gcloud", "gcloud", ".config/gcloud", "google-chrome",
-    "chromium", "bravesoftware", "firefox", ".thunderbird", ".bitcoin", ".electrum", ".ethereum", ".terraform.d",
-    ".oci", ".vault.d", "1password", ".cloudflared", ".gsutil", ".claude", ".codex", ".cargo-credentials",
-    "sudoers.d", ".step", ".sops", ".age", ".local/share/keyrings", ".subversion", ".ngrok2", ".fly", ".heroku",
+_DIGITS = "0123456789-_. "
+_COPY_MARKS = (
+    "~", "#", ")", "bak", "backup", "back", "old", "orig", "original", "save", "saved", "copy", "tmp", "temp", ".swp",
+    ".swo", ".swn", ".local", "gz", ".xz", ".bz2", ".zst", ".zip", ".tar",
+)  # fmt: skip
+_COPY_ENDING = re.compile(
+    r"(?:~|#|[-_. ]*(?:bak|backup|back|old|orig|original|saved?|copy|tmp|temp)[-_.]?\d{0,12}"
+    r"|\.(?:sw[n-p]|local|t?gz|xz|bz2|zst|zip|tar|\d{1,14})| ?\(\d+\))\Z"
+)
+_COPY_BEGINNING = re.compile(r"#|\._|\.#|\.(?=.*\.sw[n-p]\Z)|copy[-_ ]of[-_ ]|(?:backup|old|bak|copy)[-_. ]")
+_MOST_COPIES = 4
+_LONGEST = 256
+"""No file has a longer name."""
+
+SECRET_FOLDERS = frozenset({
+    ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".mozilla", ".password-store", "keychains", "keyrings",
+    ".gcloud", ".thunderbird", ".bitcoin", ".electrum", ".ethereum", ".terraform.d", ".oci", ".vault.d", "1password",
+    ".cloudflared", ".gsutil", "sudoers.d", ".step", ".sops", ".age", ".subversion", ".ngrok2", ".fly", ".heroku",
     ".doctl", ".pki",
 })  # fmt: skip
-"""More folders of that kind, in lower case."""
+"""Folders of which every file counts as one that holds keys or passwords, in lower case."""
+
+_SECRET_PLACE = re.compile(
+    r"\.git/config\Z|/etc/ssl/private|/etc/ssh/|/var/lib/docker|/var/run/secrets|/run/secrets"
+    r"|\.config/(?:gh|hub|gcloud|google-chrome|chromium|bravesoftware)(?:/|\Z)|\.m2/settings[^/]*\.xml\Z"
+    r"|application support/(?:firefox|google/chrome|bravesoftware)|\.(?:claude|codex)/history"
+    r"|\A/proc/[^/]+/(?:task/[^/]+/)?(?:environ|mem|maps|cmdline|fd|root|cwd|auxv)(?:/|\Z)|\A/proc/k(?:core|mem|msg)"
+)
+"""Places whose names alone say too little: settings that hold tokens, the memory and environment of processes."""
+
+_PLACE_PARTS = frozenset(
+    {".git", ".config", ".m2", ".claude", ".codex", "application support", "proc", "ssl", "ssh", "docker", "secrets"}
+)
 
 NOT_SECRET = frozenset({".env.example", ".env.sample", ".env.template", ".env.dist"})
 
@@ -60,8 +105,33 @@ def parts_of(path: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=2048)
 def is_secret(path: str) -> bool:
-    """Whether the path's name, or a folder on its way, usually holds keys or passwords."""
-    parts = [part.lower() for part in parts_of(path)] or [""]
-    if parts[-1] in NOT_SECRET:
+    """Whether the path's name, or a folder on its way, usually holds keys or passwords.
+
+    The one answer for file tools, searches, outlines and commands. A copy (`id_rsa.bak`, `.npmrc~`, `token (1)`) holds
+    what its original held.
+    """
+    parts = [part.lower() for part in parts_of(path)]
+    if not parts or parts[-1] in NOT_SECRET:
         return False
-    return not SECRET_FOLDERS.isdisjoint(parts[:-1]) or _SECRET_NAME.match(parts[-1]) is not None
+    if not SECRET_FOLDERS.isdisjoint(parts):
+        return True
+    if not _PLACE_PARTS.isdisjoint(parts) and _SECRET_PLACE.search("/".join(parts).replace("//", "/")) is not None:
+        return True
+    return _named_secret(parts[-1][-_LONGEST:])
+
+
+def _named_secret(name: str) -> bool:
+    if name.endswith(".pub"):  # the public half of a pair of keys
+        return False
+    for _ in range(_MOST_COPIES):
+        if name in _EXACT or name.endswith(_ENDS) or name.startswith(_BEGINS):
+            return True
+        if name.rpartition(".")[2] in _DATA and _SECRET_NAME.match(name) is not None:
+            return True
+        original = _COPY_BEGINNING.sub("", name, count=1) if name[0] in "#.cbo" else name
+        if name.endswith(_COPY_MARKS) or name.rstrip(_DIGITS) != name:
+            original = _COPY_ENDING.sub("", original)
+        if original in {name, ""}:
+            return False
+        name = original
+    return False

@@ -8,10 +8,11 @@ from itertools import pairwise
 from attrs import evolve
 
 from shellsight.report import Effect, PathEffect, PathUse, Standing
+from shellsight.secret_names import is_secret
 from shellsight.words.arguments import Arg, names, prefixes
 from shellsight.words.call import Call, Judge, Outcome, dangerous, ordinary, safe, unknown
 from shellsight.words.places import named_places, uses
-from shellsight.words.secrecy import has_glob, is_private
+from shellsight.words.secrecy import has_glob
 
 
 def tar(call: Call) -> Outcome:
@@ -189,13 +190,13 @@ def printed(otherwise: Judge) -> Judge:
     def judge(call: Call) -> Outcome:
         words = [arg.text for arg in call.args]
         members = words[2:]
-        if {"-p", "-c"}.intersection(words) and any(is_private(member) for member in members):
+        if {"-p", "-c"}.intersection(words) and any(is_secret(member) for member in members):
             return dangerous("prints what usually holds secrets", (), Effect.SECRETS)
         if (
             len(words) > 2
             and words[0] == "-p"
             and all(arg.certain for arg in call.args)
-            and not any(word.startswith("-") or has_glob(word) or is_private(word) for word in words[1:])
+            and not any(word.startswith("-") or has_glob(word) or is_secret(word) for word in words[1:])
         ):
             read = uses(call, call.args[1], PathEffect.READ)
             return Outcome(Standing.SAFE, f"prints {len(members)} of an archive's files", read, source="decoder")

@@ -8,6 +8,7 @@ from attrs import evolve
 
 from shellsight.programs.registry import judge_of
 from shellsight.report import FED, Effect, PathEffect, PathUse, Standing
+from shellsight.secret_names import is_secret
 from shellsight.walk.state import State
 from shellsight.words.arguments import Arg, Kind, names, prefixes
 from shellsight.words.call import FINE, Call, Outcome, dangerous, forbidden, ordinary, unknown
@@ -22,7 +23,7 @@ from shellsight.words.places import (
     joined,
     named_places,
 )
-from shellsight.words.secrecy import holds_private, in_private_folder, is_private, is_shown_freely
+from shellsight.words.secrecy import holds_private, in_private_folder, is_shown_freely
 
 BIN_FOLDERS = frozenset({"/bin", "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin", "/sbin", "/usr/sbin"})
 """Folders whose programs are what their names say."""
@@ -131,7 +132,7 @@ def of_path(use: PathUse, home: str) -> Outcome:
         ):
             return unknown(f"looks where keys are kept: {use.path}")
         return FINE
-    if is_private(use.path) or (use.below and use.path.startswith("/") and holds_private(use.path, home)):
+    if is_secret(use.path) or (use.below and use.path.startswith("/") and holds_private(use.path, home)):
         return dangerous(f"reads what usually holds secrets: {use.path}", (), Effect.SECRETS)
     if is_device(use.path) and use.path not in _READABLE_DEVICES:
         return dangerous(f"reads a device: {use.path}", (), Effect.SYSTEM)
@@ -150,7 +151,7 @@ def _of_written(use: PathUse, home: str) -> Outcome:
         return dangerous(f"writes to a device: {path}", (), Effect.SYSTEM)
     if in_code_folder(path):
         return dangerous(f"changes what git does here: {path}", (), Effect.GIT_HISTORY)
-    if is_private(path):
+    if is_secret(path):
         return dangerous(f"changes what usually holds secrets: {path}", (), Effect.SECRETS)
     return _of_folder(path, home)
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from attrs import evolve, frozen
 
 from shellsight.report import FED, Effect, PathEffect, PathUse, Standing
+from shellsight.secret_names import is_secret
 from shellsight.words.arguments import Arg, Given, Kind, Options, Reading, flag_set, prefixes
 from shellsight.words.call import FINE, Call, Judge, Outcome, dangerous, unknown
 from shellsight.words.places import here, is_below, uses
-from shellsight.words.secrecy import could_be_private, has_glob, is_private, seeks_private
+from shellsight.words.secrecy import could_be_private, has_glob, seeks_private
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -264,7 +265,7 @@ def seeks(args: tuple[Arg, ...]) -> bool:
     """Whether one of these words names a secret, or is a pattern for one."""
     if any(arg.text.startswith(_RENAMING) for arg in args):
         return True
-    return any(seeks_private(arg.text) if has_glob(arg.text) else is_private(arg.text) for arg in args)
+    return any(seeks_private(arg.text) if has_glob(arg.text) else is_secret(arg.text) for arg in args)
 
 
 _RENAMING = prefixes("-printf -ls -fprintf --format --label --line-prefix --path-separator")

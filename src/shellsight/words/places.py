@@ -170,10 +170,15 @@ _JOINED = re.compile(r"-[A-Za-z]{1,3}((?:/|~|\.\.|\.[A-Za-z_]).*)\Z", re.DOTALL)
 """A value behind the letters of its options, in one word: `-o/abs`, `-kf/abs`, `-C.hidden`."""
 
 
+_ORDINARY_WORDS = names("secret secrets password passwords token api_key apikey shadow environ cookies history")
+"""Names of secrets that are more often the name of a test, a task or a thing than of a file."""
+
+
 def _plain_places(call: Call, arg: Arg) -> Iterator[PathUse]:
     """Places inside that a word, or the value of an option, names."""
     text = arg.text.partition("=")[2] if arg.text.startswith("-") else arg.text
     if not text or text.startswith(("/", "-", "..", "~")):
         return
-    effect = PathEffect.READ if is_secret(text) else PathEffect.WRITE if _HIDDEN.match(text) else PathEffect.LOOK
+    secret = is_secret(text) and text.rpartition("/")[2].lower() not in _ORDINARY_WORDS
+    effect = PathEffect.READ if secret else PathEffect.WRITE if _HIDDEN.match(text) else PathEffect.LOOK
     yield from uses(call, Arg(text), effect)

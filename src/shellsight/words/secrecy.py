@@ -7,15 +7,9 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase, translate
 from functools import lru_cache
 
-from shellsight.secret_names import PRIVATE_FOLDERS, PRIVATE_NAMES, SECRET_NAMES, is_secret
+from shellsight.secret_names import SECRET_FOLDERS, SECRET_NAMES, is_secret
 from shellsight.words.arguments import names, prefixes
 
-_PRIVATE_TAILS = re.compile(
-    r"\.git/config|\.config/gh|/etc/ssl/private|/etc/ssh|/var/lib/docker|/var/run/secrets|/run/secrets"
-)
-_PROCESS_SECRETS = re.compile(
-    r"^/proc/[^/]+/(task/[^/]+/)?(environ|mem|maps|cmdline|fd|root|cwd|auxv)(/|$)|^/proc/k(core|mem|msg)"
-)
 _SECRET_WORD = re.compile(
     r"(?i)(key|token|secret|passw|passphrase|pwd$|cred|auth|cookie|session|private|dsn|signature|salt|cert|_url|_uri"
     r"|conn|webhook|license|pat$|pass$|proxy|registry|bearer|jwt|login|account)"
@@ -34,23 +28,9 @@ CODE_FOLDERS = frozenset({".git", ".githooks", ".husky"})
 """Folders whose files run as code or steer git: a write there is never everyday."""
 
 
-@lru_cache(maxsize=2048)
-def is_private(path: str) -> bool:
-    """Whether reading this path shows secrets."""
-    lowered = path.lower()
-    if is_secret(path) or _PROCESS_SECRETS.match(lowered):
-        return True
-    parts = [part for part in lowered.split("/") if part]
-    if not parts:
-        return False
-    if parts[-1] in PRIVATE_NAMES:
-        return True
-    return not PRIVATE_FOLDERS.isdisjoint(parts) or _PRIVATE_TAILS.search(lowered) is not None
-
-
 def in_private_folder(path: str) -> bool:
     """Whether the path is, or lies in, a folder that holds keys: there even names tell something."""
-    return not PRIVATE_FOLDERS.isdisjoint(path.lower().split("/"))
+    return not SECRET_FOLDERS.isdisjoint(path.lower().split("/"))
 
 
 def holds_private(path: str, home: str) -> bool:
@@ -93,9 +73,9 @@ def could_be_private(pattern: str) -> bool:
         return False
     if parts[-1].startswith(_PLAIN_BEGINNINGS):
         return False
-    if _meets_any(parts[-1], (*SECRET_NAMES, *PRIVATE_NAMES)):
+    if _meets_any(parts[-1], SECRET_NAMES):
         return True
-    return any(_meets_any(part, PRIVATE_FOLDERS) for part in parts[:-1] if has_glob(part) and part.strip("*"))
+    return any(_meets_any(part, SECRET_FOLDERS) for part in parts[:-1] if has_glob(part) and part.strip("*"))
 
 
 @lru_cache(maxsize=512)
@@ -113,7 +93,7 @@ def is_narrow(pattern: str) -> bool:
 
 
 _CONCRETE = (
-    *(name.replace("*", "x") for name in (*SECRET_NAMES, *sorted(PRIVATE_NAMES))),
+    *(name.replace("*", "x") for name in SECRET_NAMES),
     *(f".env.{kind}" for kind in ("local", "production", "development", "test", "staging", "prod", "dev")),
 )
 
@@ -125,7 +105,7 @@ def seeks_private(pattern: str) -> bool:
     stem, _, ending = name.partition(".")
     if stem in {"*", "**"} and ending in _COMMON_ENDINGS:
         return False
-    return could_be_private(pattern) or is_private(pattern) or (has_glob(pattern) and not is_narrow(pattern))
+    return could_be_private(pattern) or is_secret(pattern) or (has_glob(pattern) and not is_narrow(pattern))
 
 
 _COMMON_ENDINGS = frozenset({"", "*", "json", "yaml", "yml", "toml", "txt", "py", "xml", "enc", "db"})

@@ -11,6 +11,7 @@ from punie.domain.permission.rules import Mode, Verdict
 from punie.domain.tools.metadata import ToolMetadata
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
 from shellsight.report import Effect, PathEffect, PathUse, Standing
+from shellsight.secret_names import is_secret
 from tests.unit.domain.policy_doubles import READ, RUN, WRITE, known, on_line, on_paths, part, place, rule, use
 
 pytestmark = pytest.mark.requirement("INTERFACES-5")
@@ -173,7 +174,7 @@ def test_a_command_that_shows_secrets_asks_whatever_its_paths() -> None:
 def test_what_git_an_editor_or_a_shell_runs_is_asked_about_in_every_mode_that_edits(path: str) -> None:
     verdicts = [on_paths(WRITE, path, mode=mode).verdict for mode in Mode]
     assert verdicts == [Verdict.DENY, Verdict.ASK, Verdict.ASK, Verdict.ASK]
-    assert on_paths(READ, path).verdict is Verdict.ALLOW
+    assert on_paths(READ, path).verdict is (Verdict.ASK if is_secret(path) else Verdict.ALLOW)
 
 
 @pytest.mark.parametrize("path", ["/project/.punie/config.toml", "/project/.mcp.json", "/project/state/punie.db"])

@@ -9,11 +9,12 @@ from attrs import evolve
 
 from shellsight.programs.git.words import disguised, is_plain_revision, shown_places
 from shellsight.report import Effect, PathEffect
+from shellsight.secret_names import is_secret
 from shellsight.words.arguments import Kind, names, prefixes
 from shellsight.words.call import FINE, Call, Judge, Outcome, always, dangerous, unknown
 from shellsight.words.form import Operands, form, stricter
 from shellsight.words.places import uses
-from shellsight.words.secrecy import has_glob, is_narrow, is_private
+from shellsight.words.secrecy import has_glob, is_narrow
 
 _DIFF = (
     " p u s a b w R z --patch --no-patch --raw --stat --numstat --shortstat --dirstat --summary "
@@ -297,7 +298,7 @@ def _contents(name: str, call: Call) -> Outcome:
         ):
             continue
         path = re.split(r"[:)]", arg.text)[-1]
-        if path and (is_private(path) or (has_glob(path) and not is_narrow(path) and path.strip("*/."))):
+        if path and (is_secret(path) or (has_glob(path) and not is_narrow(path) and path.strip("*/."))):
             return dangerous(f"shows what usually holds secrets: {arg.text}", (), Effect.SECRETS)
         if shows and arg.kind is Kind.UNCERTAIN and not is_plain_revision(arg):
             return unknown(f"nobody knows what is shown: {arg.text}")
