@@ -184,8 +184,10 @@ class Process:
         from punie.bootstrap.optional_parts import telemetry_of
         from punie.bootstrap.session_setup import Shared
         from punie.bootstrap.settings.files import database_file
+        from punie.mechanics.process_group import close_to_others
         from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 
+        close_to_others()
         # attrs keeps the source of every generated method, 0.7 MB, for debuggers alone. The cache is cleared here,
         # before the engine's library is loaded, which uses the memory again.
         linecache.clearcache()

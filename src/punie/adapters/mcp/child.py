@@ -16,7 +16,7 @@ from typing import Final
 import anyio
 
 from punie.domain.servers.server import StdioTransport
-from punie.mechanics.process_group import ProcessGroup
+from punie.mechanics.process_group import ProcessGroup, close_to_others
 
 INHERITED: Final = (
     "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER",
@@ -49,6 +49,7 @@ class ServerProcess(ProcessGroup):
     """
 
     def __init__(self, transport: StdioTransport) -> None:
+        close_to_others()
         popen = subprocess.Popen(  # noqa: S603 - running it is the job; a person wrote or approved this line
             [transport.command, *transport.args],
             cwd=transport.cwd,
