@@ -1,0 +1,85 @@
+"""A cage for the whole run: namespaces in which nothing of the machine can be changed, reached or signalled.
+
+It is what makes it safe to run forms that may turn out to be dangerous; what they did is seen by `strace`, not by the cage. All
+mounts are read-only but for the run's own folder, `/run` and `/dev` are empty ones, there is no network, no other
+process is seen, and no capability is left.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+STAGE = "PUNIE_ORACLE_STAGE"
+"""The variable that tells the stages of a start apart: absent, `cage` (in the namespaces, still with rights), or `run`."""
+_MEMORY_BYTES = 3 << 30
+_FILE_BYTES = 64 << 20
+
+
+def start(base: Path, words: Sequence[str]) -> int:
+    """Run this module's package again in a cage around `base`; its exit code, or 2 where there can be no cage."""
+    unshare = shutil.which("unshare")
+    spaces = ["--mount", "--pid", "--net", "--ipc", "--uts", "--fork", "--kill-child", "--propagation", "private"]
+    if os.geteuid() != 0:
+        spaces.insert(0, "--map-root-user")
+    if unshare is None or subprocess.run([unshare, *spaces, "true"], check=False, capture_output=True).returncode != 0:
+        sys.stderr.write("oracle: no namespaces can be made here (unshare); --uncaged runs without a cage\n")
+        return 2
+    command = [unshare, *spaces, sys.executable, "-m", "tests.oracle", *words]
+    return subprocess.run(command, check=False, env={**os.environ, STAGE: f"cage:{base}"}).returncode
+
+
+def enter(base: Path, words: Sequence[str]) -> None:
+    """In the namespaces: close the cage, give up all rights, and start over as its first process."""
+    _mount("-t", "tmpfs", "-o", "size=1g,mode=755", "tmpfs", str(base))
+    _mount("-t", "proc", "proc", "/proc")
+    _mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run")
+    devices = base / "dev"
+    devices.mkdir()
+    _mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", str(devices))
+    for name in ("null", "zero", "full", "random", "urandom"):
+        (devices / name).touch()
+        _mount("--bind", f"/dev/{name}", str(devices / name))
+    (devices / "fd").symlink_to("/proc/self/fd")
+    (devices / "shm").mkdir()
+    _mount("--move", str(devices), "/dev")
+    for line in Path("/proc/self/mountinfo").read_text("utf-8").splitlines():
+        place = re.sub(r"\\(\d{3})", lambda found: chr(int(found[1], 8)), line.split()[4])
+        if place != str(base):
+            with suppress(subprocess.CalledProcessError):
+                _mount("-o", "remount,bind,ro", place)
+    rights = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all"]
+    os.environ[STAGE] = f"run:{base}"
+    os.execvp(rights[0], [*rights, sys.executable, "-m", "tests.oracle", *words])  # noqa: S606
+
+
+def _mount(*words: str) -> None:
+    subprocess.run(["mount", *words], check=True, capture_output=True)
+
+
+def bound() -> None:
+    """Bound the memory and the files of this process and of all that it starts."""
+    for kind, limit in ((resource.RLIMIT_DATA, _MEMORY_BYTES), (resource.RLIMIT_FSIZE, _FILE_BYTES), (resource.RLIMIT_CORE, 0)):
+        hard = resource.getrlimit(kind)[1]
+        resource.setrlimit(kind, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
+
+
+def sweep(processes: set[int], scratch: Path) -> None:
+    """Kill what a form left behind: in a cage every other process, else those of its trace that still have its TMPDIR."""
+    caged = os.getpid() == 1
+    left = {int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()} - {1} if caged else processes
+    for process in left:
+        with suppress(OSError):
+            if caged or f"TMPDIR={scratch}\0" in Path(f"/proc/{process}/environ").read_text("utf-8", "replace"):
+                os.kill(process, signal.SIGKILL)
+    with suppress(ChildProcessError):
+        while caged and os.waitpid(-1, os.WNOHANG)[0]:
+            pass
