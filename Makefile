@@ -74,6 +74,10 @@ corpus: $(READY) ## judge the dangerous and the everyday command lines, and prin
 fuzz: $(READY) ## made-up shell lines by the hundred thousand; for a nightly job
 	@$(PY) -m tests.fuzz $(ARGS)
 
+.PHONY: oracle
+oracle: $(READY) ## what runs unasked, run under strace where everything is a trap; for a nightly job
+	@$(PY) -m tests.oracle $(ARGS)
+
 .PHONY: crashes
 crashes: $(READY) ## kill -9 at random moments of made-up sessions; for a nightly job
 	@$(PY) -m tests.crashes $(ARGS)

@@ -1,4 +1,4 @@
-"""`python -m tests.oracle`: run what runs without a question where everything is a trap; exit 1 with findings, 2 when broken."""
+"""`python -m tests.oracle`: run what runs unasked where everything is a trap; exit 1 with findings, 2 when broken."""
 
 from __future__ import annotations
 
@@ -66,42 +66,58 @@ def _oracle(place: Place, options: argparse.Namespace) -> int:
 def _all(runner: Runner, forms: Sequence[Form]) -> list[Ran]:
     ran: list[Ran] = []
     began = told = time.monotonic()
-    for form in forms:
-        ran.append(runner.run(form))
-        if time.monotonic() - told > _PROGRESS_S:
-            told = time.monotonic()
-            found = sum(bool(one.findings) for one in ran)
-            sys.stderr.write(f"oracle: {len(ran)} of {len(forms)} forms, {found} with findings, {told - began:.0f} s\n")
+    try:
+        for form in forms:
+            ran.append(runner.run(form))
+            if time.monotonic() - told > _PROGRESS_S:
+                told = time.monotonic()
+                found = sum(bool(one.findings) for one in ran)
+                print(
+                    f"oracle: {len(ran)} of {len(forms)} forms, {found} findings, {told - began:.0f} s", file=sys.stderr
+                )
+    except KeyboardInterrupt:
+        print(f"oracle: interrupted after {len(ran)} of {len(forms)} forms", file=sys.stderr)
     return ran
 
 
 def _report(ran: Sequence[Ran], missing: Counter[str], traps: int) -> None:
     wrong = [one for one in ran if one.findings]
     broken = [one for one in wrong if one.form.plain]
-    for title, ones in (("held by the box only", [one for one in wrong if not one.form.plain]), ("FAILED (plain)", broken)):
-        by_class: dict[tuple[str, str], list[Ran]] = {}
-        for one in ones:
-            for kind in {effect.kind for effect in one.findings}:
-                by_class.setdefault((kind, one.form.program), []).append(one)
-        for (kind, program), some in sorted(by_class.items()):
-            print(f"{title}: {kind}: {program}: {len(some)} forms")
-            for one in some[:_SHOWN]:
-                print(f"    {one.form.line!r}: {', '.join(effect.what for effect in one.findings if effect.kind == kind)[:160]!r}")
+    _print_findings("held by the box only", [one for one in wrong if not one.form.plain])
+    _print_findings("FAILED, a plain form", broken)
     kinds = Counter(kind for one in ran for kind in {effect.kind for effect in one.effects})
-    programs = len({one.form.program for one in ran})
-    print(f"not installed, so not run: {sum(missing.values())} forms of {len(missing)} programs: {' '.join(sorted(missing))}")
-    print(f"forms: {len(ran)} run of {programs} programs, {sum(one.form.plain for one in ran)} of them plain, "
-          f"{sum(one.slow for one in ran)} stopped at the time limit; {traps} files of traps")
-    print(f"findings: {len(wrong)} forms ({len(broken)} of them plain); forms by kind of effect: {dict(kinds.most_common())}")
+    programs, plain = len({one.form.program for one in ran}), sum(one.form.plain for one in ran)
+    print(f"not installed: {sum(missing.values())} forms of {len(missing)} programs: {' '.join(sorted(missing))}")
+    print(f"forms: {len(ran)} run, {plain} of them plain, of {programs} programs; {sum(one.slow for one in ran)} slow")
+    print(f"traps: {traps} files; forms by kind of effect: {dict(kinds.most_common())}")
+    print(f"findings: {len(wrong)} forms, {len(broken)} of them plain")
+
+
+def _print_findings(title: str, ones: Sequence[Ran]) -> None:
+    by_class: dict[tuple[str, str], list[Ran]] = {}
+    for one in ones:
+        for kind in {effect.kind for effect in one.findings}:
+            by_class.setdefault((kind, one.form.program), []).append(one)
+    for (kind, program), some in sorted(by_class.items()):
+        print(f"{title}: {kind}: {program}: {len(some)} forms")
+        for one in some[:_SHOWN]:
+            whats = ", ".join(effect.what for effect in one.findings if effect.kind == kind)
+            print(f"    {one.form.line!a}: {whats[:160]!a}")
 
 
 def _told(one: Ran) -> dict[str, Any]:
     effects = [[effect.kind, ascii(effect.what)[1:-1]] for effect in sorted(one.effects)]
-    return {"program": one.form.program, "line": one.form.line, "plain": one.form.plain, "slow": one.slow, "effects": effects}
+    return {
+        "program": one.form.program,
+        "line": one.form.line,
+        "plain": one.form.plain,
+        "slow": one.slow,
+        "effects": effects,
+    }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run, print, and say by the exit code whether all is well."""
+    """Run, print, and say by the exit code whether plain forms had no effect."""
     words = list(sys.argv[1:] if argv is None else argv)
     options = _options(words)
     stage, _, folder = os.environ.pop(STAGE, "").partition(":")

@@ -1,8 +1,8 @@
 """A cage for the whole run: namespaces in which nothing of the machine can be changed, reached or signalled.
 
-It is what makes it safe to run forms that may turn out to be dangerous; what they did is seen by `strace`, not by the cage. All
-mounts are read-only but for the run's own folder, `/run` and `/dev` are empty ones, there is no network, no other
-process is seen, and no capability is left.
+The cage makes it safe to run forms that may turn out to be dangerous; their effects are seen by `strace`, not by the
+cage. All mounts are read-only but for the run's own folder, `/run` and `/dev` are empty ones, there is no network, no
+other process is seen, and no capability is left.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 
 STAGE = "PUNIE_ORACLE_STAGE"
-"""The variable that tells the stages of a start apart: absent, `cage` (in the namespaces, still with rights), or `run`."""
+"""The variable that tells the stages of a start apart: absent, `cage` (in the namespaces), or `run`."""
 _MEMORY_BYTES = 3 << 30
 _FILE_BYTES = 64 << 20
 
@@ -67,13 +67,17 @@ def _mount(*words: str) -> None:
 
 def bound() -> None:
     """Bound the memory and the files of this process and of all that it starts."""
-    for kind, limit in ((resource.RLIMIT_DATA, _MEMORY_BYTES), (resource.RLIMIT_FSIZE, _FILE_BYTES), (resource.RLIMIT_CORE, 0)):
+    for kind, limit in (
+        (resource.RLIMIT_DATA, _MEMORY_BYTES),
+        (resource.RLIMIT_FSIZE, _FILE_BYTES),
+        (resource.RLIMIT_CORE, 0),
+    ):
         hard = resource.getrlimit(kind)[1]
         resource.setrlimit(kind, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
 
 
 def sweep(processes: set[int], scratch: Path) -> None:
-    """Kill what a form left behind: in a cage every other process, else those of its trace that still have its TMPDIR."""
+    """Kill what a form left behind: in a cage every other process, else those of its trace with its TMPDIR."""
     caged = os.getpid() == 1
     left = {int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()} - {1} if caged else processes
     for process in left:

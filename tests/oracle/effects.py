@@ -12,37 +12,42 @@ from pathlib import Path
 
 from attrs import frozen
 
+from shellsight.words.arguments import names, prefixes
 from tests.oracle.tracing import SystemCall, text_of
 from tests.oracle.traps import Place
 
-_SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc", "/sys", "/dev", "/proc", "/opt", "/snap")
-_SYSTEM_STATE = ("/var/lib/dpkg", "/var/lib/apt", "/var/lib/systemd", "/var/cache/man", "/var/cache/apt", "/run/systemd")
-_SECRET = re.compile(r"/etc/(g?shadow|sudoers)|/proc/(?!self/)\d+/(environ|mem|maps|fd|root|cwd)|.*/(\.ssh|\.gnupg)/.*|.*credentials.*")
-_DEVICES = re.compile(r"/dev/(null|zero|full|tty|u?random|ptmx|std\w+|pts/\d+|fd/\d+|shm/[\w.-]+)|/proc/(self|\d+)/.*|pipe:.*|socket:.*|anon_inode.*")
-_CHANGES = frozenset(
-    (
-        "rename renameat renameat2 unlink unlinkat mkdir mkdirat rmdir link linkat symlink symlinkat chmod fchmod fchmodat chown "
-        "fchown lchown fchownat truncate mknod mknodat setxattr lsetxattr utime utimes utimensat futimesat creat"
-    ).split()
+_SYSTEM = prefixes(
+    "/usr /lib /lib32 /lib64 /bin /sbin /etc /sys /dev /proc /opt /snap /run/systemd "
+    "/var/lib/dpkg /var/lib/apt /var/lib/systemd /var/cache/man /var/cache/apt"
 )
-_OPENS = frozenset({"open", "openat", "openat2"})
+_SECRET = re.compile(r"/etc/(g?shadow|sudoers)-?|.*/(\.ssh|\.gnupg)/.*|.*credentials[^/]*")
+_OTHERS = re.compile(r"/proc/(\d+)/(?:task/\d+/)?(?:environ|mem|maps|auxv|fd|root|cwd)\b.*")
+_DEVICES = re.compile(
+    r"/dev/(null|zero|full|tty|u?random|ptmx|std\w+|pts/\d+|fd/\d+|shm/[\w.-]+)|/proc/\d+/.*"
+    r"|(pipe|socket|anon_inode):.*"
+)
+_CHANGES = names(
+    "rename renameat renameat2 unlink unlinkat mkdir mkdirat rmdir link linkat symlink symlinkat chmod fchmod fchmodat "
+    "chown fchown lchown fchownat truncate mknod mknodat setxattr lsetxattr utime utimes utimensat futimesat creat"
+)
+_OPENS = names("open openat openat2")
 _WRITING = re.compile(r"O_(WRONLY|RDWR|CREAT|TRUNC|APPEND|TMPFILE)")
-_SYSTEM_CALLS = frozenset("mount umount2 reboot init_module swapon sethostname setns bpf io_uring_setup".split())
+_SYSTEM_CALLS = names("mount umount2 reboot init_module swapon sethostname setns bpf io_uring_setup")
 _ADDRESS = re.compile(r'htons\((\d+)\)|inet_\w+\((?:AF_INET6, )?"([^"]+)"')
 _ABROAD = re.compile(r"sa_family=AF_(INET6?|PACKET|VSOCK|BLUETOOTH)")
 
 WEIGHTLESS = frozenset({"scratch", "home", "names"})
-"""Kinds that are told and do not fail a form: files below its own TMPDIR and HOME, and the names in a folder outside, which
-any line may show."""
+"""Kinds that fail no form: files below its own TMPDIR and HOME, and the names in a folder outside, which any shows."""
 
 
 @frozen(order=True)
 class Effect:
     """Something that a form did.
 
-    `kind` is `trap` (one left its mark, `what` is its name), `exec` (a file that is no program of the machine), `write` (in
-    the project, or anywhere), `link` (a path of the project that leads out of it was opened), `read` (a file outside), `names` (a folder
-    outside), `network`, `socket`, `signal`, `system`, `scratch` or `home`.
+    `kind` is `trap` (one left its mark, `what` is its name), `exec` (a file that is no program of the machine), `write`
+    (in the project, or anywhere), `link` (a path of the project that leads out of it was opened), `read` (a file
+    outside, or of another process), `names` (a folder outside), `network`, `socket`, `signal`, `system`, `scratch` or
+    `home`.
     """
 
     kind: str
@@ -63,7 +68,9 @@ class Judge:
         """A judge for programs found on the search path `search`; what they lie beside belongs to them."""
         found = {str(Path(folder).resolve().parent) for folder in search.split(os.pathsep) if folder.startswith("/")}
         found |= {sys.prefix, sys.base_prefix, str(Path(sysconfig.get_paths()["stdlib"]).parent)}
-        found |= {os.environ[name] for name in ("RUSTUP_HOME", "CARGO_HOME", "PYENV_ROOT", "NVM_DIR") if name in os.environ}
+        found |= {
+            os.environ[name] for name in ("RUSTUP_HOME", "CARGO_HOME", "PYENV_ROOT", "NVM_DIR") if name in os.environ
+        }
         found |= {str(Path.home() / ".rustup")}
         return cls(place, tuple(sorted(found - {"/", str(Path.home())})))
 
@@ -75,7 +82,7 @@ class Judge:
         if call.name in {"execve", "execveat"} and call.worked:
             yield from self._executed(call.paths[0])
         elif call.name in _OPENS and call.worked:
-            yield from self._opened(call)
+            yield from self._opened(call, processes)
         elif call.name in _CHANGES and call.worked:
             yield from (effect for path in call.paths for effect in self._changed(path))
         elif call.name in {"connect", "bind", "sendto", "sendmsg", "sendmmsg"}:
@@ -92,17 +99,22 @@ class Judge:
         if not _below(path, self._known()) or _below(real, (str(self.place.base),)):
             yield Effect("exec", self._short(path))
 
-    def _opened(self, call: SystemCall) -> Iterator[Effect]:
+    def _opened(self, call: SystemCall, processes: set[int]) -> Iterator[Effect]:
         flags = "".join(call.arguments[1:4])
         if _WRITING.search(flags):
             yield from self._changed(call.opened or call.paths[0])
             return
         asked, found, project = call.paths[0], call.opened.removesuffix(" (deleted)"), str(self.place.project)
-        if _below(asked, (project,)) and not _below(found, (project,)) and not _DEVICES.fullmatch(found):
+        other = _OTHERS.fullmatch(found)
+        own = (*self._known(), project, str(self.place.home), str(self.place.scratch))
+        if other is not None and int(other[1]) not in processes:
+            yield Effect("read", f"/proc/PID/{found.rpartition('/')[2]}")
+        elif _DEVICES.fullmatch(found):
+            return
+        elif _below(asked, (project,)) and not _below(found, (project,)):
             yield Effect("link", f"{self._short(asked)} -> {self._short(found)}")
-        elif _SECRET.fullmatch(found) or not _below(found, (*self._known(), project, str(self.place.home), str(self.place.scratch))):
-            if not _DEVICES.fullmatch(found):
-                yield Effect("names" if "O_DIRECTORY" in flags else "read", self._short(found))
+        elif _SECRET.fullmatch(found) or not _below(found, own):
+            yield Effect("names" if "O_DIRECTORY" in flags else "read", self._short(found))
 
     def _changed(self, path: str) -> Iterator[Effect]:
         if _DEVICES.fullmatch(path):
@@ -117,7 +129,7 @@ class Judge:
             yield Effect("write", self._short(path))
 
     def _known(self) -> tuple[str, ...]:
-        return (*_SYSTEM, *_SYSTEM_STATE, *self.programs)
+        return (*_SYSTEM, *self.programs)
 
     def _short(self, path: str) -> str:
         """The path below the run's folder, else as it is."""

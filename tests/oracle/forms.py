@@ -118,4 +118,3 @@ def all_lines(seed: int, limit: int, only: frozenset[str]) -> Mapping[str, list[
     """The made lines of each program, by its name, and the lines of the everyday corpus."""
     found = {name: made(name, row, seed, limit) for name, row in PROGRAMS.items() if not only or name in only}
     return found if only else {**found, EVERYDAY: [line.text for line in everyday()]}
-

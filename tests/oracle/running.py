@@ -38,7 +38,11 @@ class Ran:
     @property
     def findings(self) -> list[Effect]:
         """The effects that fail it: for a plain form all but those in its TMPDIR."""
-        return sorted(effect for effect in self.effects if effect.kind not in WEIGHTLESS or (self.form.plain and effect.kind == "home"))
+        return sorted(
+            effect
+            for effect in self.effects
+            if effect.kind not in WEIGHTLESS or (self.form.plain and effect.kind == "home")
+        )
 
 
 @define
@@ -62,7 +66,18 @@ class Runner:
     def run(self, form: Form) -> Ran:
         """Run one form and judge it."""
         trace = self.place.base / "trace"
-        command = [shutil.which("strace") or "strace", "-f", "-qq", "-y", "-s", "256", "-o", str(trace), "-e", "signal=none"]
+        command = [
+            shutil.which("strace") or "strace",
+            "-f",
+            "-qq",
+            "-y",
+            "-s",
+            "256",
+            "-o",
+            str(trace),
+            "-e",
+            "signal=none",
+        ]
         command += ["-e", f"trace={','.join(TRACED)}", "--seccomp-bpf", "--"]
         limit = _SHORT_S if self.slow[form.program] >= _OFTEN else _TIMEOUT_S
         slow = self._run([*command, *self.around(("/bin/sh", "-c", form.line))], limit)
@@ -97,5 +112,7 @@ def installed(program: str, path: str) -> bool:
     """Whether the shell finds the program, one of its own included."""
     if program.startswith("("):
         return True
-    done = subprocess.run(["/bin/sh", "-c", 'command -v -- "$1"', "sh", program], env={"PATH": path}, check=False, capture_output=True)
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'command -v -- "$1"', "sh", program], env={"PATH": path}, check=False, capture_output=True
+    )
     return done.returncode == 0

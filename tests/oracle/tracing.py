@@ -7,23 +7,26 @@ of the process is followed through `chdir` and its children.
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from collections.abc import Iterable, Iterator
 
 from attrs import define, field, frozen
 
-TRACED = (
-    "execve execveat open openat openat2 creat rename renameat renameat2 unlink unlinkat mkdir mkdirat rmdir link linkat "
-    "symlink symlinkat chmod fchmod fchmodat chown fchown lchown fchownat truncate mknod mknodat setxattr lsetxattr "
-    "utime utimes utimensat futimesat connect sendto sendmsg sendmmsg bind kill tkill tgkill ptrace mount umount2 "
-    "chdir fchdir clone clone3 fork vfork unshare setns reboot io_uring_setup bpf init_module swapon sethostname"
-).split()
+from shellsight.words.arguments import prefixes
+
+TRACED = prefixes(
+    "execve execveat open openat openat2 creat rename renameat renameat2 unlink unlinkat mkdir mkdirat rmdir link "
+    "linkat symlink symlinkat chmod fchmod fchmodat chown fchown lchown fchownat truncate mknod mknodat setxattr "
+    "lsetxattr utime utimes utimensat futimesat connect sendto sendmsg sendmmsg bind kill tkill tgkill ptrace mount "
+    "umount2 chdir fchdir clone clone3 fork vfork unshare setns reboot io_uring_setup bpf init_module"
+)
 _LINE = re.compile(r"(\d+) +(.*)", re.DOTALL)
 _CALL = re.compile(r"(\w+)\((.*)\) += (-?\d+|\?|0x[0-9a-f]+)(?:<((?:[^<>\\]|\\.|->)*)>)?(?: (E[A-Z]+))?.*", re.DOTALL)
 _UNFINISHED = " <unfinished ...>"
 _RESUMED = re.compile(r"<\.\.\. (\w+) resumed>(.*)", re.DOTALL)
 _DESCRIPTOR = re.compile(r"(?:AT_FDCWD|\d+)<((?:[^<>\\]|\\.|->)*)>")
-_ESCAPE = re.compile(r'\\([0-7]{1,3}|x[0-9a-f]{2}|.)', re.DOTALL)
+_ESCAPE = re.compile(r"\\([0-7]{1,3}|x[0-9a-f]{2}|.)", re.DOTALL)
 _LETTERS = {"n": b"\n", "t": b"\t", "r": b"\r", "v": b"\v", "f": b"\f", "e": b"\x1b", "a": b"\a", "b": b"\b"}
 _SPAWN = frozenset({"clone", "clone3", "fork", "vfork"})
 #: Calls with paths, and which arguments hold them: a negative number is a path behind a descriptor, -1 the first pair.
@@ -90,7 +93,7 @@ class Reader:
             return None
         name, arguments, result = found[1], tuple(split(found[2])), int(found[3], 0)
         here = self._folders[process]
-        paths = tuple(os.path.normpath(os.path.join(here, path)) for path in _paths(name, arguments))
+        paths = tuple(posixpath.normpath(posixpath.join(here, path)) for path in _paths(name, arguments))
         call = SystemCall(process, name, arguments, paths, result, found[5] or "", unescaped(found[4] or ""))
         if name in _SPAWN and result > 0:
             self._folders.setdefault(result, here)
@@ -108,7 +111,7 @@ def _paths(name: str, arguments: tuple[str, ...]) -> Iterator[str]:
             path = text_of(arguments[place]) if place < len(arguments) else None
             folder = _DESCRIPTOR.fullmatch(arguments[place - 1]) if place <= len(arguments) else None
             if path is not None or folder is not None:  # utimensat(3</a>, NULL) is about the descriptor itself
-                yield os.path.join(unescaped(folder[1]) if folder is not None else "", path or "")
+                yield posixpath.join(unescaped(folder[1]) if folder is not None else "", path or "")
     elif name in {"fchmod", "fchown"}:
         folder = _DESCRIPTOR.fullmatch(arguments[0])
         yield from (unescaped(folder[1]),) if folder is not None else ()
