@@ -260,3 +260,91 @@ def test_an_agent_within_the_agent_is_asked_about_in_every_mode(words: str) -> N
 )
 def test_a_command_that_merely_looks_at_punie_is_one_like_any_other(words: str) -> None:
     assert on_line(part(words), mode=Mode.AUTO).verdict is Verdict.ALLOW
+
+
+RUN_BY_THEMSELVES = (
+    *(
+        ".venv/bin/python",
+        "venv/bin/activate",
+        ".venv/Scripts/python.exe",
+        ".venv/pyvenv.cfg",
+        "x.pth",
+        "sitecustomize.py",
+    ),
+    *(
+        ".venv/lib/python3.12/site-packages/evil.pth",
+        "lib/usercustomize.py",
+        "node_modules/.bin/tsc",
+        ".tox/py312/bin/pip",
+    ),
+    *(
+        ".cargo/config.toml",
+        ".cargo/config",
+        "rust-toolchain.toml",
+        "rust-toolchain",
+        ".mvn/jvm.config",
+        ".mvn/maven.config",
+    ),
+    *(
+        ".mvn/extensions.xml",
+        ".poetry/plugins/x.py",
+        ".bazeliskrc",
+        "tools/bazel",
+        "gradle/wrapper/gradle-wrapper.properties",
+    ),
+    *(
+        ".github/workflows/ci.yml",
+        ".github/actions/x/action.yml",
+        ".gitlab-ci.yml",
+        ".circleci/config.yml",
+        "Jenkinsfile",
+    ),
+    *(
+        ".pre-commit-config.yaml",
+        "lefthook.yml",
+        ".husky/pre-commit",
+        ".hg/hgrc",
+        ".jj/repo/config.toml",
+        ".yarn/plugins/x",
+    ),
+    *(".vscode/tasks.json", ".idea/workspace.xml", ".envrc", ".Rprofile", "sub/folder/.CARGO/Config.toml"),
+    *("vendor/lib/HEAD", ".git/hooks/post-checkout"),
+)
+EDITED_ALL_DAY = (
+    *(
+        "conftest.py",
+        "tests/conftest.py",
+        "package.json",
+        "pyproject.toml",
+        "setup.cfg",
+        "setup.py",
+        "Makefile",
+        "tox.ini",
+    ),
+    *("build.rs", "Cargo.toml", "go.mod", "pom.xml", "build.gradle.kts", "noxfile.py", "jest.config.js", ".flake8"),
+    *(
+        "src/bin/main.rs",
+        "bin/run",
+        "src/header.py",
+        "docs/env/bin.md",
+        ".github/CODEOWNERS",
+        ".gitignore",
+        "Dockerfile",
+    ),
+)
+
+
+@pytest.mark.parametrize("name", RUN_BY_THEMSELVES)
+def test_a_file_that_decides_what_runs_by_itself_is_asked_about_in_every_mode_that_edits(name: str) -> None:
+    path = f"/project/{name}"
+    assert [on_paths(WRITE, path, mode=mode).verdict for mode in Mode][1:] == [Verdict.ASK] * 3
+    changed = part("thing", Standing.ORDINARY, use(path, PathEffect.WRITE))
+    assert on_line(changed, mode=Mode.AUTO).verdict is Verdict.ASK
+
+
+@pytest.mark.parametrize("name", EDITED_ALL_DAY)
+def test_a_source_or_a_manifest_of_the_project_is_edited_unasked(name: str) -> None:
+    path = f"/project/{name}"
+    assert on_paths(WRITE, path, mode=Mode.ACCEPT_EDITS).verdict is Verdict.ALLOW
+    changed = part("thing", Standing.ORDINARY, use(path, PathEffect.WRITE))
+    assert on_line(changed, mode=Mode.AUTO).verdict is Verdict.ALLOW

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from punie.domain.permission.decisions import Facts, Finding, Policy
 from punie.domain.permission.rules import Rule, Verdict
 from punie.domain.values.paths import covers, is_inside, names_secret
@@ -18,14 +20,33 @@ OWN_FOLDERS = frozenset({".punie"})
 OWN_FILES = frozenset({".mcp.json"})
 """Names of a project's settings for Punie, at any depth: a session in a folder below would read them there."""
 
-RUN_BY_OTHERS = frozenset(
-    {
-        ".vscode", ".idea", ".husky", ".githooks", ".devcontainer", ".envrc", ".direnv", ".cursor", ".claude", ".zed",
-        ".fleet", ".windsurf", ".codex", ".gemini", ".exrc", ".nvimrc", ".nvim.lua", ".dir-locals.el", ".gdbinit",
-        ".lldbinit", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".mise.toml", "mise.toml",
-    }
-)  # fmt: skip
-"""Names of files and folders that editors and shells run by themselves."""
+RUN_BY_OTHERS = frozenset({
+    ".vscode", ".idea", ".devcontainer", ".cursor", ".claude", ".zed", ".fleet", ".windsurf", ".codex", ".gemini",
+    ".exrc", ".nvimrc", ".nvim.lua", ".dir-locals.el", ".gdbinit", ".lldbinit", ".rprofile", ".irbrc", ".pryrc",
+    ".ghci", ".envrc", ".direnv", ".mise.toml", "mise.toml", ".yarn", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs",
+    ".poetry", ".mvn", "rust-toolchain", "rust-toolchain.toml", ".bazeliskrc", "pyvenv.cfg", "sitecustomize.py",
+    "usercustomize.py", ".husky", ".githooks", ".hg", ".jj", ".pre-commit-config.yaml", ".pre-commit-config.yml",
+    "lefthook.yml", ".lefthook", "lefthook.yaml", ".lefthook.yml", ".overcommit.yml", ".gitlab-ci.yml", ".circleci",
+    ".buildkite", ".woodpecker", ".travis.yml", ".drone.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml",
+    "jenkinsfile",
+})  # fmt: skip
+"""Names of files and folders that decide what runs although no person asks for it then and there.
+
+An editor that opens the folder, a shell that enters it, a commit, a push, or any start of an interpreter or toolchain
+reads them: settings of editors and shells, hooks, workflows of build services, plugins of package managers, toolchain
+files, what every Python start loads. A change of them asks, in the modes too that edit unasked.
+
+A project's sources and manifests are not among them (`conftest.py`, `package.json`, `pyproject.toml`, `setup.cfg`,
+`Makefile`, `build.rs`): they are edited all day and run when somebody builds, tests or checks the project, which is a
+command with a question or a box of its own. A command that only looks may read them too (`pytest --version`,
+`flake8 --version`); the box keeps such code from having an effect, and without a box those commands ask.
+"""
+_RUN_THERE = re.compile(
+    r"/(?:\.?venv|env|virtualenv|\.tox/[^/]+|\.nox/[^/]+)/(?:bin|scripts)/|/node_modules/\.bin/"
+    r"|/\.(?:github|gitea|forgejo)/(?:workflows|actions)/|/gradle/wrapper/|/\.cargo/config(?:\.toml)?\Z"
+    r"|/tools/bazel\Z|\.pth\Z|/head\Z"
+)
+"""Places of that kind whose single names say too little; a file `HEAD` makes its folder a repository with settings."""
 
 DEVICES = frozenset(
     {"/dev/null", "/dev/zero", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/random", "/dev/urandom"}
@@ -83,12 +104,12 @@ def around_own_files(use: PathUse, facts: Facts) -> Finding | None:
 
 
 def sensitive_change(path: str) -> Finding | None:
-    """A question where git, an editor or a shell may later run the changed file."""
+    """A question where git, an editor, a shell or a hook may later run the changed file."""
     parts = {part.lower() for part in parts_of(path)}
     if ".git" in parts:
         return Finding(Verdict.ASK, GIT_RULE, f"{path} is one of git's own files, which may hold programs that it runs")
-    if RUN_BY_OTHERS & parts:
-        return Finding(Verdict.ASK, RUN_BY_OTHERS_RULE, f"{path} may hold programs that an editor or a shell runs")
+    if RUN_BY_OTHERS & parts or _RUN_THERE.search(path.lower()):
+        return Finding(Verdict.ASK, RUN_BY_OTHERS_RULE, f"{path} may decide what an editor, a shell or a hook runs")
     return None
 
 
