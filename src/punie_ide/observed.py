@@ -76,6 +76,10 @@ class ObservedTerminals(Terminals):
         """As for the inner terminals."""
         return self.inner.shown_by_client
 
+    async def holds_boxes(self) -> bool:
+        """As for the inner terminals."""
+        return await self.inner.holds_boxes()
+
     async def create(self, command: Command) -> str:
         """Start a program and watch it."""
         terminal_id = await self.inner.create(command)

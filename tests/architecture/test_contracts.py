@@ -73,6 +73,7 @@ PLANTED: list[tuple[str, dict[str, str], tuple[str, ...]]] = [
         {"../shellsight/planted.py": "import os, msgspec\ndef late():\n    import subprocess\n"},
         ("os", "msgspec", "subprocess"),
     ),
+    ("landbox", {"../landbox/planted.py": "def late():\n    import punie.cli\n"}, ("landbox.planted",)),
     ("shellsight-alone", {"../shellsight/planted.py": "def late():\n    import punie.cli\n"}, ("shellsight.planted",)),
     (
         "reference-ide",

@@ -147,6 +147,9 @@ class FakeClient(Workspace, Terminals, PermissionBroker, EventSink, ToolProvider
 
     # --------------------------------------------------------------------------------------------------- Terminals
 
+    async def holds_boxes(self) -> bool:
+        return True
+
     @property
     def shown_by_client(self) -> bool:
         return self._shows_terminals

@@ -492,6 +492,7 @@ BOX = '[permissions]\nsandbox = "bubblewrap"\n'
 async def test_a_sandbox_that_the_settings_ask_for_is_tried(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str | None, words: str
 ):
+    machine.settings('[permissions]\nsandbox = "none"\n')
     well(await doctor_machine.sandbox(machine.case()), "not asked for")
     machine.settings(BOX)
     programs = tmp_path / "programs"

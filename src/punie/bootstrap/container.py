@@ -36,9 +36,10 @@ class SessionContainer(containers.DeclarativeContainer):
     validator = providers.Singleton(JsonSchemaRsValidator)
     guard = providers.Singleton(parts.guard, setup)
     outputs = providers.Singleton(parts.outputs)
-    terminals = providers.Singleton(parts.terminals, setup, outputs)
+    boxes = providers.Singleton(parts.boxes, setup, guard, outputs)
+    terminals = providers.Singleton(parts.terminals, outputs, boxes)
     local = providers.Singleton(parts.local, setup, peer, guard, terminals, shared)
-    client_ledger = providers.Singleton(parts.client_ledger, setup, peer)
+    client_ledger = providers.Singleton(parts.client_ledger, setup, peer, outputs, boxes)
     recorder = providers.Singleton(parts.recorder, setup, peer, clock)
 
     # servers

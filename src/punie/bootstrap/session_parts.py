@@ -5,6 +5,7 @@ No function here waits or opens anything. Parts that most sessions do without ar
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 import tempfile
@@ -19,6 +20,8 @@ from punie.adapters.local.files.output_store import LocalOutputStore
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.local.files.workspace import LocalWorkspace
 from punie.adapters.local.machine import LocalClock
+from punie.adapters.local.programs.boxed_terminals import BoxedTerminals
+from punie.adapters.local.programs.boxes import Boxes, BubblewrapBoxes, LandlockBoxes
 from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.adapters.local.project_texts import LocalProjectNotes, LocalPromptFiles, LocalSkills
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
@@ -82,15 +85,22 @@ def outputs() -> LocalOutputStore:
     return LocalOutputStore(str(Path(tempfile.gettempdir()).resolve() / f"punie-{secrets.token_hex(16)}"))
 
 
-def terminals(setup: SessionSetup, outputs: LocalOutputStore) -> LocalTerminals:
-    """The terminals of this machine, in a sandbox where the settings ask for one."""
-    settings, roots = setup.settings, setup.spec.roots
+def boxes(setup: SessionSetup, guard: LocalPathGuard, outputs: LocalOutputStore) -> Boxes | None:
+    """The boxes around commands; None where the settings want none."""
+    settings, roots, home = setup.settings, guard.roots, str(Path.home())
     if settings[SANDBOX] is Sandbox.NONE:
-        return LocalTerminals(outputs)
+        return None
+    if settings[SANDBOX] is not Sandbox.BUBBLEWRAP:
+        required = settings[SANDBOX] is Sandbox.LANDLOCK
+        return LandlockBoxes(roots, home, settings.policy.protected, outputs, os.environ, required=required)
     # Punie's state is hidden from programs. Where the state is inside a project, hiding it would hide the project too.
     hidden = tuple(path for path in settings.policy.protected if not any(is_inside(root, (path,)) for root in roots))
-    box = Bubblewrap(roots, str(Path.home()), hidden, network=settings[SANDBOX_NETWORK])
-    return LocalTerminals(outputs, box)
+    return BubblewrapBoxes(Bubblewrap(setup.spec.roots, home, hidden, network=settings[SANDBOX_NETWORK]))
+
+
+def terminals(outputs: LocalOutputStore, boxes: Boxes | None) -> LocalTerminals:
+    """The terminals of this machine."""
+    return LocalTerminals(outputs, boxes)
 
 
 def local(
@@ -110,9 +120,14 @@ def local(
     )
 
 
-def client_ledger(setup: SessionSetup, peer: Peer) -> TerminalLedger | None:
+def client_ledger(
+    setup: SessionSetup, peer: Peer, outputs: LocalOutputStore, boxes: Boxes | None
+) -> TerminalLedger | None:
     """The terminals of the client that the session owns; None where the client has no terminals."""
-    return None if peer.terminals is None else TerminalLedger(peer.terminals, setup.log)
+    if peer.terminals is None:
+        return None
+    terminals = peer.terminals if boxes is None else BoxedTerminals(peer.terminals, boxes, outputs)
+    return TerminalLedger(terminals, setup.log)
 
 
 def recorder(setup: SessionSetup, peer: Peer, clock: LocalClock) -> SessionRecorder:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from attrs import evolve, field, frozen
 
 from punie.domain.errors import ToolFailedError
-from punie.domain.values.terminal import Command
+from punie.domain.values.terminal import Box, Command
 from shellsight.secret_names import SECRET_FOLDERS
 
 NAMES = frozenset({
@@ -93,15 +93,20 @@ class Bubblewrap:
                 "The settings ask for a sandbox (permissions.sandbox), and bubblewrap (bwrap) is not installed, so "
                 "nothing was run. Ask the user to install bubblewrap, or to take the setting out."
             )
-        return evolve(command, program=program, args=(*self._options(command.cwd), command.program, *command.args))
+        return evolve(
+            command,
+            program=program,
+            args=(*self._options(command.cwd, command.confinement.box), command.program, *command.args),
+        )
 
-    def _options(self, cwd: str) -> Iterator[str]:
+    def _options(self, cwd: str, box: Box) -> Iterator[str]:
+        looks = box is Box.LOOK
         yield from ("--die-with-parent", "--new-session", "--unshare-pid", "--unshare-ipc", "--unshare-uts")
-        if not self.network:
+        if looks or not self.network:
             yield "--unshare-net"
         yield from ("--cap-drop", "ALL", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp")  # noqa: S108 - the sandbox's own
         for root in self.roots:
-            yield from ("--bind", root, root)
+            yield from ("--ro-bind" if looks else "--bind", root, root)
             for name in READ_ONLY_IN_ROOTS:
                 path = f"{root.rstrip('/')}/{name}"
                 yield from ("--ro-bind-try", path, path)

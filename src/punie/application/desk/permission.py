@@ -27,7 +27,10 @@ from punie.domain.permission.flow import (
 from punie.domain.permission.grants import digest, grant_scope, text_digest
 from punie.domain.permission.policy import HARMLESS_KINDS, decide
 from punie.domain.permission.rules import AnsweredBy, Mode, Verdict
+from punie.domain.tools.tool import ToolKind
 from punie.domain.values.display import display_exact, one_line
+from punie.domain.values.terminal import Box, Confinement
+from shellsight.report import PathEffect
 
 
 @frozen
@@ -38,6 +41,19 @@ class Judged:
     facts: Facts
     policy: Policy
     decision: Decision
+
+    def boxed(self) -> CallRequest:
+        """The call with the box that was decided on, and the places outside of it that the decision allowed."""
+        box, context, command = self.decision.box, self.request.context, self.facts.command
+        if box is Box.NONE:
+            return self.request
+        uses = () if command is None else command.paths
+        places: dict[bool, dict[str, None]] = {True: {}, False: {}}
+        for use in uses:
+            if use.where is not None and (use.where.secret or not use.where.inside):
+                places[use.effect is PathEffect.LOOK][use.where.path] = None
+        confinement = Confinement(box, tuple(places[False]), tuple(places[True]))
+        return evolve(self.request, context=evolve(context, confinement=confinement))
 
     def denied(self, reason: str) -> Ruling:
         """The decision of Punie itself to deny the call for that reason."""
@@ -100,6 +116,7 @@ class SessionPermission:
             cwd=self.context.cwd,
             roots=await self._followed_roots(),
             quarantined=await self._definitions.changed(request.tool.descriptor),
+            boxed=request.tool.descriptor.kind is ToolKind.EXECUTE and await request.tool.holds_boxes(),
         )
         return self._decided(request, facts)
 

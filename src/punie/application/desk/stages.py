@@ -124,7 +124,7 @@ class CallStages:
             return await self._outside(judged)
         turn.check_open()
         under_way.hurry(request.limits.time_s)
-        prepared = await request.prepared(allowed=judged.decision.verdict is Verdict.ALLOW)
+        prepared = await judged.boxed().prepared(allowed=judged.decision.verdict is Verdict.ALLOW)
         under_way.unhurried()
         turn.check_open()
         ruling = await self._ruling(judged, prepared)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol, TypeAlias, TypeVar, cast
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from punie.domain.errors import LimitExceededError, ToolFailedError
 from punie.domain.pipelines.expressions import WorkLeft
@@ -15,7 +15,7 @@ from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolResult
 from punie.domain.values.content import Diff
 from punie.domain.values.json_value import JsonObject
 from punie.domain.values.paths import Location
-from punie.domain.values.terminal import Command
+from punie.domain.values.terminal import FREE, Command, Confinement
 from punie.ports.tools import CallProgress
 
 CALLS_LIMIT = 1_000
@@ -69,7 +69,8 @@ class CallContext:
 
     `call_id` is the id that the client sees. `cwd` is the session's absolute directory. `locations` are the places of
     the paths that the call names, in their order. `memory_mb` bounds each program that the call starts on this machine.
-    `command` is the result of the tool's `command`: the policy decides on this object, and this object runs.
+    `command` is the result of the tool's `command`: the policy decides on this object, and this object runs, confined
+    as `confinement` says.
     """
 
     call_id: str
@@ -80,6 +81,11 @@ class CallContext:
     memory_mb: int | None = None
     session_id: str = ""
     command: Command | None = None
+    confinement: Confinement = FREE
+
+    def confined(self, command: Command) -> Command:
+        """A command of this call, confined as the call is."""
+        return command if self.confinement is FREE else evolve(command, confinement=self.confinement)
 
 
 async def only_in_a_turn(_progress: CallProgress) -> ToolResult:
@@ -141,6 +147,10 @@ class SessionTool(Protocol):
         if Role.COMMAND not in roles:
             return None
         return roles.command(arguments, tuple(where.path for where in context.locations), context.cwd)
+
+    async def holds_boxes(self) -> bool:
+        """Whether the programs of its calls run in the boxes that the policy decides on."""
+        return False
 
     def sent(self, arguments: JsonObject) -> JsonObject:
         """The arguments as they would be sent, which are those that a person is shown."""

@@ -69,9 +69,10 @@ STRICTER_MODE = ProjectsSay(
     "may choose a stricter one, and a looser one only once you trust its file",
     lambda new, now: new.looseness < now.looseness,
 )
+_SANDBOXES = tuple(Sandbox)
 IN_A_BOX = ProjectsSay(
-    "may say `bubblewrap`, and `none` only once you trust its file",
-    lambda new, _: new is Sandbox.BUBBLEWRAP,
+    "may say a stricter one (`bubblewrap` is strictest), and a looser one only once you trust its file",
+    lambda new, now: new is not Sandbox.NONE and _SANDBOXES.index(new) >= _SANDBOXES.index(now),
 )
 ADDS_STRICT_RULES = ProjectsSay("may add deny and ask rules, and allow rules only once you trust its file")
 
@@ -251,11 +252,11 @@ MODE = Key(
     STRICTER_MODE, page="settings.md#permissions",
 )
 SANDBOX = Key(
-    "permissions.sandbox", one_of(Sandbox), Sandbox.NONE,
-    "with `bubblewrap`, commands that Punie starts itself run in a box",
+    "permissions.sandbox", one_of(Sandbox), Sandbox.AUTO,
+    "the box around commands that run without a question; `bubblewrap` boxes those that you allow too",
     IN_A_BOX, page="permissions.md",
 )
-SANDBOX_NETWORK = Key("permissions.sandbox_network", YES, False, "whether the box has a network", MAY_SAY_NO)
+SANDBOX_NETWORK = Key("permissions.sandbox_network", YES, False, "whether bubblewrap's box has a network", MAY_SAY_NO)
 REGISTRY = Key(
     "servers.registry", Kind("an https address, or an http address on this machine", parse_registry), None,
     "a registry of MCP servers, for `punie servers search` and `add`",

@@ -34,7 +34,7 @@ MAX_RULES = 1_000
 RUNS_COMMANDS = "run_command"
 """The tool that a rule about commands is for, by its name in the settings."""
 
-_KEYS = frozenset({"decision", "tool", "command", "path", "server", "mode", "reason", "match", "not_match"})
+_KEYS = frozenset({"decision", "tool", "command", "path", "server", "mode", "reason", "match", "not_match", "box"})
 
 
 @frozen
@@ -153,6 +153,7 @@ def _made(taken: Mapping[str, object], number: int, source: RuleSource) -> Rule:
         cast("str", taken.get("reason", "")),
         source.name,
         f"{source.label}-{number}",
+        boxed="box" not in taken,
     )
     _check(rule)
     return rule
@@ -166,6 +167,8 @@ def _check(rule: Rule) -> None:
         raise ValueError("server: a rule about commands is not about an MCP server")
     if rule.command is not None and not fnmatchcase(RUNS_COMMANDS, rule.tool):
         raise ValueError(f"command: only {RUNS_COMMANDS} runs commands, and {rule.tool!r} does not match that")
+    if not rule.boxed and not rule.allows:
+        raise ValueError("box: only an allow rule can say that what it allows runs without a box")
     if rule.allows and rule.tool == RUNS_COMMANDS and rule.command is None and rule.path is not None:
         raise ValueError("path: to allow commands by their paths, say in command which ones")
 
@@ -240,6 +243,12 @@ def _modes(value: object) -> frozenset[Mode]:
     return modes
 
 
+def _no_box(value: object) -> str:
+    if value != "off":
+        raise ValueError('expected "off"; leave it out for a box')
+    return "off"
+
+
 _PARSERS: Mapping[str, Callable[[object], object]] = {
     "decision": one_of(Verdict).parse,
     "tool": _tool,
@@ -248,6 +257,7 @@ _PARSERS: Mapping[str, Callable[[object], object]] = {
     "server": _text,
     "mode": _modes,
     "reason": _text,
+    "box": _no_box,
 }
 
 

@@ -45,9 +45,14 @@ def one_of(choices: type[E]) -> Kind[E]:
 
 
 class Sandbox(StrEnum):
-    """The box around the commands that this machine starts for a session."""
+    """The boxes around the commands of a session, the loosest first.
+
+    `auto` is Landlock where the machine has it.
+    """
 
     NONE = "none"
+    AUTO = "auto"
+    LANDLOCK = "landlock"
     BUBBLEWRAP = "bubblewrap"
 
 

@@ -16,9 +16,12 @@ import anyio
 import anyio.to_thread
 
 import punie
+from landbox.box import held
+from landbox.kernel import SCOPES_ABI
 from punie.adapters.git.repository import DulwichRepository
 from punie.adapters.local.environment import PROGRAM as SANDBOX_PROGRAM
 from punie.adapters.local.environment import Bubblewrap
+from punie.adapters.local.programs.boxes import BubblewrapBoxes
 from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.bootstrap.settings.keys import SANDBOX, SANDBOX_NETWORK
 from punie.bootstrap.settings.values import Sandbox
@@ -148,13 +151,16 @@ async def sandbox(case: Case) -> Sequence[Check]:
     if case.traced.settings[SANDBOX] is Sandbox.NONE:
         there = "bubblewrap is installed" if program else "bubblewrap is not installed"
         return [Check("sandbox", ok=True, detail=f"not asked for (permissions.sandbox); {there}")]
+    if case.traced.settings[SANDBOX] is not Sandbox.BUBBLEWRAP:
+        required = case.traced.settings[SANDBOX] is Sandbox.LANDLOCK
+        return [_landlock(await anyio.to_thread.run_sync(held), required=required)]
     install = "Install bubblewrap with your system's package manager, or take permissions.sandbox out of your settings."
     if program is None:
         detail = "the settings ask for bubblewrap, and there is no bwrap"
         return [Check("sandbox", ok=False, detail=detail, fix=install)]
     box = Bubblewrap((case.cwd,), str(Path.home()), network=case.traced.settings[SANDBOX_NETWORK])
     said = f"nothing came of it within {_BOX_S:g} seconds"
-    async with LocalTerminals(box=box) as terminals:
+    async with LocalTerminals(boxes=BubblewrapBoxes(box)) as terminals:
         with anyio.move_on_after(_BOX_S):
             terminal = await terminals.create(Command.of("true", (), case.cwd))
             status = await terminals.wait(terminal)
@@ -164,6 +170,17 @@ async def sandbox(case: Case) -> Sequence[Check]:
             said = printed[-1] if printed else str(status)
     fix = "Commands will be refused. Let users make namespaces on this machine, or take permissions.sandbox out."
     return [Check("sandbox", ok=False, detail=f"bubblewrap does not work here: {said}", fix=fix)]
+
+
+def _landlock(version: int, *, required: bool) -> Check:
+    if version:
+        parts = [] if version >= SCOPES_ABI else ["signals of programs that may change files are not held back"]
+        return Check("sandbox", ok=True, detail="; ".join((f"Landlock works, version {version}", *parts)))
+    lacks = "this machine has no Landlock (Linux 5.13 or later has)"
+    if required:
+        fix = "Commands that need no question will be refused. Take permissions.sandbox out of your settings."
+        return Check("sandbox", ok=False, detail=lacks, fix=fix)
+    return Check("sandbox", ok=True, detail=f"{lacks}: only programs that load nothing of a project run unasked")
 
 
 _SWITCHES = {"use_idea_mcp": "Pass IntelliJ MCP server", "use_custom_mcp": "Pass custom MCP servers"}

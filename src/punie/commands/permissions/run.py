@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
@@ -12,12 +13,16 @@ from typing import Any, BinaryIO, Self, cast
 
 from attrs import define, evolve, field, frozen
 
+from landbox.box import held
+from punie.adapters.local.environment import PROGRAM
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.application.desk.command_review import paths_to_follow, read_command, with_places
 from punie.application.tools.own_tools import OWN_TOOLS
 from punie.application.tools.terminals.run_command import RunCommand
+from punie.bootstrap.settings.keys import SANDBOX
 from punie.bootstrap.settings.permissions import home_of, parse_mode
 from punie.bootstrap.settings.settings import Settings, load_settings, stored_trust
+from punie.bootstrap.settings.values import Sandbox
 from punie.commands.flags import settings_flags
 from punie.commands.running import command_environ, start_logging, wrong
 from punie.domain.errors import SettingsError
@@ -25,7 +30,7 @@ from punie.domain.permission.decisions import PartDecision
 from punie.domain.permission.policy import Decision, Facts, PermissionRequest, Policy, decide
 from punie.domain.permission.rules import Mode, Rule, Verdict
 from punie.domain.tools.roles import Role, Roles
-from punie.domain.tools.tool import NAME_PATTERN, ToolDescriptor, ToolSource
+from punie.domain.tools.tool import NAME_PATTERN, ToolDescriptor, ToolKind, ToolSource
 from punie.domain.values.display import display_safe, one_line
 from punie.domain.values.json_value import JsonObject, NotJsonError, freeze_object, json_text
 from punie.mechanics.output import loss
@@ -38,8 +43,8 @@ LINE_LIMIT_BYTES = 1_048_576
 """A longer line is refused."""
 
 
-def encode_decision(decision: Decision) -> dict[str, object]:
-    """A decision as a JSON object."""
+def encode_decision(decision: Decision, *, held: bool) -> dict[str, object]:
+    """A decision as a JSON object; `held`: this machine can hold the boxes that the settings want."""
     parts = [
         {"argv": part.argv, "verdict": part.verdict, "rule": part.rule, "reason": display_safe(part.reason)}
         for part in decision.parts
@@ -49,6 +54,8 @@ def encode_decision(decision: Decision) -> dict[str, object]:
         "rule": decision.rule,
         "reason": display_safe(decision.reason),
         "parts": parts,
+        "box": decision.box,
+        "boxHeld": held,
     }
 
 
@@ -127,12 +134,13 @@ def _answer(judge: PermissionJudge, line: bytes, here: str, *, as_json: bool) ->
         return json.dumps({"error": what}) if as_json else f"error: {what}"
     try:
         decision, _, _ = judge.judge(request)
+        held = as_json and judge.holds(request.cwd)
     except SettingsError as error:
         if request.cwd == here:
             raise
         # No session starts there, and the lines that follow may be about other directories.
-        decision = Decision(Verdict.DENY, "built-in:settings", str(error))
-    return json.dumps(encode_decision(decision)) if as_json else one_decision(decision)
+        decision, held = Decision(Verdict.DENY, "built-in:settings", str(error)), False
+    return json.dumps(encode_decision(decision, held=held)) if as_json else one_decision(decision)
 
 
 def _object(text: str) -> object:
@@ -200,10 +208,25 @@ class CheckRequest:
 
 @frozen
 class _Place:
-    """The policy and the paths of a session in one directory."""
+    """The policy, the paths and the boxes of a session in one directory."""
 
     policy: Policy
     guard: LocalPathGuard
+    sandbox: Sandbox
+
+
+_REQUIRED = {Sandbox.LANDLOCK, Sandbox.BUBBLEWRAP}
+"""Sandboxes without which nothing runs unasked: a decision counts on them."""
+
+
+def _holds(sandbox: Sandbox) -> bool:
+    if sandbox is Sandbox.BUBBLEWRAP:
+        return shutil.which(PROGRAM) is not None
+    return sandbox is not Sandbox.NONE and held() > 0
+
+
+def _place_of(settings: Settings, cwd: str) -> _Place:
+    return _Place(settings.policy, LocalPathGuard((cwd,), cwd), settings[SANDBOX])
 
 
 @define
@@ -220,15 +243,21 @@ class PermissionJudge:
         place = self._place(request.cwd)
         policy = place.policy if request.mode is None else evolve(place.policy, mode=request.mode)
         tool = descriptor_of(request.tool)
-        facts = self._facts(request, tool.roles, place.guard)
+        own = tool.source is ToolSource.BUILT_IN and tool.kind is ToolKind.EXECUTE
+        boxed = own and (place.sandbox in _REQUIRED or _holds(place.sandbox))
+        facts = evolve(self._facts(request, tool.roles, place.guard), boxed=boxed)
         return decide(PermissionRequest(tool, request.arguments), policy, facts), facts, policy
+
+    def holds(self, cwd: str) -> bool:
+        """Whether this machine holds the boxes that the settings of a directory want."""
+        return _holds(self._place(cwd).sandbox)
 
     def _place(self, cwd: str) -> _Place:
         known = self._places.get(cwd)
         if known is None:
             if len(self._places) >= KEPT_DIRECTORIES:
                 self._places.clear()
-            known = self._places[cwd] = _Place(self.settings(cwd).policy, LocalPathGuard((cwd,), cwd))
+            known = self._places[cwd] = _place_of(self.settings(cwd), cwd)
         return known
 
     def _facts(self, request: CheckRequest, roles: Roles, guard: LocalPathGuard) -> Facts:
@@ -290,6 +319,8 @@ def _steps(request: CheckRequest, decision: Decision, facts: Facts, policy: Poli
     for place, part in enumerate(decision.parts):
         yield from _part(part, reports[place] if place < len(reports) else None)
     yield f"decision    {decision.verdict.value} by {decision.rule}: {decision.reason}"
+    if facts.command is not None and decision.verdict is Verdict.ALLOW:
+        yield f"box         {decision.box}: {decision.box.words}"
 
 
 def _part(part: PartDecision, report: CommandPart | None) -> Iterator[str]:
@@ -325,6 +356,8 @@ def rule_words(rule: Rule) -> str:
         said.append(f"of the server {rule.server}")
     if rule.modes:
         said.append(f"in the modes {', '.join(sorted(mode.value for mode in rule.modes))}")
+    if not rule.boxed:
+        said.append("without a box")
     return " ".join(said) + (f" ({rule.reason})" if rule.reason else "")
 
 

@@ -19,6 +19,7 @@ from punie.domain.permission.path_findings import (
 from punie.domain.permission.rules import Mode, Rule, Verdict
 from punie.domain.tools.roles import Column
 from punie.domain.values.paths import covers, may_touch_below, touches
+from punie.domain.values.terminal import Box
 from shellsight.report import FED, CommandPart, CommandReport, Effect, PathEffect, PathUse, Standing
 
 OWN_COMMANDS_RULE = "built-in:own-commands"
@@ -105,11 +106,14 @@ class LinePolicy:
 
     def _part(self, part: CommandPart) -> PartDecision:
         own = own_command_finding(part)
-        found = self._denied(part, own)
+        found, box = self._denied(part, own), Box.NONE
         if found is None:
-            base = self._allowed(part) or self._by_mode(part, own)
+            rule = self._allowing(part)
+            base = self._by_mode(part, own) if rule is None else said(rule)
             found = strictest(*self._asked(part), base) if self.rules else base
-        return PartDecision(found.verdict, found.rule, found.reason, part.argv)
+            if found.verdict is Verdict.ALLOW and self.facts.boxed and (rule is None or rule.boxed):
+                box = Box.LOOK if _column(part) is Column.SAFE_COMMAND else Box.WORK
+        return PartDecision(found.verdict, found.rule, found.reason, part.argv, box)
 
     def _denied(self, part: CommandPart, own: Finding | None) -> Finding | None:
         if part.standing >= Standing.FORBIDDEN:
@@ -132,11 +136,11 @@ class LinePolicy:
         if self._may_hide(part):
             yield Finding(Verdict.ASK, HIDDEN_RULE, "a rule may speak of what cannot be read in it")
 
-    def _allowed(self, part: CommandPart) -> Finding | None:
+    def _allowing(self, part: CommandPart) -> Rule | None:
         for rule in self.rules:
             if rule.allows and rule.command is not None and allows_part(rule, part, self.facts):
-                return said(rule)
-        return None if self.allows_all is None else said(self.allows_all)
+                return rule
+        return self.allows_all
 
     def _may_hide(self, part: CommandPart) -> bool:
         """Whether a deny or ask rule may be about words of this part that cannot be read.
@@ -159,6 +163,8 @@ class LinePolicy:
     def _by_mode(self, part: CommandPart, own: Finding | None) -> Finding:
         mode = self.policy.mode
         column = _column(part)
+        if column is Column.SAFE_COMMAND and not (self.facts.boxed or part.plain):
+            column = Column.OTHER_COMMAND
         verdict = default_verdict(mode, column)
         base = Finding(verdict, f"mode:{mode.value}", _reason(part, column, mode))
         doubts = [found for use in part.paths if (found := use_finding(use)) is not None]

@@ -11,6 +11,7 @@ from punie.domain.tools.roles import Column
 from punie.domain.tools.tool import ToolDescriptor
 from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, freeze_object
 from punie.domain.values.paths import Location
+from punie.domain.values.terminal import Box
 from shellsight.report import CommandReport
 
 
@@ -44,7 +45,8 @@ class Facts:
     """The facts about a call beyond its words: the places of its paths once links were followed, and its command.
 
     `command` is the report on a command line, its paths located; None where no line was read. `cwd` and `roots` are
-    the session's, absolute. `quarantined`: the tool's definition changed since it was approved.
+    the session's, absolute. `quarantined`: the tool's definition changed since it was approved. `boxed`: a program that
+    runs without a question runs in a box here.
     """
 
     locations: tuple[Location, ...] = ()
@@ -52,6 +54,7 @@ class Facts:
     cwd: str = ""
     roots: tuple[str, ...] = ()
     quarantined: bool = False
+    boxed: bool = True
 
     @property
     def bases(self) -> tuple[str, ...]:
@@ -73,17 +76,20 @@ class PartDecision(Finding):
     """The decision on one command of a line."""
 
     argv: tuple[str, ...]
+    box: Box = Box.NONE
 
 
 @frozen
 class Decision(Finding):
     """The decision on a call. `parts` has a row for each command of a line.
 
-    `key` is a digest of the tool, the arguments and the directory: an approval holds for this key alone.
+    `key` is a digest of the tool, the arguments and the directory: an approval holds for this key alone. `box` is the
+    one in which the call's program runs without a question; none where a person is asked.
     """
 
     parts: tuple[PartDecision, ...] = ()
     key: str | None = None
+    box: Box = Box.NONE
 
 
 def strictest(first: Finding, *more: Finding) -> Finding:

@@ -38,6 +38,7 @@ from punie.domain.tools.metadata import Permission
 from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
 from punie.domain.values.paths import Location, covers, may_touch_below, touches
+from punie.domain.values.terminal import Box
 
 QUARANTINE_RULE = "built-in:quarantine"
 
@@ -58,7 +59,7 @@ def decide(request: PermissionRequest, policy: Policy, facts: Facts) -> Decision
     parts = line.decide(facts.command) if is_command else ()
     found = call.denied() or (call.of_line(line, parts) if is_command else call.of_tool())
     key = approval_key(request.tool, request.arguments, facts.cwd) if found.verdict is Verdict.ASK else None
-    return Decision(found.verdict, found.rule, found.reason, parts, key)
+    return Decision(found.verdict, found.rule, found.reason, parts, key, call.box(found, parts))
 
 
 def _asked_for(request: PermissionRequest, facts: Facts) -> tuple[str, ...]:
@@ -108,7 +109,19 @@ class _Call:
         deny = next((rule for rule in self.rules if rule.decision is Verdict.DENY and self._speaks(rule)), None)
         if deny is not None:
             return said(deny)
-        return strictest(*self._cautions(), *self._asked(), *self._touchy(), self._allowed() or self._by_mode())
+        rule = self._allowing()
+        return strictest(
+            *self._cautions(), *self._asked(), *self._touchy(), said(rule) if rule is not None else self._by_mode()
+        )
+
+    def box(self, found: Finding, parts: tuple[PartDecision, ...]) -> Box:
+        """The box of a call that runs without a question: the widest that one of its commands needs."""
+        if found.verdict is not Verdict.ALLOW or not self.facts.boxed or self.tool.kind is not ToolKind.EXECUTE:
+            return Box.NONE
+        if parts:
+            return max((part.box for part in parts), key=lambda box: box.width)
+        rule = self._allowing()
+        return Box.WORK if rule is None or rule.boxed else Box.NONE
 
     def _cautions(self) -> Iterator[Finding]:
         name = self.tool.name
@@ -137,9 +150,8 @@ class _Call:
                 if found is not None and not self._named(where):
                     yield found
 
-    def _allowed(self) -> Finding | None:
-        rule = next((rule for rule in self.rules if rule.allows and self._covers(rule)), None)
-        return None if rule is None else said(rule)
+    def _allowing(self) -> Rule | None:
+        return next((rule for rule in self.rules if rule.allows and self._covers(rule)), None)
 
     def _by_mode(self) -> Finding:
         mode, column = self.policy.mode, _column(self.tool)

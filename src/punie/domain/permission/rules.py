@@ -76,7 +76,8 @@ class Rule:
     """One rule. `tool` is a glob over the qualified name; `command` an argv prefix, each place a choice of words.
 
     `path` is a pattern as in `values.paths`, `server` a glob over MCP servers' names, `modes` are those in which the
-    rule holds (empty: all). `origin` is the file or flag that it comes from, `id` its name in a decision.
+    rule holds (empty: all). `origin` is the file or flag that it comes from, `id` its name in a
+    decision. A command that a rule allows runs in a box unless the rule's `boxed` is false.
     """
 
     decision: Verdict
@@ -88,13 +89,24 @@ class Rule:
     reason: str = ""
     origin: str = ""
     id: str = ""
+    boxed: bool = True
 
     @property
     def place(self) -> tuple[str, ...]:
         """The rule's key for sorting: a total order over all rules."""
         words = (word for choice in self.command or () for word in ("", *choice))
         modes = sorted(mode.value for mode in self.modes)
-        return (self.id, self.decision, self.tool, self.path or "", self.server or "", self.reason, *modes, *words)
+        return (
+            self.id,
+            self.decision,
+            self.tool,
+            self.path or "",
+            self.server or "",
+            self.reason,
+            str(self.boxed),
+            *modes,
+            *words,
+        )
 
     @property
     def allows(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from enum import StrEnum
 
 from attrs import frozen
 
@@ -10,12 +11,52 @@ OUTPUT_LIMIT_BYTES = 1_048_576
 """Bytes of a program's output that a terminal keeps: the last ones, as ACP's `outputByteLimit` says."""
 
 
+class Box(StrEnum):
+    """The box that a program runs in, the narrowest first; the operating system enforces it."""
+
+    LOOK = "look"
+    """Reads the session's directories and the system, without secrets; changes nothing; no network."""
+    WORK = "work"
+    """Writes inside the session's directories only."""
+    NONE = "none"
+
+    @property
+    def words(self) -> str:
+        """The meaning of the box for people and models."""
+        return _BOX_WORDS[self]
+
+    @property
+    def width(self) -> int:
+        """0 for the narrowest."""
+        return tuple(Box).index(self)
+
+
+_BOX_WORDS = {
+    Box.LOOK: "the program reads the session's directories without secrets, changes nothing, and has no network",
+    Box.WORK: "the program changes files in the session's directories only",
+    Box.NONE: "the program may do whatever its user may",
+}
+
+
+@frozen
+class Confinement:
+    """A box, with the absolute paths outside of it that the decision allows: `reads` whole, of `lists` the names."""
+
+    box: Box = Box.NONE
+    reads: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
+
+
+FREE = Confinement()
+
+
 @frozen
 class Command:
     """A program to start: `program` with `args`, in the absolute directory `cwd`. `line` is the text for people.
 
     Two fields count only where this machine runs the program: `memory_mb` bounds the data of each of its processes, in
-    MiB (None: no bound); with `keeps_all`, output beyond the terminal's limit is kept in a file.
+    MiB (None: no bound); with `keeps_all`, output beyond the terminal's limit is kept in a file. `confinement` is
+    the box that was decided on.
     """
 
     program: str
@@ -25,6 +66,7 @@ class Command:
     output_limit_bytes: int = OUTPUT_LIMIT_BYTES
     memory_mb: int | None = None
     keeps_all: bool = False
+    confinement: Confinement = FREE
 
     @classmethod
     def of(cls, command: str, args: tuple[str, ...] | None, cwd: str) -> Command:

@@ -61,6 +61,9 @@ class ShownTerminals(Terminals):
     def shown_by_client(self) -> bool:
         return True
 
+    async def holds_boxes(self) -> bool:
+        return await self.inner.holds_boxes()
+
     async def create(self, command: Command) -> str:
         inner_id = await self.inner.create(command)
         terminal_id = f"{inner_id}-{self.mark}"

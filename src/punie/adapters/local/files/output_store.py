@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import stat
+import tempfile
 import threading
 import time
 from contextlib import suppress
@@ -21,6 +22,9 @@ from punie.ports.workspace import OutputStore
 
 LOCK = "lock"
 """The file that the owner of a folder holds locked; the kernel frees the lock however the owner ends."""
+
+OF_PROGRAM = "box-"
+"""The beginning of the names of folders for a program's temporary files."""
 
 SWEEP_LIMIT_S = 0.25
 """How long the first use of a folder may remove abandoned ones; the next session goes on with the rest."""
@@ -80,7 +84,7 @@ def remove_abandoned(parent: str) -> None:
     """Remove the folders of this user's sessions whose process is gone; never raises, ends after `SWEEP_LIMIT_S`.
 
     A folder is abandoned where its name is one of Punie's, it is no link, it belongs to this user alone, and it holds
-    files only, among them a lock that no process holds. Anything else is left as it is.
+    files only, among them a lock that no process holds, and folders of programs. Anything else is left as it is.
     """
     until_s = time.monotonic() + SWEEP_LIMIT_S
     try:
@@ -115,6 +119,9 @@ def _empty_if_abandoned(folder: int, until_s: float) -> None:
         return
     try:
         names = os.listdir(folder)
+        for name in [name for name in names if name.startswith(OF_PROGRAM)]:
+            names.remove(name)
+            shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
         if not all(stat.S_ISREG(os.lstat(name, dir_fd=folder).st_mode) for name in names):
             return
         for name in sorted(names, key=LOCK.__eq__):  # the lock last: an unfinished job is found again
@@ -196,6 +203,11 @@ class LocalOutputStore(OutputStore):
 
     def holds(self, path: str) -> bool:
         return path in self._sizes
+
+    def folder_of_program(self) -> str:
+        """A new folder for the temporary files of one program. Blocks for a moment; raises `OSError`."""
+        self._private.make()
+        return tempfile.mkdtemp(prefix=OF_PROGRAM, dir=self.folder)
 
     def open_file(self, path: str) -> int:
         """A descriptor for writing a new file of this store. Blocks; raises `OSError`."""

@@ -14,6 +14,9 @@ from collections.abc import Mapping
 import anyio
 import anyio.to_thread
 
+from landbox.box import Box as Landbox
+from landbox.box import inside
+from landbox.kernel import UnheldError
 from punie.adapters.local.programs.spool import Spool, TailBuffer
 from punie.domain.errors import ToolFailedError
 from punie.domain.values.terminal import Command, ExitStatus
@@ -175,22 +178,38 @@ class ChildProcess:
         return len(data)
 
 
-def start_process(command: Command, environment: Mapping[str, str]) -> ChildProcess:
-    """Start the program; blocks until it runs. Raises `ToolFailedError` with the program and the reason."""
+def start_process(command: Command, environment: Mapping[str, str], box: Landbox | None = None) -> ChildProcess:
+    """Start the program, in its box where there is one; blocks until it runs.
+
+    Raises `ToolFailedError` with the program and the reason.
+    """
     if not command.program:
         raise ToolFailedError("No program was named, so nothing was run. Name one, or a shell line.")
     _require_folder(command.cwd)
+    argv = _argv(command, environment, waits=box is not None)
+    waits = box is not None and len(argv) > 1 + len(command.args)
     try:
-        popen = subprocess.Popen(  # noqa: S603 - running the command is the job; permission was given before
-            _argv(command, environment),
-            cwd=command.cwd,
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            bufsize=0,
-            start_new_session=True,
-        )
+        gate, opener = os.pipe() if waits else (subprocess.DEVNULL, -1)
+        try:
+
+            def start() -> subprocess.Popen[bytes]:
+                return subprocess.Popen(  # noqa: S603 - running the command is the job; permission was given before
+                    argv,
+                    cwd=command.cwd,
+                    env=dict(environment) if box is None else {**environment, **dict(box.environment)},
+                    stdin=gate,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    bufsize=0,
+                    start_new_session=True,
+                )
+
+            popen = start() if box is None else inside(box, start)
+        finally:
+            for end in (gate, opener) if waits else ():
+                os.close(end)  # the end of its input lets the program begin
+    except UnheldError as error:
+        raise ToolFailedError(f"{_shown(command.program)} was not run: its box cannot be set ({error}).") from None
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         raise ToolFailedError(f"{_shown(command.program)} was not run: {_start_reason(error)}.") from None
     if command.memory_mb is not None:
@@ -198,17 +217,20 @@ def start_process(command: Command, environment: Mapping[str, str]) -> ChildProc
     return ChildProcess(popen, command.output_limit_bytes)
 
 
-def _argv(command: Command, environment: Mapping[str, str]) -> list[str]:
+def _argv(command: Command, environment: Mapping[str, str], *, waits: bool) -> list[str]:
     """The command; where its memory is bounded, behind a shell that sets the bound and becomes the program.
 
-    Only for programs that the kernel certainly runs: for others the error of the start has to say what is wrong.
+    Only for programs that the kernel certainly runs: for others the error of the start has to say what is wrong. With
+    `waits` the shell first reads its input to the end: by then the thread that started the program in its box is gone.
     """
     argv = [command.program, *command.args]
-    if command.memory_mb is None or sys.platform != "linux" or command.program.startswith("-"):
+    if (command.memory_mb is None and not waits) or sys.platform != "linux" or command.program.startswith("-"):
         return argv
     if not os.access(_SHELL, os.X_OK) or not runs_plainly(command.program, command.cwd, environment):
         return argv
-    return [_SHELL, "-c", f'ulimit -d {command.memory_mb * 1024} 2>/dev/null || :; exec "$@"', "sh", *argv]
+    bound = "" if command.memory_mb is None else f"ulimit -d {command.memory_mb * 1024} 2>/dev/null || :; "
+    gate = "read _; exec </dev/null; " if waits else ""
+    return [_SHELL, "-c", f'{gate}{bound}exec "$@"', "sh", *argv]
 
 
 def _bound_memory(pid: int, memory_mb: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -15,8 +16,9 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 from attrs import define, field
 
-from punie.adapters.local.environment import Bubblewrap, child_environment
+from punie.adapters.local.environment import child_environment
 from punie.adapters.local.files.output_store import LocalOutputStore
+from punie.adapters.local.programs.boxes import Boxes, Confined, remove_folder
 from punie.adapters.local.programs.processes import ChildProcess, start_process
 from punie.adapters.local.programs.spool import Spool
 from punie.domain.errors import ToolFailedError, UnknownTerminalError, UnsupportedHereError
@@ -73,6 +75,7 @@ TERMINAL_LIMIT = 64
 @define(eq=False)
 class _Terminal:
     process: ChildProcess
+    scratch: str | None
     # Shielded: a cancelled session still needs the task that sees the program's end.
     attention: anyio.CancelScope = field(factory=lambda: anyio.CancelScope(shield=True))
     ended: anyio.Event = field(factory=anyio.Event)
@@ -88,13 +91,13 @@ class LocalTerminals(Terminals):
     Linux that includes daemons that left their group, elsewhere only the groups.
     """
 
-    def __init__(self, store: LocalOutputStore | None = None, box: Bubblewrap | None = None) -> None:
+    def __init__(self, store: LocalOutputStore | None = None, boxes: Boxes | None = None) -> None:
         """Start nothing yet. `store` takes output beyond a terminal's limit, and has to live longer than this object.
 
-        With a `box` every program runs inside it, or not at all.
+        Without `boxes` no program runs in one.
         """
         self._store = store
-        self._box = box
+        self._boxes = boxes
         self._terminals: dict[str, _Terminal] = {}
         self._running: set[_Terminal] = set()
         self._next_id = 0
@@ -133,15 +136,15 @@ class LocalTerminals(Terminals):
                 "Release some with release_terminal."
             )
         environment = child_environment(os.environ) | {MARK: self._mark}
-        boxed = command if self._box is None else self._box.around(command)
-        process = await anyio.to_thread.run_sync(start_process, boxed, environment)
+        process, scratch = await anyio.to_thread.run_sync(self._start, command, environment)
         try:
             await anyio.lowlevel.checkpoint_if_cancelled()
             self._running_tasks()  # the session may have been closed meanwhile
         except BaseException:  # its id would never be known
             process.abandon()
+            remove_folder(scratch)
             raise
-        terminal = _Terminal(process)
+        terminal = _Terminal(process, scratch)
         terminal_id = f"term-{self._next_id}"
         if command.keeps_all and self._store is not None:
             process.spool = Spool(process.output, self._store.file(terminal_id))
@@ -150,6 +153,17 @@ class LocalTerminals(Terminals):
         self._running.add(terminal)
         tasks.start_soon(self._attend, terminal, name=f"terminal {terminal_id}")
         return terminal_id
+
+    def _start(self, command: Command, environment: Mapping[str, str]) -> tuple[ChildProcess, str | None]:
+        confined = Confined(command) if self._boxes is None else self._boxes.confine(command)
+        try:
+            return start_process(confined.command, environment, confined.box), confined.scratch
+        except ToolFailedError:
+            remove_folder(confined.scratch)
+            raise
+
+    async def holds_boxes(self) -> bool:
+        return self._boxes is not None and await self._boxes.hold()
 
     async def output(self, terminal_id: str) -> TerminalOutput:
         terminal = self._find(terminal_id)
@@ -197,6 +211,9 @@ class LocalTerminals(Terminals):
                 reading.cancel_scope.cancel()
         status = process.reap()
         await process.finish_spool()
+        if terminal.scratch is not None:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(remove_folder, terminal.scratch)
         terminal.status = status
         terminal.ended.set()
         self._running.discard(terminal)

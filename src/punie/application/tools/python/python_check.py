@@ -48,11 +48,14 @@ class PythonCheck(BuiltInTool):
         except ToldToModel:
             return super().denial(arguments)
 
+    async def holds_boxes(self) -> bool:
+        return await self.ledger.terminals.holds_boxes()
+
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
         planned = self._plan(arguments)
 
         async def effect(_progress: CallProgress) -> ToolResult:
-            terminal_id = await self.ledger.start(planned.command, context.turn_id)
+            terminal_id = await self.ledger.start(context.confined(planned.command), context.turn_id)
             try:
                 ended = await self.ledger.ended(terminal_id, context.time_limit_s)
                 output = await self.ledger.terminals.output(terminal_id)

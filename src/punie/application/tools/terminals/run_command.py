@@ -16,7 +16,7 @@ from punie.domain.tools.schema import flag_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolOutcome, ToolResult
 from punie.domain.values.content import TerminalView, Text
 from punie.domain.values.json_value import JsonObject
-from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
+from punie.domain.values.terminal import Box, Command, ExitStatus, TerminalOutput
 from punie.ports.tools import CallProgress
 
 LOOK_FIRST_S = 0.1
@@ -63,10 +63,13 @@ class RunCommand(BuiltInTool):
         command = super().command(arguments, context)
         return None if command is None else evolve(command, memory_mb=context.memory_mb, keeps_all=True)
 
+    async def holds_boxes(self) -> bool:
+        return await self.ledger.terminals.holds_boxes()
+
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
-        command = context.command
-        if command is None:
+        if context.command is None:
             raise ToolFailedError("command is empty. Give the program or the shell line to run.")
+        command = context.confined(context.command)
         background = flag_argument(arguments, "background")
 
         async def effect(progress: CallProgress) -> ToolResult:
@@ -129,11 +132,13 @@ class _Run:
         return (TerminalView(terminal_id),) if self.ledger.terminals.shown_by_client else ()
 
     def _result(self, ended: ExitStatus | None, output: TerminalOutput, view: tuple[TerminalView, ...]) -> ToolResult:
+        box = self.command.confinement.box
         if ended is not None:
-            return printed(output, ended, view)
+            said = f"\n[in the box {box}: {box.words}]" if box is not Box.NONE and ended.exit_code != 0 else ""
+            return printed(output, ended, view, said, box)
         stopped = (
             f"\n[stopped: still running after {self.context.time_limit_s:g} s. Use background=true for programs that "
             "do not end, or raise limits.tools.run_command.time_s in the settings.]"
         )
-        result = printed(output, output.exit, (), stopped)
+        result = printed(output, output.exit, (), stopped, box)
         return evolve(result, outcome=ToolOutcome.FAILED, code="timed_out")

@@ -18,7 +18,7 @@ from punie.domain.tools.schema import text_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.content import TerminalView, Text
 from punie.domain.values.json_value import JsonObject
-from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
+from punie.domain.values.terminal import Box, Command, ExitStatus, TerminalOutput
 from punie.ports.workspace import Terminals
 
 RELEASE_LIMIT_S = 0.5
@@ -116,7 +116,11 @@ def terminal_tool(name: str, description: str, does: Permission) -> ToolDescript
 
 
 def printed(
-    output: TerminalOutput, ended: ExitStatus | None, view: tuple[TerminalView, ...] = (), more: str = ""
+    output: TerminalOutput,
+    ended: ExitStatus | None,
+    view: tuple[TerminalView, ...] = (),
+    more: str = "",
+    box: Box = Box.NONE,
 ) -> ToolResult:
     """The result that tells the model a program's output, whether it was cut, and how the program ended.
 
@@ -124,7 +128,7 @@ def printed(
     name.
     """
     body = output.text if not output.text or output.text.endswith("\n") else f"{output.text}\n"
-    text, structured = f"{body}[{ended or 'still running'}]{more}", _structured(output, ended)
+    text, structured = f"{body}[{ended or 'still running'}]{more}", _structured(output, ended, box)
     if output.kept is None:
         cut = "[the beginning of the output was dropped]\n" if output.truncated else ""
         return ToolResult.success(cut + text, content=view or None, structured=structured)
@@ -133,8 +137,10 @@ def printed(
     return evolve(result, kept=output.kept)
 
 
-def _structured(output: TerminalOutput, ended: ExitStatus | None) -> dict[str, object]:
+def _structured(output: TerminalOutput, ended: ExitStatus | None, box: Box) -> dict[str, object]:
+    boxed = {} if box is Box.NONE else {"box": box.value}
     return {
+        **boxed,
         "output": output.text,
         "truncated": output.truncated,
         "exitCode": ended.exit_code if ended else None,

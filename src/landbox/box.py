@@ -1,0 +1,154 @@
+"""A box as a value, and how a thread or a process enters it."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import NamedTuple, TypeVar
+
+from landbox.filters import assemble
+from landbox.kernel import (
+    CHANGES,
+    EVERYTHING,
+    Ruleset,
+    UnheldError,
+    drop_capabilities,
+    landlock_version,
+    no_new_privileges,
+    refuse_calls,
+    undumpable,
+)
+
+CARVED_LIMIT = 20_000
+"""Paths that one grant may be carved into; beyond that the rest is granted with its exceptions."""
+
+_GONE_LIMIT_S = 1.0
+
+
+class Grant(NamedTuple):
+    """Rights on a file, or on a folder and all below it but the paths in `without`, which are absolute."""
+
+    path: str
+    rights: int
+    without: tuple[str, ...] = ()
+
+
+class Box(NamedTuple):
+    """The rights of a boxed program. Whatever `grants` do not name is refused, as far as the box handles it.
+
+    `closed` handles every right: it refuses sockets, signals to other processes and changes of files' marks too. A box
+    that is not closed handles changes of the file system only. `version` limits Landlock to an older version (0: the
+    kernel's own). `environment` is added to the program's.
+    """
+
+    grants: tuple[Grant, ...]
+    closed: bool
+    environment: tuple[tuple[str, str], ...] = ()
+    version: int = 0
+
+    def as_json(self) -> str:
+        """The box as text for `launch.py`."""
+        return json.dumps(self)
+
+    @classmethod
+    def of_json(cls, text: str) -> Box:
+        """The box of such a text. Raises `ValueError` or `TypeError` where it is none."""
+        grants, closed, environment, version = json.loads(text)
+        return cls(
+            tuple(Grant(str(path), int(rights), tuple(without)) for path, rights, without in grants),
+            bool(closed),
+            tuple((str(name), str(value)) for name, value in environment),
+            int(version),
+        )
+
+
+def carved(path: str, without: Iterable[str]) -> Iterator[str]:
+    """The paths that cover `path` and all below it but `without`: children in place of each folder on the way."""
+    inside = [one for one in without if one == path or one.startswith(path.rstrip("/") + "/")]
+    if not inside:
+        yield path
+    elif path not in inside:
+        try:
+            with os.scandir(path) as entries:
+                children = [entry.path for entry in entries if not entry.is_symlink()]
+        except OSError:
+            return
+        for child in children:
+            yield from carved(child, inside)
+
+
+def enter(box: Box) -> None:
+    """Restrict this thread and the programs that it starts, for good. Raises `UnheldError` where that fails."""
+    newest = landlock_version()
+    version = min(newest, box.version or newest)
+    if version < 1:
+        raise UnheldError("this kernel has no Landlock")
+    rules = Ruleset(EVERYTHING if box.closed else CHANGES, version, closed=box.closed, scoped=not box.closed)
+    try:
+        for grant in box.grants:
+            if not grant.without:
+                rules.grant(grant.path, grant.rights, follow=True)
+                continue
+            for number, path in enumerate(carved(os.path.realpath(grant.path), grant.without)):
+                if number > CARVED_LIMIT:
+                    raise UnheldError(f"{grant.path} has too many files beside those that are kept from the program")
+                rules.grant(path, grant.rights, follow=False)
+        no_new_privileges()
+        drop_capabilities()
+        rules.enforce()
+    finally:
+        rules.close()
+    refuse_calls(assemble(version, closed=box.closed))
+
+
+Result = TypeVar("Result")
+
+
+_one_at_a_time = threading.Lock()
+
+
+def inside(box: Box, function: Callable[[], Result]) -> Result:
+    """Call a function in a fresh thread inside the box; blocks. Raises its errors, and `UnheldError` as `enter` does.
+
+    The function and the programs that it starts are boxed, the caller is not. When this returns the thread is gone from
+    the process, so that no boxed program can reach the process through a thread of its own box. The process itself is
+    marked so that programs without privileges can read neither its memory nor its environment.
+    """
+    threads: list[int] = []
+
+    def visit() -> Result:
+        threads.append(threading.get_native_id())
+        enter(box)
+        return function()
+
+    with _one_at_a_time:
+        undumpable()
+        collects = gc.isenabled()
+        gc.disable()  # a finalizer of another's object would run in the box
+        try:
+            with ThreadPoolExecutor(1, "landbox") as fresh:
+                visited = fresh.submit(visit)
+        finally:
+            if collects:
+                gc.enable()
+    until_s = time.monotonic() + _GONE_LIMIT_S
+    while time.monotonic() < until_s and any(os.path.exists(f"/proc/self/task/{thread}") for thread in threads):
+        time.sleep(0.0001)  # the kernel forgets a thread a few microseconds after Python
+    return visited.result()
+
+
+@cache
+def held() -> int:
+    """The version of Landlock with which a closed box was entered here, once tried; 0 where none can be held."""
+    version = landlock_version()
+    try:
+        inside(Box((), closed=True), lambda: None)
+    except UnheldError:
+        return 0
+    return version

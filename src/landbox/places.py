@@ -1,0 +1,198 @@
+"""The places of a Linux machine that programs need in order to run: the system's, and those of the programs on PATH."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from landbox.box import Grant
+from landbox.kernel import EXECUTE, IOCTL_DEV, READ, READ_FILE, WRITE, WRITE_FILE
+
+PROGRAMS = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/opt", "/nix", "/snap", "/home/linuxbrew/.linuxbrew")
+DATA = (
+    "/etc", "/proc", "/sys", "/run/current-system", "/run/booted-system", "/run/utmp", "/run/systemd/resolve",
+    "/var/lib/dpkg", "/var/lib/apt", "/var/lib/rpm", "/var/lib/pacman", "/var/cache/apt", "/var/cache/fontconfig",
+)  # fmt: skip
+PRIVATE = (
+    "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d",
+    "/etc/ssl/private", "/etc/pki/tls/private", "/etc/ssh", "/etc/NetworkManager", "/etc/wireguard", "/etc/openvpn",
+    "/etc/docker", "/etc/kubernetes", "/etc/rancher", "/etc/letsencrypt", "/etc/krb5.keytab", "/etc/security/opasswd",
+)  # fmt: skip
+"""Files and folders of the system that hold keys or passwords."""
+
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
+WORK_DEVICES = ("/dev/shm", "/dev/pts", "/dev/ptmx")  # noqa: S108 - named semaphores of programs are there
+
+_OWN_INSTALLATIONS = {
+    "CARGO_HOME": ".cargo", "RUSTUP_HOME": ".rustup", "PYENV_ROOT": ".pyenv", "NVM_DIR": ".nvm", "VOLTA_HOME": ".volta",
+    "GOROOT": "", "JAVA_HOME": "", "DOTNET_ROOT": "",
+}  # fmt: skip
+"""Variables that name an installation, with its place below the home where the variable is not set."""
+
+_CREDENTIALS = ("credentials", "credentials.toml", ".npmrc", ".netrc", "git-credentials")
+_SETTINGS = (
+    ".gitconfig", ".config/git", ".gitignore", ".gitignore_global", ".ripgreprc", ".config/ripgrep", ".config/fd",
+    ".config/bat", ".ackrc", ".terminfo", ".config/pip", ".cargo/config.toml",
+)  # fmt: skip
+_FOLDERS_OF_PROGRAMS = frozenset({"bin", "sbin", "shims", "condabin"})
+_INCLUDED = re.compile(r"(?im)^\s*(?:path|excludesfile|attributesfile|ignorerevsfile)\s*=\s*\"?([^\"\n]+?)\"?\s*$")
+_LINKS_LIMIT = 2_000
+_SETTINGS_BYTES = 65_536
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Whether a path is the folder or lies below it, by its words."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def system(not_run: Sequence[str]) -> Iterator[Grant]:
+    """The system's programs and data, to read and run; nothing in the folders of `not_run` is run.
+
+    A folder of `not_run` that holds a whole folder of the system does not count for that one.
+    """
+    for place in PROGRAMS:
+        real = os.path.realpath(place)
+        yield Grant(place, READ | EXECUTE, tuple(one for one in not_run if is_below(one, real) and one != real))
+    private = tuple(path for path in PRIVATE if os.path.lexists(path))
+    for place in DATA:
+        yield Grant(place, READ, private if place == "/etc" else ())
+    yield from devices()
+
+
+def devices() -> Iterator[Grant]:
+    """The devices that keep nothing: programs read and write them."""
+    for place in DEVICES:
+        yield Grant(place, READ_FILE | WRITE_FILE | IOCTL_DEV)
+
+
+def for_work() -> Iterator[Grant]:
+    """The devices that a program which may change files needs beside its folders."""
+    for place in (*DEVICES, *WORK_DEVICES):
+        yield Grant(place, WRITE | IOCTL_DEV)
+
+
+def installations(environment: Mapping[str, str], home: str, not_run: Sequence[str]) -> Iterator[Grant]:
+    """The folders of PATH and the installations that they belong to or link into, to read and run.
+
+    Nothing that lies in a folder of `not_run`, and no folder that holds the home or one of those, is an installation.
+    """
+    seen: set[str] = set()
+    for place in _prefixes(environment, home):
+        real = os.path.realpath(place)
+        around = any(is_below(one, real) for one in (home, *not_run))
+        within = any(is_below(real, one) for one in (*not_run, *PROGRAMS))
+        if real not in seen and not around and not within and real.count("/") > 1:
+            seen.add(real)
+            kept = tuple(path for name in _CREDENTIALS if os.path.lexists(path := f"{real}/{name}"))
+            yield Grant(real, READ | EXECUTE, kept)
+
+
+def _prefixes(environment: Mapping[str, str], home: str) -> Iterator[str]:
+    for name, place in _OWN_INSTALLATIONS.items():
+        found = environment.get(name) or (f"{home}/{place}" if place else "")
+        if os.path.isabs(found):
+            yield found
+    for folder in environment.get("PATH", os.defpath).split(os.pathsep):
+        if not os.path.isabs(folder) or not os.path.isdir(folder):
+            continue
+        real = os.path.realpath(folder)
+        yield real
+        yield from _installation(real, home)
+        if not any(is_below(real, place) for place in PROGRAMS):
+            yield from _linked(real, home)
+
+
+def _installation(folder: str, home: str) -> Iterator[str]:
+    """The installation that a folder of programs belongs to, and that of the Python that an environment links to."""
+    around = os.path.dirname(folder)
+    if os.path.basename(folder) not in _FOLDERS_OF_PROGRAMS or around in (home, f"{home}/.local"):
+        return
+    yield around
+    for line in _text(f"{around}/pyvenv.cfg").splitlines():
+        name, _, value = line.partition("=")
+        if name.strip() == "home":
+            base = os.path.realpath(value.strip())
+            yield os.path.dirname(base) if os.path.basename(base) == "bin" else base
+
+
+def _linked(folder: str, home: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for _, entry in zip(range(_LINKS_LIMIT), entries, strict=False):
+            if entry.is_symlink():
+                target = os.path.realpath(entry.path)
+                if not is_below(target, folder):
+                    yield from _installation(os.path.dirname(target), home)
+
+
+def personal_settings(home: str) -> Iterator[str]:
+    """Settings of a person that programs read to run as usual, with the files that git's own settings name."""
+    for name in _SETTINGS:
+        place = f"{home}/{name}"
+        if os.path.exists(place):
+            yield place
+    for file in (f"{home}/.gitconfig", f"{home}/.config/git/config"):
+        for named in _INCLUDED.findall(_text(file)):
+            place = f"{home}{named[1:]}" if named.startswith("~/") else os.path.join(os.path.dirname(file), named)
+            if os.path.isfile(place):
+                yield place
+
+
+def quiet(scratch: str) -> tuple[tuple[str, str], ...]:
+    """Variables for a program that only looks: git runs nothing that a repository names, and no tool keeps a cache."""
+    pairs = (("safe.bareRepository", "explicit"), ("core.fsmonitor", "false"), ("core.hooksPath", os.devnull))
+    git = [(f"GIT_CONFIG_{half}_{number}", pair[place]) for number, pair in enumerate(pairs)
+           for place, half in enumerate(("KEY", "VALUE"))]  # fmt: skip
+    return (
+        *git, ("GIT_CONFIG_COUNT", str(len(pairs))), ("GIT_OPTIONAL_LOCKS", "0"), ("GIT_NO_LAZY_FETCH", "1"),
+        ("GIT_TERMINAL_PROMPT", "0"), ("GIT_PAGER", "cat"), ("PAGER", "cat"), ("PYTHONDONTWRITEBYTECODE", "1"),
+        ("RUFF_NO_CACHE", "true"), *own_places(scratch),
+    )  # fmt: skip
+
+
+def own_places(scratch: str) -> tuple[tuple[str, str], ...]:
+    """Variables that send temporary files and caches into one folder."""
+    temporary = [(name, scratch) for name in ("TMPDIR", "TMP", "TEMP")]
+    return (*temporary, *((name, f"{scratch}/{place}") for name, place in _CACHES.items()))
+
+
+_CACHES = {
+    "XDG_CACHE_HOME": "cache", "PIP_CACHE_DIR": "cache/pip", "npm_config_cache": "cache/npm",
+    "UV_CACHE_DIR": "cache/uv", "GOCACHE": "cache/go", "YARN_CACHE_FOLDER": "cache/yarn",
+    "PRE_COMMIT_HOME": "cache/pre-commit", "DENO_DIR": "cache/deno", "NPM_CONFIG_LOGS_DIR": "cache/logs",
+}  # fmt: skip
+
+
+def repository(root: str) -> Iterator[str]:
+    """The folders outside `root` that git needs there: of the repository around it, or that it is a work tree of."""
+    folder: str = root
+    while not os.path.lexists(f"{folder}/.git"):
+        if folder == "/":
+            return
+        folder = os.path.dirname(folder)
+    own = f"{folder}/.git"
+    if os.path.isdir(own) and not os.path.islink(own):
+        if folder != root:
+            yield own
+        return
+    named = _text(own).partition("gitdir:")[2].strip()
+    if not named:
+        return
+    tree = os.path.realpath(os.path.join(folder, named))
+    # A file of the project names this place, so the place has to name the project's file as well, as git writes it.
+    back = _text(f"{tree}/gitdir").strip()
+    shared = _text(f"{tree}/commondir").strip()
+    around = os.path.dirname(os.path.dirname(tree))
+    if (
+        os.path.realpath(back or "/") == os.path.realpath(own)
+        and os.path.realpath(os.path.join(tree, shared)) == around
+    ):
+        yield around
+
+
+def _text(file: str) -> str:
+    try:
+        with open(file, encoding="utf-8", errors="replace") as opened:
+            return opened.read(_SETTINGS_BYTES)
+    except OSError:
+        return ""

@@ -1,0 +1,103 @@
+"""The boxes around programs that run without a question (`landbox`), with a folder for their temporary files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Mapping
+from typing import Protocol
+
+import anyio.to_thread
+from attrs import define, field, frozen
+
+from landbox.box import Box as Landbox
+from landbox.box import held
+from landbox.boxes import Looking, working
+from punie.adapters.local.environment import Bubblewrap
+from punie.adapters.local.files.output_store import LocalOutputStore
+from punie.domain.errors import ToolFailedError
+from punie.domain.values.terminal import Box, Command
+from shellsight.secret_names import is_secret
+
+
+@frozen
+class Confined:
+    """A command on its way to its box; lives until the program ended. `scratch` is its folder for temporary files."""
+
+    command: Command
+    box: Landbox | None = None
+    scratch: str | None = None
+
+
+def remove_folder(path: str | None) -> None:
+    """Remove a program's folder, and what was written beside it for its start; blocks, never raises."""
+    if path is not None:
+        shutil.rmtree(path, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            os.unlink(f"{path}.json")
+
+
+class Boxes(Protocol):
+    """Puts commands into boxes; lives as long as its session."""
+
+    async def hold(self) -> bool:
+        """Whether commands that run without a question get their box here, or do not run."""
+        ...
+
+    def confine(self, command: Command) -> Confined:
+        """The command with its box. Blocks for a moment; raises `ToolFailedError` where there is no box to be had."""
+        ...
+
+
+@frozen
+class BubblewrapBoxes(Boxes):
+    """Every program inside bubblewrap, those that a person allowed too."""
+
+    bubblewrap: Bubblewrap
+
+    async def hold(self) -> bool:
+        return True
+
+    def confine(self, command: Command) -> Confined:
+        return Confined(self.bubblewrap.around(command))
+
+
+@define(eq=False)
+class LandlockBoxes(Boxes):
+    """Landlock's boxes around the programs that run without a question; no box around those that a person allowed.
+
+    `roots` are the session's directories with links followed, `hidden` absolute paths of Punie's own state, which no
+    boxed program reads. With `required`, nothing runs without a question where this machine holds no box.
+    """
+
+    roots: tuple[str, ...]
+    home: str
+    hidden: tuple[str, ...]
+    outputs: LocalOutputStore
+    environment: Mapping[str, str]
+    required: bool = False
+    _looking: Looking = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._looking = Looking(self.roots, self.home, self.environment, is_secret, self.hidden)
+
+    async def hold(self) -> bool:
+        return self.required or await anyio.to_thread.run_sync(held) > 0
+
+    def confine(self, command: Command) -> Confined:
+        wanted = command.confinement
+        if wanted.box is Box.NONE:
+            return Confined(command)
+        if not held():
+            raise ToolFailedError(
+                "The settings ask for Landlock (permissions.sandbox), which this machine does not have, so nothing was "
+                "run. Ask the user to take the setting out, or to run Punie on Linux 5.13 or later."
+            )
+        try:
+            scratch = self.outputs.folder_of_program()
+        except OSError as error:
+            raise ToolFailedError(f"There is no room for temporary files ({error}), so nothing was run.") from None
+        if wanted.box is Box.LOOK:
+            return Confined(command, self._looking.box(scratch, wanted.reads, wanted.lists), scratch)
+        return Confined(command, working(self.roots, scratch), scratch)
