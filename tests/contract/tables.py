@@ -7,6 +7,7 @@ implementation: the disk of this machine, or a fake's memory. A new implementati
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import sys
 from abc import ABC, abstractmethod
@@ -15,17 +16,20 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from punie.adapters.git.repository import DulwichRepository
 from punie.adapters.local.files.file_tree import LocalFileTree
+from punie.adapters.local.files.output_store import LocalOutputStore
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.local.files.workspace import LocalWorkspace
 from punie.adapters.local.machine import LocalClock
+from punie.adapters.local.programs.boxed_terminals import BoxedTerminals
+from punie.adapters.local.programs.boxes import LandlockBoxes
 from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.adapters.storage.usage import MemoryUsageLedger, SqliteUsageLedger
-from punie.domain.values.terminal import Command
+from punie.domain.values.terminal import FREE, Box, Command, Confinement
 from punie.ports.sessions import UsageLedger
 from punie.ports.workspace import FileTree, PathGuard, Repository, Terminals, Workspace
 from tests.fakes.client import FakeClient
@@ -111,15 +115,17 @@ async def fake_workspace(_folder: Path) -> AsyncIterator[FakeWorkspaceBench]:
 
 @define(slots=False)
 class LocalTerminalsBench(TerminalsBench):
-    terminals: LocalTerminals
+    terminals: Terminals
     cwd: str
+    confinement: Confinement = FREE
 
     def printing(self, output: str, *, exit_code: int = 0, output_limit_bytes: int = 1_000_000) -> Command:
         program = f"import sys; sys.stdout.buffer.write({output.encode()!r}); sys.exit({exit_code})"
-        return Command(sys.executable, ("-c", program), self.cwd, "print", output_limit_bytes)
+        words = ("-c", program)
+        return Command(sys.executable, words, self.cwd, "print", output_limit_bytes, confinement=self.confinement)
 
     def running(self) -> Command:
-        return Command.of("sleep", ("1000",), self.cwd)
+        return evolve(Command.of("sleep", ("1000",), self.cwd), confinement=self.confinement)
 
 
 @define(slots=False)
@@ -139,6 +145,17 @@ class FakeTerminalsBench(TerminalsBench):
 async def local_terminals(folder: Path) -> AsyncIterator[LocalTerminalsBench]:
     async with LocalTerminals() as terminals:
         yield LocalTerminalsBench(terminals, str(folder))
+
+
+@asynccontextmanager
+async def boxed_terminals(folder: Path) -> AsyncIterator[LocalTerminalsBench]:
+    """Boxed by the launcher, which needs Landlock; elsewhere they pass everything on."""
+    roots, place = (str(folder.resolve()),), folder / f"punie-{'0' * 32}"
+    async with LocalOutputStore(str(place)) as outputs, LocalTerminals() as inner:
+        boxes = LandlockBoxes(roots, str(folder), (), outputs, os.environ)
+        terminals = BoxedTerminals(inner, boxes, outputs)
+        boxed = Confinement(Box.WORK if await boxes.hold() else Box.NONE)
+        yield LocalTerminalsBench(terminals, str(folder), boxed)
 
 
 @asynccontextmanager
@@ -233,7 +250,11 @@ async def sqlite_ledger(folder: Path) -> AsyncIterator[UsageLedger]:
 
 
 WORKSPACES: dict[type, Maker] = {LocalWorkspace: local_workspace, FakeClient: fake_workspace}
-TERMINALS: dict[type, Maker] = {LocalTerminals: local_terminals, FakeClient: fake_terminals}
+TERMINALS: dict[type, Maker] = {
+    LocalTerminals: local_terminals,
+    BoxedTerminals: boxed_terminals,
+    FakeClient: fake_terminals,
+}
 FILE_TREES: dict[type, Maker] = {LocalFileTree: local_file_tree}
 PATH_GUARDS: dict[type, Maker] = {LocalPathGuard: local_path_guard}
 REPOSITORIES: dict[type, Maker] = {DulwichRepository: dulwich_repository}

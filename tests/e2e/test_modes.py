@@ -136,7 +136,7 @@ async def test_read_only_looks_and_changes_nothing_and_asks_nobody(spawn: Spawn,
         assert [card.status for card in turn.cards] == ["completed"] * 3 + ["failed"] * 6
         assert all("read-only" in card.text for card in turn.cards[3:])
         assert ide.person.questions == []
-        assert len(ide.terminals.created) == 1
+        assert len(ide.terminals.created) == 2, "one to try whether the client's terminals hold a box, and one for ls"
         assert ide.editor.writes == []
     assert not (project / "made.txt").exists()
 
@@ -203,8 +203,10 @@ async def test_a_call_that_waits_for_its_place_when_the_mode_changes_does_not_ru
     settings.parent.mkdir(parents=True, exist_ok=True)
     settings.write_text("[limits]\nconcurrent_calls = 1\n", "utf-8")
     script = [parallel(*(call("run_command", command=f"touch {name}") for name in ("one", "two", "three")))]
-    async with spawn(script, args=("--mode", "auto")) as ide:
+    async with spawn([call("run_command", command="ls")], script, args=("--mode", "auto")) as ide:
         session = (await opened(ide, project))["sessionId"]
+        await ide.prompt(session)  # from now on it is known that the client's terminals hold a box
+        before = len(ide.terminals.created)
         gate = ide.hold("terminal/create")
         running = await ide.start_prompt(session)
         await ide.until(gate.arrived.is_set, "the first command")
@@ -214,7 +216,7 @@ async def test_a_call_that_waits_for_its_place_when_the_mode_changes_does_not_ru
         turn = await running.turn()
         assert sorted(card.status for card in turn.cards) == ["completed", "failed", "failed"]
         assert all("read-only" in card.text for card in turn.cards if card.status == "failed")
-        assert len(ide.terminals.created) == 1
+        assert len(ide.terminals.created) == before + 1
     assert len([name for name in ("one", "two", "three") if (project / name).exists()]) == 1
 
 
@@ -358,7 +360,7 @@ async def test_auto_runs_commands_unasked_but_not_what_is_dangerous_or_not_under
         assert [card.status for card in turn.cards] == ["completed"] * 2 + ["failed"] * len([*doubtful, never])
         asked = [question["toolCall"]["rawInput"]["command"] for question in ide.person.questions]
         assert asked == doubtful
-        assert len(ide.terminals.created) == 1
+        assert len(ide.terminals.created) == 2, "one to try whether the client's terminals hold a box, and one for make"
 
 
 # --- tools of the IDE --------------------------------------------------------------------------

@@ -196,7 +196,7 @@ def test_an_answer_comes_before_the_next_request(environ: dict[str, str], projec
 
 def test_a_line_without_end_is_refused_and_the_next_one_answered(cli: Run) -> None:
     answers = checked(cli, ["x" * 3_000_000, run_line("ls")])
-    assert [min(answer) for answer in answers] == ["error", "parts"]
+    assert [min(answer) for answer in answers] == ["error", "box"]
 
 
 def test_without_json_check_and_explain_are_for_people(cli: Run) -> None:

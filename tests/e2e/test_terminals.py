@@ -69,8 +69,9 @@ async def test_how_a_command_line_and_a_program_with_arguments_are_sent(
         ide.person.will("allow_once")
         session = await ide.open(project)
         turn = await ide.prompt(session)
-        created = ide.log.requests("terminal/create")[0].params
-        assert (created["command"], created.get("args", [])) == (command, args)
+        created = ide.log.requests("terminal/create")[-1].params
+        words = [created["command"], *created.get("args", [])]
+        assert words[words.index("--") + 1 if "--" in words else 0 :] == [command, *args]  # unasked, it has a launcher
         assert created["cwd"] == str(project / folder)
         assert turn.card.status == "completed"
 
@@ -88,7 +89,7 @@ async def test_a_terminal_is_released_also_when_a_step_fails(spawn: Spawn, proje
         turn = await ide.prompt(session)
         assert turn.card.status == "failed"
         assert turn.text == "went on"
-        assert ide.terminals.released == ["ide-terminal-1"]
+        assert ide.terminals.released == ide.terminals.created == ["ide-terminal-1", "ide-terminal-2"]
 
 
 async def test_a_command_that_cannot_start_fails_with_the_reason(spawn: Spawn, project: Path):
@@ -141,7 +142,7 @@ async def test_a_background_command_answers_its_id_and_the_four_tools_act_on_it(
 
 async def test_a_structured_result_names_the_background_terminal(spawn: Spawn, project: Path):
     script = [
-        call("run_command", command="exit 7", background=True),
+        call("run_command", command="touch made; exit 7", background=True),
         call("wait_for_terminal_exit", terminal_id="$result.terminalId"),
         RESULT,
         call("release_terminal", terminal_id="ide-terminal-1"),
@@ -155,7 +156,7 @@ async def test_a_structured_result_names_the_background_terminal(spawn: Spawn, p
 
 
 async def test_background_terminals_outlive_the_turn_and_end_with_the_session(spawn: Spawn, project: Path):
-    script = [[call("run_command", command="exec sleep 60", background=True)], [text("later")]]
+    script = [[call("run_command", command="touch made; exec sleep 60", background=True)], [text("later")]]
     async with spawn(*script) as ide:
         ide.person.will("allow_once")
         session = await ide.open(project)

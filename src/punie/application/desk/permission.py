@@ -27,7 +27,6 @@ from punie.domain.permission.flow import (
 from punie.domain.permission.grants import digest, grant_scope, text_digest
 from punie.domain.permission.policy import HARMLESS_KINDS, decide
 from punie.domain.permission.rules import AnsweredBy, Mode, Verdict
-from punie.domain.tools.tool import ToolKind
 from punie.domain.values.display import display_exact, one_line
 from punie.domain.values.terminal import Box, Confinement
 from shellsight.report import PathEffect
@@ -116,9 +115,11 @@ class SessionPermission:
             cwd=self.context.cwd,
             roots=await self._followed_roots(),
             quarantined=await self._definitions.changed(request.tool.descriptor),
-            boxed=request.tool.descriptor.kind is ToolKind.EXECUTE and await request.tool.holds_boxes(),
         )
-        return self._decided(request, facts)
+        judged = self._decided(request, facts)
+        if judged.decision.box is Box.NONE or await request.tool.holds_boxes():
+            return judged
+        return self._decided(request, evolve(facts, boxed=False))
 
     def again(self, judged: Judged) -> Judged:
         """The same call and facts, decided by the policy that is in force now."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from punie.domain.permission.decisions import Facts, Finding, PartDecision, Policy, default_verdict, strictest
 from punie.domain.permission.path_findings import (
@@ -97,7 +97,11 @@ class LinePolicy:
         parts = report.parts if report is not None else ()
         line = report.line if report is not None else ""
         whole = CommandPart((line,), Standing.UNKNOWN, NOT_UNDERSTOOD, literal=False, source=line)
-        return tuple(self._part(part) for part in parts or (whole,))
+        decided = tuple(self._part(part) for part in parts or (whole,))
+        if self.facts.boxed and len(decided) > 1 and any(_is_free(part) for part in decided):
+            # One shell runs the whole line, so that the other commands have no box either.
+            return evolve(self, facts=evolve(self.facts, boxed=False)).decide(report)
+        return decided
 
     @property
     def allows_all(self) -> Rule | None:
@@ -174,6 +178,10 @@ class LinePolicy:
         if Effect.SECRETS in part.effects:
             doubts.append(Finding(Verdict.ASK, "built-in:secrets", part.reason))
         return strictest(*doubts, base) if doubts else base
+
+
+def _is_free(part: PartDecision) -> bool:
+    return part.verdict is Verdict.ALLOW and part.box is Box.NONE
 
 
 def matches(rule: Rule, part: CommandPart, facts: Facts) -> bool:

@@ -116,10 +116,12 @@ class _Call:
 
     def box(self, found: Finding, parts: tuple[PartDecision, ...]) -> Box:
         """The box of a call that runs without a question: the widest that one of its commands needs."""
-        if found.verdict is not Verdict.ALLOW or not self.facts.boxed or self.tool.kind is not ToolKind.EXECUTE:
+        if found.verdict is not Verdict.ALLOW or not self.facts.boxed:
             return Box.NONE
         if parts:
             return max((part.box for part in parts), key=lambda box: box.width)
+        if self.tool.kind is not ToolKind.EXECUTE or self.tool.source is not ToolSource.BUILT_IN:
+            return Box.NONE
         rule = self._allowing()
         return Box.WORK if rule is None or rule.boxed else Box.NONE
 

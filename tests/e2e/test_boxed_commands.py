@@ -1,0 +1,207 @@
+"""A hostile repository against commands that run without a question, over real pipes: the box is the default."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from landbox.box import held
+from tests.e2e import scripts
+from tests.e2e.raw_client import clean_environment, run_cli
+from tests.e2e.scripts import RESULT, call
+
+pytestmark = pytest.mark.skipif(not held(), reason="this kernel has no Landlock")
+
+CANARY = "sk-canary-7f3a91"
+PROGRAMS = str(Path(sys.executable).parent)
+
+TRAP = """#!/bin/sh
+echo "trapped by $0"
+for place in {project}/marker-{name} {outside}/marker-{name}; do echo trapped > "$place"; done
+read() {{ cat /proc/*/environ /proc/*/task/*/environ {outside}/secret.txt {project}/.env 2>/dev/null; }}
+read | tr '\\0' '\\n' | grep -a canary
+exit 0
+"""
+
+PYTHON_TRAP = """
+import glob, pathlib
+for place in ("{project}/marker-{name}", "{outside}/marker-{name}"):
+    try: pathlib.Path(place).write_text("trapped")
+    except OSError: pass
+for file in ["{outside}/secret.txt", "{project}/.env", *glob.glob("/proc/*/environ")]:
+    try: print([word for word in pathlib.Path(file).read_bytes().split(b"\\0") if b"canary" in word] or "")
+    except OSError: pass
+"""
+
+
+class Planted:
+    """A project in which a file is run by each tool that loads code of the project; lives as long as the test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.project, self.outside, self.home = folder / "project", folder / "outside", folder / "home"
+        for place in (self.project, self.outside, self.home):
+            place.mkdir()
+        (self.outside / "secret.txt").write_text(f"{CANARY}\n")
+        (self.project / ".env").write_text(f"KEY={CANARY}\n")
+        (self.project / "out.txt").symlink_to(self.outside / "secret.txt")
+        self.bare("vendor/lib", "git")
+        self.toolchain()
+        self.write("conftest.py", PYTHON_TRAP.format(project=self.project, outside=self.outside, name="pytest"))
+        self.write("sitecustomize.py", PYTHON_TRAP.format(project=self.project, outside=self.outside, name="site"))
+        self.trap("node_modules/.bin/jest", "jest")
+        self.write("package.json", '{"name": "x", "scripts": {"version": "touch marker-npm"}}')
+        self.write(".npmrc", "node-options=--require ./hook.js\nscript-shell=./tool.sh\n")
+        self.trap("tool.sh", "tool")
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def trap(self, name: str, marker: str) -> Path:
+        path = self.write(name, TRAP.format(project=self.project, outside=self.outside, name=marker))
+        path.chmod(0o755)
+        return path
+
+    def bare(self, name: str, marker: str) -> None:
+        self.trap("hooked.sh", marker)
+        self.write(f"{name}/HEAD", "ref: refs/heads/main\n")
+        self.write(f"{name}/objects/k", "")
+        self.write(f"{name}/refs/k", "")
+        hook = self.project / "hooked.sh"
+        self.write(
+            f"{name}/config",
+            f'[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ..\n\tfsmonitor = "{hook}"\n',
+        )
+
+    def toolchain(self) -> None:
+        for name in ("cargo", "rustc"):
+            self.trap(f"chain/bin/{name}", "rust")
+        (self.project / "chain" / "lib").mkdir()
+        self.write("rust-toolchain.toml", f'[toolchain]\npath = "{self.project}/chain"\n')
+
+    def markers(self) -> list[str]:
+        return sorted(path.name for place in (self.project, self.outside) for path in place.glob("marker-*"))
+
+    def environment(self) -> dict[str, str]:
+        path = f"{PROGRAMS}:{os.environ['PATH']}"
+        extra = {"PATH": path, "PUNIE_TEST_API_KEY": CANARY, "OPENAI_API_KEY": CANARY}
+        cargo = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
+        rustup = Path(os.environ.get("RUSTUP_HOME", Path.home() / ".rustup"))
+        return clean_environment(self.home, **extra, CARGO_HOME=str(cargo), RUSTUP_HOME=str(rustup))
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> Planted:
+    return Planted(tmp_path)
+
+
+LINES = (
+    "git -C vendor/lib status",
+    "cd vendor/lib && git status",
+    "git --git-dir=vendor/lib status",
+    "cargo --version",
+    "rustc -vV",
+    "pytest --version",
+    "python -m pytest --version",
+    "npm --version",
+    "npx jest --version",
+    "node --version",
+    "flake8 --version",
+    "cat out.txt; head -1 *.txt",
+    "grep -R canary .",
+    "find -L . -name '*.txt' -exec cat {} +",
+    "cat /proc/$PPID/environ | tr '\\0' '\\n' | grep canary",
+    "git diff --no-index /dev/null out.txt",
+    "./tool.sh --version",
+)
+
+
+def ask(planted: Planted, tmp_path: Path, *calls: scripts.Item, mode: str = "read-only", settings: str = "") -> str:
+    config = planted.home / "punie" / "config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(f'[permissions]\nmode = "{mode}"\n{settings}')
+    steps = [item for one in calls for item in (one, RESULT)]
+    model = scripts.write(tmp_path / "s.json", steps)
+    done = run_cli("ask", "--model", model, "go", env=planted.environment(), cwd=planted.project)
+    return done.stdout + done.stderr
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_the_traps_work_without_a_box(planted: Planted) -> None:
+    """The traps of this file catch a tool that is started as a person would start it."""
+    for line in ("git -C vendor/lib status", "pytest --version", "cargo --version"):
+        words, environment = ["/bin/sh", "-c", line], planted.environment()
+        subprocess.run(words, cwd=planted.project, env=environment, capture_output=True, check=False)
+    caught = planted.markers()
+    assert "marker-git" in caught
+    if shutil.which("rustup"):
+        assert "marker-rust" in caught
+
+
+@pytest.mark.parametrize("mode", ["read-only", "ask", "accept-edits"])
+def test_nothing_of_a_hostile_repository_takes_effect(planted: Planted, tmp_path: Path, mode: str) -> None:
+    calls = [call("run_command", command=line) for line in LINES]
+    calls.append(call("run_command", command="git status", cwd="vendor/lib"))
+    said = ask(planted, tmp_path, *calls, mode=mode)
+    assert "exit code 0" in said  # some of the lines did run
+    assert planted.markers() == []
+    assert CANARY not in said
+
+
+@pytest.mark.parametrize("line", ["pytest --version", "cargo --version", "git -C vendor/lib status"])
+def test_what_was_written_unasked_takes_no_effect_either(planted: Planted, tmp_path: Path, line: str) -> None:
+    text = PYTHON_TRAP.format(project=planted.project, outside=planted.outside, name="late")
+    (planted.project / "conftest.py").unlink()
+    said = ask(
+        planted, tmp_path, call("write_file", path="conftest.py", content=text),
+        call("write_file", path="pytest.ini", content="[pytest]\naddopts = -p conftest\n"),
+        call("run_command", command=line), mode="accept-edits",
+    )  # fmt: skip
+    assert (planted.project / "conftest.py").exists()
+    assert planted.markers() == []
+    assert CANARY not in said
+
+
+def test_without_a_box_only_programs_that_load_nothing_run_unasked(planted: Planted, tmp_path: Path) -> None:
+    lines = ("cat package.json", "git -C vendor/lib status", "cargo --version", "pytest --version")
+    calls = [call("run_command", command=line) for line in lines]
+    said = ask(planted, tmp_path, *calls, settings='sandbox = "none"\n')
+    assert '"name": "x"' in said
+    assert planted.markers() == []
+    assert said.count("Permission denied") >= len(lines) - 1
+
+
+def test_a_command_of_auto_changes_the_project_only(planted: Planted, tmp_path: Path) -> None:
+    outside = planted.outside / "made"
+    line = f"echo in > made; echo out > {outside}; echo kept > $TMPDIR/kept; cat $TMPDIR/kept; exit 3"
+    allow = '[[permissions.rules]]\ndecision = "allow"\ntool = "run_command"\n'
+    said = ask(planted, tmp_path, call("run_command", command=line), settings=allow)
+    assert (planted.project / "made").read_text() == "in\n"
+    assert not outside.exists()
+    assert "kept" in said
+    assert "[in the box work:" in said
+
+
+def test_a_rule_may_do_without_the_box(planted: Planted, tmp_path: Path) -> None:
+    outside = planted.outside / "made"
+    allow = '[[permissions.rules]]\ndecision = "allow"\ntool = "run_command"\nbox = "off"\n'
+    ask(planted, tmp_path, call("run_command", command=f"echo out > {outside}"), settings=allow)
+    assert outside.read_text() == "out\n"
+
+
+def test_state_of_punie_in_the_project_is_not_read(planted: Planted, tmp_path: Path) -> None:
+    state = planted.project / "state"
+    state.mkdir()
+    (state / "punie.db").write_text(CANARY)
+    (state / "serve.token").write_text(CANARY)
+    environment = planted.environment() | {"PUNIE_HOME": str(state)}
+    model = scripts.write(tmp_path / "s.json", [call("run_command", command="cat state/*; grep -R canary ."), RESULT])
+    done = run_cli("ask", "--model", model, "go", env=environment, cwd=planted.project)
+    assert CANARY not in done.stdout + done.stderr
