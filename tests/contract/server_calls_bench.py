@@ -15,6 +15,7 @@ from punie.application.servers.known_server import Surroundings
 from punie.application.servers.registry import ServerRegistry
 from punie.application.servers.session_servers import ServerCalls
 from punie.domain.errors import ToolFailedError
+from punie.domain.servers.server import ServerConfig, ServerListing
 from punie.domain.tools.tool import ToolCall, ToolResult
 from punie.domain.values.json_value import JsonObject, thaw
 from punie.ports.tools import CallProgress, ToolExecutor
@@ -54,13 +55,23 @@ class ServerCallsBench(ExecutorBench):
         return ToolResult.success(str(arguments.get("text")))
 
 
+async def no_files(_config: ServerConfig) -> dict[str, str]:
+    return {}
+
+
 @asynccontextmanager
 async def server_calls() -> AsyncIterator[ServerCallsBench]:
     """`ServerCalls` for the tool `echo` of the server alpha."""
     config, clock = a_server("alpha"), FakeClock()
-    server = FakeToolServer(config)
+    server = FakeToolServer(config, ServerListing((a_tool("echo", "alpha"),)))
     around = Surroundings(
-        "/project", FakeToolServers({"alpha": server}), MemoryServerListings(), TTLCache(clock=clock), clock, LOG
+        "/project",
+        no_files,
+        FakeToolServers({"alpha": server}),
+        MemoryServerListings(),
+        TTLCache(clock=clock),
+        clock,
+        LOG,
     )
     async with ServerRegistry((config,), around, MemoryServerApprovals()) as registry:
         bench = ServerCallsBench(ServerCalls(registry, a_tool("echo", "alpha")), server)

@@ -124,7 +124,7 @@ async def test_a_projects_server_is_not_started_before_it_was_approved(
     async with spawn(script) as ide:
         await ide.prompt(await ide.open(project), timeout_s=30)
     assert not notes.exists()
-    done = run_cli("servers", "approve", NAME, env=clean_environment(tmp_path / "home"), cwd=project)
+    done = run_cli("servers", "approve", NAME, "--yes", env=clean_environment(tmp_path / "home"), cwd=project)
     assert done.returncode == 0, done.stderr
     assert str(SERVER) in done.stdout
     async with spawn(script) as ide:

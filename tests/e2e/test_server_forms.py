@@ -40,7 +40,7 @@ def names_of_variables(project: Path) -> list[str]:
 def test_a_projects_env_file_reaches_its_server_and_is_part_of_what_was_approved(project: Path) -> None:
     (project / ".env").write_text("FROM_FILE=s3cret\n")
     define(project, envFile="${workspaceFolder}/.env", env={"FROM_ENTRY": "1"})
-    approved = punie(project, "servers", "approve", NAME)
+    approved = punie(project, "servers", "approve", NAME, "--yes")
     assert approved.returncode == 0, approved.stderr
     assert "FROM_FILE" in approved.stdout
     assert "s3cret" not in approved.stdout
@@ -64,7 +64,7 @@ def test_an_env_file_that_is_not_there_and_an_input_without_a_value_are_told_in_
 def test_an_input_with_a_default_is_put_in(project: Path) -> None:
     asked = {"id": "word", "type": "pickString", "options": ["a", "b"], "default": "--without-tools"}
     define(project, "${input:word}", inputs=[asked])
-    assert "--without-tools" in punie(project, "servers", "approve", NAME).stdout
+    assert "--without-tools" in punie(project, "servers", "approve", NAME, "--yes").stdout
     assert "0 tools" in punie(project, "servers", "check").stdout
 
 

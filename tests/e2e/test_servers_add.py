@@ -97,7 +97,7 @@ async def test_an_approval_that_is_taken_back_stops_open_sessions_and_new_ones(
     notes = tmp_path / "notes"
     entry = {"command": sys.executable, "args": [PROGRAM, "--notes", str(notes), "--also", "crash"]}
     (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"theirs": entry}}))
-    assert servers(env, project, "approve", "theirs").returncode == 0
+    assert servers(env, project, "approve", "theirs", "--yes").returncode == 0
     script = ([call("search_tools", query="crash"), RESULT], [call("theirs__crash"), RESULT])
     async with spawn(*script) as ide:
         ide.person.always("allow_once")

@@ -119,7 +119,7 @@ def test_a_projects_server_runs_once_it_is_approved_and_not_after_it_changed(tmp
     refused = servers(tmp_path, "refresh", "theirs")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "approve theirs" in refused.stderr
-    approved = servers(tmp_path, "approve", "theirs")
+    approved = servers(tmp_path, "approve", "theirs", "--yes")
     assert (approved.returncode, approved.stderr) == (0, "")
     assert f"{sys.executable} {PROGRAM}" in approved.stdout
     assert "SECRET" in approved.stdout

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
 import anyio
-from attrs import define, field
+from attrs import define, evolve, field
 
 from punie.domain.servers.server import ServerConfig, ServerListing
 from punie.domain.tools.tool import ToolResult
@@ -21,7 +21,8 @@ Answer: TypeAlias = Callable[[JsonObject, CallProgress], Awaitable[ToolResult]]
 class FakeToolServer(ToolServer):
     """Lists what `listing` holds and answers calls from `answers`; `down` is why it cannot be reached.
 
-    `listings` and `calls` count what reached it. `hold` delays every listing until it is set.
+    `listings` and `calls` count what reached it. `hold` delays every listing until it is set. `connections` counts the
+    connections; a test that adds one has the server restarted.
     """
 
     own_config: ServerConfig
@@ -30,6 +31,7 @@ class FakeToolServer(ToolServer):
     down: str | None = None
     hold: anyio.Event | None = None
     listings: int = 0
+    connections: int = 1
     calls: list[tuple[str, JsonObject]] = field(factory=list[tuple[str, JsonObject]])
     listeners: list[Callable[[], None]] = field(factory=list[Callable[[], None]])
 
@@ -38,8 +40,8 @@ class FakeToolServer(ToolServer):
         return self.own_config
 
     @property
-    def connected(self) -> bool:
-        return self.down is None and bool(self.listings or self.calls)
+    def connection(self) -> int:
+        return self.connections if self.down is None and (self.listings or self.calls) else 0
 
     async def list_tools(self) -> ServerListing:
         self._require()
@@ -47,10 +49,13 @@ class FakeToolServer(ToolServer):
         if self.hold is not None:
             await self.hold.wait()
         await anyio.lowlevel.checkpoint()
-        return self.listing
+        return evolve(self.listing, connection=self.connections)
 
-    async def call(self, name: str, arguments: JsonObject, progress: CallProgress) -> ToolResult:
+    async def call(
+        self, name: str, arguments: JsonObject, progress: CallProgress, connection: int | None = None
+    ) -> ToolResult:
         self._require()
+        assert connection in {None, self.connections}, "a connection that never listed its tools"
         self.calls.append((name, arguments))
         await anyio.lowlevel.checkpoint()
         if name not in self.answers:

@@ -163,11 +163,13 @@ def server_registry(
     if connections is None:
         return None
     from punie.adapters.local.machine import TTLCache
+    from punie.adapters.local.program_files import ProgramFiles
     from punie.application.servers.known_server import Surroundings as AroundServers
     from punie.application.servers.registry import ServerRegistry
 
     around = AroundServers(
         directory=setup.spec.cwd,
+        files=ProgramFiles(setup.spec.cwd),
         servers=connections,
         listings=shared.listings,
         cache=TTLCache(clock=clock),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from attrs import define
@@ -30,8 +30,8 @@ class ToolServer(Protocol):
 
     @property
     @abstractmethod
-    def connected(self) -> bool:
-        """Whether the server is connected at this moment, so that a request starts nothing."""
+    def connection(self) -> int:
+        """The number of the present connection, from 1 on; 0 where there is none, so that a request makes one."""
         ...
 
     @abstractmethod
@@ -40,8 +40,10 @@ class ToolServer(Protocol):
         ...
 
     @abstractmethod
-    async def call(self, name: str, arguments: JsonObject, progress: CallProgress) -> ToolResult:
-        """Call the tool of that name, the server's own, at most once.
+    async def call(
+        self, name: str, arguments: JsonObject, progress: CallProgress, connection: int | None = None
+    ) -> ToolResult:
+        """Call the tool of that name, the server's own, at most once, and over no other than that `connection`.
 
         Raises `ServerUnavailableError` before the call was sent; a later problem is a failed result.
         """
@@ -136,6 +138,10 @@ class ServerListings(Protocol):
         ...
 
 
+ServerFiles: TypeAlias = Callable[[ServerConfig], Awaitable[Mapping[str, str]]]
+"""The project's files that a server's command line names, with their present digests, by path from the project."""
+
+
 @runtime_checkable
 class ServerApprovals(Protocol):
     """Keeps approvals; lives as long as the process, and is shared by its sessions and by other processes.
@@ -145,7 +151,7 @@ class ServerApprovals(Protocol):
 
     @abstractmethod
     async def approved(self, directory: str) -> Mapping[str, str]:
-        """The fingerprints approved in exactly that directory, by the server's name."""
+        """The approvals in exactly that directory, as `approval_of` writes them, by the server's name."""
         ...
 
     @abstractmethod

@@ -55,15 +55,17 @@ def _nothing() -> None:
 class Attempt:
     """One connection from its first moment to its last; the owner's task makes it and ends with it.
 
-    `settled` is set once the connection is usable or failed, `finish` when it shall end (`lost`: the other side went
-    away; `stopped`: it is not wanted any more), `ended` when nothing of it is left. `failure` is why it could not be
-    made, or broke. `deaf` says that the server leaves the question for its revisions unanswered, or did so when it was
-    last asked. `stood` is called once the connection is usable. Where there are several ways to the server, `tried` has
-    the outcome of those that failed, and `last_way` says that no other is left.
+    `number` counts the connections of one server. `settled` is set once the connection is usable or failed, `finish`
+    when it shall end (`lost`: the other side went away; `stopped`: it is not wanted any more), `ended` when nothing of
+    it is left. `failure` is why it could not be made, or broke. `deaf` says that the server leaves the question for its
+    revisions unanswered, or did so when it was last asked. `stood` is called once the connection is usable. Where there
+    are several ways to the server, `tried` has the outcome of those that failed, and `last_way` says that no other is
+    left.
     """
 
     started_s: float
     channel: ServerChannel | None = None
+    number: int = 1
     settled: anyio.Event = field(factory=anyio.Event)
     ended: anyio.Event = field(factory=anyio.Event)
     finish: anyio.Event = field(factory=anyio.Event)

@@ -76,8 +76,9 @@ class McpServer(ToolServer):
         return self._config
 
     @property
-    def connected(self) -> bool:
-        return self._attempt is not None and self._attempt.link is not None and not self._attempt.over
+    def connection(self) -> int:
+        attempt = self._attempt
+        return 0 if attempt is None or attempt.link is None or attempt.over else attempt.number
 
     def on_change(self, hear: Callable[[], None]) -> None:
         """Call `hear` on every announced change, lost connection, and tool that the server says it does not know."""
@@ -100,13 +101,17 @@ class McpServer(ToolServer):
                     raise self._unavailable(f"{error}", await self._epitaph(attempt, error)) from None
             else:
                 self._hangs = 0
-                listing = evolve(listing, legacy=attempt.deaf)
+                listing = evolve(listing, legacy=attempt.deaf, connection=attempt.number)
                 self._promised = {tool.name: tool.output_schema for tool in listing.tools if tool.output_schema}
                 return listing
         raise AssertionError  # the second round returns or raises
 
-    async def call(self, name: str, arguments: JsonObject, progress: CallProgress) -> ToolResult:
+    async def call(
+        self, name: str, arguments: JsonObject, progress: CallProgress, connection: int | None = None
+    ) -> ToolResult:
         """Call the tool once; its progress extends the time limit (`ProgressSteps`)."""
+        if connection not in {None, self.connection}:
+            raise self._unavailable("was lost before the call was sent. Nothing was done: call it again")
         attempt = await self._connected()
         with anyio.CancelScope() as scope:
             steps = ProgressSteps(progress, scope, self._config.call_s)
@@ -144,7 +149,8 @@ class McpServer(ToolServer):
             pause = self._not_before_s - self._clock.monotonic_s()
             if pause > 0:
                 raise ServerUnavailableError(f"{self._last_failure} It is tried again in {math.ceil(pause)} s.")
-            attempt = self._attempt = Attempt(self._clock.monotonic_s(), self._channel)
+            number = 1 if attempt is None else attempt.number + 1
+            attempt = self._attempt = Attempt(self._clock.monotonic_s(), self._channel, number)
             self._tasks().start_soon(self._own, attempt, name=f"server {self._config.name}")
         with anyio.move_on_after(self._config.startup_s):
             await attempt.settled.wait()

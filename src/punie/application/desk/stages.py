@@ -10,7 +10,7 @@ from attrs import define, evolve, field
 from punie.application.desk.call import CallRequest, CallUnderWay
 from punie.application.desk.permission import Judged, Ruling
 from punie.application.desk.session_desk import SessionDesk
-from punie.application.tools.session_tool import CallWithin, Composition, PreparedCall
+from punie.application.tools.session_tool import CallWithin, Composition, PreparedCall, SessionTool
 from punie.domain.errors import OutsideWorkspaceError, ToldToModel, ToolDisabledError
 from punie.domain.permission.flow import Asking, Denied
 from punie.domain.permission.path_findings import ROOTS_RULE
@@ -119,7 +119,8 @@ class CallStages:
         if repeated is not None:
             return repeated
         request.check_arguments(desk.context.validator)
-        judged = await desk.permission.judge(request)
+        judged = await self._as_defined_now(await desk.permission.judge(request))
+        request = judged.request
         if judged.decision.rule == ROOTS_RULE and judged.decision.verdict is Verdict.DENY:
             return await self._outside(judged)
         turn.check_open()
@@ -141,17 +142,14 @@ class CallStages:
         """Find the tool and show the card. Raises `ToldToModel` where there is no such tool, or it is disabled."""
         call, card = self.under_way.call, self.under_way.card
         try:
-            tool = self.under_way.tool = self.desk.toolbox.find(call.name)
+            tool = self.desk.toolbox.find(call.name)
         except ToldToModel as error:
             title = one_line(call.name, 80) or "(a tool without a name)"
             await card.announce(title=title, kind=ToolKind.OTHER, raw_input=call.arguments)
             if isinstance(error, ToolDisabledError):
                 await self._violated("disabled", Severity.MEDIUM, str(error))
             raise
-        request = await self.desk.request(
-            call, tool, self.under_way.arguments_json, call_id=card.call_id, turn_id=self.under_way.turn_id
-        )
-        self.under_way.limit_s = request.limits.time_s
+        request = await self._request(tool)
         await card.announce(
             title=display_exact(request.title),
             kind=tool.descriptor.kind,
@@ -160,6 +158,32 @@ class CallStages:
             line=request.tool.descriptor.roles.line(request.arguments),
         )
         return request
+
+    async def _request(self, tool: SessionTool) -> CallRequest:
+        under_way = self.under_way
+        under_way.tool = tool
+        request = await self.desk.request(
+            under_way.call, tool, under_way.arguments_json, call_id=under_way.card.call_id, turn_id=under_way.turn_id
+        )
+        under_way.limit_s = request.limits.time_s
+        return request
+
+    async def _as_defined_now(self, judged: Judged) -> Judged:
+        """The decision on the tool as its owner defines it at this moment, for which alone a grant may answer.
+
+        A call that is denied in any case reaches no owner. Raises `ToldToModel` where the owner does not answer, or
+        the tool is gone or takes other arguments.
+        """
+        if judged.decision.verdict is Verdict.DENY:
+            return judged
+        self.under_way.hurry(judged.request.limits.time_s)
+        if not await judged.request.tool.is_current():
+            await self.desk.toolbox.current()
+            request = await self._request(self.desk.toolbox.find(self.under_way.call.name))
+            request.check_arguments(self.desk.context.validator)
+            judged = await self.desk.permission.judge(request)
+        self.under_way.unhurried()
+        return judged
 
     async def _outside(self, judged: Judged) -> ToolResult:
         outside = next(where.path for where in judged.request.context.locations if not where.inside)

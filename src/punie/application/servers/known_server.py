@@ -26,7 +26,7 @@ from punie.domain.tools.tool import ToolResult
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonObject
 from punie.ports.machine import Cache, Clock
-from punie.ports.servers import ServerListings, ServerUnavailableError, ToolServer, ToolServers
+from punie.ports.servers import ServerFiles, ServerListings, ServerUnavailableError, ToolServer, ToolServers
 from punie.ports.tools import CallProgress
 
 SHORTEST_TTL_S = 30.0
@@ -42,6 +42,7 @@ class Surroundings:
     """Values that all servers of one registry share; lives as long as the registry. `directory` is absolute."""
 
     directory: str
+    files: ServerFiles
     servers: ToolServers
     listings: ServerListings
     cache: Cache[str, Tools]
@@ -75,6 +76,7 @@ class KnownServer:
     tools: Tools | None = field(default=None, init=False)
     _listed_s: float = field(default=0.0, init=False)
     _changes: int = field(default=0, init=False)
+    _listed_at: tuple[int, int] = field(default=(0, 0), init=False)
     _server: ToolServer | None = field(default=None, init=False)
     _running: Asking | None = field(default=None, init=False)
     _one_at_a_time: anyio.Lock = field(factory=anyio.Lock, init=False)
@@ -100,16 +102,36 @@ class KnownServer:
     def outdated(self) -> bool:
         """Whether the last list is out of date and the server can be asked again without a start."""
         listed = self.tools is not None and not self.fresh
-        return listed and self._server is not None and self._server.connected
+        return listed and self._server is not None and self._server.connection > 0
 
-    async def call(self, tool: str, arguments: JsonObject, progress: CallProgress) -> ToolResult:
-        """Call a tool by the server's own name for it. Raises `ServerUnavailableError` where the call was not sent."""
+    async def call(self, tool: ToolInfo, arguments: JsonObject, progress: CallProgress, tasks: TaskGroup) -> ToolResult:
+        """Call a tool that is still defined like that. Raises `ServerUnavailableError` where the call was not sent."""
+        if not await self.still_lists(tool, tasks):
+            raise ServerUnavailableError(
+                f"The server {self.name} changed its tool {tool.name} since the call was decided on. Nothing was done: "
+                "call it again, as it is defined now."
+            )
         server = await self._opened()
         try:
-            return await server.call(tool, arguments, progress)
+            return await server.call(tool.name, arguments, progress, self._listed_at[0])
         except ServerUnavailableError:
             await self._doubt()
             raise
+
+    async def still_lists(self, tool: ToolInfo, tasks: TaskGroup) -> bool:
+        """Whether the server defines the tool like that, by the list that it gave over the present connection.
+
+        The server is connected where it is not, and asked where it has not listed its tools over this connection, or
+        announced a change since. Raises `ServerUnavailableError`.
+        """
+        for _ in range(2):  # an asking that runs already may be older than the change
+            if self._server is not None and self._listed_at == (self._server.connection, self._changes):
+                break
+            asking = self.ask(tasks)
+            await asking.done.wait()
+            if asking.delta.errors:
+                raise ServerUnavailableError(asking.delta.errors[self.name])
+        return any(tool is known or tool == known for known in self.tools or ())
 
     async def _opened(self) -> ToolServer:
         """The server, which connects when it is used."""
@@ -179,10 +201,10 @@ class KnownServer:
             return self._failed(
                 f"Listing the tools of the server {self.name} broke ({type(error).__name__}); the log has the details."
             )
-        return await self._take(listing, still=lambda: self._changes == changes)
+        return await self._take(listing, changes)
 
-    async def _take(self, listing: ServerListing, still: Callable[[], bool]) -> RefreshDelta:
-        """Keep the list; it counts as out of date where a change was announced while the server was listing."""
+    async def _take(self, listing: ServerListing, changes: int) -> RefreshDelta:
+        """Keep the list; it is out of date where a change was announced since the server was asked (`changes`)."""
         tools = self._usable(listing)
         before = self.tools
         first = before is None
@@ -190,8 +212,9 @@ class KnownServer:
             kept = await self._kept()
             before = () if kept is None else kept.tools
         self.tools, self._listed_s = tools, self.around.clock.monotonic_s()
+        self._listed_at = (listing.connection, changes)
         self.status, self.message = ServerStatus.READY, ""
-        if still():
+        if self._changes == changes:
             self.around.cache.set(self.name, tools, self._holds_s(listing))
         now = self.around.clock.epoch_s()
         kept = KeptListing(self.around.directory, self.name, self.config.fingerprint, now, tools, listing.legacy)

@@ -12,6 +12,7 @@ from attrs import define, evolve, field, frozen
 from punie.application.own_task_group import OwnTaskGroup
 from punie.application.servers.known_server import Asking, KnownServer, Surroundings, Tools
 from punie.domain.errors import AmbiguousToolError, UnknownServerError, UnknownToolError
+from punie.domain.servers.approval import approval_of, changed_files
 from punie.domain.servers.names import SEPARATOR, may_be_of
 from punie.domain.servers.server import (
     RefreshDelta,
@@ -32,6 +33,9 @@ LATE_S = 0.3
 
 RENEW_S = 1.0
 """How long a model request waits for the new list of a server that announced a change."""
+
+FILES_NAMED = 5
+"""How many of the changed files the reason for a new approval names."""
 
 _STRENGTH = {ServerOrigin.CLIENT: 0, ServerOrigin.PROJECT: 1, ServerOrigin.USER: 2}
 
@@ -164,7 +168,14 @@ class ServerRegistry(OwnTaskGroup):
     async def call(self, tool: ToolInfo, arguments: JsonObject, progress: CallProgress) -> ToolResult:
         """Call a tool, at most once. Raises `UnknownServerError`, and `ServerUnavailableError` if it was not sent."""
         known = (await self._usable(tool.server))[0]
-        return await known.call(tool.name, arguments, progress)
+        return await known.call(tool, arguments, progress, self.tasks)
+
+    async def still_lists(self, tool: ToolInfo) -> bool:
+        """Whether the tool is defined like that over the present connection to its server, which is made if need be.
+
+        Raises as `call` does.
+        """
+        return await (await self._usable(tool.server))[0].still_lists(tool, self.tasks)
 
     def sent_along(self, server: str) -> JsonObject:
         """Arguments that are sent along with each call of that server, where the tool declares them."""
@@ -188,12 +199,17 @@ class ServerRegistry(OwnTaskGroup):
         if not theirs:
             return {}
         approved = await self.approvals.approved(self.around.directory)
-        return {
-            known.name: f"The project's server {known.name} is not started before you approve it: "
-            f"`punie servers approve {known.name}` shows what it would run."
-            for known in theirs
-            if approved.get(known.name) != known.config.fingerprint
-        }
+        reasons: dict[str, str] = {}
+        for name, config in ((known.name, known.config) for known in theirs):
+            now = approval_of(config, await self.around.files(config))
+            if approved.get(name) != now:
+                again = ", ".join(changed_files(approved.get(name), now)[:FILES_NAMED])
+                again = f" again ({again} changed since you did)" if again else ""
+                reasons[name] = (
+                    f"The project's server {name} is not started before you approve it{again}: "
+                    f"`punie servers show {name}` shows what it would run, `punie servers approve {name}` asks you."
+                )
+        return reasons
 
 
 def _why_not(known: KnownServer) -> str | None:

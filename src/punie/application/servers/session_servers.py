@@ -39,6 +39,18 @@ class ServerCalls(ToolExecutor):
             raise ToolFailedError(str(error)) from error
 
 
+@frozen
+class ServerTool(BridgedTool):
+    """A server's tool as it was listed; lives as long as the session offers it. The list may be an older process's."""
+
+    async def is_current(self) -> bool:
+        calls = cast("ServerCalls", self.executor)
+        try:
+            return await calls.registry.still_lists(calls.tool)
+        except ServerUnavailableError as error:
+            raise ToolFailedError(str(error)) from error
+
+
 @define
 class SessionServers(Elsewhere):
     """The server tools of one session; lives as long as the session. Listing starts no server; `freshen` may."""
@@ -76,11 +88,11 @@ class SessionServers(Elsewhere):
             if server.status in {ServerStatus.ERROR, ServerStatus.NEEDS_APPROVAL}:
                 self.registry.around.warn(f"The MCP server {server.name} is not used", server.message)
 
-    def _tool(self, info: ToolInfo) -> BridgedTool:
+    def _tool(self, info: ToolInfo) -> ServerTool:
         known = self.registry.sent_along(info.server)
         along = {name: value for name, value in known.items() if declares(info.input_schema, name)}
         executor = ServerCalls(self.registry, info)
-        return BridgedTool(described(info, along), executor, self.session_id, self.log, sent_along=along)
+        return ServerTool(described(info, along), executor, self.session_id, self.log, sent_along=along)
 
     def hear(self, changed: Callable[[], None]) -> None:
         self.registry.hear = lambda _server: changed()

@@ -115,7 +115,7 @@ class PreparedCall:
 class SessionTool(Protocol):
     """A tool of one session; lives as long as the session offers it.
 
-    Methods other than `prepare` never raise, although the arguments are not validated yet when they are called.
+    Methods that do not wait never raise, although the arguments are not validated yet when they are called.
     """
 
     @property
@@ -160,6 +160,14 @@ class SessionTool(Protocol):
         """The bytes of files that the call would read or write, without looking; None where the session knows none."""
         del arguments, context
         return None
+
+    async def is_current(self) -> bool:
+        """Whether the tool's owner still defines it like that; asks the owner where that is not known.
+
+        Where it is not, the session's catalogue has the present definition, or will have it once the changes that were
+        announced are taken in. Raises `ToldToModel` where the owner cannot be asked.
+        """
+        return True
 
     @abstractmethod
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:

@@ -145,8 +145,7 @@ async def _info(registry: ServerRegistry, name: str) -> ServerInfo | None:
 
 def _unavailable(name: str, config: ServerConfig, info: ServerInfo | None, said: str) -> Check:
     if info is not None and info.status is ServerStatus.NEEDS_APPROVAL:
-        detail = f"skipped: the project brings it ({config.place}), and nobody approved it"
-        return Check(name, ok=True, detail=f"{detail}; punie servers approve {config.name} shows what it would run")
+        return Check(name, ok=True, detail=f"skipped: {info.message}")
     detail = said if info is None or not info.message else info.message
     reached = isinstance(config.transport, HttpTransport)
     fix = f"See that it runs and can be reached: {config.line}" if reached else f"Run it by hand and see: {config.line}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -21,7 +20,6 @@ from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of, user_settin
 from punie.bootstrap.settings.keys import REGISTRY
 from punie.bootstrap.settings.settings import load_settings, variable_of
 from punie.commands.running import (
-    EXIT_OF_SIGNAL,
     Exit,
     command_environ,
     person_agrees,
@@ -30,6 +28,7 @@ from punie.commands.running import (
     unless_interrupted,
     wrong,
 )
+from punie.commands.servers.approve import confirmed
 from punie.commands.servers.change import ServersFile
 from punie.domain.errors import SettingsError
 from punie.domain.servers.description import ServerDescription, ServerPlan, described, parse_description, plan_of
@@ -122,16 +121,9 @@ class AddMode:
     def _confirmed(self, plan: ServerPlan, name: str, file: ServersFile) -> int | None:
         """Show the server and ask; returns None to add it, else the exit code."""
         shown = plan_text(plan, name, str(file.path), self._described_by)
-        (sys.stderr if self.as_json else sys.stdout).write(shown)
-        if self.yes:
-            return None
-        if self.ask is None:
-            return wrong("nobody can be asked here. Look at what is shown and add --yes to add it.")
-        try:
-            return None if self.ask("Add this server?") else Exit.FAILED
-        except KeyboardInterrupt:
-            sys.stderr.write("\nNothing was changed.\n")
-            return EXIT_OF_SIGNAL[signal.SIGINT]
+        return confirmed(
+            shown, "Add this server?", as_json=self.as_json, yes=self.yes, ask=self.ask, unasked=Exit.USAGE
+        )
 
     def _told(self, plan: ServerPlan, name: str, file: ServersFile, said: str, *, added: bool) -> int:
         value = plan_json(plan, name, str(file.path), added=added) + "\n"

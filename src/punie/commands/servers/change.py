@@ -1,4 +1,4 @@
-"""`punie servers remove`, `enable`, `disable` and `revoke`: changes to the user's own `mcp.json`.
+"""`punie servers remove`, `enable` and `disable`: changes to the user's own `mcp.json`.
 
 Everything else in that file, comments included, stays as it is.
 """
@@ -7,20 +7,16 @@ from __future__ import annotations
 
 import difflib
 import json
-import logging
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
-import anyio
 from attrs import define, frozen
 
-from punie.adapters.storage.decisions import SqliteServerApprovals
-from punie.adapters.storage.state_file import StateFile
 from punie.bootstrap.server_files import NO_SERVERS, ROOT_KEYS, ServersFileError, configured_servers, user_servers_file
-from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of, database_file
-from punie.commands.running import Exit, command_environ, directory_of, start_logging, wrong
+from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of
+from punie.commands.running import command_environ, directory_of, start_logging, wrong
 from punie.commands.settings_writing import replace_file
 from punie.domain.errors import UnknownServerError
 from punie.domain.servers.server import ServerConfig, ServerOrigin
@@ -164,7 +160,6 @@ class ChangeMode:
     cwd: str
     name: str
     as_json: bool
-    log: logging.Logger
 
     def change(self, action: str) -> int:
         """Change the user's own file; a server of a project is refused, with the reason."""
@@ -181,25 +176,6 @@ class ChangeMode:
             return wrong(f"{error}. Nothing was changed.")
         said = _DONE[action].format(file=file.path) if changed else f"{action}d already. Nothing was changed."
         return self._told({"name": self.name, "action": action, "file": str(file.path), "changed": changed}, said)
-
-    async def revoke(self) -> int:
-        """Take back the approval of a project's server, which may no longer be configured."""
-        state = StateFile(database_file(self.environ), self.log)
-        approvals = SqliteServerApprovals(state)
-        try:
-            known = await approvals.approved(self.cwd)
-            if self.name not in known:
-                near = difflib.get_close_matches(self.name, known, n=3)
-                meant = f" Did you mean {' or '.join(near)}?" if near else ""
-                return wrong(
-                    f"no server {self.name} is approved in {self.cwd}.{meant} Nothing was changed.", Exit.FAILED
-                )
-            if not await approvals.revoke(self.cwd, self.name):
-                return wrong("that could not be taken back, so it is approved still", Exit.FAILED)
-        finally:
-            state.close()
-        said = "is not approved any more: it is not started again, in open sessions neither."
-        return self._told({"name": self.name, "action": "revoke", "changed": True}, said)
 
     def _not_ours(self, action: str) -> int:
         configs = configured_servers(self.environ, self.cwd).configs
@@ -227,7 +203,7 @@ def _of_the_project(config: ServerConfig, action: str) -> str:
 
 
 def run_change(action: str, *, name: str, as_json: bool, cwd: str) -> int:
-    """Run `punie servers remove`, `enable`, `disable` or `revoke`; returns the exit code."""
+    """Run `punie servers remove`, `enable` or `disable`; returns the exit code."""
     environ, directory = command_environ(), directory_of(cwd)
-    mode = ChangeMode(environ, str(directory), name, as_json, start_logging(environ, None))
-    return anyio.run(mode.revoke) if action == "revoke" else mode.change(action)
+    start_logging(environ, None)
+    return ChangeMode(environ, str(directory), name, as_json).change(action)

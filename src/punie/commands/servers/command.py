@@ -17,10 +17,18 @@ def add(commands: Commands) -> None:
     def changing(name: str, help_text: str) -> argparse.ArgumentParser:
         return new_action(actions, name, help_text, "servers.change:run_change", name, as_json=True, cwd=True)
 
+    def approving(name: str, help_text: str) -> argparse.ArgumentParser:
+        action = new_action(actions, name, help_text, "servers.approve:run_approval", name, as_json=True, cwd=True)
+        action.add_argument("name", metavar="NAME")
+        return action
+
     asking("list", "the configured servers, without starting any")
     asking("check", "connect to one, or to all, and list its tools").add_argument("name", metavar="NAME", nargs="?")
-    asking("approve", "show exactly what a project's server runs, and let it").add_argument("name", metavar="NAME")
-    changing("revoke", "take the approval of a project's server back").add_argument("name", metavar="NAME")
+    approving("show", "show exactly what one would run or reach")
+    approving("approve", "show a project's server, and ask").add_argument(
+        "--yes", action="store_true", help="do not ask"
+    )
+    approving("revoke", "take the approval of a project's server back")
     asking("refresh", "ask one, or all, anew: what is different").add_argument("name", metavar="NAME", nargs="?")
     showing = "add a described server to your own: show what it would run, and ask"
     adding = new_action(actions, "add", showing, "servers.add:run_add", as_json=True)

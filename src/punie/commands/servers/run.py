@@ -1,12 +1,10 @@
-"""`punie servers list`, `check`, `approve` and `refresh`: the MCP servers that are configured here."""
+"""`punie servers list`, `check` and `refresh`: the MCP servers that are configured here."""
 
 from __future__ import annotations
 
-import difflib
 import json
 import logging
 import sys
-import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 
@@ -15,6 +13,7 @@ from attrs import define, frozen
 
 from punie.adapters.console.output import table
 from punie.adapters.local.machine import LocalClock, TTLCache
+from punie.adapters.local.program_files import ProgramFiles
 from punie.adapters.mcp.servers import McpServers
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.adapters.storage.decisions import SqliteServerApprovals, SqliteServerListings
@@ -34,16 +33,12 @@ from punie.commands.running import (
 )
 from punie.domain.errors import UnknownServerError
 from punie.domain.servers.server import (
-    HttpTransport,
     RefreshDelta,
-    ServerApproval,
     ServerConfig,
     ServerInfo,
-    ServerOrigin,
     ServerStatus,
-    StdioTransport,
 )
-from punie.domain.values.display import display_exact, one_line
+from punie.domain.values.display import one_line
 from punie.ports.servers import ServerUnavailableError
 
 
@@ -58,6 +53,7 @@ async def servers_here(
         async with McpServers(clock, JsonSchemaRsValidator()) as servers:
             around = Surroundings(
                 directory=directory,
+                files=ProgramFiles(directory),
                 servers=servers,
                 listings=SqliteServerListings(state),
                 cache=TTLCache(clock=clock),
@@ -93,8 +89,6 @@ class ServersMode:
     async def _act(self, configured: ConfiguredServers) -> int:
         for problem in configured.problems:
             wrong(problem)
-        if self.action == "approve":
-            return await self._approve(configured.configs)
         async with servers_here(self.environ, self.cwd, configured.configs, self.log) as registry:
             # Caught inside: the registry's task group would hand it on in a group.
             try:
@@ -156,32 +150,6 @@ class ServersMode:
         sys.stdout.write(delta_json(delta) + "\n" if self.as_json else delta_text(delta))
         return Exit.FAILED if delta.errors else 0
 
-    async def _approve(self, configs: tuple[ServerConfig, ...]) -> int:
-        """Approve the server, and print exactly what it may run."""
-        config = next((config for config in configs if config.name == self.name), None)
-        if config is None:
-            near = difflib.get_close_matches(self.name or "", [config.name for config in configs], n=3)
-            return wrong(str(UnknownServerError(self.name or "", tuple(near))))
-        if config.problem is not None:
-            return wrong(f"the server {config.name} cannot be used: {config.problem}")
-        if config.origin is ServerOrigin.PROJECT:
-            state = StateFile(database_file(self.environ), self.log)
-            approval = ServerApproval(self.cwd, config.name, config.fingerprint, time.time())
-            try:
-                kept = await SqliteServerApprovals(state).approve(approval)
-            finally:
-                state.close()
-            if not kept:
-                return wrong("that could not be kept, so nothing is approved", Exit.FAILED)
-        said = (
-            f"{approval_text(config)}Approved, for sessions in this directory, until any of it changes.\n"
-            if config.origin is ServerOrigin.PROJECT
-            else f"{one_line(config.name)} is in your own {one_line(config.place)}, so it needs no approval.\n"
-        )
-        told = {"name": config.name, "command": config.line, "fingerprint": config.fingerprint, "approved": True}
-        sys.stdout.write(json.dumps(told) + "\n" if self.as_json else said)
-        return 0
-
     async def _show_waiting(self, names: list[str], checks: Mapping[str, Check]) -> None:
         """Show every second, on a line that goes away, which servers have not answered yet."""
         line = WaitingLine()
@@ -204,7 +172,7 @@ async def _checked(registry: ServerRegistry, name: str) -> Check:
 
 
 def run_servers(action: str, *, as_json: bool, cwd: str, name: str | None = None) -> int:
-    """Run `punie servers list`, `check`, `approve` or `refresh`; returns the exit code."""
+    """Run `punie servers list`, `check` or `refresh`; returns the exit code."""
     environ, directory = command_environ(), directory_of(cwd)
     log = start_logging(environ, None)
     mode = ServersMode(environ, as_json, str(directory), action, name, log, watched=sys.stderr.isatty())
@@ -274,30 +242,6 @@ def delta_text(delta: RefreshDelta) -> str:
     """A line for each difference."""
     said = "".join(_delta_lines(delta))
     return said or "Nothing changed.\n"
-
-
-def approval_text(config: ServerConfig) -> str:
-    """Exactly what would be run or reached, for a person to decide on, without the values of variables and headers."""
-    lines = [
-        f"{display_exact(config.name)} ({display_exact(config.place)}) would ",
-        f"\n  {display_exact(config.line)}\n",
-    ]
-    match config.transport:
-        case StdioTransport() as program:
-            lines.insert(1, "run on this machine, with your rights:")
-            lines.append(f"  in {display_exact(program.cwd or '')}\n")
-            lines += _names("with the variables", program.env)
-        case HttpTransport() as address:
-            lines.insert(1, "be reached at:")
-            lines += _names("with the headers", address.headers)
-        case _:
-            pass
-    return "".join(lines)
-
-
-def _names(what: str, values: Mapping[str, str]) -> Iterator[str]:
-    if values:
-        yield f"  {what} {', '.join(display_exact(name) for name in values)}\n"
 
 
 def _delta_lines(delta: RefreshDelta) -> Iterator[str]:

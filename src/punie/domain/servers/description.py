@@ -15,8 +15,9 @@ from attrs import field, frozen
 
 from punie.domain.servers.entries import http_parts
 from punie.domain.servers.inputs import DescriptionError, Inputs, Wanted, clean, items, mapping, text
-from punie.domain.servers.packages import address_warnings, command_of, command_warnings
+from punie.domain.servers.packages import command_of
 from punie.domain.values.jsonc import no_number
+from shellsight.command_warnings import address_warnings, command_warnings
 
 _NAME = re.compile(r"[A-Za-z0-9.-]+/[A-Za-z0-9._-]+")
 LONGEST_NAME = 200

@@ -110,6 +110,7 @@ def http_parts(url: str) -> SplitResult | None:
 
 
 LONGEST_NAME = 200
+MOST_ARGUMENTS = 1_000
 SHORTEST_TIMEOUT_MS = 1_000
 """A shorter `timeout` is meant in seconds, or a mistake; as elsewhere, it is not used."""
 
@@ -189,6 +190,8 @@ def _transport(fields: Mapping[str, object], variables: Variables) -> Transport:
         if not command.strip():
             raise EntryError("its command is empty")
         args = tuple(expand(word) for word in texts_in(fields, "args"))
+        if len(args) > MOST_ARGUMENTS:
+            raise EntryError(f"its args are more than {MOST_ARGUMENTS}")
         env = {key: expand(value) for key, value in table_in(fields, "env").items()}
         return _checked(StdioTransport(command, args, env, _directory(fields, variables)))
     url = expand(text_in(fields, "url"))

@@ -213,13 +213,14 @@ class ServerListing:
 
     `ttl_s` is the lifetime that the server asks for, None or 0 where it asks for none. `legacy` says that the server
     did not answer which revisions of the protocol it speaks, as some old ones do: asking takes long, and is skipped the
-    next time.
+    next time. `connection` is the number of the connection over which the answer came.
     """
 
     tools: tuple[ToolInfo, ...]
     dropped: tuple[tuple[str, str], ...] = ()
     ttl_s: float | None = None
     legacy: bool = False
+    connection: int = 0
 
 
 @frozen
@@ -234,9 +235,9 @@ class RefreshDelta:
 
 @frozen
 class ServerApproval:
-    """A person's approval of a project's server, with exactly that `fingerprint`, in that absolute directory.
+    """A person's approval of a project's server in that absolute directory; `at` is seconds since the epoch.
 
-    `at` is seconds since the epoch.
+    `fingerprint` is the text that `approval_of` made of what was approved.
     """
 
     directory: str

@@ -18,6 +18,7 @@ from punie.application.servers import registry as registry_module
 from punie.application.servers.known_server import Surroundings
 from punie.application.servers.registry import ServerRegistry
 from punie.domain.errors import AmbiguousToolError, UnknownServerError, UnknownToolError
+from punie.domain.servers.approval import approval_of
 from punie.domain.servers.server import (
     RefreshDelta,
     ServerApproval,
@@ -55,6 +56,7 @@ class Bench:
     servers: FakeToolServers = field(factory=FakeToolServers)
     configs: list[ServerConfig] = field(factory=list[ServerConfig])
     heard: list[str] = field(factory=list[str])
+    files: dict[str, str] = field(factory=dict[str, str])
 
     def add(self, name: str, *tools: str, ttl_s: float | None = None, **changes: Any) -> FakeToolServer:
         config = a_server(name, **changes)
@@ -70,10 +72,15 @@ class Bench:
 
     @asynccontextmanager
     async def registry(self) -> AsyncIterator[ServerRegistry]:
-        around = Surroundings("/project", self.servers, self.listings, TTLCache(clock=self.clock), self.clock, LOG)
+        around = Surroundings(
+            "/project", self.digests, self.servers, self.listings, TTLCache(clock=self.clock), self.clock, LOG
+        )
         with anyio.fail_after(10):
             async with ServerRegistry(tuple(self.configs), around, self.approvals, self.heard.append) as registry:
                 yield registry
+
+    async def digests(self, _config: ServerConfig) -> dict[str, str]:
+        return self.files
 
     def asked(self) -> dict[str, int]:
         return {name: server.listings for name, server in self.servers.made.items()}
@@ -191,6 +198,25 @@ async def test_an_approval_counts_at_once_for_exactly_what_was_shown(bench: Benc
         await bench.approvals.approve(ServerApproval("/project", "alpha", config.fingerprint, 1.0))
         assert names(await registry.list_tools()) == ["alpha__echo"]
         assert (await by_name(registry))["alpha"].status is ServerStatus.READY
+
+
+async def test_a_file_that_changed_since_the_approval_asks_for_another_and_is_named(bench: Bench):
+    server = bench.add("alpha", "echo", origin=PROJECT)
+    server.answers = {"echo": well}
+    bench.files = {"server.py": "a" * 64, "run.sh": "b" * 64}
+    fingerprint = approval_of(server.config, bench.files)
+    await bench.approvals.approve(ServerApproval("/project", "alpha", fingerprint, 1.0))
+    async with bench.registry() as registry:
+        (tool,) = await registry.list_tools()
+        bench.files["server.py"] = "c" * 64
+        for work in (lambda: registry.list_tools("alpha"), lambda: registry.call(tool, EMPTY_OBJECT, FakeProgress())):
+            said = str(await refused(ServerUnavailableError, work))
+            assert 'approve it again ("server.py" changed since you did)' in said
+        bench.files["new.sh"] = "d" * 64
+        assert '("new.sh", "server.py" changed' in (await by_name(registry))["alpha"].message
+        bench.files = {"server.py": "a" * 64, "run.sh": "b" * 64}
+        assert (await registry.call(tool, EMPTY_OBJECT, FakeProgress())).succeeded
+        assert len(server.calls) == 1
 
 
 async def test_a_projects_server_does_not_fall_back_to_the_users_of_that_name(bench: Bench):
