@@ -29,6 +29,7 @@ START_LIMIT_S: Final = 300.0
 
 TELL_AFTER_S: Final = 0.5
 END_LIMIT_S: Final = 1.0
+WORDS_LIMIT_S: Final = 10.0
 LAST_LINES: Final = 4
 FIRST_ERRORS: Final = 2
 LINE_CHARS: Final = 300
@@ -87,6 +88,7 @@ class ModelServer:
                 await self.stop()
                 raise self._failed(child, EngineErrorKind.TIMEOUT, f"was not loaded within {START_LIMIT_S:g} s")
         if child.address is None:
+            await _waited(child.gone, WORDS_LIMIT_S)  # it ends by itself, once its reasons were written
             await self.stop()
             raise self._failed(child, EngineErrorKind.CONFIGURATION, child.why_not)
         self.serving = Serving(f"{child.address}/v1", child.key, child.context_tokens)

@@ -11,9 +11,10 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import anyio
 import anyio.to_thread
@@ -332,7 +333,17 @@ async def test_a_proxy_of_the_environment_is_not_asked(local: Local, monkeypatch
     assert await local.say("one") in StopReason
 
 
-async def test_a_file_that_llama_cpp_refuses_is_an_error_with_its_reason(model: Path, tmp_path: Path) -> None:
+async def test_a_file_that_llama_cpp_refuses_is_an_error_with_its_reason(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_now = server_module._Child._log
+
+    def read_later(child: server_module._Child, err: IO[bytes]) -> None:
+        time.sleep(0.5)  # on a busy machine its words are read after it ended
+        read_now(child, err)
+
+    monkeypatch.setattr(server_module, "END_LIMIT_S", 0.0)
+    monkeypatch.setattr(server_module._Child, "_log", read_later)
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(model.read_bytes()[:-5000])
     engine = local_engine(f"gguf:{broken}")
