@@ -94,6 +94,10 @@ class Process:
         """The settings for a session in that directory. Raises `SettingsError`."""
         return load_settings(self.environ, self.flags, cwd, self._trusted)
 
+    async def _read(self, cwd: str) -> Settings:
+        """As `settings`, in a thread: a project's file may take its time."""
+        return await anyio.to_thread.run_sync(self.settings, cwd)
+
     def _trusted(self, path: str, digest: str) -> bool:
         """Whether the user trusted a project's file; the state is not opened before this call."""
         from punie.bootstrap.settings.settings import stored_trust
@@ -123,10 +127,10 @@ class Process:
 
         container = await self._container()
         plug_ins = cast("PlugIns", await self.warm_up.result("plug-ins"))
-        servers = self._servers(spec)
+        servers = await anyio.to_thread.run_sync(self._servers, spec)
         just_read = self._just_read.pop(spec.cwd, None)
         is_new = taken is None or taken.summary is None
-        read = just_read if is_new and just_read is not None else self.settings(spec.cwd)
+        read = just_read if is_new and just_read is not None else await self._read(spec.cwd)
         shelf = EngineShelf(self.engines, self._lists, read, servers, self.log)
         settings = await self._as_it_was(shelf, taken)
         engine = self.engines.get(settings[MODEL], settings[ENGINE])
@@ -219,9 +223,9 @@ class Process:
         self._store = session_store(self.environ, user_settings(self.environ, self.flags), self.log)
         return StoredSessions(self._store, LocalClock(), self.log, keeps=self._keeps)
 
-    def _keeps(self, cwd: str) -> bool:
+    async def _keeps(self, cwd: str) -> bool:
         """Whether a new session is kept. The settings read here are used for the session as well."""
-        settings = self._just_read[cwd] = self.settings(cwd)
+        settings = self._just_read[cwd] = await self._read(cwd)
         return settings[KEEP_SESSIONS]
 
     def _scan_plug_ins(self) -> PlugIns:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from importlib.resources import files
@@ -18,7 +17,7 @@ from punie.adapters.expressions.python_expressions import PythonExpressions
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.pipelines.reading import PipelineReader, ReadPipeline, recursions
 from punie.application.tools.own_tools import OWN_TOOLS
-from punie.bootstrap.settings.files import IN_PROJECT, bytes_of
+from punie.bootstrap.settings.files import IN_PROJECT, bytes_of, parse_toml
 from punie.domain.pipelines.expressions import Problem
 from punie.domain.pipelines.pipeline import FILE_LIMIT_BYTES, Pipeline
 from punie.domain.values.display import one_line
@@ -28,6 +27,9 @@ ENDING = ".toml"
 PROJECT, USER, SHIPPED = "project", "user", "shipped"
 FILES_LIMIT = 50
 """Files that one folder may bring."""
+
+PROBLEMS_LIMIT = 100
+"""Problems of one file that are reported, the first ones; each is looked for among all lines."""
 
 _NAMES_LIMIT = 1_000
 _HEADER = re.compile(r"\[\[\s*steps\s*\]\]")
@@ -131,7 +133,7 @@ def read_bytes(content: bytes, reader: PipelineReader, name: str, place: str, pa
         return ReadPipeline(None, (Problem(f"the file is larger than {FILE_LIMIT_BYTES} bytes"),))
     try:
         text = content.decode("utf-8")
-        table = tomllib.loads(text)
+        table = parse_toml(text)
     except (ValueError, RecursionError) as error:
         line = re.search(r"line (\d+)", str(error))
         where = int(line[1]) if line else None
@@ -139,7 +141,7 @@ def read_bytes(content: bytes, reader: PipelineReader, name: str, place: str, pa
     read = reader.read(table, stem=name.removesuffix(ENDING), place=place, file=path)
     steps = table.get("steps")
     lines = _lines_of(text, len(cast("list[object]", steps)) if isinstance(steps, list) else 0)
-    return ReadPipeline(read.pipeline, tuple(_at_line(problem, lines) for problem in read.problems))
+    return ReadPipeline(read.pipeline, tuple(_at_line(problem, lines) for problem in read.problems[:PROBLEMS_LIMIT]))
 
 
 def _in_folder(folder: Path, place: str, reader: PipelineReader, *, follow: bool) -> Iterator[PipelineFile]:

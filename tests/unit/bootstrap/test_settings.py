@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import os
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from punie.bootstrap.settings.files import MAX_FILE_BYTES, project_settings_file, read_settings, user_settings_file
+from punie.bootstrap.settings.files import (
+    KEY_PARTS,
+    MAX_TOML_BYTES,
+    parse_toml,
+    project_settings_file,
+    read_settings,
+    user_settings_file,
+)
 from punie.bootstrap.settings.keys import DISABLED_TOOLS, EFFORT, LOCAL_TOOLS, MODEL, MODELS
 from punie.bootstrap.settings.settings import Settings, load_settings, variable_of
 from punie.domain.errors import SettingsError
@@ -166,7 +175,10 @@ def test_what_is_not_understood_closes_the_door_and_names_file_and_key(place: Pl
     "data",
     [
         b"model = ", b"= 1", b"\xff\xfe", b"model = 'x'\nmodel = 'y'", b"[a\n", b"a = " + b"[" * 50_000,
-        b"a = " + b"9" * 5000, b"#" * (MAX_FILE_BYTES + 1), b"\0",
+        b"a = " + b"9" * 5000, b"#" * (MAX_TOML_BYTES + 1), b"\0",
+        b"a" + b".a" * 20_000 + b" = 1", b"[" + b"a." * 20_000 + b"a]",
+        b"".join(b'["a"' + b'."b"' * size + b"]\n" for size in range(40)),
+        b"a = " + b"{a.a.a.a.a.a.a.a = " * 5 + b"1" + b"}" * 5,
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("whose", ["user", "project"])
@@ -177,6 +189,41 @@ def test_a_broken_file_closes_the_door_and_is_named(place: Place, data: bytes, w
         place.load()
     assert closed.value.source == str(path)
     assert closed.value.reason
+
+
+_BEFORE = ["", "# 'it\n", 'x = """\n\'""""\n', "x = '''\n\"'''''\n", 'x = "\\""\n', "t = {x = '''\n\"''', "]
+
+
+@pytest.mark.parametrize("before", _BEFORE)
+@pytest.mark.parametrize("part", ["k", '"k"', "'k'", '"\\""'])
+@pytest.mark.parametrize("dot", [".", " . "])
+def test_a_long_dotted_key_is_refused_unread_wherever_it_is_written(before: str, part: str, dot: str) -> None:
+    end = "}" if "{" in before else ""
+    for parts in (KEY_PARTS - 8, KEY_PARTS + 1):
+        text = f"{before}{dot.join([part] * parts)} = 1{end}"
+        if parts < KEY_PARTS:
+            assert len(parse_toml(text)) in {1, 2}
+        else:
+            with pytest.raises(
+                ValueError, match=f"more than {KEY_PARTS} parts .at line {text[:-5].count(chr(10)) + 1}"
+            ):
+                parse_toml(text)
+
+
+@pytest.mark.parametrize(
+    "text", ['a = "{}"', "a = '{}'", 'a = """\n{}\n"""', "a = '''\n{}\n'''", "# {}", "a = [1.5] # {}"]
+)
+def test_dots_in_a_text_are_no_key(text: str) -> None:
+    parse_toml(text.format("a." * 10_000))
+
+
+@pytest.mark.parametrize("text", ['"\\', '"', "'", "a.", '"""\\', "'''", '"\\"', "#'", "a ", '"a".' * 31 + "="])
+def test_the_look_at_keys_takes_time_with_the_size_alone(text: str) -> None:
+    whole = (text * MAX_TOML_BYTES)[:MAX_TOML_BYTES]
+    began = time.process_time()
+    with suppress(ValueError):
+        parse_toml(whole)
+    assert time.process_time() - began < 5  # it was two minutes
 
 
 @pytest.mark.parametrize("source", [{"PUNIE_LIMITS_TIME_S": "soon"}, {"PUNIE_TOOLS_LOCAL": "maybe"}])

@@ -162,7 +162,8 @@ class _Reading:
         self.problems += references.problems()
         if references.count > EXPRESSIONS_LIMIT:
             self._wrong(f"it has {references.count} expressions; at most {EXPRESSIONS_LIMIT} are read")
-        named = tuple(_with_step(problem, self._ids()) for problem in (*self.problems, *templates.problems))
+        ids = self._ids()
+        named = tuple(_with_step(problem, ids) for problem in (*self.problems, *templates.problems))
         return ReadPipeline(None if any(not one.warning for one in named) else pipeline, named)
 
     def _name(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from attrs import define
@@ -60,10 +60,10 @@ class StoredSessions(SessionShelf):
     store: SessionStore
     clock: Clock
     log: logging.Logger
-    keeps: Callable[[str], bool] = lambda _cwd: True
+    keeps: Callable[[str], Awaitable[bool]] | None = None
 
     async def begin(self, session_id: str, spec: SessionSpec) -> KeptSession | None:
-        if not self.keeps(spec.cwd):
+        if self.keeps is not None and not await self.keeps(spec.cwd):
             return None
         begun = SessionBegun(spec.cwd, spec.additional_directories)
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,16 @@ from punie.domain.values.paths import is_inside
 
 APP = "punie"
 MAX_FILE_BYTES = 1_048_576
+MAX_TOML_BYTES = 131_072
+KEY_PARTS = 32
+_PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"?|'[^'\n]*+'?)"""
+_DOT = r"[ \t]*+\.[ \t]*+"
+_PIECE = re.compile(
+    r'''"""(?:[^"\\]|\\[\s\S]|"(?!""))*+"{0,5}+|'{3}(?:[^']|'(?!''))*+'{0,5}+|#[^\n]*+|'''
+    rf"(?P<long>{_PART}(?:{_DOT}{_PART}){{{KEY_PARTS},}}+)|{_PART}(?:{_DOT}{_PART})*+|[^\w\"'#-]++"
+)
+"""The strings, comments, keys and other parts of a TOML text, one behind the other, so that none is read twice."""
+
 IN_PROJECT = (".punie", "pipelines")
 """The folder of a project's pipelines."""
 
@@ -73,14 +84,25 @@ def read_settings_file(path: Path) -> SettingsFile:
         return SettingsFile(str(path))
     except OSError as error:
         raise SettingsError(str(path), error.strerror or "it cannot be read") from error
-    if len(data) > MAX_FILE_BYTES:
-        raise SettingsError(str(path), f"it is larger than {MAX_FILE_BYTES} bytes")
+    if len(data) > MAX_TOML_BYTES:
+        raise SettingsError(str(path), f"it is larger than {MAX_TOML_BYTES} bytes")
     try:
-        values = dict(_flat(tomllib.loads(data.decode("utf-8"))))
+        values = dict(_flat(parse_toml(data.decode("utf-8"))))
         return SettingsFile(str(path), values, hashlib.sha256(data).hexdigest())
     except (ValueError, RecursionError) as error:
         # Beside its own error, tomllib lets through the error of int() for numbers with thousands of digits.
         raise SettingsError(str(path), f"it is not valid TOML ({error})") from error
+
+
+def parse_toml(text: str) -> dict[str, object]:
+    """The table of a TOML text. Raises `ValueError` or `RecursionError`.
+
+    A dotted key of more than 32 parts is refused unread, since the parser's time grows with the square of the parts.
+    """
+    if (found := next((piece for piece in _PIECE.finditer(text) if piece["long"]), None)) is not None:
+        line = text.count("\n", 0, found.start()) + 1
+        raise ValueError(f"a dotted key has more than {KEY_PARTS} parts (at line {line})")
+    return tomllib.loads(text)
 
 
 def bytes_of(path: Path) -> bytes:
@@ -94,10 +116,12 @@ def bytes_of(path: Path) -> bytes:
         return file.read(MAX_FILE_BYTES + 1)
 
 
-def _flat(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+def _flat(table: Mapping[str, object], prefix: str = "", depth: int = 1) -> Iterator[tuple[str, object]]:
+    if depth > KEY_PARTS:
+        raise ValueError(f"it nests deeper than {KEY_PARTS} tables")
     for key, value in table.items():
         if isinstance(value, dict):
-            yield from _flat(cast("Mapping[str, object]", value), f"{prefix}{key}.")
+            yield from _flat(cast("Mapping[str, object]", value), f"{prefix}{key}.", depth + 1)
         else:
             yield f"{prefix}{key}", value
 

@@ -154,14 +154,14 @@ def skill_lines(skills: Iterable[Skill]) -> str:
 
 
 def _entries(head: str) -> dict[str, str]:
-    """The texts of the front matter by key, without nested ones: as much of YAML as the format needs."""
+    """The texts of the front matter that a skill needs, by key: as much of YAML as the format needs."""
     found: dict[str, str] = {}
     lines = head.split("\n")
     for number, line in enumerate(lines):
         entry = _ENTRY.fullmatch(line.rstrip())
-        if entry is not None:
+        if entry is not None and entry["key"] in {"name", "description"} - found.keys():
             below = list(_indented(lines[number + 1 :]))
-            found.setdefault(entry["key"], _value((entry["value"] or "").strip(), below))
+            found[entry["key"]] = _value((entry["value"] or "").strip(), below)
     return found
 
 

@@ -1,0 +1,88 @@
+"""A project's own files, however they are written, hold up no other client of the same process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.e2e.conftest import Spawn
+from tests.e2e.raw_client import RpcError
+from tests.e2e.scripts import text
+
+pytestmark = pytest.mark.anyio
+
+LONGEST_PAUSE_S = 3.0
+"""Far above what it takes on a quiet machine, far below the seven to nineteen seconds that such a file once took."""
+
+
+def settings(root: Path, content: str) -> None:
+    (root / ".punie").mkdir()
+    (root / ".punie/config.toml").write_text(content, "utf-8")
+
+
+def servers(root: Path, content: str) -> None:
+    (root / ".mcp.json").write_text(content, "utf-8")
+
+
+def pipelines(root: Path, content: str) -> None:
+    folder = root / ".punie/pipelines"
+    folder.mkdir(parents=True)
+    for number in range(5):
+        (folder / f"p{number}.toml").write_text(content, "utf-8")
+
+
+def skills(root: Path, content: str) -> None:
+    for number in range(5):
+        folder = root / f".punie/skills/s{number}"
+        folder.mkdir(parents=True)
+        (folder / "SKILL.md").write_text(f"---\n{content}\n---\nx", "utf-8")
+
+
+FILES: dict[str, tuple[Callable[[Path, str], None], str]] = {
+    "a long dotted key": (settings, "a" + ".a" * 20_000 + " = 1"),
+    "a long header": (settings, "[" + "a." * 20_000 + "a]"),
+    "many keys": (settings, "".join(f"a{number} = 1\n" for number in range(11_000))),
+    "many rules": (settings, '[[permissions.rules]]\ndecision="deny"\n' * 3_300),
+    "JSON that nests": (servers, "[" * 1_000_000),
+    "JSON with many objects": (servers, '{"mcpServers": {"a": {"env": {' + '"a": {},' * 120_000 + '"b": 1}}}}'),
+    "JSON with many servers": (servers, '{"mcpServers": {' + ",".join(f'"s{n}": {{}}' for n in range(60_000)) + "}}"),
+    "pipelines with long keys": (pipelines, "a" + ".a" * 30_000 + " = 1"),
+    "pipelines with many steps": (pipelines, "[[steps]]\nx = 1\n" * 4_000),
+    "skills with many entries": (skills, "a: b\n" * 13_000),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+async def test_other_requests_are_answered_while_a_hostile_project_is_read(
+    spawn: Spawn, project: Path, tmp_path: Path, name: str
+) -> None:
+    put, content = FILES[name]
+    hostile = tmp_path / "hostile"
+    hostile.mkdir()
+    put(hostile, content)
+    pauses, refused = list[float](), ""
+    async with spawn([text("hi")]) as ide:
+        await ide.open(project)
+
+        async def listen() -> None:
+            while True:
+                asked = time.monotonic()
+                await ide.request("session/list", {})
+                pauses.append(time.monotonic() - asked)
+                await anyio.sleep(0.05)  # a client that never rests takes the time that the reading needs
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(listen)
+            try:
+                session = await ide.new_session(hostile, timeout_s=60)
+                await ide.prompt(session)
+            except RpcError as error:
+                refused = str(error.data)
+            await ide.until(lambda: pauses, "an answer")
+            tasks.cancel_scope.cancel()
+    assert ("settings" in refused) == (put is settings)
+    assert max(pauses) < LONGEST_PAUSE_S
