@@ -27,6 +27,7 @@ from punie.domain.model.provider import DIRECT
 from punie.domain.servers.server import ServerConfig
 from punie.domain.session.session import SessionSpec
 from punie.domain.values.json_value import EMPTY_OBJECT
+from punie.mechanics.process_group import close_to_others
 from punie.ports.people import Peer
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class Process:
             {
                 "container": self._build_container,
                 "plug-ins": self._scan_plug_ins,
+                "closed": close_to_others,
                 "engine": self._load_engine,
             }
         )
@@ -188,10 +190,8 @@ class Process:
         from punie.bootstrap.optional_parts import telemetry_of
         from punie.bootstrap.session_setup import Shared
         from punie.bootstrap.settings.files import database_file
-        from punie.mechanics.process_group import close_to_others
         from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 
-        close_to_others()
         # attrs keeps the source of every generated method, 0.7 MB, for debuggers alone. The cache is cleared here,
         # before the engine's library is loaded, which uses the memory again.
         linecache.clearcache()

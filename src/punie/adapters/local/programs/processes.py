@@ -20,7 +20,7 @@ from landbox.kernel import UnheldError
 from punie.adapters.local.programs.spool import Spool, TailBuffer
 from punie.domain.errors import ToolFailedError
 from punie.domain.values.terminal import Command, ExitStatus
-from punie.mechanics.process_group import ProcessGroup
+from punie.mechanics.process_group import ProcessGroup, close_to_others
 
 _HEAD_BYTES = 4_096
 _LINE_BYTES = 100  # of a #! line every kernel reads more
@@ -188,6 +188,7 @@ def start_process(command: Command, environment: Mapping[str, str], box: Landbox
     _require_folder(command.cwd)
     argv = _argv(command, environment, waits=box is not None)
     waits = box is not None and len(argv) > 1 + len(command.args)
+    close_to_others()
     try:
         gate, opener = os.pipe() if waits else (subprocess.DEVNULL, -1)
         try:
