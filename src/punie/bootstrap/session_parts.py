@@ -103,16 +103,18 @@ def terminals(outputs: LocalOutputStore, boxes: Boxes | None) -> LocalTerminals:
     return LocalTerminals(outputs, boxes)
 
 
-def local(
-    setup: SessionSetup, peer: Peer, guard: LocalPathGuard, terminals: LocalTerminals, shared: Shared
-) -> Services:
+def files(setup: SessionSetup, guard: LocalPathGuard, outputs: LocalOutputStore) -> Services:
+    """The files of this machine."""
+    workspace = LocalWorkspace(guard, outputs.private.draft)
+    return Services({Workspace: workspace, FileTree: LocalFileTree(guard, setup.spec.roots)})
+
+
+def local(setup: SessionSetup, peer: Peer, files: Services, terminals: LocalTerminals, shared: Shared) -> Services:
     """The services of this machine."""
     spec = setup.spec
-    return Services(
+    return files.beside(
         {
-            Workspace: LocalWorkspace(guard),
             TerminalLedger: TerminalLedger(terminals if peer.shown is None else peer.shown(terminals), setup.log),
-            FileTree: LocalFileTree(guard, spec.roots),
             Repository: DulwichRepository(spec.cwd, spec.roots),
             ShellInfo: shared.shell,
             PythonChecks: ProjectChecks(spec.cwd),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -12,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from punie.adapters.local.files import output_store as private_folder
-from punie.adapters.local.files.output_store import LOCK, LocalOutputStore, PrivateFolder, remove_abandoned
+from punie.adapters.local.files import private_folder
+from punie.adapters.local.files.output_store import LocalOutputStore
+from punie.adapters.local.files.private_folder import LOCK, PrivateFolder, remove_abandoned
 
 fcntl = pytest.importorskip("fcntl", reason="folders are locked on POSIX")
 
@@ -59,16 +61,15 @@ def abandoned(parent: Path, digit: str = "a") -> Path:
     return folder
 
 
-async def test_what_a_killed_process_left_goes_when_another_session_keeps_its_first_output(tmp_path: Path) -> None:
+async def test_what_a_killed_process_left_goes_when_another_session_opens(tmp_path: Path) -> None:
     dead, alive = folder_in(tmp_path, "d"), folder_in(tmp_path, "a")
     with owner_of(dead) as killed, owner_of(alive):
         killed.send_signal(signal.SIGKILL)
         killed.wait(10)
         assert (dead / "call_1.txt").read_text() == "theirs"
         async with LocalOutputStore(str(folder_in(tmp_path, "b"))) as store:
-            assert dead.exists(), "nothing is looked for before it is needed"
-            assert await store.keep("call_1", "ours") is not None
             assert not dead.exists()
+            assert await store.keep("call_1", "ours") is not None
             assert (alive / "call_1.txt").read_text() == "theirs"
             async with LocalOutputStore(str(folder_in(tmp_path, "c"))) as other:
                 assert await other.keep("call_1", "ours") is not None
@@ -192,3 +193,82 @@ def test_a_child_of_the_owner_does_not_hold_the_lock(tmp_path: Path) -> None:
             assert not Path(made.path).exists()
         finally:
             child.kill()
+
+
+def drafts_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.rglob("*.tmp"))
+
+
+WRITER = """
+import os, sys
+from punie.adapters.local.files.private_folder import PrivateFolder
+private = PrivateFolder(sys.argv[1])
+with private.draft(sys.argv[2]) as name:
+    open(os.path.join(sys.argv[2], name), "x").close()
+    print(name, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_file_that_a_killed_process_was_writing_goes_with_its_folder_and_no_other_does(tmp_path: Path) -> None:
+    dead, alive, project = folder_in(tmp_path, "d"), folder_in(tmp_path, "a"), tmp_path.resolve() / "project"
+    project.mkdir()
+    stranger = project / f".punie-{'5' * 16}.tmp"
+    stranger.write_text("a stranger's")
+    pipe, names = subprocess.PIPE, []
+    with contextlib.ExitStack() as running:
+        for folder in (dead, alive):
+            command = [sys.executable, "-c", WRITER, str(folder), str(project)]
+            writer = running.enter_context(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True))
+            assert writer.stdout is not None
+            names.append(writer.stdout.readline().strip())
+            if folder == dead:
+                writer.kill()
+                writer.wait(10)
+            else:
+                assert writer.stdin is not None
+                running.callback(writer.stdin.close)
+        assert drafts_in(project) == sorted([*names, stranger.name])
+        remove_abandoned(str(tmp_path))
+        assert not dead.exists()
+        assert drafts_in(project) == sorted([names[1], stranger.name])
+    assert stranger.read_text() == "a stranger's"
+
+
+@pytest.mark.parametrize(
+    ("note", "draft"),
+    [
+        ("draft-" + "5" * 16, "notes.txt"),
+        ("draft-" + "5" * 16, f".punie-{'6' * 16}.tmp"),
+        ("draft-" + "5" * 16, f".punie-{'5' * 16}.tmp/x"),
+        ("5" * 16, f".punie-{'5' * 16}.tmp"),
+        ("draft-" + "5" * 16, ""),
+        ("draft-" + "5" * 16, "link/" + f".punie-{'5' * 16}.tmp"),
+    ],
+)
+def test_a_note_about_another_file_removes_nothing(tmp_path: Path, note: str, draft: str) -> None:
+    project = tmp_path.resolve() / "project"
+    project.mkdir()
+    (project / "link").symlink_to(project)
+    for name in ("notes.txt", f".punie-{'5' * 16}.tmp", f".punie-{'6' * 16}.tmp"):
+        (project / name).write_text("theirs")
+    before = sorted(project.iterdir())
+    folder = abandoned(tmp_path)
+    (folder / note).write_text(str(project / draft))
+    remove_abandoned(str(tmp_path))
+    assert not folder.exists()
+    assert sorted(project.iterdir()) == before
+
+
+def test_a_draft_is_noted_until_it_took_its_place_and_a_folder_for_notes_is_not_needed(tmp_path: Path) -> None:
+    private = PrivateFolder(str(folder_in(tmp_path, "a")))
+    with private.draft("/project") as name:
+        (note,) = (path for path in Path(private.path).iterdir() if path.name != LOCK)
+        assert note.read_text() == f"/project/{name}"
+    assert [path.name for path in Path(private.path).iterdir()] == [LOCK]
+    private.remove()
+    with private.draft("/project") as name:
+        assert name.startswith(".punie-")
+    (tmp_path / "file").touch()
+    with PrivateFolder(str(tmp_path / "file" / "x")).draft("/project") as name:
+        assert name.startswith(".punie-")

@@ -9,9 +9,10 @@ import itertools
 import os
 import secrets
 import stat
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from typing import TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -35,6 +36,7 @@ READ_LIMIT_BYTES = 20_000_000
 
 NEAR_NAMES = 3
 _LISTED_FOR_NEAR_NAMES = 2_000
+Draft: TypeAlias = Callable[[str], AbstractContextManager[str]]
 _THREADS = 8
 
 
@@ -45,9 +47,13 @@ class LocalWorkspace(Workspace):
     that a link put in place in between is refused. Line ends, a byte order mark and every character stay as they are.
     """
 
-    def __init__(self, guard: PathGuard) -> None:
-        """`guard` knows the session's directories; nothing is touched yet."""
+    def __init__(self, guard: PathGuard, draft: Draft | None = None) -> None:
+        """`guard` knows the session's directories; nothing is touched yet.
+
+        `draft` is a block around a write, with the name of the new file until it takes its place in a folder.
+        """
         self._guard = guard
+        self._draft = draft or _draft
         self._threads = anyio.CapacityLimiter(_THREADS)
 
     async def read_text(self, path: str, *, line_1based: int | None = None, limit_lines: int | None = None) -> str:
@@ -79,7 +85,7 @@ class LocalWorkspace(Workspace):
                 "which UTF-8 cannot hold. Send whole characters."
             ) from None
         target = await self._inside(path)
-        await anyio.to_thread.run_sync(_write, target, data, limiter=self._threads)
+        await anyio.to_thread.run_sync(_write, target, data, self._draft, limiter=self._threads)
 
     async def _inside(self, path: str) -> str:
         where = await self._guard.locate(path)
@@ -171,7 +177,12 @@ def _missing(path: str, folder: str, name: str, names: list[str]) -> str:
 # --- writing -----------------------------------------------------------------------------------
 
 
-def _write(path: str, data: bytes) -> None:
+@contextmanager
+def _draft(_folder: str) -> Generator[str]:
+    yield f".punie-{secrets.token_hex(8)}.tmp"
+
+
+def _write(path: str, data: bytes, draft: Draft) -> None:
     folder, name = os.path.split(path)
     if not name:
         raise ToolFailedError(f"{path} is a folder, so it was not written. Name a file in it.")
@@ -179,7 +190,8 @@ def _write(path: str, data: bytes) -> None:
         old = existing_file(inside, name)
         if old is not None:
             _require_writable(path, name, inside, old)
-        _replace(inside, name, data, old)
+        with draft(folder) as new:
+            _replace(inside, name, new, data, old)
 
 
 def _require_writable(path: str, name: str, folder: int, old: os.stat_result) -> None:
@@ -191,8 +203,7 @@ def _require_writable(path: str, name: str, folder: int, old: os.stat_result) ->
         )
 
 
-def _replace(folder: int, name: str, data: bytes, old: os.stat_result | None) -> None:
-    draft = f".punie-{secrets.token_hex(8)}.tmp"
+def _replace(folder: int, name: str, draft: str, data: bytes, old: os.stat_result | None) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     # A new file honours the umask; a file to be kept private is never readable in between.
     descriptor = os.open(draft, flags, 0o666 if old is None else 0o600, dir_fd=folder)

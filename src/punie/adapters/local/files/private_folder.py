@@ -1,0 +1,185 @@
+"""Private folders of sessions on this machine's disk, and the removal of what a killed process left."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import stat
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+
+from punie.mechanics.files import LIST_FLAGS, NO_LINK, NO_WAIT, opened_folder, read_file
+
+LOCK = "lock"
+"""The file that the owner of a folder holds locked; the kernel frees the lock however the owner ends."""
+
+OF_PROGRAM = "box-"
+"""The beginning of the names of folders for a program's temporary files."""
+
+SWEEP_LIMIT_S = 0.25
+"""How long a session that opens may remove abandoned folders; the next one goes on with the rest."""
+
+_NAME = re.compile(r"punie-[0-9a-f]{32}")
+_DRAFT = re.compile(r"\.punie-([0-9a-f]{16})\.tmp")
+_PATH_LIMIT_BYTES = 4096
+_NOTE = "draft-"
+"""The beginning of a note's name; the rest is the number of the draft that it is about."""
+_LOCK_FLAGS = os.O_RDWR | NO_LINK | NO_WAIT
+
+
+class PrivateFolder:
+    """A folder for this user alone, made when it is needed; lives as long as its session. Its methods block."""
+
+    def __init__(self, path: str) -> None:
+        """`path` is absolute and does not exist yet; nothing is touched."""
+        self.path = path
+        self.made = False
+        self._removed = False
+        self._lock: int | None = None
+        self._making = threading.Lock()
+
+    def make(self) -> None:
+        """Make the folder where it is missing. Raises `OSError`."""
+        with self._making:
+            if self._removed:
+                raise FileNotFoundError(f"{self.path} went with its session")
+            if os.path.isdir(self.path):
+                return
+            self._make(f"{self.path}.new")
+
+    def _make(self, building: str) -> None:
+        """The folder gets its own name only once it is locked."""
+        self._unlock()
+        os.makedirs(building, mode=0o700)
+        try:
+            self._lock = _locked(building)
+            os.rename(building, self.path)
+        except OSError:
+            shutil.rmtree(building, ignore_errors=True)
+            self._unlock()
+            raise
+        self.made = True
+
+    @contextmanager
+    def draft(self, beside: str) -> Generator[str]:
+        """The name of a new file in the folder `beside`; the next session removes it if this process is killed now.
+
+        Blocks. Without a place for the note about it the file would stay.
+        """
+        number = secrets.token_hex(8)
+        name, note = f".punie-{number}.tmp", os.path.join(self.path, _NOTE + number)
+        with suppress(OSError):
+            self.make()
+            with open(note, "xb") as file:
+                file.write(os.fsencode(os.path.join(beside, name)))
+        try:
+            yield name
+        finally:
+            with suppress(OSError):
+                os.unlink(note)
+
+    def remove(self) -> None:
+        """Remove the folder with all its files, for good; never raises."""
+        with self._making:
+            self._removed = True
+            shutil.rmtree(self.path, ignore_errors=True)
+            self._unlock()
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def remove_abandoned(parent: str) -> None:
+    """Remove the folders of this user's sessions whose process is gone; never raises, ends after `SWEEP_LIMIT_S`.
+
+    Files that those processes were writing elsewhere go too, by the notes in their folder. A folder is abandoned where
+    its name is one of Punie's, it is no link, it belongs to this user alone, and it holds files only, among them a lock
+    that no process holds, and folders of programs. Anything else is left as it is.
+    """
+    until_s = time.monotonic() + SWEEP_LIMIT_S
+    try:
+        with os.scandir(parent) as entries:
+            for entry in entries:
+                if time.monotonic() > until_s:
+                    return
+                if _NAME.fullmatch(entry.name):
+                    _remove_if_abandoned(entry.path, until_s)
+    except OSError:
+        return
+
+
+def _remove_if_abandoned(path: str, until_s: float) -> None:
+    try:
+        folder = os.open(path, LIST_FLAGS)
+    except OSError:
+        return
+    try:
+        if _is_ours(os.fstat(folder)):
+            _empty_if_abandoned(folder, until_s)
+            os.rmdir(path)  # refuses unless it is empty
+    except OSError:
+        return
+    finally:
+        os.close(folder)
+
+
+def _empty_if_abandoned(folder: int, until_s: float) -> None:
+    lock = _taken(os.open(LOCK, _LOCK_FLAGS, dir_fd=folder))
+    if lock is None:
+        return
+    try:
+        names = os.listdir(folder)
+        for name in [name for name in names if name.startswith(OF_PROGRAM)]:
+            names.remove(name)
+            shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
+        if not all(stat.S_ISREG(os.lstat(name, dir_fd=folder).st_mode) for name in names):
+            return
+        for name in sorted(names, key=LOCK.__eq__):  # the lock last: an unfinished job is found again
+            if time.monotonic() > until_s:
+                return
+            if name.startswith(_NOTE):
+                _remove_draft(os.fsdecode(read_file(folder, name, _PATH_LIMIT_BYTES)), name)
+            os.unlink(name, dir_fd=folder)
+    finally:
+        os.close(lock)
+
+
+def _remove_draft(path: str, note: str) -> None:
+    """Remove the file that a killed write left; a file of any other name, and anything but a file, stays."""
+    folder, name = os.path.split(path)
+    draft = _DRAFT.fullmatch(name)
+    if draft is not None and note == _NOTE + draft[1]:
+        with suppress(OSError), opened_folder(folder) as inside:
+            if stat.S_ISREG(os.lstat(name, dir_fd=inside).st_mode):
+                os.unlink(name, dir_fd=inside)
+
+
+def _is_ours(found: os.stat_result) -> bool:
+    return found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) == 0o700
+
+
+def _locked(folder: str) -> int | None:
+    """The new lock file of a folder, locked; None, and no file, where this machine has no such locks."""
+    path = os.path.join(folder, LOCK)
+    lock = _taken(os.open(path, _LOCK_FLAGS | os.O_CREAT | os.O_EXCL, 0o600))
+    if lock is None:
+        os.unlink(path)
+    return lock
+
+
+def _taken(descriptor: int) -> int | None:
+    """The descriptor with its file locked; None, and the descriptor closed, where that is not possible."""
+    try:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (ImportError, OSError):
+        os.close(descriptor)
+        return None
+    return descriptor
