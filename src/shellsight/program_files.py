@@ -8,13 +8,17 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-_ENDINGS = (
-    ".js", ".mjs", ".cjs", ".ts", "/__main__.py", "/package.json", "/index.js", "/index.mjs", "/index.ts",
-)  # fmt: skip
 _MODULE = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(:[\w.]+)?")
 _MODULE_FLAG = re.compile("-[A-Za-z]*m")
 _JOINED = re.compile(r"(-m)([A-Za-z_][\w.]*)|(-[A-Za-z])(\.{0,2}/.*)|([^=]+)=(.+)", re.DOTALL)
-_INTERPRETER = re.compile(r"python[\d.]*|pypy3?|node|nodejs|deno|bun|tsx|ts-node|run")
+_SCRIPT = (".js", ".mjs", ".cjs", ".ts", "/package.json", "/index.js", "/index.mjs", "/index.ts")
+_OPENED = {
+    re.compile(r"python[\d.]*|pypy3?"): ("/__main__.py",),
+    re.compile("node|nodejs|deno|bun|tsx|ts-node|npx|bunx"): _SCRIPT,
+    re.compile("uvx|pipx|--from"): ("/pyproject.toml",),
+    re.compile("run"): ("/__main__.py", "/main.go", *_SCRIPT),
+}
+"""What a program of such a name opens where its first operand is the name without its ending, or a folder."""
 _FOLDER_OPTIONS = frozenset({"--directory", "--project", "--prefix", "--cwd", "--dir", "-C", "cd"})
 _LOADING = re.compile(
     "NODE_OPTIONS|LD_PRELOAD|DYLD_INSERT_LIBRARIES|BASH_ENV|ENV|PYTHONSTARTUP|PERL5OPT|RUBYOPT|JAVA_TOOL_OPTIONS"
@@ -28,7 +32,7 @@ _OF_RUNNERS = {
     "just": ("justfile", "Justfile", ".justfile"),
     "task": ("Taskfile.yml", "Taskfile.yaml"),
     "deno": ("deno.json", "deno.jsonc"),
-    "cargo": ("Cargo.toml",),
+    "cargo": ("Cargo.toml", "src/main.rs"),
     "go": ("go.mod",),
 }
 
@@ -51,7 +55,7 @@ def _names(pieces: Sequence[str], environ: Mapping[str, str]) -> Iterator[str]:
     if pieces and "/" not in pieces[0]:
         yield from (posixpath.join(folder, pieces[0]) for folder in environ.get("PATH", "").split(":") if folder)
     modules = ("", "src", *filter(None, environ.get("PYTHONPATH", "").split(":")))
-    before, script_next = "", False
+    before, endings = "", ()
     for piece in pieces:
         yield piece
         name = posixpath.basename(piece)
@@ -59,12 +63,12 @@ def _names(pieces: Sequence[str], environ: Mapping[str, str]) -> Iterator[str]:
         module = _MODULE.fullmatch(piece)
         if module is not None and (module[2] or "." in piece or _MODULE_FLAG.fullmatch(before)):
             yield from _files_of(module[1].split("."), modules)
-        if ":" in piece:  # a script with the name of an object in it, such as server.py:mcp
-            yield piece.partition(":")[0]
-        if script_next and not piece.startswith("-"):
-            yield from (piece.rstrip("/") + ending for ending in _ENDINGS)
-            script_next = False
-        script_next = script_next or _INTERPRETER.fullmatch(name) is not None
+        if ":" in piece:  # a list of files, or a script with the name of an object in it, such as server.py:mcp
+            yield from piece.split(":")
+        if not piece.startswith("-"):
+            yield from (piece.rstrip("/") + ending for ending in endings)
+            endings = ()
+        endings = next((opened for program, opened in _OPENED.items() if program.fullmatch(name)), endings)
         before = piece
 
 

@@ -29,6 +29,10 @@ FORMS = {
     "sh -c 'cd deep && python inner.py; ./go.sh'": "deep/inner.py go.sh",
     "env MODE=x go.sh": "go.sh",
     "java @args.txt": "args.txt",
+    "java -cp server.js:go.sh Main": "go.sh server.js",
+    "npx -y ./web": "web/index.js web/package.json",
+    "uvx --from ./kit tool": "kit/pyproject.toml",
+    "go run ./cmd": "cmd/main.go",
     "bash {root}/go.sh": "go.sh",
     "outside": "",
     "npx -y some-server {root}": "",
@@ -40,7 +44,7 @@ FORMS = {
 FILES = (
     "server.py", "server.js", "pkg/__init__.py", "pkg/__main__.py", "pkg/mod.py", "src/tool.py", "src/__init__.py",
     "web/index.js", "web/package.json", "index.js", "package.json", "hook.mjs", "hook.cjs", "deep/inner.py", "go.sh",
-    "pyproject.toml", "args.txt",
+    "pyproject.toml", "args.txt", "kit/pyproject.toml", "cmd/main.go",
 )  # fmt: skip
 
 

@@ -19,10 +19,9 @@ from punie.domain.values.paths import is_inside
 from punie.mechanics.files import NO_WAIT
 from shellsight.program_files import named_files
 
-BYTES_LIMIT = 64 * 1_048_576
+BYTES_LIMIT = 16 * 1_048_576
 SETTLED_NS = 2_000_000_000
 """A file that changed later than this before it was read may change again without a sign of it in its times."""
-CHUNK_BYTES = 1_048_576
 _DATABASE_HEAD = b"SQLite format 3\0"
 
 
@@ -75,11 +74,8 @@ class ProgramFiles:
 
 
 def _digest_of(file: BinaryIO, size: int) -> str:
-    head = file.read(len(_DATABASE_HEAD))
-    if head == _DATABASE_HEAD:
+    content = file.read(BYTES_LIMIT)
+    if content.startswith(_DATABASE_HEAD):
         return DATABASE
-    digest, left = hashlib.sha256(head), BYTES_LIMIT
-    while left > 0 and (chunk := file.read(CHUNK_BYTES)):
-        digest.update(chunk)
-        left -= len(chunk)
-    return digest.hexdigest() if left > 0 else f"{digest.hexdigest()}+{size}"
+    digest = hashlib.sha256(content).hexdigest()
+    return digest if size <= BYTES_LIMIT else f"{digest}+{size}"

@@ -34,9 +34,6 @@ LATE_S = 0.3
 RENEW_S = 1.0
 """How long a model request waits for the new list of a server that announced a change."""
 
-FILES_NAMED = 5
-"""How many of the changed files the reason for a new approval names."""
-
 _STRENGTH = {ServerOrigin.CLIENT: 0, ServerOrigin.PROJECT: 1, ServerOrigin.USER: 2}
 
 
@@ -203,7 +200,7 @@ class ServerRegistry(OwnTaskGroup):
         for name, config in ((known.name, known.config) for known in theirs):
             now = approval_of(config, await self.around.files(config))
             if approved.get(name) != now:
-                again = ", ".join(changed_files(approved.get(name), now)[:FILES_NAMED])
+                again = ", ".join(changed_files(approved.get(name), now)[:5])
                 again = f" again ({again} changed since you did)" if again else ""
                 reasons[name] = (
                     f"The project's server {name} is not started before you approve it{again}: "

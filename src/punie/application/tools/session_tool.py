@@ -162,10 +162,9 @@ class SessionTool(Protocol):
         return None
 
     async def is_current(self) -> bool:
-        """Whether the tool's owner still defines it like that; asks the owner where that is not known.
+        """Whether the tool's owner still defines it like that; if not, a change of the session's tools was announced.
 
-        Where it is not, the session's catalogue has the present definition, or will have it once the changes that were
-        announced are taken in. Raises `ToldToModel` where the owner cannot be asked.
+        The owner is asked where that is not known. Raises `ToldToModel` where the owner cannot be asked.
         """
         return True
 

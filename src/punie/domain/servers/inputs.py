@@ -12,6 +12,7 @@ from typing import cast
 from attrs import define, field, frozen
 
 from punie.domain.values.json_value import json_type
+from shellsight.package_runners import Argument
 
 LONGEST_TEXT = 4_096
 MOST_ITEMS = 100
@@ -32,21 +33,6 @@ class Wanted:
     purpose: str
     secret: bool = False
     description: str = ""
-
-
-@frozen
-class Argument:
-    """One argument of a command line; a `name` without a value is a switch, a value without a name an operand."""
-
-    name: str | None
-    value: str | None
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The words of the command line: `--name=value`, but `-n` and `value`."""
-        if self.name is None or self.value is None:
-            return (self.name or self.value or "",)
-        return (f"{self.name}={self.value}",) if self.name.startswith("--") else (self.name, self.value)
 
 
 @define

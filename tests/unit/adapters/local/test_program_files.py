@@ -104,7 +104,6 @@ async def test_of_a_database_counts_that_it_is_one_and_of_a_large_file_its_begin
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(program_files, "BYTES_LIMIT", 64)
-    monkeypatch.setattr(program_files, "CHUNK_BYTES", 16)
     (root / "data.db").write_bytes(b"SQLite format 3\0" + b"x" * 100)
     (root / "model.bin").write_bytes(b"a" * 200)
     found = await digests(root, "server --db data.db --model model.bin")
