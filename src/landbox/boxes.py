@@ -84,7 +84,7 @@ class Looking:
 
     def box(self, scratch: str, reads: Sequence[str] = (), lists: Sequence[str] = ()) -> Box:
         """A closed box that writes into the folder `scratch` alone, and also reads or lists some paths. Blocks."""
-        self._fixed = self._fixed or tuple(self._always())
+        self._fixed = self._fixed or tuple(grant for grant in self._always() if os.path.exists(grant.path))
         grants = [Grant(scratch, READ | WRITE)]
         for root in self._roots:
             hidden = (*(path for path in self._hidden if is_below(path, root)), *self._hiding.below(root))

@@ -36,7 +36,7 @@ TCP_ABI, SCOPES_ABI = 4, 6
 """The first versions of Landlock that know TCP, and the scopes of signals and abstract sockets."""
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF, _CAPSET = 444, 445, 446, {"x86_64": 126, "aarch64": 91}
-_SET_DUMPABLE, _SET_SECCOMP, _CAPBSET_READ, _CAPBSET_DROP, _SET_NO_NEW_PRIVS = 4, 22, 23, 24, 38
+_SET_DUMPABLE, _SET_SECCOMP, _CAPBSET_DROP, _SET_NO_NEW_PRIVS = 4, 22, 24, 38
 _FILTER = 2
 _CAPABILITIES_VERSION = 0x20080522
 
@@ -54,10 +54,10 @@ def _failed(what: str) -> UnheldError:
 
 
 @cache
-def _library() -> ctypes.CDLL:
+def _library() -> ctypes.PyDLL:
     import ctypes
 
-    library = ctypes.CDLL(None, use_errno=True)
+    library = ctypes.PyDLL(None, use_errno=True)  # it keeps the interpreter's lock: no call here waits
     library.syscall.restype = ctypes.c_long
     return library
 
@@ -153,9 +153,8 @@ def no_new_privileges() -> None:
 def drop_capabilities() -> None:
     """Give up all capabilities of this thread, for the programs that it starts too."""
     with contextlib.suppress(UnheldError):  # without CAP_SETPCAP the bounding set stays, and no_new_privs is enough
-        for capability in range(64):
-            if _control("PR_CAPBSET_READ", _CAPBSET_READ, capability):
-                _control("PR_CAPBSET_DROP", _CAPBSET_DROP, capability)
+        for capability in range(64):  # up to the first that the kernel does not know
+            _control("PR_CAPBSET_DROP", _CAPBSET_DROP, capability)
     header = struct.pack("=Ii", _CAPABILITIES_VERSION, 0)
     _call("capset", _CAPSET[MACHINE], header, struct.pack("=6I", *([0] * 6)))
 

@@ -11,15 +11,22 @@ from landbox.kernel import EXECUTE, IOCTL_DEV, READ, READ_FILE, WRITE, WRITE_FIL
 
 PROGRAMS = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/opt", "/nix", "/snap", "/home/linuxbrew/.linuxbrew")
 DATA = (
-    "/etc", "/proc", "/sys", "/run/current-system", "/run/booted-system", "/run/utmp", "/run/systemd/resolve",
+    "/proc", "/sys", "/run/current-system", "/run/booted-system", "/run/utmp", "/run/systemd/resolve",
     "/var/lib/dpkg", "/var/lib/apt", "/var/lib/rpm", "/var/lib/pacman", "/var/cache/apt", "/var/cache/fontconfig",
 )  # fmt: skip
-PRIVATE = (
-    "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d",
-    "/etc/ssl/private", "/etc/pki/tls/private", "/etc/ssh", "/etc/NetworkManager", "/etc/wireguard", "/etc/openvpn",
-    "/etc/docker", "/etc/kubernetes", "/etc/rancher", "/etc/letsencrypt", "/etc/krb5.keytab", "/etc/security/opasswd",
+SETTINGS = (
+    "alternatives", "apt", "bash.bashrc", "bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies",
+    "debian_version", "alpine-release", "fedora-release", "redhat-release", "system-release", "SuSE-release",
+    "default/locale", "dpkg", "environment.d", "fonts", "gai.conf", "gitattributes", "gitconfig", "group", "host.conf",
+    "hostname", "hosts", "inputrc", "issue", "java", "java-17-openjdk", "java-21-openjdk", "ld.so.cache",
+    "ld.so.conf", "ld.so.conf.d", "libnl", "localtime", "locale.alias", "locale.conf", "locale.gen", "lsb-release",
+    "machine-id", "magic", "magic.mime", "manpath.config", "mime.types", "mke2fs.conf", "mtab", "networks", "node",
+    "nsswitch.conf", "os-release", "passwd", "perl", "php", "pip.conf", "pki/ca-trust", "pki/tls/certs",
+    "pki/tls/openssl.cnf", "profile", "profile.d", "protocols", "python3", "python3.10", "python3.11", "python3.12",
+    "python3.13", "python3.14", "resolv.conf", "ripgreprc", "ruby", "services", "shells", "ssl/certs",
+    "ssl/openssl.cnf", "static", "subgid", "subuid", "terminfo", "timezone", "vim", "xattr.conf", "xdg", "zsh",
 )  # fmt: skip
-"""Files and folders of the system that hold keys or passwords."""
+"""Names below /etc that hold no secret; nothing else of it is read."""
 
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
 WORK_DEVICES = ("/dev/shm", "/dev/pts", "/dev/ptmx")  # noqa: S108 - named semaphores of programs are there
@@ -35,6 +42,7 @@ _SETTINGS = (
     ".gitconfig", ".config/git", ".gitignore", ".gitignore_global", ".ripgreprc", ".config/ripgrep", ".config/fd",
     ".config/bat", ".ackrc", ".terminfo", ".config/pip", ".cargo/config.toml",
 )  # fmt: skip
+_OF_GIT = (".gitignore", ".gitattributes", ".mailmap", ".gitmodules")
 _FOLDERS_OF_PROGRAMS = frozenset({"bin", "sbin", "shims", "condabin"})
 _INCLUDED = re.compile(r"(?im)^\s*(?:path|excludesfile|attributesfile|ignorerevsfile)\s*=\s*\"?([^\"\n]+?)\"?\s*$")
 _LINKS_LIMIT = 2_000
@@ -54,9 +62,8 @@ def system(not_run: Sequence[str]) -> Iterator[Grant]:
     for place in PROGRAMS:
         real = os.path.realpath(place)
         yield Grant(place, READ | EXECUTE, tuple(one for one in not_run if is_below(one, real) and one != real))
-    private = tuple(path for path in PRIVATE if os.path.lexists(path))
-    for place in DATA:
-        yield Grant(place, READ, private if place == "/etc" else ())
+    for place in (*DATA, *(f"/etc/{name}" for name in SETTINGS)):
+        yield Grant(place, READ)
     yield from devices()
 
 
@@ -164,16 +171,18 @@ _CACHES = {
 
 
 def repository(root: str) -> Iterator[str]:
-    """The folders outside `root` that git needs there: of the repository around it, or that it is a work tree of."""
+    """The paths outside `root` that git needs there: of the repository around it, or that it is a work tree of."""
     folder: str = root
+    files: list[str] = []
     while not os.path.lexists(f"{folder}/.git"):
         if folder == "/":
             return
         folder = os.path.dirname(folder)
+        files += [place for name in _OF_GIT if os.path.isfile(place := f"{folder}/{name}")]
     own = f"{folder}/.git"
     if os.path.isdir(own) and not os.path.islink(own):
         if folder != root:
-            yield own
+            yield from (own, *files)
         return
     named = _text(own).partition("gitdir:")[2].strip()
     if not named:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from tests.bench.boxes import boxes
 from tests.bench.client import Broken
 from tests.bench.corridor import new_session, script_engine
 from tests.bench.decisions import decisions
@@ -33,6 +34,7 @@ MEASUREMENTS: Mapping[str, Callable[[World], list[Row]]] = {
     "script": script_engine,
     "desk": tool_desk,
     "permission": decisions,
+    "boxes": boxes,
     "disclosure": disclosure,
     "servers": servers,
     "model": pydantic_ai,

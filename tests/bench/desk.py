@@ -96,7 +96,8 @@ async def _desk(folder: Path) -> SessionDesk:
     return SessionDesk(context, offered, permission, LocalOutputStore(f"{root}/outputs"), MemoryUsageLedger(kept=100))
 
 
-def _resident_mb() -> float | None:
+def resident_mb() -> float | None:
+    """The memory of this process; None where the system does not tell."""
     gc.collect()
     try:
         fields = Path("/proc/self/status").read_text("utf-8").split("VmRSS:")[1].split()
@@ -129,9 +130,9 @@ def tool_desk(world: World) -> list[Row]:
         desk = await _desk(world.directory)
         turn = TurnDesk(desk, "turn")
         await _calls(turn, 1000, processor_time=False)
-        before = _resident_mb()
+        before = resident_mb()
         times = await _calls(turn, world.repeats(_MANY, 2000), processor_time=world.processor_time)
-        after = _resident_mb()
+        after = resident_mb()
         expect(desk.running.all(), (), "the calls still known once all have ended")
         grown_mb = float("nan") if before is None or after is None else max(0.0, after - before)
 
