@@ -13,7 +13,7 @@ from pathlib import Path
 
 from attrs import define, field, frozen
 
-from punie.adapters.local.environment import child_environment
+from landbox.environment import child_environment
 from tests.oracle.cage import sweep
 from tests.oracle.effects import WEIGHTLESS, Effect, Judge
 from tests.oracle.forms import Form

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from punie.adapters.local.environment import child_environment
+from landbox.environment import child_environment
 
 KEPT = {
     "PATH": "/bin", "HOME": "/home/a", "LANG": "C.UTF-8", "LC_ALL": "C", "TMPDIR": "/tmp", "VIRTUAL_ENV": "/v",

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from attrs import frozen
 
-from punie.adapters.local.environment import child_environment
+from landbox.environment import child_environment
 from punie.adapters.local.files.ignore_rules import IgnoreRules, is_costly, matcher
 from punie.adapters.local.files.tree_walk import StopFlag
 from punie.domain.errors import ToolFailedError

@@ -6,7 +6,6 @@ import os
 import secrets
 import signal
 from collections.abc import Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -16,7 +15,8 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 from attrs import define, field
 
-from punie.adapters.local.environment import child_environment
+from landbox.environment import child_environment
+from landbox.marked import kill_marked
 from punie.adapters.local.files.output_store import LocalOutputStore
 from punie.adapters.local.programs.boxes import Boxes, Confined, remove_folder
 from punie.adapters.local.programs.processes import ChildProcess, start_process
@@ -27,40 +27,6 @@ from punie.ports.workspace import Terminals
 
 MARK = "_PUNIE_TERMINALS"
 """The variable that every process below a terminal inherits; each session has a value of its own."""
-
-_PASSES = 5
-
-
-def kill_marked(mark: str) -> None:
-    """Kill every process whose environment has that mark, also outside its group; blocks for a few ms.
-
-    A process that drops its environment as well is not found. Does nothing where there is no /proc (macOS): there only
-    groups are killed.
-    """
-    needle = f"{MARK}={mark}".encode()
-    for _ in range(_PASSES):  # a process may have started another while we looked
-        if not [folder for folder in Path("/proc").glob("[0-9]*") if _kill_if_marked(folder, needle)]:
-            return
-
-
-def _kill_if_marked(folder: Path, needle: bytes) -> bool:
-    pid = int(folder.name)
-    if pid == os.getpid():
-        return False
-    try:
-        handle = os.pidfd_open(pid)  # from here on the id cannot pass to another process
-    except (AttributeError, OSError):
-        return False
-    try:
-        if needle not in (folder / "environ").read_bytes().split(b"\0"):
-            return False
-        signal.pidfd_send_signal(handle, signal.SIGKILL)
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(handle)
-
 
 TERM_GRACE_S = 0.3
 """How long a program may take to end after SIGTERM; a cancelled turn has a second in all."""
@@ -237,4 +203,4 @@ class LocalTerminals(Terminals):
             for terminal in tuple(self._running):
                 ending.start_soon(self._end, terminal)
         if self._next_id:
-            await anyio.to_thread.run_sync(kill_marked, self._mark)
+            await anyio.to_thread.run_sync(kill_marked, f"{MARK}={self._mark}")
