@@ -46,14 +46,15 @@ class SessionContainer(containers.DeclarativeContainer):
     # servers
     connections = providers.Singleton(parts.connections, setup, peer, clock, validator)
     server_registry = providers.Singleton(parts.server_registry, setup, shared, connections, clock, recorder)
-    servers = providers.Singleton(parts.servers, setup, server_registry, validator)
+    others = providers.Singleton(parts.others, setup, peer, local)
+    servers = providers.Singleton(parts.servers, setup, server_registry, validator, others)
 
     # tools
     discover = providers.Singleton(parts.discover, setup, peer, validator, clock)
     assemble = providers.Singleton(parts.assemble, setup, peer, local, client_ledger, outputs)
     registry = providers.Singleton(parts.registry, setup, peer, local)
     skills = providers.Singleton(parts.skills, setup)
-    plug_ins = providers.Singleton(parts.plug_in_tools, setup, validator)
+    plug_ins = providers.Singleton(parts.plug_in_tools, setup, validator, others)
     further = providers.Singleton(parts.further_tools, peer, recorder, skills, plug_ins, servers)
     composed = providers.Singleton(parts.composed, setup)
     toolbox = providers.Singleton(parts.toolbox, discover, assemble, registry, further, composed)

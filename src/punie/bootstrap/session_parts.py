@@ -30,7 +30,7 @@ from punie.application.desk.call import SessionContext
 from punie.application.desk.command_review import CommandReview
 from punie.application.desk.permission import SessionPermission
 from punie.application.desk.session_desk import SessionDesk
-from punie.application.offer.assemble import AssembleTools
+from punie.application.offer.assemble import AssembleTools, OtherParties
 from punie.application.offer.discover import DiscoverTools, ListMore, PlugInTools
 from punie.application.offer.offered import Elsewhere, OfferedTools
 from punie.application.offer.registry import ToolRegistry
@@ -59,6 +59,7 @@ from punie.bootstrap.settings.keys import (
     SANDBOX_NETWORK,
 )
 from punie.bootstrap.settings.values import Sandbox
+from punie.bootstrap.tool_profiles import other_parties
 from punie.bootstrap.word_stems import stem
 from punie.domain.model.provider import DIRECT
 from punie.domain.tools.availability import Surroundings, capabilities_of
@@ -182,13 +183,15 @@ def server_registry(
     return ServerRegistry(setup.servers, around, shared.server_approvals)
 
 
-def servers(setup: SessionSetup, registry: ServerRegistry | None, validator: JsonSchemaRsValidator) -> Elsewhere:
+def servers(
+    setup: SessionSetup, registry: ServerRegistry | None, validator: JsonSchemaRsValidator, others: OtherParties
+) -> Elsewhere:
     """The tools of the MCP servers."""
     if registry is None:
         return Elsewhere()
     from punie.application.servers.session_servers import SessionServers
 
-    return SessionServers(setup.id, registry, validator, setup.log)
+    return SessionServers(setup.id, registry, validator, setup.log, others)
 
 
 # ------------------------------------------------------------ tools
@@ -198,6 +201,11 @@ def discover(setup: SessionSetup, peer: Peer, validator: JsonSchemaRsValidator, 
     """Asks the client for its tools."""
     local_tools = setup.settings[LOCAL_TOOLS]
     return DiscoverTools(setup.id, peer.capabilities, peer.catalog, validator, clock, local_tools, setup.log)
+
+
+def others(setup: SessionSetup, peer: Peer, local: Services) -> OtherParties:
+    """Makes the tools of other parties."""
+    return other_parties(setup, peer, local.get(Workspace))
 
 
 def assemble(
@@ -210,7 +218,10 @@ def assemble(
     """Binds the tools of a plan to this machine and the client."""
     kept = KeptOutputs(outputs, LocalWorkspace(LocalPathGuard((outputs.folder,), outputs.folder)))
     reads_disk = setup.settings[LOCAL_TOOLS] is not LocalTools.NEVER
-    return AssembleTools(setup.id, peer, local, client_ledger, setup.log, kept=kept, reads_disk=reads_disk)
+    parties = others(setup, peer, local)
+    return AssembleTools(
+        setup.id, peer, local, client_ledger, setup.log, kept=kept, reads_disk=reads_disk, others=parties
+    )
 
 
 def registry(setup: SessionSetup, peer: Peer, local: Services) -> ToolRegistry:
@@ -226,9 +237,9 @@ def skills(setup: SessionSetup) -> LocalSkills:
     return LocalSkills(setup.settings.skills_folder, setup.spec.roots, setup.log)
 
 
-def plug_in_tools(setup: SessionSetup, validator: JsonSchemaRsValidator) -> PlugInTools:
+def plug_in_tools(setup: SessionSetup, validator: JsonSchemaRsValidator, others: OtherParties) -> PlugInTools:
     """The tools of installed plug-ins."""
-    return PlugInTools(setup.id, setup.spec.cwd, setup.plug_ins.providers, validator, setup.log)
+    return PlugInTools(setup.id, setup.spec.cwd, setup.plug_ins.providers, validator, setup.log, others)
 
 
 def further_tools(

@@ -68,7 +68,8 @@ async def test_what_cannot_be_told_leads_nowhere(project: Path) -> None:
 
 def command_of(arguments: JsonObject, given: CallContext) -> Command | None:
     roles = OWN_TOOLS["run_command"].roles
-    return roles.command(arguments, tuple(where.path for where in given.locations), given.cwd)
+    found = roles.command(arguments, tuple(where.path for where in given.locations), given.cwd)
+    return None if found is None else Command.of(*found)
 
 
 def context(*locations: Location) -> CallContext:
@@ -94,7 +95,8 @@ def test_a_command_that_the_ide_runs_is_told_only_where_all_of_its_words_are_kno
     assert bridged("run_command").command(freeze_object({"command": "ls"}), context()) is not None
     odd = freeze_object({"command": "ls", "env": {"LD_PRELOAD": "x"}})
     assert bridged("run_command").command(odd, context()) is None
-    assert bridged("run").command(freeze_object({"command": "ls"}), context()) is None
+    assert bridged("run").command(freeze_object({"command": "ls"}), context()) is not None
+    assert bridged("run").command(odd, context()) is None
 
 
 @pytest.mark.parametrize("fault", [ValueError("x"), RecursionError(), KeyError("x")])

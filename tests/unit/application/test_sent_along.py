@@ -44,7 +44,7 @@ def test_a_tool_without_such_arguments_sends_what_it_was_given(mocker: MockerFix
         ({"command": "get_repositories"}, "Router: get_repositories"),
         ({"command": "a\nb"}, "Router: a b"),
         ({"command": 7}, "Router:"),
-        ({}, "Router:"),
+        ({}, "Router"),
     ],
 )
 def test_the_title_of_a_servers_command_shows_the_command(

@@ -1,4 +1,4 @@
-"""Arguments that Punie fills in or looks at itself (issue 5, section 2; R-02)."""
+"""Arguments that Punie fills in or looks at itself (R-02)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from punie.application.tools.own_tools import as_ours
 from punie.domain.permission.decisions import Facts
-from punie.domain.permission.grants import grant_scope, takes_command
+from punie.domain.permission.grants import grant_scope
+from punie.domain.tools.roles import Role
 from punie.domain.tools.schema import without
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from punie.domain.values.json_value import freeze_object, thaw_object
@@ -50,25 +52,27 @@ def grant(tool: ToolDescriptor, **arguments: Any) -> Any:
     return grant_scope(tool, freeze_object(arguments), Facts(), "/srv")
 
 
+ROUTER = as_ours(
+    ToolDescriptor("idea__execute_tool", parameters=COMMAND, source=ToolSource.MCP), {"command": Role.ARGV}
+)
+
+
 def test_a_grant_for_a_servers_command_covers_exactly_that_command() -> None:
-    router = ToolDescriptor("idea__execute_tool", parameters=COMMAND, source=ToolSource.MCP)
-    one = grant(router, command="get_repositories")
-    assert one == grant(router, command="get_repositories")
-    assert one != grant(router, command="get_repositories ")
-    assert one != grant(router, command="get_repositories", more=1)
-    assert one.stored == grant(router, command="get_repositories").stored
-    assert one.stored != grant(router, command="execute_terminal_command --command 'rm -rf .'").stored
+    one = grant(ROUTER, command="get_repositories")
+    assert one == grant(ROUTER, command="get_repositories")
+    assert one != grant(ROUTER, command="get_repositories ")
+    assert one != grant(ROUTER, command="get_repositories", more=1)
+    assert one.stored == grant(ROUTER, command="get_repositories").stored
+    assert one.stored != grant(ROUTER, command="execute_terminal_command --command 'rm -rf .'").stored
     assert '{"command":"get_repositories"}' in one.stored.words
 
 
 def test_a_command_that_cannot_be_shown_whole_is_not_granted_for_good() -> None:
-    router = ToolDescriptor("idea__execute_tool", parameters=COMMAND, source=ToolSource.MCP)
-    assert grant(router, command="x" * 300).stored is None
-    assert grant(router, command="read \u202e txt").stored is None
+    assert grant(ROUTER, command="x" * 300).stored is None
+    assert grant(ROUTER, command="read \u202e txt").stored is None
 
 
 def test_other_tools_of_servers_are_granted_with_any_arguments_as_before() -> None:
-    echo = ToolDescriptor("a__echo", parameters=TEXT, source=ToolSource.MCP)
+    echo = as_ours(ToolDescriptor("a__echo", parameters=TEXT, source=ToolSource.MCP))
     assert grant(echo, text="a") == grant(echo, text="b")
-    assert not takes_command(echo)
-    assert not takes_command(ToolDescriptor("run_it", parameters=COMMAND, source=ToolSource.IDE))
+    assert not echo.roles.runs({"text": "a"})

@@ -27,6 +27,7 @@ from punie.domain.permission.flow import (
 from punie.domain.permission.grants import digest, grant_scope, text_digest
 from punie.domain.permission.policy import HARMLESS_KINDS, decide
 from punie.domain.permission.rules import AnsweredBy, Mode, Verdict
+from punie.domain.tools.tool import ToolSource
 from punie.domain.values.display import display_exact, one_line
 from punie.domain.values.terminal import Box, Confinement
 from shellsight.report import PathEffect
@@ -171,6 +172,7 @@ class SessionPermission:
             would_store=would_store(asking.scope),
             rule=display_exact(judged.decision.rule),
             about=prepared.about,
+            of_others=request.tool.descriptor.source not in {ToolSource.BUILT_IN, ToolSource.PIPELINE},
             directory="" if command is None else command.cwd,
         )
 

@@ -20,6 +20,7 @@ from punie.domain.errors import ArgumentsRefusedError, ToldToModel
 from punie.domain.permission.flow import Allowed
 from punie.domain.session.turn import CallRecord
 from punie.domain.tools.execution import ResourceEstimate, RunningCall
+from punie.domain.tools.foreign_roles import at_home
 from punie.domain.tools.tool import ToolCall, ToolResult, ToolSource
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import EMPTY_OBJECT, JsonValue, json_text, utf8_size
@@ -175,6 +176,8 @@ class SessionDesk:
         arguments = call.arguments if isinstance(call.arguments, Mapping) else EMPTY_OBJECT
         expected = expected_s(tool.descriptor, arguments_json, self.statistics)
         limits, paths = session.limits.of(call.name, expected), tool.paths(arguments)
+        if tool.descriptor.source is not ToolSource.BUILT_IN:
+            paths = tuple(at_home(path, self.permission.review.home) for path in paths)
         located = tuple([await self._locate(tool, path) for path in paths])
         context = CallContext(
             call_id, turn_id, session.cwd, limits.time_s, located, limits.memory_mb, session.session_id

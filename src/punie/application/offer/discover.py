@@ -9,7 +9,7 @@ from typing import TypeAlias
 import anyio
 from attrs import define, evolve, field, frozen
 
-from punie.application.offer.assemble import BridgedTool
+from punie.application.offer.assemble import BridgedTool, OtherParties
 from punie.application.tools.own_tools import PLANNABLE
 from punie.application.tools.session_tool import SessionTool
 from punie.domain.session.session import DiscoveryReport
@@ -129,6 +129,7 @@ class PlugInTools:
     plug_ins: tuple[PlugIn, ...]
     validator: ArgumentValidator
     log: logging.Logger
+    others: OtherParties = field(factory=OtherParties)
     _servers: dict[str, object] = field(factory=dict[str, object], init=False)
 
     async def __call__(self) -> tuple[SessionTool, ...]:
@@ -162,8 +163,9 @@ class PlugInTools:
         for tool in answer.catalog:
             problem = self.validator.schema_problem(tool.parameters)
             if problem is None:
-                theirs = evolve(tool, source=ToolSource.PLUG_IN)
-                tools.append(BridgedTool(theirs, server, self.session_id, self.log))
+                theirs = self.others.known(evolve(tool, source=ToolSource.PLUG_IN))
+                reader = self.others.reader
+                tools.append(BridgedTool(theirs, server, self.session_id, self.log, reader=reader))
             else:
                 self._leave_out(plug_in, f"the schema of {tool.name} cannot be used: {problem}")
         return tuple(tools)

@@ -8,7 +8,7 @@ from typing import cast
 
 from attrs import define, field, frozen
 
-from punie.application.offer.assemble import BridgedTool
+from punie.application.offer.assemble import BridgedTool, OtherParties
 from punie.application.offer.offered import SEARCH_WAIT_S, Elsewhere
 from punie.application.servers.registry import ServerRegistry
 from punie.application.tools.session_tool import SessionTool
@@ -59,6 +59,7 @@ class SessionServers(Elsewhere):
     registry: ServerRegistry
     validator: ArgumentValidator
     log: logging.Logger
+    others: OtherParties = field(factory=OtherParties)
     _unlisted: tuple[str, ...] = field(default=(), init=False)
     _warned: bool = field(default=False, init=False)
 
@@ -92,7 +93,8 @@ class SessionServers(Elsewhere):
         known = self.registry.sent_along(info.server)
         along = {name: value for name, value in known.items() if declares(info.input_schema, name)}
         executor = ServerCalls(self.registry, info)
-        return ServerTool(described(info, along), executor, self.session_id, self.log, sent_along=along)
+        tool = self.others.known(described(info, along))
+        return ServerTool(tool, executor, self.session_id, self.log, along, self.others.reader)
 
     def hear(self, changed: Callable[[], None]) -> None:
         self.registry.hear = lambda _server: changed()

@@ -32,8 +32,10 @@ from punie.application.tools.terminals.release_terminal import ReleaseTerminal
 from punie.application.tools.terminals.run_command import RunCommand
 from punie.application.tools.terminals.wait_for_terminal_exit import WaitForTerminalExit
 from punie.domain.tools.catalog import OwnTool, Serving
-from punie.domain.tools.roles import Column, Roles
+from punie.domain.tools.foreign_roles import with_roles
+from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
+from shellsight.arguments.profiles import NO_ROLES
 
 TOOLS: tuple[type[BuiltInTool], ...] = (
     ReadFile,
@@ -83,17 +85,21 @@ PLANNABLE: tuple[OwnTool, ...] = tuple(
 """The tools that a plan may name, in the form that the planning takes."""
 
 
-def as_ours(tool: ToolDescriptor) -> ToolDescriptor:
-    """Another party's tool with the name of one of ours, with the roles and the column of ours; other tools unchanged.
+def as_ours(tool: ToolDescriptor, known: Mapping[str, Role] = NO_ROLES) -> ToolDescriptor:
+    """Another party's tool with the roles of its parameters, `known` or guessed; our own tools unchanged.
 
-    An editing tool may have the parameters of any of our editing tools.
+    A tool with the name of one of ours has the roles and the column of ours. An editing tool may have the parameters of
+    any of our editing tools.
     """
-    own = OWN_TOOLS.get(tool.name)
-    if own is None or tool.source is ToolSource.BUILT_IN:
+    if tool.source is ToolSource.BUILT_IN:
         return tool
-    return evolve(tool, roles=_EDITING if own.column is Column.EDIT else own.roles, column=own.column)
+    own = OWN_TOOLS.get(tool.name)
+    if own is None:
+        return with_roles(tool, known)
+    ours = _EDITING if own.column is Column.EDIT else own.roles.by_name
+    return evolve(with_roles(tool, ours), column=own.column)
 
 
-_EDITING = Roles(
-    {name: role for own in OWN_TOOLS.values() if own.column is Column.EDIT for name, role in own.roles.by_name.items()}
-)
+_EDITING: Mapping[str, Role] = {
+    name: role for own in OWN_TOOLS.values() if own.column is Column.EDIT for name, role in own.roles.by_name.items()
+}

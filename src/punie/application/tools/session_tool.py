@@ -146,7 +146,8 @@ class SessionTool(Protocol):
         roles = self.descriptor.roles
         if Role.COMMAND not in roles:
             return None
-        return roles.command(arguments, tuple(where.path for where in context.locations), context.cwd)
+        found = roles.command(arguments, tuple(where.path for where in context.locations), context.cwd)
+        return None if found is None else Command.of(*found)
 
     async def holds_boxes(self) -> bool:
         """Whether the programs of its calls run in the boxes that the policy decides on."""

@@ -17,22 +17,25 @@ from landbox.box import held
 from punie.adapters.local.environment import PROGRAM
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.application.desk.command_review import paths_to_follow, read_command, with_places
+from punie.application.offer.assemble import OtherParties
 from punie.application.tools.own_tools import OWN_TOOLS
 from punie.application.tools.terminals.run_command import RunCommand
 from punie.bootstrap.settings.keys import SANDBOX
 from punie.bootstrap.settings.permissions import home_of, parse_mode
 from punie.bootstrap.settings.settings import Settings, load_settings, stored_trust
 from punie.bootstrap.settings.values import Sandbox
+from punie.bootstrap.tool_profiles import tool_profiles
 from punie.commands.flags import settings_flags
 from punie.commands.running import command_environ, start_logging, wrong
 from punie.domain.errors import SettingsError
 from punie.domain.permission.decisions import PartDecision
 from punie.domain.permission.policy import Decision, Facts, PermissionRequest, Policy, decide
 from punie.domain.permission.rules import Mode, Rule, Verdict
-from punie.domain.tools.roles import Role, Roles
+from punie.domain.tools.foreign_roles import at_home
 from punie.domain.tools.tool import NAME_PATTERN, ToolDescriptor, ToolKind, ToolSource
 from punie.domain.values.display import display_safe, one_line
-from punie.domain.values.json_value import JsonObject, NotJsonError, freeze_object, json_text
+from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, NotJsonError, freeze_object, json_text
+from punie.domain.values.terminal import Command
 from punie.mechanics.output import loss
 from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 from shellsight.report import CommandPart, PathUse
@@ -242,10 +245,10 @@ class PermissionJudge:
         """The decision, and the facts and the policy that led to it. Raises `SettingsError`."""
         place = self._place(request.cwd)
         policy = place.policy if request.mode is None else evolve(place.policy, mode=request.mode)
-        tool = descriptor_of(request.tool)
+        tool = descriptor_of(request.tool, request.arguments)
         own = tool.source is ToolSource.BUILT_IN and tool.kind is ToolKind.EXECUTE
         boxed = own and (place.sandbox in _REQUIRED or _holds(place.sandbox))
-        facts = evolve(self._facts(request, tool.roles, place.guard), boxed=boxed)
+        facts = evolve(self._facts(request, tool, place.guard), boxed=boxed)
         return decide(PermissionRequest(tool, request.arguments), policy, facts), facts, policy
 
     def holds(self, cwd: str) -> bool:
@@ -260,25 +263,35 @@ class PermissionJudge:
             known = self._places[cwd] = _place_of(self.settings(cwd), cwd)
         return known
 
-    def _facts(self, request: CheckRequest, roles: Roles, guard: LocalPathGuard) -> Facts:
-        located = tuple(guard.locate_now(path) for path in roles.paths(request.arguments))
+    def _facts(self, request: CheckRequest, tool: ToolDescriptor, guard: LocalPathGuard) -> Facts:
+        roles, ours = tool.roles, tool.source is ToolSource.BUILT_IN
+        home = home_of(self.environ)
+        paths = roles.paths(request.arguments)
+        located = tuple(guard.locate_now(path if ours else at_home(path, home)) for path in paths)
         facts = Facts(located, cwd=request.cwd, roots=guard.roots)
-        if Role.COMMAND not in roles:
+        if not roles.runs(request.arguments) or not (ours or roles.reads_command(request.arguments)):
             return facts
         command = roles.command(request.arguments, tuple(where.path for where in located), request.cwd)
         if command is None:
             return facts
-        report = read_command(command, self.parser, home_of(self.environ))
+        report = read_command(Command.of(*command), self.parser, home)
         places = {path: guard.locate_now(path) for path in paths_to_follow(report)}
         return evolve(facts, command=with_places(report, places))
 
 
-def descriptor_of(name: str) -> ToolDescriptor:
-    """Punie's own tool of that name; any other is taken for a tool of an MCP server or the IDE, with effects."""
+def descriptor_of(name: str, arguments: JsonObject = EMPTY_OBJECT) -> ToolDescriptor:
+    """Punie's own tool of that name; any other is taken for a tool of an MCP server or the IDE, with effects.
+
+    Its schema is not known here, so that its parameters are those of the call.
+    """
     own = OWN_TOOLS.get(name)
     if own is not None:
         return own
-    return ToolDescriptor(name, source=ToolSource.MCP if "__" in name else ToolSource.IDE)
+    server, joint, bare = name.partition("__")
+    named = {"server": server, "name": bare} if joint else {}
+    schema = {"properties": dict.fromkeys(arguments, EMPTY_OBJECT)}
+    source = ToolSource.MCP if joint else ToolSource.IDE
+    return OtherParties(tool_profiles()).known(ToolDescriptor(name, parameters=schema, metadata=named, source=source))
 
 
 WORDS_LIMIT = 200

@@ -93,7 +93,8 @@ class PermissionQuestion:
 
     `would_store` describes the grant that the option to always allow would store, empty where there is none. `rule` is
     the decision's rule, `about` a text about the call beyond its arguments, such as a plan, and `directory` the one in
-    which a program would run.
+    which a program would run. `of_others` says that another party's tool is called, which may do more with its
+    arguments than a diff shows.
     """
 
     session_id: str
@@ -109,6 +110,7 @@ class PermissionQuestion:
     would_store: str = ""
     rule: str = ""
     about: str = ""
+    of_others: bool = False
     directory: str = ""
 
 
@@ -213,7 +215,7 @@ def question_lines(question: PermissionQuestion) -> Iterator[str]:
     for path in question.locations:
         if path not in shown:
             yield f"at {_one(path)}"
-    if not question.diffs and not question.about:
+    if question.of_others or (not question.diffs and not question.about):
         yield from _argument_lines(question.raw_input or {})
     yield from _lines(question.would_store)
 

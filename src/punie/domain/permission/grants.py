@@ -18,10 +18,9 @@ from attrs import evolve, field, frozen
 
 from punie.domain.permission.decisions import Facts
 from punie.domain.tools.roles import Column, Role
-from punie.domain.tools.schema import declares
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from punie.domain.values.display import display_exact
-from punie.domain.values.json_value import JsonObject, json_text, thaw
+from punie.domain.values.json_value import JsonObject, freeze_object, json_text, thaw
 from punie.domain.values.paths import is_inside
 from shellsight.report import CommandPart, CommandReport, Effect, Standing
 from shellsight.secret_names import is_secret
@@ -146,11 +145,6 @@ class ToolPin:
     pinned_at: float
 
 
-def takes_command(tool: ToolDescriptor) -> bool:
-    """Whether a server's tool takes a command: an approval of one command does not cover another."""
-    return tool.source is ToolSource.MCP and declares(tool.parameters, "command")
-
-
 def definition_hash(tool: ToolDescriptor) -> str:
     """A digest of a tool's own definition: one that changed is another tool to the grants.
 
@@ -193,13 +187,8 @@ def grant_scope(tool: ToolDescriptor, arguments: JsonObject, facts: Facts, cwd: 
         return None
     about = [tool.source.value, tool.name, definition_hash(tool)]
     roots = facts.roots or (cwd,)
-    if takes_command(tool):
-        exactly = f"exactly with {json_text(arguments)}"
-        words = f"in {cwd}: {tool.name} of the {tool.source.value}, as it is defined now, {exactly}"
-        return _scope(tool, about, [cwd, arguments_digest(arguments)], words, cwd)
     if tool.source is not ToolSource.BUILT_IN:
-        words = f"in {cwd}: {tool.name} of the {tool.source.value}, as it is defined now, with any arguments"
-        return _scope(tool, about, [cwd], words, cwd)
+        return _others_scope(tool, about, arguments, facts, cwd)
     if tool.column is Column.EDIT:
         words = f"in {' and '.join(roots)}: {tool.name} on any path"
         return _scope(tool, about, sorted(roots), words, cwd)
@@ -208,9 +197,28 @@ def grant_scope(tool: ToolDescriptor, arguments: JsonObject, facts: Facts, cwd: 
     return None
 
 
-def _scope(tool: ToolDescriptor, about: list[str], where: list[str], words: str, directory: str) -> GrantScope:
+def _others_scope(tool: ToolDescriptor, about: list[str], arguments: JsonObject, facts: Facts, cwd: str) -> GrantScope:
+    """Exactly these paths, URLs and commands; any arguments where no parameter of the tool is one.
+
+    As for our own tools, a command is stored only where it was understood and has no effect outside the roots.
+    """
+    bound, runs = freeze_object(tool.roles.bound(arguments)), tool.roles.runs(arguments)
+    words = f"in {cwd}: {tool.name} of the {tool.source.value}, as it is defined now, "
+    if bound:
+        where = [cwd, arguments_digest(bound), *(place.path for place in facts.locations)]
+        scope = _scope(tool, about, where, f"{words}exactly with {json_text(bound)}", cwd, runs=runs)
+    elif tool.roles.binds:
+        scope = _scope(tool, about, [cwd, ""], f"{words}where it names no path, URL or command", cwd)
+    else:
+        scope = _scope(tool, about, [cwd], f"{words}with any arguments", cwd)
+    unread = runs and Role.COMMAND in tool.roles and _storable(facts.command) is None
+    return evolve(scope, stored=None) if unread else scope
+
+
+def _scope(
+    tool: ToolDescriptor, about: list[str], where: list[str], words: str, directory: str, *, runs: bool = False
+) -> GrantScope:
     """A scope of the tool in which `where` is bound and nothing else."""
-    runs = Role.COMMAND in tool.roles
     session = GrantScope(tool.name, digest(["session", about, where]), words, directory, runs=runs)
     return _with_stored(session, digest(["always", about, where]), words)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from punie.domain.permission.command_policy import LinePolicy, said
 from punie.domain.permission.decisions import (
@@ -30,15 +30,16 @@ from punie.domain.permission.path_findings import (
     ROOTS_RULE,
     named_by,
     own_file,
-    secret_finding,
-    sensitive_change,
+    use_finding,
 )
 from punie.domain.permission.rules import Mode, Rule, Verdict
 from punie.domain.tools.metadata import Permission
 from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
+from punie.domain.values.json_value import JsonObject
 from punie.domain.values.paths import Location, covers, may_touch_below, touches
 from punie.domain.values.terminal import Box
+from shellsight.report import PathEffect, PathUse
 
 QUARANTINE_RULE = "built-in:quarantine"
 
@@ -52,28 +53,19 @@ _ANSWERABLE = frozenset({ToolSource.IDE, ToolSource.PLUG_IN})
 
 def decide(request: PermissionRequest, policy: Policy, facts: Facts) -> Decision:
     """The decision on one call."""
-    rules = tuple(rule for rule in policy.rules if rule.concerns(request.tool, policy.mode))
-    call = _Call(request.tool, policy, rules, facts, _names_all(request), _asked_for(request, facts))
-    is_command = facts.command is not None or Role.COMMAND in request.tool.roles
+    tool, mode = request.tool, policy.mode
+    # A tool that requires permission is allowed by rules that name it alone, and by no mode.
+    rules = tuple(
+        rule for rule in policy.rules
+        if rule.concerns(tool, mode) and not (rule.allows and tool.requires_permission and not rule.names_tool)
+    )  # fmt: skip
+    call = _Call(tool, request.arguments, policy, rules, facts)
+    is_command = facts.command is not None or tool.roles.runs(request.arguments)
     line = LinePolicy(policy, rules, facts)
-    parts = line.decide(facts.command) if is_command else ()
+    parts = tuple(call.without_box(part) for part in line.decide(facts.command)) if is_command else ()
     found = call.denied() or (call.of_line(line, parts) if is_command else call.of_tool())
-    key = approval_key(request.tool, request.arguments, facts.cwd) if found.verdict is Verdict.ASK else None
+    key = approval_key(tool, request.arguments, facts.cwd) if found.verdict is Verdict.ASK else None
     return Decision(found.verdict, found.rule, found.reason, parts, key, call.box(found, parts))
-
-
-def _asked_for(request: PermissionRequest, facts: Facts) -> tuple[str, ...]:
-    # A parameter `path` counts as a path even for a tool without roles: such a path can only make a decision stricter.
-    word = request.arguments.get("path")
-    named = {*request.tool.roles.paths(request.arguments), *((word,) if isinstance(word, str) and word else ())}
-    bases = (facts.cwd,) if facts.cwd else facts.bases
-    return tuple(posixpath.normpath(posixpath.join(base, path)) for base in bases for path in sorted(named))
-
-
-def _names_all(request: PermissionRequest) -> bool:
-    """Whether the roles name all paths: a patch names files of its own, and a word without a role may name any."""
-    given = {request.tool.roles.by_name.get(name) for name in request.arguments}
-    return None not in given and Role.PATCH not in given
 
 
 @frozen
@@ -81,28 +73,57 @@ class _Call:
     """One call with the rules about its tool; lives as long as the decision."""
 
     tool: ToolDescriptor
+    arguments: JsonObject
     policy: Policy
     rules: tuple[Rule, ...]
     facts: Facts
-    names_all: bool
-    """Whether no argument can name a path without a role for paths."""
-    asked: tuple[str, ...] = ()
-    """The paths as they were named, before links were followed: deny and ask rules look at them too."""
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The paths as they were named, before links were followed: deny and ask rules look at them too."""
+        bases = (self.facts.cwd,) if self.facts.cwd else self.facts.bases
+        named = sorted({*self.tool.roles.paths(self.arguments)})
+        return tuple(posixpath.normpath(posixpath.join(base, path)) for base in bases for path in named)
 
     def denied(self) -> Finding | None:
-        """The built-in denials: a path outside, a change of Punie's own files."""
-        outside = next((where.path for where in self.facts.locations if not where.inside), None)
-        if outside is not None:
-            return Finding(Verdict.DENY, ROOTS_RULE, f"{outside} is outside the session's directories")
-        own = [where.path for where in self.facts.locations if own_file(where.path, self.policy)]
-        if own and self._changes_files():
-            return Finding(Verdict.DENY, OWN_FILES_RULE, f"{own[0]} belongs to Punie's own settings and state")
+        """The built-in denials: a path outside, a change of Punie's own files.
+
+        Another party's tool may be allowed to read outside. Where its access was guessed, the path may be no path of
+        this machine, so that a person is asked in place of a denial.
+        """
+        uses = tuple(self._uses())
+        for where, _, stays in uses:
+            if stays and not where.inside:
+                return Finding(Verdict.DENY, ROOTS_RULE, f"{where.path} is outside the session's directories")
+        for where, changes, _ in uses:
+            if changes and own_file(where.path, self.policy):
+                return Finding(Verdict.DENY, OWN_FILES_RULE, f"{where.path} belongs to Punie's own settings and state")
         return None
+
+    def _uses(self) -> Iterator[tuple[Location, bool, bool]]:
+        """The places of the call, whether each is changed, and whether it has to be inside."""
+        roles, always = self.tool.roles, self.tool.kind in _CHANGING_KINDS
+        ours = self.tool.source is ToolSource.BUILT_IN or self.tool.column is not None
+        named = iter(()) if ours else roles.located(self.arguments)
+        for where in self.facts.locations:
+            name, role, _ = next(named, ("", None, ""))
+            changes = always or (roles.changes_files if role is None else role.changes)
+            yield where, changes, role is None or (changes and (always or name not in roles.guessed))
+
+    def without_box(self, part: PartDecision) -> PartDecision:
+        """The decision on one command of a line, which no box holds where another party runs it: it is not safe there.
+
+        What only looks here may run a project's code there, in another shell, and with programs of the same name.
+        """
+        mode = f"mode:{self.policy.mode.value}"
+        if self.tool.source is ToolSource.BUILT_IN or part.rule != mode or part.verdict is not Verdict.ALLOW:
+            return part
+        reason = f"{part.reason}, but no box holds it in the {self.tool.source.value}"
+        return evolve(part, verdict=self._default(Column.OTHER_COMMAND), reason=reason)
 
     def of_line(self, line: LinePolicy, parts: tuple[PartDecision, ...]) -> Finding:
         """The finding on all commands of a line together."""
-        secrets = [] if line.allows_all else [secret_finding(where.path) for where in self._secrets()]
-        return strictest(*self._cautions(), *parts, *secrets)
+        return strictest(*self._cautions(), *parts, *(() if line.allows_all else self._touchy()))
 
     def of_tool(self) -> Finding:
         """The finding on the call of any other tool."""
@@ -142,15 +163,15 @@ class _Call:
                 yield Finding(Verdict.ASK, f"rule:{rule.id}", f"it may show {rule.path}, which a rule speaks of")
 
     def _touchy(self) -> Iterator[Finding]:
-        """Questions about secrets and files that other programs run, unless an allow rule names them."""
-        for where in self._secrets():
-            if not self._named(where):
-                yield secret_finding(where.path)
-        if self._changes_files():
-            for where in self.facts.locations:
-                found = sensitive_change(where.path)
-                if found is not None and not self._named(where):
-                    yield found
+        """Questions about secrets, places outside and files that others run, unless an allow rule names them."""
+        for where, changes, _ in self._uses():
+            use = PathUse(where.path, PathEffect.WRITE if changes else PathEffect.READ, where=where)
+            found = use_finding(use)
+            if found is not None and not self._named(where):
+                yield found
+        given = (self.tool.roles.by_name.get(name) for name in self.arguments)
+        if not self.facts.locations and Role.PATCH in given:
+            yield Finding(Verdict.ASK, ROOTS_RULE, "the files that its patch changes cannot be told")
 
     def _allowing(self) -> Rule | None:
         return next((rule for rule in self.rules if rule.allows and self._covers(rule)), None)
@@ -159,8 +180,13 @@ class _Call:
         mode, column = self.policy.mode, _column(self.tool)
         if column is Column.EDIT and not self._places_known():
             column = Column.OTHER_TOOL
-        verdict = default_verdict(mode, column)
+        verdict = self._default(column)
         return Finding(verdict, f"mode:{mode.value}", _reason(self.tool, column, verdict, mode))
+
+    def _default(self, column: Column) -> Verdict:
+        """The verdict of the mode; it allows no tool that requires permission."""
+        verdict = default_verdict(self.policy.mode, column)
+        return Verdict.ASK if verdict is Verdict.ALLOW and self.tool.requires_permission else verdict
 
     def _speaks(self, rule: Rule) -> bool:
         if rule.command is not None:
@@ -185,9 +211,6 @@ class _Call:
     def _named(self, where: Location) -> bool:
         return any(rule.allows and named_by(rule, where.path, self.facts) for rule in self.rules)
 
-    def _secrets(self) -> Iterator[Location]:
-        return (where for where in self.facts.locations if where.secret)
-
     def _places(self) -> tuple[str, ...]:
         """The paths of the call; without any, a tool that goes through folders goes through the session's own."""
         located = tuple(where.path for where in self.facts.locations)
@@ -195,12 +218,8 @@ class _Call:
 
     def _places_known(self) -> bool:
         """Whether the call can touch no path but those that were located."""
-        if self.tool.source is ToolSource.BUILT_IN or self.tool.column is not Column.EDIT:
-            return True
-        return bool(self.facts.locations) and self.names_all
-
-    def _changes_files(self) -> bool:
-        return self.tool.roles.changes_files or self.tool.kind in _CHANGING_KINDS
+        built_in = self.tool.source is ToolSource.BUILT_IN
+        return built_in or (bool(self.facts.locations) and self.tool.roles.names_all(self.arguments))
 
 
 def _column(tool: ToolDescriptor) -> Column:

@@ -119,6 +119,11 @@ class Rule:
             return False
         return (self.tool in {"*", tool.name} or fnmatchcase(tool.name, self.tool)) and self._serves(tool)
 
+    @property
+    def names_tool(self) -> bool:
+        """Whether the rule names its tool instead of covering it by a wild card, which its server's name may have."""
+        return not set("*?[") & set(self.tool.rpartition("__")[2])
+
     def begins(self, argv: Words) -> bool:
         """Whether the rule's command is a prefix of these words."""
         wanted = self.command or ()

@@ -1,0 +1,53 @@
+"""The roles of other parties' tools: those that the schema says, those that a profile names, and guesses.
+
+A guess only makes decisions stricter, and an MCP server's schema cannot make them looser than a guess would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from attrs import evolve
+
+from punie.domain.tools.tool import ToolDescriptor, ToolSource
+from punie.domain.values.json_value import EMPTY_OBJECT
+from shellsight.arguments.guesses import access, roles_of
+from shellsight.arguments.profiles import NO_ROLES, Profile
+from shellsight.arguments.roles import Role
+
+
+def named_roles(tool: ToolDescriptor, profiles: Iterable[Profile]) -> Mapping[str, Role]:
+    """The roles that the first profile about the tool names.
+
+    The client's catalogue goes by the name of its source, and a server whose calls are sent `projectPath` along, as
+    those of a JetBrains IDE are, by the name `jetbrains` too.
+    """
+    name, server, along = _as_served(tool)
+    servers = (server.lower(), "jetbrains") if "projectPath" in along else (server.lower(),)
+    return next((roles for profile in profiles if (roles := profile.roles(name, servers))), NO_ROLES)
+
+
+def with_roles(tool: ToolDescriptor, known: Mapping[str, Role]) -> ToolDescriptor:
+    """The tool with the roles of its parameters; `known` are those that do not have to be guessed.
+
+    Roles that the descriptor has already stay as they are.
+    """
+    if tool.roles.by_name:
+        return tool
+    name, _, along = _as_served(tool)
+    trusted = tool.source is not ToolSource.MCP
+    path = access(name, tool.kind.value)
+    return evolve(tool, roles=roles_of(tool.parameters, known, path, more=along, trusted=trusted))
+
+
+def _as_served(tool: ToolDescriptor) -> tuple[str, str, Mapping[str, object]]:
+    """The tool's name on its server, the server's name, and the arguments that its calls are sent along."""
+    if tool.source is not ToolSource.MCP:
+        return tool.name, tool.source.value, EMPTY_OBJECT
+    name, server, along = (tool.metadata.get(key) for key in ("name", "server", "sentAlong"))
+    return str(name or tool.name), str(server), along if isinstance(along, Mapping) else EMPTY_OBJECT
+
+
+def at_home(path: str, home: str) -> str:
+    """The path with a leading `~` as the home directory, which another party may take it for; our own tools do not."""
+    return home + path[1:] if path.startswith("~") else path

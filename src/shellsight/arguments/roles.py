@@ -1,0 +1,271 @@
+"""Roles: the meanings of a tool's parameters, such as a path, a command, or a part of a change.
+
+Everything that is derived from a call before it runs follows from them: its paths, the command that would run, the line
+to show, and the change that it proposes. Every function here is total: arguments are read as a model wrote them, before
+they are validated, with arrays as tuples.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TypeAlias, cast
+from urllib.parse import unquote
+
+from attrs import field, frozen
+
+Arguments: TypeAlias = Mapping[str, object]
+"""The arguments of a call: a JSON object with tuples for arrays."""
+
+
+class Access(StrEnum):
+    """The effect of a call on a path that it names."""
+
+    LOOK = "look"
+    READ = "read"
+    WRITE = "write"
+    DELETE = "delete"
+    CREATE = "create"
+
+    @property
+    def changes(self) -> bool:
+        """Whether the file or folder at the path is changed."""
+        return self in {Access.WRITE, Access.DELETE, Access.CREATE}
+
+
+class Role(StrEnum):
+    """The meaning of one parameter; the value is the word that a schema's `x-punie-role` uses for it.
+
+    `PATH_LOOK` shows names only. `PATH_BELOW` reads what lies below the path, or below the session's directories where
+    no path is given. `CWD` is also the directory from which the other paths of the call are taken. `ARGV` is a list of
+    words, and one text in that role is a command in a language that is not known. `PLAIN` has no bearing on what is
+    read, changed or run.
+    """
+
+    PATH_LOOK = "path:look"
+    PATH_READ = "path:read"
+    PATH_BELOW = "path:below"
+    PATH_WRITE = "path:write"
+    PATH_DELETE = "path:delete"
+    PATH_CREATE = "path:create"
+    COMMAND = "command"
+    ARGV = "argv"
+    CWD = "cwd"
+    CONTENT = "content"
+    OLD_TEXT = "old_text"
+    NEW_TEXT = "new_text"
+    PATCH = "patch"
+    LINE = "line"
+    URL = "url"
+    QUERY = "query"
+    PLAIN = "plain"
+
+    @property
+    def access(self) -> Access | None:
+        """The access to the path; None for a parameter that holds none. A directory to run in is looked at."""
+        if self is Role.CWD:
+            return Access.LOOK
+        kind, _, access = self.value.partition(":")
+        if kind != "path":
+            return None
+        return Access.READ if self is Role.PATH_BELOW else Access(access)
+
+    @property
+    def changes(self) -> bool:
+        """Whether the file or folder at the path is changed; a patch changes those that it names."""
+        return self is Role.PATCH or (self.access is not None and self.access.changes)
+
+
+@frozen
+class Change:
+    """The change that a call proposes: whole new content, one text in place of another, or a patch.
+
+    A field is None where the call gives no such text.
+    """
+
+    content: str | None = None
+    old_text: str | None = None
+    new_text: str | None = None
+    patch: str | None = None
+
+    def applied(self, before: str | None) -> str | None:
+        """The text after the change, every occurrence replaced; None where this change cannot be worked out."""
+        if self.content is not None:
+            return self.content
+        if before is None or not self.old_text or self.new_text is None or self.old_text not in before:
+            return None
+        return before.replace(self.old_text, self.new_text)
+
+
+def _read_only(roles: Mapping[str, Role]) -> Mapping[str, Role]:
+    return MappingProxyType(dict(roles))
+
+
+@frozen
+class Roles:
+    """The roles of a tool's parameters by name; immutable, lives as long as the descriptor.
+
+    The order of the names is the order in which paths are given. The meaning of a parameter without a role is unknown.
+    `guessed` are the parameters whose roles were inferred from the schema, and may be wrong.
+    """
+
+    by_name: Mapping[str, Role] = field(factory=dict[str, Role], converter=_read_only)
+    guessed: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, roles: Roles | Mapping[str, Role]) -> Roles:
+        """The same roles as a value."""
+        return roles if isinstance(roles, Roles) else cls(roles)
+
+    def __contains__(self, role: object) -> bool:
+        return role in self.by_name.values()
+
+    @property
+    def changes_files(self) -> bool:
+        """Whether a call may change the file or folder at a path that it names."""
+        return any(role.changes for role in self.by_name.values())
+
+    def runs(self, arguments: Arguments) -> bool:
+        """Whether the call runs a command. A command that is only guessed counts where the call gives it."""
+        return any(
+            role in _COMMANDS and (name in arguments or name not in self.guessed) for name, role in self.by_name.items()
+        )
+
+    def reads_command(self, arguments: Arguments) -> bool:
+        """Whether no argument beside the command can change what it means: none without a role, and no unknown flag."""
+        return all(
+            self.by_name.get(name) in _WITH_COMMANDS and not (value is True and name in self.guessed)
+            for name, value in arguments.items()
+        )
+
+    def names_all(self, arguments: Arguments) -> bool:
+        """Whether every path of the call has a role: a patch, and an argument without a role, may name any path."""
+        return all(self.by_name.get(name, Role.PATCH) is not Role.PATCH for name in arguments)
+
+    @property
+    def binds(self) -> bool:
+        """Whether the tool has parameters for whose values alone a grant holds."""
+        return any(role not in _FREE for role in self.by_name.values())
+
+    def bound(self, arguments: Arguments) -> dict[str, object]:
+        """The arguments that a grant holds for: paths, URLs, and a command with everything that may change it.
+
+        The files of a patch stand in for the patch.
+        """
+        unknown = Role.COMMAND if self.runs(arguments) else Role.PLAIN
+        found = {name: value for name, value in arguments.items() if self.by_name.get(name, unknown) not in _FREE}
+        patched = tuple(path for _, role, path in self.located(arguments) if role is Role.PATCH)
+        return {**found, "files": patched} if patched else found
+
+    def paths(self, arguments: Arguments, base: str = "") -> tuple[str, ...]:
+        """The paths that the call names, the directory to run in included; relative ones are taken from `base`."""
+        return tuple(path for _, _, path in self.located(arguments, base))
+
+    def text(self, role: Role, arguments: Arguments) -> str | None:
+        """The text of the first parameter in that role; None where there is none."""
+        values = (arguments.get(name) for name, one in self.by_name.items() if one is role)
+        return next((value for value in values if isinstance(value, str)), None)
+
+    def line(self, arguments: Arguments) -> int | None:
+        """The line, from 1, at which the call looks."""
+        for name, role in self.by_name.items():
+            value = arguments.get(name) if role is Role.LINE else None
+            if isinstance(value, (int, float)) and 1 <= value < _LINES and value == int(value) and value is not True:
+                return int(value)
+        return None
+
+    def command_line(self, arguments: Arguments) -> str:
+        """The command as a person would type it; empty where the call names none."""
+        line, words = self.text(Role.COMMAND, arguments), self._words(arguments)
+        if words is None:
+            return line or self.text(Role.ARGV, arguments) or ""
+        return shlex.join(words if line is None else (line, *words))
+
+    def command(
+        self, arguments: Arguments, located: Sequence[str], cwd: str
+    ) -> tuple[str, tuple[str, ...] | None, str] | None:
+        """The command that the call would run; None where the arguments are not of that form.
+
+        A shell line without words, or a program with words, and the directory. `located` are the absolute paths that
+        `paths` lead to, in that order; `cwd` is the directory where the call names none.
+        """
+        line, words = self.text(Role.COMMAND, arguments), self._words(arguments)
+        given = [arguments.get(name) for name, role in self.by_name.items() if role is Role.ARGV]
+        if not all(value is None or value == words for value in given):
+            return None
+        if line is None and words:
+            line, words = words[0], words[1:]
+        if line is None or not line.strip():
+            return None
+        named = zip(self.located(arguments), located, strict=False)
+        return line, words, next((where for (_, role, _), where in named if role is Role.CWD), cwd)
+
+    def change(self, arguments: Arguments) -> Change:
+        """The texts of the change that the call proposes."""
+        roles = (Role.CONTENT, Role.OLD_TEXT, Role.NEW_TEXT, Role.PATCH)
+        return Change(*(self.text(role, arguments) for role in roles))
+
+    def parts(self, arguments: Arguments) -> Mapping[str, str]:
+        """The texts that a title may show: by the parameter's name, and as `path`, `command`, `query` and `url`."""
+        parts = {name: value for name, value in arguments.items() if isinstance(value, str)}
+        for role in (Role.QUERY, Role.URL):
+            text = self.text(role, arguments)
+            if text is not None:
+                parts[role.value] = text
+        if Role.COMMAND in self:
+            parts["command"] = self.command_line(arguments)
+        for _, role, path in self.located(arguments):
+            if role is not Role.CWD:
+                parts.setdefault("path", path)
+        return parts
+
+    def located(self, arguments: Arguments, base: str = "") -> Iterator[tuple[str, Role, str]]:
+        """The parameter, role and text of each path, as for `paths`; the files of a patch have the patch's role."""
+        within = self.text(Role.CWD, arguments) or base
+        for name, role in self.by_name.items():
+            if role.access is None and role not in {Role.URL, Role.PATCH}:
+                continue
+            for text in _texts(arguments.get(name)):
+                for path in self._paths_in(name, role, text):
+                    yield name, role, path if role is Role.CWD else posixpath.join(within, path)
+
+    def _paths_in(self, name: str, role: Role, text: str) -> Sequence[str]:
+        if role is Role.PATCH:
+            # A patch for one file, whose path is an argument, names that file in words of its own.
+            alone = name in self.guessed or Role.PATH_WRITE not in self
+            return [path for path in _PATCHED.findall(text) if path != "/dev/null"] if alone else ()
+        is_file = _FILE_URI.match(text)
+        if is_file is not None:
+            return (unquote(text[is_file.end() :]),)
+        return () if role is Role.URL else (text,)
+
+    def _words(self, arguments: Arguments) -> tuple[str, ...] | None:
+        for name, role in self.by_name.items():
+            value = arguments.get(name)
+            if role is Role.ARGV and isinstance(value, tuple):
+                return tuple(_texts(cast("tuple[object, ...]", value), empty=True))
+        return None
+
+
+_LINES = 2**32
+_COMMANDS = frozenset({Role.COMMAND, Role.ARGV})
+_WITH_COMMANDS = _COMMANDS | {Role.CWD, Role.PLAIN, Role.LINE}
+_FREE = frozenset({Role.CONTENT, Role.OLD_TEXT, Role.NEW_TEXT, Role.PATCH, Role.LINE, Role.QUERY, Role.PLAIN})
+"""Roles whose values a grant leaves open."""
+
+_FILE_URI = re.compile(r"file:(?://(?:localhost)?(?=/))?", re.IGNORECASE)
+_PATCHED = re.compile(
+    r"^(?:\*\*\* (?:(?:Add|Update|Delete) File|Move to): *|(?:---|\+\+\+) (?:[ab]/)?|(?:rename|copy) (?:from|to) "
+    r"|diff --git .* b/)([^\t\r\n]+)",
+    re.MULTILINE,
+)
+"""A line of a patch that names a file."""
+
+
+def _texts(value: object, *, empty: bool = False) -> Iterator[str]:
+    items = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
+    yield from (item for item in items if isinstance(item, str) and (item or empty))
