@@ -77,13 +77,16 @@ class PathUse:
     """A path that a command touches. `path` is absolute where the directory is known, else as written.
 
     `where` is filled in by a caller that can follow links; None: its end is not known. `below` says that everything
-    below it is touched as well (a recursive command, a glob).
+    below it is touched as well (a recursive command, a glob). `pattern` names the links that the program would follow
+    there, as an absolute path with `*`, `?`, `[...]`, and `**` for folders of any depth without links to folders; ""
+    where it follows none. A caller that can look expands it.
     """
 
     path: str
     effect: PathEffect
     below: bool = False
     where: Followed | None = None
+    pattern: str = ""
 
 
 @frozen

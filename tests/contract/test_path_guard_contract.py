@@ -118,3 +118,46 @@ async def test_a_harmless_name_for_a_secret_file_hides_nothing_nor_the_other_way
     (bench.root / "work" / "id_rsa").symlink_to("notes.md")
     assert (await located(bench, "notes.txt")).secret
     assert (await located(bench, "id_rsa")).secret
+
+
+async def test_strays_are_the_places_outside_that_names_of_a_pattern_lead_to(bench: GuardBench) -> None:
+    work, outside = bench.root / "work", bench.root.parent / "stray"
+    (work / "deep").mkdir(parents=True, exist_ok=True)
+    outside.mkdir()
+    (outside / "file.txt").write_text("x")
+    (work / "deep" / "out.py").symlink_to(outside / "file.txt")
+    (work / "deep" / "within.py").symlink_to(work)
+    (work / "door").symlink_to(outside)
+    (work / ".hidden.py").symlink_to(outside / "file.txt")
+    away = Location(str(outside / "file.txt"), inside=False)
+    for pattern in (
+        "deep/*.py",
+        "deep/o[u]t*",
+        "d*/out.py",
+        "*/*.py",
+        "./deep/../deep/*.py",
+        "**/*.py",
+        "door/*",
+        "*/f*",
+    ):
+        assert await bench.guard.strays(f"{work}/{pattern}") == (away,), pattern
+    assert await bench.guard.strays(f"{work}/**/*") is not None
+    assert set(await bench.guard.strays(f"{work}/**") or ()) == {away, Location(str(outside), inside=False)}
+    for pattern in ("*.txt", "deep/w*.py", "*.py", "missing/*", "**/w*", "deep/*.md"):
+        assert await bench.guard.strays(f"{work}/{pattern}") == (), pattern
+
+
+async def test_strays_take_brackets_in_names_for_what_they_may_be(bench: GuardBench) -> None:
+    work = bench.root / "work"
+    (work / "[id]").mkdir(parents=True)
+    (work / "[id]" / "x.ts").symlink_to("/etc/passwd")
+    assert await bench.guard.strays(f"{work}/[id]/*.ts") == (Location("/etc/passwd", inside=False),)
+
+
+async def test_strays_are_not_told_where_there_is_too_much(bench: GuardBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = bench.root / "work"
+    work.mkdir(exist_ok=True)
+    (work / "x").write_text("x")
+    monkeypatch.setattr("punie.adapters.local.files.path_guard.MOST_ENTRIES", 0)
+    assert await bench.guard.strays(f"{work}/*") is None
+    assert await bench.guard.strays(f"{work}/x") == ()

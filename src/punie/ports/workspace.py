@@ -39,6 +39,15 @@ class PathGuard(Protocol):
     """Locates paths relative to the session's directories; lives as long as the session."""
 
     @abstractmethod
+    async def strays(self, pattern: str) -> tuple[Location, ...] | None:
+        """The places outside, and the secrets, that names matching the absolute pattern lead to.
+
+        `*`, `?` and `[...]` match as in a shell; `**` is folders of any depth, of which only links count and none is
+        entered. Returns None where there is more to look through than a bound. Never raises.
+        """
+        ...
+
+    @abstractmethod
     async def locate(self, path: str) -> Location:
         """The absolute path with every link followed (of the deepest part that exists), and where it lies.
 

@@ -58,11 +58,12 @@ def tar(call: Call) -> Outcome:
         return dangerous("an archive that may reach anywhere")
     packs = "c" in first if not texts[0].startswith("--") else texts[0] == "--create"
     glued = _glued(call.args)
+    follows = any("h" in text for text in bunches if text[:2] != "--") or any(_FOLLOWS.match(text) for text in texts)
     packed_up = () if not packs else files if "f" in glued else files[1:]
     places = tuple(use for arg in glued.values() for use in uses(call, arg, PathEffect.WRITE))
     if not (packs or set("rud") & set(first)):
         places += _unpacked(call, glued)
-    places += tuple(use for arg in packed_up for use in uses(call, arg, PathEffect.READ, below=True))
+    places += tuple(use for arg in packed_up for use in uses(call, arg, PathEffect.READ, below=True, follows=follows))
     places += tuple(use for arg in files if arg not in packed_up for use in uses(call, arg, PathEffect.WRITE))
     places += tuple(use for arg in call.args if arg not in files for use in named_places(call, arg))
     if not all(arg.certain for arg in call.args):
@@ -88,6 +89,8 @@ def _unpacked(call: Call, glued: dict[str, Arg]) -> tuple[PathUse, ...]:
     return tuple(use for arg in folders or [Arg(".")] for use in uses(call, arg, PathEffect.WRITE, below=True))
 
 
+_FOLLOWS = re.compile(r"--d(?:e(?:r|\Z)|\Z)|--h(?:a|\Z)")
+"""`--dereference` and `--hard-dereference`, cut off or not."""
 _GLUED = re.compile(r"-[A-EG-Za-eg-z]*?([fCgTX])(.+)\Z", re.DOTALL)
 
 _LISTING = names("--list --verbose --gzip --bzip2 --xz --zstd")

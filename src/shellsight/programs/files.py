@@ -83,7 +83,8 @@ def cp(call: Call) -> Outcome:
     reading = _CP.read(call.args)
     sources, targets = _ends(reading)
     deep = bool(reading.names & {"-r", "-R", "-a", "--recursive", "--archive"})
-    read = _all(call, sources, PathEffect.READ, below=deep)
+    follows = deep and bool(reading.names & {"-L", "--dereference"})
+    read = tuple(use for arg in sources for use in uses(call, arg, PathEffect.READ, below=deep, follows=follows))
     written = _all(call, targets, PathEffect.WRITE, below=deep)
     return _landing(call, reading, (sources, targets), (*read, *written), "copies files")
 

@@ -34,6 +34,7 @@ _GREP_FORM = form(
     globs="--include --exclude",
     pattern="-e --regexp -f --file",
     deep="-r -R --recursive --dereference-recursive",
+    follows="-R --dereference-recursive",
     digits=True,
     lists="-l -L --files-with-matches --files-without-match",
     passes=True,
@@ -212,20 +213,34 @@ _FIND_WRITES = frozenset({"-fprint", "-fprint0", "-fprintf", "-fls"})
 def find(call: Call) -> Outcome:
     """`find`: its starting points, then an expression of which every word is looked at."""
     args = call.args
+    follows = any(arg.text in {"-L", "-follow"} for arg in args)
     while args and args[0].text in {"-H", "-L", "-P", "-E"}:
         args = args[1:]
     starts: list[Arg] = []
     while args and not (args[0].text.startswith("-") or args[0].text in {"!", "(", ")", ","}):
         starts.append(args[0])
         args = args[1:]
-    paths = tuple(use for arg in starts for use in uses(call, arg, PathEffect.LOOK, below=True)) or here(
-        call, PathEffect.LOOK, below=True
-    )
+    found = (use for arg in starts for use in uses(call, arg, PathEffect.LOOK, below=True, follows=follows))
+    paths = tuple(found) or here(call, PathEffect.LOOK, below=True, follows=follows)
     lists = not seeks(args) and all(is_below(use.path, call.cwds) for use in paths)
-    outcome = Outcome(Standing.SAFE, "lists files", paths, lists=lists, narrow=lists and _narrow(args))
+    links = "*" if follows else _links(args)
+    outcome = Outcome(Standing.SAFE, "lists files", paths, lists=lists, narrow=lists and _narrow(args), links=links)
     if any(arg.may_be_option for arg in starts):
         outcome = stricter(outcome, unknown("a word that might become part of the expression"))
     return _expression(call, args, starts, outcome)
+
+
+def _links(args: tuple[Arg, ...]) -> str:
+    """The pattern of the links that the expression may name: none among plain files, else those of the sought name."""
+    if any(word.text in {"-o", "-or", ",", "!", "-not"} for word in args):
+        return "*"
+    if any(word.text == "-type" and after.text == "f" for word, after in pairwise(args)):
+        return ""
+    named = [after.text for word, after in pairwise(args) if word.text == "-name" and after.certain]
+    return named[0] if named and _PLAIN_PATTERN.fullmatch(named[0]) else "*"
+
+
+_PLAIN_PATTERN = re.compile(r"[\w.*?+-]+")
 
 
 def _narrow(args: tuple[Arg, ...]) -> bool:
@@ -244,7 +259,7 @@ def _expression(call: Call, args: tuple[Arg, ...], starts: list[Arg], outcome: O
             return stricter(outcome, unknown(f"a word that is not certain: {arg.text}"))
         if arg.text in _FIND_RUNS:
             end = _end_of_command(args, place + 1)
-            feed = Feed(listing=outcome.lists, narrow=outcome.narrow)
+            feed = Feed(listing=outcome.lists, narrow=outcome.narrow, links=outcome.links)
             inner = Inner(args[place + 1 : end], reason="runs for each file that is found", feed=feed)
             outcome = evolve(outcome, inner=(*outcome.inner, _filled(inner)))
             if end == place + 1:
@@ -327,11 +342,13 @@ def fd(call: Call) -> Outcome:
                 inner=(inner,) if rest else (),
             )
     outcome = _FD(call)
+    follows = any(re.match(r"--follow|-[a-zA-Z]*L", arg.text) for arg in call.args)
+    plain = re.search(r" (?:-[a-zA-Z]*t ?|--type[ =])(?:f|file) ", f" {' '.join(arg.text for arg in call.args)} ")
     words = [arg for arg in call.args if not arg.may_be_option]
     places = [
         use
         for arg in words
-        for use in uses(call, arg, PathEffect.LOOK, below=True)
+        for use in uses(call, arg, PathEffect.LOOK, below=True, follows=follows)
         if "/" in arg.text or arg in words[1:]
     ]
     if any(not arg.certain for arg in words[1:]):
@@ -339,7 +356,8 @@ def fd(call: Call) -> Outcome:
     return evolve(
         outcome,
         lists=outcome.lists and not seeks(call.args),
-        paths=(*outcome.paths, *places, *here(call, PathEffect.LOOK, below=True)),
+        links="" if plain and not follows else "*",
+        paths=(*outcome.paths, *places, *here(call, PathEffect.LOOK, below=True, follows=follows)),
     )
 
 

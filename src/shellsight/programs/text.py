@@ -10,7 +10,7 @@ from shellsight.report import FED, Effect, PathEffect, PathUse
 from shellsight.words.arguments import Arg, Reading, names, options
 from shellsight.words.call import Call, Outcome, dangerous, ordinary, safe, unknown
 from shellsight.words.form import stricter
-from shellsight.words.places import here, uses
+from shellsight.words.places import fed_places, uses
 from shellsight.words.secrecy import could_be_private
 
 _BODY = r"(?:[^%(mark)s\\\n]|\\.)*+"
@@ -69,7 +69,7 @@ def _reader(call: Call, files: tuple[Arg, ...]) -> Outcome:
     read: list[PathUse] = []
     for arg in files:
         listed = arg.text == FED and call.feed.narrow and call.feed.listing
-        read += here(call, PathEffect.READ, below=True) if listed else uses(call, arg, PathEffect.READ)
+        read += fed_places(call, PathEffect.READ) if listed else uses(call, arg, PathEffect.READ)
     outcome = safe("only looks", tuple(read))
     for arg in files:
         if arg.process or (arg.text == FED and call.feed.narrow):

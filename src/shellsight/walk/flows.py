@@ -72,11 +72,12 @@ class Flow:
     source: str = ""
     listing: bool = False
     narrow: bool = False
+    links: str = "*"
     text: str | None = None
 
     def feed(self, source: str) -> Feed:
         """The feed of the next command; `source` is where the output came from, if not from the command itself."""
-        return Feed(fed=True, source=self.source or source, listing=self.listing, narrow=self.narrow, text=self.text)
+        return Feed(True, self.source or source, self.listing, self.narrow, self.links, self.text)
 
 
 def flow_of(call: Call, outcome: Outcome) -> Flow:
@@ -85,6 +86,7 @@ def flow_of(call: Call, outcome: Outcome) -> Flow:
         source=outcome.source or call.feed.source,
         listing=outcome.lists or (outcome.passes and call.feed.listing),
         narrow=outcome.narrow or (outcome.passes and call.feed.narrow),
+        links=outcome.links if outcome.lists else call.feed.links,
         text=_printed(call),
     )
 

@@ -18,13 +18,15 @@ class Feed:
     """The input of a command.
 
     `source` is "" (nothing is known), "network" or "decoder". `listing`: names of files as a lister of the project
-    prints them; `narrow`: only names that cannot be secrets. `text`: exactly this text. `fed`: something is put there.
+    prints them; `narrow`: only names that cannot be secrets; `links`: the pattern of those that may be links, "" where
+    none is one. `text`: exactly this text. `fed`: something is put there.
     """
 
     fed: bool = False
     source: str = ""
     listing: bool = False
     narrow: bool = False
+    links: str = "*"
     text: str | None = None
 
 
@@ -68,8 +70,8 @@ class Outcome:
     """The outcome of a call.
 
     `inner` are the commands it runs. `own` False: it does nothing beside running those. `lists`: it prints names
-    of the project's files, none of them sought for being a secret; `narrow`: and none of them can be one. `passes`: it
-    hands lines of its input on as they are. `source`: its output comes from the "network" or a "decoder".
+    of the project's files, none of them sought for being a secret; `narrow`, `links`: of these names, as in `Feed`.
+    `passes`: it hands lines of its input on as they are. `source`: its output comes from the "network" or a "decoder".
     `runs_input`: it runs what it is fed as a program. `script`: its paths that are read are programs which run.
     `forms` are further ways for a rule to recognise it.
     """
@@ -83,6 +85,7 @@ class Outcome:
     own: bool = True
     lists: bool = False
     narrow: bool = False
+    links: str = "*"
     passes: bool = False
     source: str = ""
     runs_input: bool = False

@@ -13,7 +13,7 @@ from shellsight.report import FED, Effect, PathEffect, PathUse, Standing
 from shellsight.secret_names import is_secret
 from shellsight.words.arguments import Arg, Given, Kind, Options, Reading, flag_set, prefixes
 from shellsight.words.call import FINE, Call, Judge, Outcome, dangerous, unknown
-from shellsight.words.places import here, is_below, uses
+from shellsight.words.places import fed_places, here, is_below, uses
 from shellsight.words.secrecy import could_be_private, has_glob, seeks_private
 
 if TYPE_CHECKING:
@@ -46,8 +46,9 @@ class Form:
     """One program's table: its options, and what else it needs.
 
     `reads`, `globs`: valued options that hold a path, or a pattern for names. `deep`: options that make it go into
-    folders. `pattern`: options that hold the pattern, so that no operand does. `keen`: some option of it runs or
-    writes, so a word that might become one is no operand. `walks`: without operands it looks at the working directory.
+    folders; `follows`: options that make it follow the links there. `pattern`: options that hold the pattern, so that
+    no operand does. `keen`: some option of it runs or writes, so a word that might become one is no operand. `walks`:
+    without operands it looks at the working directory.
     """
 
     options: Options
@@ -59,6 +60,7 @@ class Form:
     globs: frozenset[str] = frozenset()
     pattern: frozenset[str] = frozenset()
     deep: frozenset[str] = frozenset()
+    follows: frozenset[str] = frozenset()
     always_deep: bool = False
     walks: bool = False
     keen: bool = False
@@ -79,6 +81,7 @@ class Form:
             self.reason,
             paths,
             self.effects,
+            links="" if self.operands is Operands.SEARCH else "*",  # a search itself reads what it lists
             lists=listed and not seeks(call.args) and all(is_below(use.path, call.cwds) for use in paths),
             passes=self.passes and not self._files(reading),
         )
@@ -95,14 +98,15 @@ class Form:
         effect = _EFFECTS.get(self.operands, PathEffect.READ)
         unread = self.operands in (Operands.LOOK, Operands.COUNT)
         deep = self.always_deep or (bool(self.deep) and not self.deep.isdisjoint(reading.names))
+        follows = deep and bool(self.follows) and not self.follows.isdisjoint(reading.names)
         files = self._files(reading)
         for arg in files:
             if arg.text == FED and call.feed.listing:
-                found.extend(here(call, effect, below=True))
+                found.extend(fed_places(call, effect))
             elif not (arg.certain and arg.text == "-") and not (unread and arg.kind is Kind.UNCERTAIN):
-                found.extend(uses(call, arg, effect, below=deep))
+                found.extend(uses(call, arg, effect, below=deep, follows=follows))
         if not files and (self.walks or (deep and effect is PathEffect.READ and self.operands is Operands.SEARCH)):
-            found.extend(here(call, effect, below=deep))
+            found.extend(here(call, effect, below=deep, follows=follows))
         found.extend(self._named(call, reading))
         return tuple(found)
 
@@ -211,6 +215,7 @@ class Details(TypedDict, total=False):
     globs: str
     pattern: str
     deep: str
+    follows: str
     lists: str
     digits: bool
     single: bool
@@ -258,7 +263,7 @@ def _built(flags: str, values: str, operands: Operands, details: dict[str, Any])
     return Form(Options(flag_set(flags), flag_set(values) | held, optional, **kinds), operands, **named)
 
 
-_FLAGS = frozenset({"reads", "writes", "globs", "deep", "lists", "pattern"})
+_FLAGS = frozenset({"reads", "writes", "globs", "deep", "follows", "lists", "pattern"})
 
 
 def seeks(args: tuple[Arg, ...]) -> bool:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from attrs import evolve
+
 from shellsight.report import PathEffect, PathUse
 from shellsight.secret_names import is_secret
 from shellsight.words.arguments import Arg, Kind, names
@@ -36,8 +38,24 @@ def fixed_part(arg: Arg) -> str:
     return arg.prefix.rpartition("/")[0] + ("/" if "/" in arg.prefix else "")
 
 
-def uses(call: Call, arg: Arg, effect: PathEffect, *, below: bool = False) -> tuple[PathUse, ...]:
-    """The argument as a path: one for each directory the command may run in."""
+def uses(
+    call: Call, arg: Arg, effect: PathEffect, *, below: bool = False, follows: bool = False
+) -> tuple[PathUse, ...]:
+    """The argument as a path: one for each directory the command may run in.
+
+    `below`: everything below it is touched too; `follows`: and links there are followed.
+    """
+    found = _uses(call, arg, effect, below=below)
+    opened = effect is PathEffect.READ or effect is PathEffect.WRITE or below
+    starts = ("/",) if arg.text.startswith("/") else call.cwds
+    if not found or not starts or not (follows or (arg.kind is Kind.GLOB and opened)):
+        return found
+    text = f"{arg.text}/**" if follows else arg.text
+    first = tuple(evolve(use, pattern=posixpath.join(starts[0], text)) for use in found)
+    return (*first, *(evolve(found[0], pattern=posixpath.join(start, text)) for start in starts[1:]))
+
+
+def _uses(call: Call, arg: Arg, effect: PathEffect, *, below: bool) -> tuple[PathUse, ...]:
     if arg.process:
         return ()
     if arg.kind is Kind.UNCERTAIN:
@@ -65,9 +83,15 @@ def _climbs(path: str, start: str) -> bool:
     return ".." in parts and parts[0] != ".."
 
 
-def here(call: Call, effect: PathEffect, *, below: bool = False) -> tuple[PathUse, ...]:
+def here(call: Call, effect: PathEffect, *, below: bool = False, follows: bool = False) -> tuple[PathUse, ...]:
     """The directory the command runs in."""
-    return uses(call, Arg("."), effect, below=below)
+    return uses(call, Arg("."), effect, below=below, follows=follows)
+
+
+def fed_places(call: Call, effect: PathEffect) -> tuple[PathUse, ...]:
+    """The files of the project that a lister feeds to the command, which follows those that are links."""
+    found, links = here(call, effect, below=True), call.feed.links
+    return tuple(evolve(use, pattern=f"{use.path.rstrip('/')}/**/{links}") for use in found) if links else found
 
 
 def is_below(path: str, folders: tuple[str, ...]) -> bool:

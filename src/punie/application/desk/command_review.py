@@ -31,7 +31,9 @@ class CommandReview:
     async def report(self, command: Command) -> CommandReport:
         """The report on a command, with the places that its paths lead to. Never raises."""
         report = read_command(command, self.parser, self.home)
-        return with_places(report, {path: await self.guard.locate(path) for path in paths_to_follow(report)})
+        places = {path: await self.guard.locate(path) for path in paths_to_follow(report)}
+        strays = {pattern: await self.guard.strays(pattern) for pattern in patterns_to_expand(report)}
+        return with_places(report, places, strays)
 
 
 def read_command(command: Command, parser: ShellParser, home: str) -> CommandReport:
@@ -72,13 +74,30 @@ def _is_absolute(path: str) -> bool:
     return path.startswith("/") if _POSIX else PurePath(path).is_absolute()
 
 
-def with_places(report: CommandReport, places: Mapping[str, Location]) -> CommandReport:
-    """The report with the places that its paths lead to; the place of any other path is unknown."""
-    return evolve(report, parts=tuple(_with_places(part, places) for part in report.parts))
+def patterns_to_expand(report: CommandReport) -> tuple[str, ...]:
+    """The absolute patterns of the report's paths, each once: names that may be links to somewhere else."""
+    patterns = dict.fromkeys(use.pattern for part in report.parts for use in part.paths if use.pattern)
+    return tuple(pattern for pattern in patterns if _is_absolute(pattern))
 
 
-def _with_places(part: CommandPart, places: Mapping[str, Location]) -> CommandPart:
+Strays = Mapping[str, tuple[Location, ...] | None]
+
+
+def with_places(report: CommandReport, places: Mapping[str, Location], strays: Strays | None = None) -> CommandReport:
+    """The report with the places that its paths lead to, and one path more for each stray that a pattern matches.
+
+    The place of any other path is unknown, and so is that of a pattern which is too wide to be expanded.
+    """
+    return evolve(report, parts=tuple(_with_places(part, places, strays or {}) for part in report.parts))
+
+
+def _with_places(part: CommandPart, places: Mapping[str, Location], strays: Strays) -> CommandPart:
     if not part.paths:
         return part
-    paths = tuple(PathUse(use.path, use.effect, use.below, places.get(use.path)) for use in part.paths)
-    return evolve(part, paths=paths)
+    paths: list[PathUse] = []
+    for use in part.paths:
+        matched = strays.get(use.pattern, ())
+        where = None if matched is None else places.get(use.path)
+        paths.append(PathUse(use.path, use.effect, use.below, where, use.pattern))
+        paths.extend(PathUse(stray.path, use.effect, use.below, stray) for stray in matched or ())
+    return evolve(part, paths=tuple(paths))

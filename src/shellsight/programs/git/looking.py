@@ -242,8 +242,11 @@ def look_at(name: str, call: Call) -> Outcome:
         outcome = stricter(outcome, _contents(name, call))
     if name in _PRINTING:
         outcome = evolve(outcome, paths=(*outcome.paths, *shown_places(name, call)))
-    narrow = outcome.lists and name == "ls-files" and _narrow(call)
-    return outcome if narrow == outcome.narrow else evolve(outcome, narrow=narrow)
+    if not outcome.lists or name not in {"ls-files", "grep"}:
+        return outcome
+    asked = [arg.text for arg in call.args if not arg.text.startswith("-")]
+    links = "" if name == "grep" else asked[0] if len(asked) == 1 and _NAMES.fullmatch(asked[0]) else "*"
+    return evolve(outcome, narrow=name == "ls-files" and _narrow(call), links=links)
 
 
 def _without_range(call: Call) -> Call:
@@ -271,6 +274,8 @@ def _two_files(call: Call) -> Outcome:
 
 
 COMPARED = form()
+_NAMES = re.compile(r"\*\.\w+")
+"""Of `git ls-files`: names with one ending, at any depth."""
 _FILE = re.compile(r"(?:[\w-][\w.-]*/)*[\w-]+(?:\.[\w-]+)+")
 """A file with an ending, not hidden, and nothing that leads upwards."""
 

@@ -39,6 +39,7 @@ ROWS = (
             values="ABCm --ignore --ignore-dir --depth",
             operands=Operands.SEARCH,
             always_deep=True,
+            follows="-f --follow",
             walks=True,
             keen=True,
         ),

@@ -150,6 +150,7 @@ ROWS = (
             reads="-X --exclude-from --from-file --to-file",
             digits=True,
             deep="-r --recursive",
+            follows="-r --recursive",
         ),
         (
             "* --to-file=.env notes.txt => dangerous: reads notes.txt, reads .env, secrets",
