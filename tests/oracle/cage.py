@@ -20,7 +20,9 @@ from pathlib import Path
 
 STAGE = "PUNIE_ORACLE_STAGE"
 """The variable that tells the stages of a start apart: absent, `cage` (in the namespaces), or `run`."""
-_MEMORY_BYTES = 3 << 30
+_OWN_PID_MAX = (6, 14)
+_PROCESSES = 600
+_MEMORY_BYTES = 2 << 30
 _FILE_BYTES = 64 << 20
 
 
@@ -51,14 +53,30 @@ def enter(base: Path, words: Sequence[str]) -> None:
     (devices / "fd").symlink_to("/proc/self/fd")
     (devices / "shm").mkdir()
     _mount("--move", str(devices), "/dev")
-    for line in Path("/proc/self/mountinfo").read_text("utf-8").splitlines():
-        place = re.sub(r"\\(\d{3})", lambda found: chr(int(found[1], 8)), line.split()[4])
-        if place != str(base):
-            with suppress(subprocess.CalledProcessError):
-                _mount("-o", "remount,bind,ro", place)
+    _bound_processes()
+    places = [place for place in _mounted() if place != str(base)]
+    for place in places:
+        with suppress(subprocess.CalledProcessError):
+            _mount("-o", "remount,bind,ro", place)
+    # What lies below another mount cannot be reached, and is not seen here either.
+    if writable := [place for place in places if Path(place).exists() and not os.statvfs(place).f_flag & os.ST_RDONLY]:
+        sys.exit(f"oracle: the cage does not close: {' '.join(writable)}")
     rights = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all"]
     os.environ[STAGE] = f"run:{base}"
     os.execvp(rights[0], [*rights, sys.executable, "-m", "tests.oracle", *words])  # noqa: S606
+
+
+def _mounted() -> list[str]:
+    """Each place that something is mounted on."""
+    lines = Path("/proc/self/mountinfo").read_text("utf-8").splitlines()
+    return [re.sub(r"\\(\d{3})", lambda found: chr(int(found[1], 8)), line.split()[4]) for line in lines]
+
+
+def _bound_processes() -> None:
+    """Bound the number of processes in the cage, where the kernel has that bound for each namespace."""
+    major, minor = map(int, re.findall(r"\d+", os.uname().release)[:2])
+    if (major, minor) >= _OWN_PID_MAX:
+        Path("/proc/sys/kernel/pid_max").write_text(str(_PROCESSES), "ascii")
 
 
 def _mount(*words: str) -> None:
@@ -76,14 +94,16 @@ def bound() -> None:
         resource.setrlimit(kind, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
 
 
-def sweep(processes: set[int], scratch: Path) -> None:
+def sweep(processes: set[int], scratch: Path, *, caged: bool) -> None:
     """Kill what a form left behind: in a cage every other process, else those of its trace with its TMPDIR."""
-    caged = os.getpid() == 1
-    left = {int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()} - {1} if caged else processes
-    for process in left:
+    if caged:
         with suppress(OSError):
-            if caged or f"TMPDIR={scratch}\0" in Path(f"/proc/{process}/environ").read_text("utf-8", "replace"):
+            os.kill(-1, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, 0)[0]:
+                pass
+        return
+    for process in processes:
+        with suppress(OSError):
+            if f"TMPDIR={scratch}\0" in Path(f"/proc/{process}/environ").read_text("utf-8", "replace"):
                 os.kill(process, signal.SIGKILL)
-    with suppress(ChildProcessError):
-        while caged and os.waitpid(-1, os.WNOHANG)[0]:
-            pass

@@ -18,7 +18,7 @@ from tests.oracle.traps import Place
 
 _SYSTEM = prefixes(
     "/usr /lib /lib32 /lib64 /bin /sbin /etc /sys /dev /proc /opt /snap /run/systemd "
-    "/var/lib/dpkg /var/lib/apt /var/lib/systemd /var/cache/man /var/cache/apt"
+    "/var/lib/dpkg /var/lib/apt /var/lib/systemd /var/cache/man /var/cache/apt /var/log/wtmp"
 )
 _SECRET = re.compile(r"/etc/(g?shadow|sudoers)-?|.*/(\.ssh|\.gnupg)/.*|.*credentials[^/]*")
 _OTHERS = re.compile(r"/proc/(\d+)/(?:task/\d+/)?(?:environ|mem|maps|auxv|fd|root|cwd)\b.*")
@@ -36,8 +36,12 @@ _SYSTEM_CALLS = names("mount umount2 reboot init_module swapon sethostname setns
 _ADDRESS = re.compile(r'htons\((\d+)\)|inet_\w+\((?:AF_INET6, )?"([^"]+)"')
 _ABROAD = re.compile(r"sa_family=AF_(INET6?|PACKET|VSOCK|BLUETOOTH)")
 
-WEIGHTLESS = frozenset({"scratch", "home", "names"})
-"""Kinds that fail no form: files below its own TMPDIR and HOME, and the names in a folder outside, which any shows."""
+WEIGHTLESS = frozenset({"scratch", "home", "names", "process"})
+"""Kinds that fail no form: files below its own TMPDIR and HOME, the names in a folder outside, and files of other
+processes (`shown` fails it)."""
+
+UNREAD = frozenset({"df", "sync"})
+"""Programs that open what their words name and read nothing of it."""
 
 
 @frozen(order=True)
@@ -46,8 +50,8 @@ class Effect:
 
     `kind` is `trap` (one left its mark, `what` is its name), `exec` (a file that is no program of the machine), `write`
     (in the project, or anywhere), `link` (a path of the project that leads out of it was opened), `read` (a file
-    outside, or of another process), `names` (a folder outside), `network`, `socket`, `signal`, `system`, `scratch` or
-    `home`.
+    outside), `shown` (its output holds a secret), `names` (a folder outside), `process` (memory or variables of another
+    process), `network`, `socket`, `signal`, `system`, `scratch`, `home`, or `unheld` (its box was not entered).
     """
 
     kind: str
@@ -60,8 +64,6 @@ class Judge:
 
     place: Place
     programs: tuple[str, ...]
-    box: tuple[str, ...] = ()
-    """Folders below which a box lets its program write."""
 
     @classmethod
     def of(cls, place: Place, search: str) -> Judge:
@@ -108,20 +110,20 @@ class Judge:
         other = _OTHERS.fullmatch(found)
         own = (*self._known(), project, str(self.place.home), str(self.place.scratch))
         if other is not None and int(other[1]) not in processes:
-            yield Effect("read", f"/proc/PID/{found.rpartition('/')[2]}")
-        elif _DEVICES.fullmatch(found):
+            yield Effect("process", f"/proc/PID/{found.rpartition('/')[2]}")
+        elif _DEVICES.fullmatch(found) or "O_PATH" in flags:
             return
         elif _below(asked, (project,)) and not _below(found, (project,)):
             yield Effect("link", f"{self._short(asked)} -> {self._short(found)}")
         elif _SECRET.fullmatch(found) or not _below(found, own):
-            yield Effect("names" if "O_DIRECTORY" in flags else "read", self._short(found))
+            yield Effect("names" if "O_DIRECTORY" in flags or Path(found).is_dir() else "read", self._short(found))
 
     def _changed(self, path: str) -> Iterator[Effect]:
         if _DEVICES.fullmatch(path):
             return
         if _below(path, (str(self.place.marks),)):
             yield Effect("trap", os.path.relpath(path, self.place.marks))
-        elif _below(path, (str(self.place.scratch), *self.box)):
+        elif _below(path, (str(self.place.scratch),)):
             yield Effect("scratch", self._short(path))
         elif _below(path, (str(self.place.home),)):
             yield Effect("home", self._short(path))

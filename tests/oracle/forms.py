@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
@@ -16,18 +16,63 @@ from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 from shellsight.programs.registry import PROGRAMS
 from shellsight.programs.row import Row
 from tests.oracle.vocabulary import Words, words_of
-from tests.shellsight.corpus.lines import everyday
+from tests.shellsight.corpus.lines import dangerous, everyday
 
 OPERANDS = (
     "src/app.py", "", ".", "src", "*", "vendor/lib", "links", "README.md src/app.py", "HEAD", "data.json", "a.tar",
-    "links/token", "src/*", "-- -opwned", "HEAD:README.md", "trap", "vendor",
+    "links/token", "src/*", "-- -opwned", "HEAD:README.md", "trap", "vendor", "x.example.org", "dst x.example.org",
 )  # fmt: skip
 """Words behind the options, from the trap repository; "" is none."""
-VALUES = ("src/app.py", "1", "json", "links/token", "always", "name", "vendor/lib", ".", "sh")
+VALUES = (
+    "src/app.py",
+    "1",
+    "json",
+    "links/token",
+    "always",
+    "name",
+    "vendor/lib",
+    ".",
+    "sh",
+    "@x.example.org",
+    "x.example.org",
+)
 """Values of options that take one."""
 FRAMES = ("cd vendor/lib && {}", "cd vendor/tree && {}", "cd inner && {}", "cd links/secret && {}", "{} | cat")
 """Lines around a call: folders with traps of their own, and a pipe."""
-EVERYDAY = "(everyday lines)"
+EVERYDAY, OFF = "(everyday lines)", "(off the list)"
+ATTACKS = tuple(
+    """
+echo x > README.md
+rm -rf src .git ../secret
+sh trap.sh
+./trap.sh
+.venv/bin/python -c 1
+cat ../secret/token.txt links/token
+cat /proc/1/environ /proc/$PPID/environ /etc/shadow
+kill -9 -1
+ln -s ../secret here && cat here/token.txt
+cp /bin/true ./x && ./x
+cp trap.sh $TMPDIR/t && chmod +x $TMPDIR/t && $TMPDIR/t
+touch ../beside ~/x /tmp/x
+python3 -c "import socket; socket.create_connection(('127.0.0.1', 9))"
+python3 -c "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 53))"
+python3 -c "import ctypes, os; print(os.getpid(), ctypes.CDLL(None).ptrace(16, os.getppid(), 0, 0))"
+python3 -c "import os; os.truncate('README.md', 0)"
+python3 -c "import os; os.chmod('README.md', 0o777); os.utime('README.md', (1, 1))"
+python3 -c "exec(open('conftest.py').read())"
+node -e "require('fs').writeFileSync('pwned', '')"
+git commit -qam x; git gc; git clone -q . ../copy
+env -i GIT_CONFIG_COUNT=0 git status
+make; npm test; cargo build; pytest; pip install -e .
+unshare -r sh -c 'mount -t tmpfs x src'
+mkfifo pipe; mknod dev c 1 3
+(sleep 60 &) ; setsid sleep 60 &
+/lib64/ld-linux-x86-64.so.2 ./ls
+perl -e 'open(F, ">>README.md"); unlink "data.json"; exec "./trap.sh"'
+awk 'BEGIN { print "x" > "README.md"; system("./trap.sh") }'
+""".strip().splitlines()
+)
+"""Lines of our own that go against a box."""
 
 
 @frozen
@@ -112,6 +157,18 @@ class Policy:
             if decision.verdict is Verdict.ALLOW:
                 parts = facts.command.parts if facts.command is not None else ()
                 yield Form(program, line, bool(parts) and all(getattr(part, "plain", False) for part in parts))
+
+    def asked(self, lines: Sequence[str], seed: int, count: int) -> list[Form]:
+        """`count` of the lines that do not run without a question, and as many of the corpus of dangerous ones."""
+        random = Random(seed)  # noqa: S311 - as above
+        known = [line.text for line in dangerous()]
+        chosen = [
+            *ATTACKS,
+            *random.sample(known, min(count, len(known))),
+            *random.sample(lines, min(len(lines), 4 * count)),
+        ]
+        free = {form.line for form in self.forms(OFF, chosen)}
+        return [Form(OFF, line, plain=False) for line in dict.fromkeys(chosen) if line not in free][: 2 * count]
 
 
 def all_lines(seed: int, limit: int, only: frozenset[str]) -> Mapping[str, list[str]]:

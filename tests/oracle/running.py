@@ -6,22 +6,27 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from attrs import define, field, frozen
 
 from landbox.environment import child_environment
-from tests.oracle.cage import sweep
-from tests.oracle.effects import WEIGHTLESS, Effect, Judge
+from shellsight.secret_names import is_secret
+from tests.oracle.cage import STAGE, sweep
+from tests.oracle.effects import UNREAD, WEIGHTLESS, Effect, Judge
 from tests.oracle.forms import Form
 from tests.oracle.tracing import TRACED, Reader
-from tests.oracle.traps import Place
+from tests.oracle.traps import SECRET, Place
 
+_SHELL = ("/bin/sh", "-c")
+_STRACE = ("-f", "-qq", "-y", "-s", "256", "-e", "signal=none", "-e", f"trace={','.join(TRACED)}", "--seccomp-bpf")
+_SEARCHED_BYTES = 4 << 20
 _TIMEOUT_S = 8.0
-_SHORT_S = 1.0
+_SHORT_S = 2.5
 _OFTEN = 3
 """A program that ran into the time limit so often gets the short one from then on: it waits for something to happen."""
 _KEPT = ("PATH", "LANG", "RUSTUP_HOME", "CARGO_HOME", "PYENV_ROOT", "NVM_DIR", "JAVA_HOME", "RUSTUP_AUTO_INSTALL")
@@ -29,83 +34,101 @@ _KEPT = ("PATH", "LANG", "RUSTUP_HOME", "CARGO_HOME", "PYENV_ROOT", "NVM_DIR", "
 
 @frozen
 class Ran:
-    """A form that was run. `slow`: it was stopped at the time limit."""
+    """A form that was run. `slow`: it was stopped at the time limit. `exit`: its exit code, negative for a signal."""
 
     form: Form
     effects: frozenset[Effect]
-    slow: bool = False
+    slow: bool
+    exit: int
 
-    @property
-    def findings(self) -> list[Effect]:
-        """The effects that fail it: for a plain form all but those in its TMPDIR."""
-        return sorted(
-            effect
-            for effect in self.effects
-            if effect.kind not in WEIGHTLESS or (self.form.plain and effect.kind == "home")
-        )
+    def findings(self, *, boxed: bool) -> list[Effect]:
+        """The effects that fail it: all that have weight, for a plain form also those on its HOME; in a box all."""
+        none = frozenset({"scratch"}) if boxed else WEIGHTLESS - {"home"} if self.form.plain else WEIGHTLESS
+        return sorted(effect for effect in self.effects if effect.kind not in none)
 
 
 @define
 class Runner:
-    """Runs forms in a trap repository; lives as long as the run. `around` puts a box around a command's words."""
+    """Runs forms in a trap repository, each in the box of looking commands with `boxed`; lives as long as the run."""
 
     place: Place
     judge: Judge
-    around: Callable[[Sequence[str]], Sequence[str]] = field(default=lambda words: words)
     path: str = field(factory=lambda: os.environ["PATH"])
+    boxed: bool = False
+    caged: bool = False
     slow: Counter[str] = field(factory=Counter)
 
-    def environment(self) -> Mapping[str, str]:
+    def environment(self) -> dict[str, str]:
         """The variables that Punie gives a command, in a session that has an empty home."""
         ours = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        found = Path.home() / ".rustup"
-        ours.setdefault("RUSTUP_HOME", str(found))
+        ours.setdefault("RUSTUP_HOME", str(Path.home() / ".rustup"))
         own = {"HOME": str(self.place.home), "TMPDIR": str(self.place.scratch), "PATH": self.path, "USER": "oracle"}
         return child_environment(ours | own)
 
     def run(self, form: Form) -> Ran:
         """Run one form and judge it."""
-        trace = self.place.base / "trace"
+        trace, output = self.place.base / "trace", self.place.base / "output"
         command = [
             shutil.which("strace") or "strace",
-            "-f",
-            "-qq",
-            "-y",
-            "-s",
-            "256",
+            *_STRACE,
             "-o",
             str(trace),
-            "-e",
-            "signal=none",
+            "--",
+            *self._box(),
+            *_SHELL,
+            form.line,
         ]
-        command += ["-e", f"trace={','.join(TRACED)}", "--seccomp-bpf", "--"]
         limit = _SHORT_S if self.slow[form.program] >= _OFTEN else _TIMEOUT_S
-        slow = self._run([*command, *self.around(("/bin/sh", "-c", form.line))], limit)
-        self.slow[form.program] += slow
+        trace.touch()
+        code = self._run(command, output, limit)
+        self.slow[form.program] += code is None
         reader = Reader(str(self.place.project))
         with trace.open(encoding="utf-8", errors="replace") as lines:
-            effects = self.judge.effects(list(reader.read(lines)), reader.processes)
+            calls = list(reader.read(lines))
+        begun = next(
+            (place for place, call in enumerate(calls) if call.name == "execve" and call.paths[0] == _SHELL[0]), None
+        )
+        effects = self.judge.effects(calls[begun or 0 :], reader.processes)
+        if form.program in UNREAD:
+            effects -= {effect for effect in effects if effect.kind in {"link", "read"}}
+        effects |= {Effect("unheld", "")} if begun is None else set()
+        effects |= {Effect("shown", mark) for mark in (SECRET, f"{STAGE}=") if mark.encode() in _head(output)}
         trace.unlink()
-        sweep(reader.processes, self.place.scratch)
+        sweep(reader.processes, self.place.scratch, caged=self.caged)
         self.judge.undo(effects)
-        return Ran(form, frozenset(effects), slow)
+        return Ran(form, frozenset(effects), code is None, -signal.SIGKILL if code is None else code)
 
-    def _run(self, command: Sequence[str], limit: float) -> bool:
-        """Run it in a session of its own, without input; whether it had to be stopped."""
-        output = self.place.base / "output"
+    def _box(self) -> list[str]:
+        """The words in front of a command that put it into the box of a command that only looks."""
+        if not self.boxed:
+            return []
+        from landbox import launch
+        from landbox.boxes import Looking
+
+        looking = Looking((str(self.place.project),), str(self.place.home), self.environment(), is_secret)
+        file = self.place.base / "box.json"
+        file.write_text(looking.box(str(self.place.scratch)).as_json(), "utf-8")
+        return [sys.executable, "-I", "-S", "-B", str(launch.__file__), str(file), "--"]
+
+    def _run(self, command: Sequence[str], output: Path, limit: float) -> int | None:
+        """Run it in a session of its own, without input; the exit code, None where it had to be stopped."""
         with output.open("wb") as said:
             process = subprocess.Popen(
                 command, cwd=self.place.project, env=self.environment(), stdin=subprocess.DEVNULL, stdout=said,
                 stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
             try:
-                process.wait(limit)
+                return process.wait(limit)
             except subprocess.TimeoutExpired:
                 with suppress(OSError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-                return True
-        return False
+                return None
+
+
+def _head(output: Path) -> bytes:
+    with output.open("rb") as said:
+        return said.read(_SEARCHED_BYTES)
 
 
 def installed(program: str, path: str) -> bool:

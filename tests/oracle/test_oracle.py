@@ -104,10 +104,10 @@ def test_forms_that_are_run_show_what_they_do_and_leave_the_traps_as_they_were(p
     runner = Runner(place, Judge.of(place, os.environ["PATH"]))
 
     def kinds(line: str) -> set[str]:
-        return {effect.kind for effect in runner.run(Form("x", line, plain=False)).findings}
+        return {effect.kind for effect in runner.run(Form("x", line, plain=False)).findings(boxed=False)}
 
     assert kinds("cat README.md src/*.txt; ls -la; head -n1 -- '-rf'") == set()
-    assert kinds("cat links/token") == {"link"}
+    assert kinds("cat links/token") == {"link", "shown"}
     assert kinds("rm -rf src; echo x > README.md; mv data.json d.json") == {"write"}
     assert {"trap", "write"} <= kinds("git -C vendor/lib status")
     assert "exec" in kinds("./trap.sh")
@@ -122,7 +122,7 @@ def test_a_plain_program_has_no_effect(program: str, place: Place) -> None:
     runner = Runner(place, Judge.of(place, os.environ["PATH"]))
     forms = [form for form in policy.forms(program, made(program, PROGRAMS[program], 0, 0)[:30]) if form.plain]
     assert forms
-    assert {form.line: found for form in forms[:12] if (found := runner.run(form).findings)} == {}
+    assert {form.line: found for form in forms[:12] if (found := runner.run(form).findings(boxed=False))} == {}
 
 
 def _texts(folder: Path) -> dict[str, bytes]:

@@ -15,6 +15,9 @@ from attrs import frozen
 
 TRAPS: Mapping[str, Any] = tomllib.loads(Path(__file__).with_name("traps.toml").read_text("utf-8"))
 
+SECRET = "oracle-secret-of-the-folder-beside"
+"""The content of the secret outside; no output may hold it."""
+
 
 @frozen
 class Place:
@@ -46,7 +49,7 @@ class Place:
         """Lay everything out for the first time; the number of traps, links and planted files."""
         for folder in (self.home, self.scratch, self.base / "secret", self.base / "template"):
             folder.mkdir(parents=True, exist_ok=True)
-        self._write(self.base / "secret/token.txt", "the secret\n")
+        self._write(self.base / "secret/token.txt", f"{SECRET}\n")
         self._write(self.base / "secret/gitconfig", f"[core]\n\tfsmonitor = {self.mark('include.fsmonitor')}\n")
         self.renew()
         for path, text in self._files():
