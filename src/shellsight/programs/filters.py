@@ -104,6 +104,47 @@ def hostname(call: Call) -> Outcome:
     return safe("shows the machine's name")
 
 
+_NETSTAT = form(
+    "tuplnarseiomgHWx4610 --tcp --udp --listening --numeric --processes --all --summary --version --help",
+    operands=Operands.NONE,
+)
+_SS = form(
+    "tuplnaseiomgHWx4610 --tcp --udp --listening --numeric --processes --all --summary --version --help",
+    operands=Operands.TEXT,
+)
+_LSOF = form("abClnNOPRtUVwX", "cdgipuFsTk", Operands.LOOK, optional="-i")
+_NUMERIC = re.compile(r"-[A-Za-z0-9]*n[A-Za-z0-9]*|--numeric|--version|--help")
+_FILTER = re.compile(
+    r"[()]|[sd]port|[=<>!]=?|eq|ne|[lg][te]|and|or|not|state|exclude|all|connected|bucket|big|synchronized|established"
+    r"|syn-(?:sent|recv)|fin-wait-[12]|time-wait|close(?:d|-wait)|closing|last-ack|listen(?:ing)?|:[a-z0-9-]+"
+)
+"""A word of a filter of `ss` that names no host."""
+
+_HOST = re.compile(r".*@(?![\d.]*(?::|\Z)).*")
+
+
+def netstat(call: Call) -> Outcome:
+    """`netstat`: shows connections; unless told not to, it asks the network for the names of their addresses."""
+    if any(arg.certain and _NUMERIC.fullmatch(arg.text) for arg in call.args):
+        return _NETSTAT(call)
+    return unknown("looks names up in the network", (), Effect.NETWORK)
+
+
+def ss(call: Call) -> Outcome:
+    """`ss`: shows connections; a host in its filter is looked up in the network."""
+    words = [word for arg in call.args if not arg.text.startswith("-") for word in arg.text.split()]
+    if _SS(call).standing is Standing.SAFE and not all(_FILTER.fullmatch(word) for word in words):
+        return unknown("looks names up in the network", (), Effect.NETWORK)
+    return _SS(call)
+
+
+def lsof(call: Call) -> Outcome:
+    """`lsof`: shows open files; a host behind `-i` is looked up in the network."""
+    if any(_HOST.fullmatch(arg.text) for arg in call.args):
+        return unknown("looks names up in the network", (), Effect.NETWORK)
+    return _LSOF(call)
+
+
 def xxd(call: Call) -> Outcome:
     """`xxd`: shows bytes; `-r` turns a dump back into them; a second operand is written."""
     table = options(

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from shellsight.programs.filters import date, hostname, ps, who
+from shellsight.programs.filters import date, hostname, lsof, netstat, ps, ss, who
 from shellsight.programs.row import Row
 from shellsight.words.form import Operands, form
 
 ROWS = (
     Row(
-        "netstat ss",
-        form(
-            flags=(
-                "tuplnarseiomgHWx4610 --tcp --udp --listening --numeric --processes --all --summary --version --help"
-            ),
-            operands=Operands.TEXT,
+        "netstat",
+        netstat,
+        (
+            "netstat -tlnp => safe",
+            "netstat -rn => safe",
+            "netstat -a => unknown: network",
+            "netstat -n evil.example => unknown",
         ),
-        ("* -K dst 10.0.0.1 => unknown", "* -ltn => safe"),
+        plain=True,
+    ),
+    Row(
+        "ss",
+        ss,
+        (
+            "ss -ltn => safe",
+            "ss -tn state established '( dport = :443 or sport = :ssh )' => safe",
+            "ss dst leak.evil.example => unknown: network",
+            "ss -tr => unknown",
+            "ss -K dst 10.0.0.1 => unknown",
+        ),
         plain=True,
     ),
     Row("lsmod", form(operands=Operands.NONE), ("lsmod => safe", "lsmod --version => unknown"), plain=True),
@@ -33,7 +45,6 @@ ROWS = (
         "top",
         form(flags="bHic", values="npduol", operands=Operands.TEXT),
         ("top => safe", "top --version => unknown"),
-        plain=True,
     ),
     Row(
         "htop",
@@ -203,9 +214,8 @@ ROWS = (
     ),
     Row(
         "lsof",
-        form(flags="abClnNOPRtUVwX", values="cdgipuFsTk", optional="-i", operands=Operands.LOOK),
-        ("lsof -i :8000 => safe", "lsof --version => unknown"),
-        plain=True,
+        lsof,
+        ("lsof -i :8000 => safe", "lsof -i@leak.evil.example => unknown: network", "lsof --version => unknown"),
     ),
     Row(
         "which",
