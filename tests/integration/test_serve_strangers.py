@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +39,13 @@ def port_of(server: Server) -> int:
     return int(server.url.rsplit(":", 1)[1].partition("/")[0])
 
 
-async def status_of(server: Server, path: str = "/acp", **headers: str) -> int:
+async def status_of(server: Server, path: str = "/acp", *, local_address: str = "", **headers: str) -> int:
     """What a request for a WebSocket is answered with; 101 is a yes."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     try:
-        async with connect(server.url.removesuffix("/acp") + path, additional_headers=named, proxy=None):
+        async with connect(
+            server.url.removesuffix("/acp") + path, additional_headers=named, proxy=None, local_addr=local_address
+        ):
             return 101
     except InvalidStatus as error:
         return error.response.status_code
@@ -169,8 +172,36 @@ async def test_half_open_handshakes_are_bounded_and_those_inside_are_served(serv
             for stream in (one, two):
                 await stream.send(b"GET ")
             async with socket_to(server) as three:
-                assert await rest_of(three) == b"", "closed unread"
+                assert await rest_of(one) == b"", "the oldest is closed"
+                await three.send(b"GET ")
+                assert await status_of(server, **WITH_TOKEN) == 101
+                assert await rest_of(two) == b""
             await inside.new_session(server.project)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have one loopback address until more are set up")
+async def test_sixty_four_half_open_ones_lock_no_one_out(serve: Serve) -> None:
+    async with serve() as server, AsyncExitStack() as stack:
+        for host in ["127.0.0.1"] * 32 + ["127.0.0.3"] * 32:
+            stream = await anyio.connect_tcp("127.0.0.1", port_of(server), local_host=host)
+            await stack.enter_async_context(stream)
+            await stream.send(b"GET ")
+        for host in ("127.0.0.1", "127.0.0.2", "127.0.0.3"):
+            with anyio.fail_after(2):
+                assert await status_of(server, local_address=host, **WITH_TOKEN) == 101
+
+
+async def test_an_address_with_few_handshakes_loses_none_to_one_with_many(serve: Serve) -> None:
+    async with serve(handshakes=4) as server, AsyncExitStack() as stack:
+        few, *many = [
+            await stack.enter_async_context(await anyio.connect_tcp("127.0.0.1", port_of(server), local_host=host))
+            for host in ["127.0.0.2", *["127.0.0.1"] * 12]
+        ]
+        for stream in many[:-3]:
+            assert await rest_of(stream) == b""
+        await few.send("\r\n".join([*upgrade(server), f"Authorization: Bearer {TOKEN}"]).encode() + b"\r\n\r\n")
+        with anyio.fail_after(5):
+            assert b" 101 " in await few.receive()
 
 
 async def test_clients_beyond_the_limit_are_told_so(serve: Serve) -> None:

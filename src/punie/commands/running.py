@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import stat
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from enum import IntEnum
@@ -18,6 +19,8 @@ from punie.mechanics.output import exit_code_with_loss
 from punie.mechanics.questions import YES_OR_NO, YES_OR_NO_HINT, answer, asking
 
 if TYPE_CHECKING:
+    from io import TextIOWrapper
+
     from anyio.abc import TaskStatus
 
 
@@ -49,16 +52,7 @@ def start_logging(environ: Mapping[str, str], log_file: str | None) -> logging.L
 
     Raises `OSError` where the file cannot be written.
     """
-    handler: logging.Handler
-    if log_file is not None:
-        from logging.handlers import RotatingFileHandler  # imports sockets and pickle
-
-        Path(log_file).parent.mkdir(parents=True, exist_ok=True)
-        handler = RotatingFileHandler(
-            log_file, maxBytes=MAX_LOG_BYTES, backupCount=KEPT_FILES, encoding="utf-8", errors="replace"
-        )
-    else:
-        handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(sys.stderr) if log_file is None else _log_file(log_file)
     handler.setFormatter(_SafeFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     level = logging.getLevelNamesMapping().get(environ.get("PUNIE_LOG_LEVEL", "INFO").upper(), logging.INFO)
     log = logging.getLogger("punie")
@@ -67,7 +61,29 @@ def start_logging(environ: Mapping[str, str], log_file: str | None) -> logging.L
     log.handlers[:] = [handler]
     log.setLevel(level)
     log.propagate = False
+    if log_file is not None and sys.platform != "win32":
+        there = Path(log_file).stat()
+        if stat.S_ISREG(there.st_mode) and (there.st_mode & 0o077 or there.st_uid != os.geteuid()):
+            log.warning("%s was there before, and other users of this machine may read it", log_file)
     return log
+
+
+def _log_file(path: str) -> logging.Handler:
+    """Writes to the file, which is made readable by its owner only, as are those that follow it."""
+    from logging.handlers import RotatingFileHandler  # imports sockets and pickle
+
+    class OwnFile(RotatingFileHandler):
+        def _open(self) -> TextIOWrapper:
+            return open(self.baseFilename, self.mode, encoding=self.encoding, errors=self.errors, opener=_opened)
+
+    Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return OwnFile(path, maxBytes=MAX_LOG_BYTES, backupCount=KEPT_FILES, encoding="utf-8", errors="replace")
+
+
+def _opened(path: str, flags: int) -> int:
+    """The file; where others may write to its folder they may have put a link there, which is not followed."""
+    shared = Path(path).parent.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return os.open(path, flags | (getattr(os, "O_NOFOLLOW", 0) if shared else 0), 0o600)
 
 
 async def watch_signals(

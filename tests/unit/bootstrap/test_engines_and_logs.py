@@ -143,6 +143,44 @@ def test_a_file_takes_the_lines_instead_its_folder_is_made_and_starting_twice_do
     assert path.read_text(encoding="utf-8").count("once") == 1
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="modes are POSIX's")
+@pytest.mark.usefixtures("own_logger")
+def test_the_files_are_their_owners_only_and_one_that_was_wider_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = os.umask(0)
+    try:
+        monkeypatch.setattr("punie.commands.running.MAX_LOG_BYTES", 100)
+        log = start_logging({}, str(tmp_path / "logs" / "punie.log"))
+        for number in range(10):
+            log.info("line %d %s", number, "x" * 40)
+        assert {path.stat().st_mode & 0o777 for path in (tmp_path / "logs").iterdir()} == {0o600}
+        assert len(list((tmp_path / "logs").iterdir())) == 4
+        monkeypatch.undo()
+        wide = tmp_path / "wide.log"
+        wide.touch(0o644)
+        start_logging({}, str(wide))
+    finally:
+        os.umask(before)
+    assert "other users of this machine may read it" in wide.read_text("utf-8")
+    assert wide.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links and modes are POSIX's")
+@pytest.mark.usefixtures("own_logger")
+def test_a_link_is_followed_only_where_no_one_else_could_have_put_it(tmp_path: Path) -> None:
+    shared, own = tmp_path / "shared", tmp_path / "own"
+    for folder, mode in ((shared, 0o1777), (own, 0o700)):
+        folder.mkdir()
+        folder.chmod(mode)
+        (folder / "punie.log").symlink_to(tmp_path / f"{folder.name}.target")
+    with pytest.raises(OSError, match="symbolic"):
+        start_logging({}, str(shared / "punie.log"))
+    assert not (tmp_path / "shared.target").exists()
+    start_logging({}, str(own / "punie.log")).info("hello")
+    assert "hello" in (tmp_path / "own.target").read_text("utf-8")
+
+
 @pytest.mark.usefixtures("own_logger")
 def test_a_file_that_cannot_be_written_is_an_os_error(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r".+"):

@@ -10,12 +10,13 @@ import hmac
 import ipaddress
 import logging
 import uuid
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from typing import cast
 
 import anyio
-from anyio.abc import SocketListener, SocketStream, TaskGroup
+from anyio.abc import SocketAttribute, SocketListener, SocketStream, TaskGroup
 from anyio.streams.stapled import MultiListener
 from attrs import define, field, frozen
 from websockets.datastructures import Headers
@@ -123,7 +124,7 @@ def _only(headers: Headers, name: str) -> str | None:
 
 CONNECTIONS_LIMIT = 64
 HANDSHAKES_LIMIT = 32
-"""Sockets that may be in their handshake at once; a further one is closed unread."""
+"""Sockets that may be in their handshake at once; for a further one, the oldest of the busiest address is closed."""
 
 BREATH_S = 0.1
 """The pause after an accept that failed, as when file descriptors have run out."""
@@ -147,7 +148,7 @@ class WebSocketServer:
     connections_limit: int = CONNECTIONS_LIMIT
     handshakes_limit: int = HANDSHAKES_LIMIT
     _open: int = field(default=0, init=False)
-    _shaking: int = field(default=0, init=False)
+    _shaking: dict[anyio.CancelScope, str] = field(factory=dict[anyio.CancelScope, str], init=False)
     _accepting: anyio.CancelScope = field(factory=anyio.CancelScope, init=False)
 
     async def serve(self, listening: MultiListener[SocketStream], client: Serve) -> None:
@@ -189,19 +190,31 @@ class WebSocketServer:
             await anyio.aclose_forcefully(stream)
 
     async def _let_in(self, stream: SocketStream) -> WebSocketWire | None:
-        if self._shaking >= self.handshakes_limit:
-            self.log.warning("over %d clients are at their handshake: one more was closed", self.handshakes_limit)
-            return None
-        self._shaking += 1
-        try:
-            with anyio.move_on_after(self.limits.handshake_s):
+        self._make_room()
+        address: object = stream.extra(SocketAttribute.remote_address, ("",))[0]  # noqa: S610 - no Django
+        with anyio.move_on_after(self.limits.handshake_s) as handshake:
+            self._shaking[handshake] = str(address)
+            try:
                 return await self._shake_hands(stream)
-            self.log.info("a client did not come to the end of its handshake")
-        except LOST:
-            self.log.info("a client left during its handshake")
-        finally:
-            self._shaking -= 1
+            except LOST:
+                self.log.info("a client left during its handshake")
+                return None
+            finally:
+                self._shaking.pop(handshake, None)
+        self.log.info("a client did not come to the end of its handshake")
         return None
+
+    def _make_room(self) -> None:
+        """Close the oldest handshake of the address that has the most of them, where there are too many.
+
+        A client that completes its own at once gets in, however many others are left open, from its own address too.
+        """
+        if len(self._shaking) >= self.handshakes_limit:
+            busiest = Counter(self._shaking.values()).most_common(1)[0][0]
+            oldest = next(handshake for handshake, address in self._shaking.items() if address == busiest)
+            del self._shaking[oldest]
+            oldest.cancel()
+            self.log.warning("over %d clients are at their handshake: one was closed", self.handshakes_limit)
 
     async def _shake_hands(self, stream: SocketStream) -> WebSocketWire | None:
         protocol = ServerProtocol(

@@ -31,7 +31,7 @@ class Limits:
     """
 
     message_bytes: int
-    handshake_s: float = 10.0
+    handshake_s: float = 5.0
     ping_s: float = 20.0
     idle_s: float = 60.0
     close_s: float = 2.0
