@@ -42,10 +42,9 @@ def port_of(server: Server) -> int:
 async def status_of(server: Server, path: str = "/acp", *, local_address: str = "", **headers: str) -> int:
     """What a request for a WebSocket is answered with; 101 is a yes."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
+    url, local = server.url.removesuffix("/acp") + path, (local_address, 0) if local_address else None
     try:
-        async with connect(
-            server.url.removesuffix("/acp") + path, additional_headers=named, proxy=None, local_addr=local_address
-        ):
+        async with connect(url, additional_headers=named, proxy=None, local_addr=local):
             return 101
     except InvalidStatus as error:
         return error.response.status_code

@@ -74,15 +74,16 @@ def _log_file(path: str) -> logging.Handler:
 
     class OwnFile(RotatingFileHandler):
         def _open(self) -> TextIOWrapper:
-            return open(self.baseFilename, self.mode, encoding=self.encoding, errors=self.errors, opener=_opened)
+            return os.fdopen(_opened(self.baseFilename), "a", encoding=self.encoding, errors=self.errors)
 
     Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return OwnFile(path, maxBytes=MAX_LOG_BYTES, backupCount=KEPT_FILES, encoding="utf-8", errors="replace")
 
 
-def _opened(path: str, flags: int) -> int:
-    """The file; where others may write to its folder they may have put a link there, which is not followed."""
+def _opened(path: str) -> int:
+    """A descriptor to append to the file. A link is not followed in a folder where others may have put it."""
     shared = Path(path).parent.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     return os.open(path, flags | (getattr(os, "O_NOFOLLOW", 0) if shared else 0), 0o600)
 
 
