@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
+from landbox.box import held
 from tests.e2e.conftest import Spawn
 from tests.e2e.ide_parts import RefusalError
 from tests.e2e.processes import gone, pid_in
@@ -242,3 +243,36 @@ async def test_what_a_local_command_leaves_behind_neither_holds_the_call_nor_liv
         assert taking.seconds() < 5
         assert "done" in turn.text
         await gone(await pid_in(pid_file))
+
+
+RULE = '[[permissions.rules]]\ndecision = "allow"\ntool = "run_command"\n'
+
+
+@pytest.mark.skipif(not held(), reason="this kernel has no Landlock")
+async def test_what_runs_unasked_in_the_clients_terminal_has_its_box(spawn: Spawn, project: Path, tmp_path: Path):
+    outside, settings = tmp_path / "outside", tmp_path / "home/punie/config.toml"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(RULE, "utf-8")
+    line = f"echo in > made; echo out > {outside}; cat $TMPDIR/../*.json; echo $TMPDIR > where; exit 3"
+    async with spawn([call("run_command", command=line), RESULT]) as ide:
+        turn = await ide.prompt(await ide.open(project))
+        assert ide.person.questions == []
+        assert len(ide.terminals.created) == len(ide.terminals.released) == 2
+        assert "[in the box work:" in turn.text
+        assert (project / "made").read_text() == "in\n"
+        assert not outside.exists()
+        assert not Path((project / "where").read_text().strip()).exists(), "its folder went with the call"
+
+
+async def test_where_the_clients_terminals_hold_no_box_a_command_asks(spawn: Spawn, project: Path):
+    async def fail(_params: Any) -> Any:
+        raise RefusalError(-32603, "this client is on another machine")
+
+    async with spawn([call("run_command", command="git status"), call("run_command", command="ls")]) as ide:
+        ide.person.always("reject_once")
+        ide.handlers["terminal/wait_for_exit"] = fail
+        turn = await ide.prompt(await ide.open(project))
+        assert len(ide.person.questions) == 1, "ls loads nothing of a project, and needs no box"
+        assert "git status" in ide.person.questions[0]["toolCall"]["title"]
+        assert [card.status for card in turn.cards] == ["failed", "failed"]
+        assert len(ide.terminals.created) == 2
