@@ -147,6 +147,8 @@ def inside(box: Box, function: Callable[[], Result]) -> Result:
 def held() -> int:
     """The version of Landlock with which a closed box was entered here, once tried; 0 where none can be held."""
     version = landlock_version()
+    if not version:
+        return 0
     try:
         inside(Box((), closed=True), lambda: None)
     except UnheldError:

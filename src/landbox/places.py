@@ -21,7 +21,7 @@ SETTINGS = (
     "hostname", "hosts", "inputrc", "issue", "java", "java-17-openjdk", "java-21-openjdk", "ld.so.cache",
     "ld.so.conf", "ld.so.conf.d", "libnl", "localtime", "locale.alias", "locale.conf", "locale.gen", "lsb-release",
     "machine-id", "magic", "magic.mime", "manpath.config", "mime.types", "mke2fs.conf", "mtab", "networks", "node",
-    "nsswitch.conf", "os-release", "passwd", "perl", "php", "pip.conf", "pki/ca-trust", "pki/tls/certs",
+    "nsswitch.conf", "os-release", "passwd", "perl", "php", "pki/ca-trust", "pki/tls/certs",
     "pki/tls/openssl.cnf", "profile", "profile.d", "protocols", "python3", "python3.10", "python3.11", "python3.12",
     "python3.13", "python3.14", "resolv.conf", "ripgreprc", "ruby", "services", "shells", "ssl/certs",
     "ssl/openssl.cnf", "static", "subgid", "subuid", "terminfo", "timezone", "vim", "xattr.conf", "xdg", "zsh",
@@ -40,7 +40,7 @@ _OWN_INSTALLATIONS = {
 _CREDENTIALS = ("credentials", "credentials.toml", ".npmrc", ".netrc", "git-credentials")
 _SETTINGS = (
     ".gitconfig", ".config/git", ".gitignore", ".gitignore_global", ".ripgreprc", ".config/ripgrep", ".config/fd",
-    ".config/bat", ".ackrc", ".terminfo", ".config/pip", ".cargo/config.toml",
+    ".config/bat", ".ackrc", ".terminfo",
 )  # fmt: skip
 _OF_GIT = (".gitignore", ".gitattributes", ".mailmap", ".gitmodules")
 _FOLDERS_OF_PROGRAMS = frozenset({"bin", "sbin", "shims", "condabin"})

@@ -130,7 +130,8 @@ async def test_a_command_in_the_ides_terminal(spawn_sdk: SpawnSdk, project: Path
         ide.person.will("allow_once")
         turn = await ide.prompt(await ide.start(project))
         assert "3" in turn.text
-        assert [frame.method for frame in ide.log.requests("terminal/")] == [
+        # Before it, where boxes can be held at all, a program tries whether the IDE's terminal holds one.
+        assert [frame.method for frame in ide.log.requests("terminal/")][-4:] == [
             "terminal/create",
             "terminal/wait_for_exit",
             "terminal/output",

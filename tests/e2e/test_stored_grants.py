@@ -108,7 +108,7 @@ async def test_what_has_expired_asks_again_and_can_be_given_anew(spawn: Spawn, p
 
 @pytest.mark.usefixtures("script")
 async def test_an_always_survives_the_agent_being_killed_in_the_act(spawn: Spawn, project: Path, tmp_path: Path):
-    async with spawn([RUN, raw_call("run_command", {"command": "sleep 1000"})], exits=None) as ide:
+    async with spawn([RUN, raw_call("run_command", {"command": "touch made; sleep 1000"})], exits=None) as ide:
         ide.person.will(ALWAYS)
         ide.person.always("allow_once")
         await ide.start_prompt(await ide.open(project))

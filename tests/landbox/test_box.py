@@ -120,7 +120,7 @@ attempts = {
     "environment": lambda: read("/proc/%d/environ" % parent),
     "memory": lambda: read("/proc/%d/mem" % parent),
     "threads": lambda: [read("/proc/%d/task/%s/environ" % (parent, t)) for t in os.listdir("/proc/%d/task" % parent)],
-    "root of another": lambda: os.listdir("/proc/%d/root/" % parent),
+    "folder of another": lambda: os.listdir("/proc/%d/cwd/" % parent),
     "signal": lambda: os.kill(parent, 0),
     "signal a thread": lambda: call({"x86_64": 234, "aarch64": 131}[os.uname().machine], parent, parent, 0),
     "ptrace": lambda: call({"x86_64": 101, "aarch64": 117}[os.uname().machine], 16, parent, 0, 0),

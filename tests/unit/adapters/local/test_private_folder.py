@@ -76,6 +76,25 @@ async def test_what_a_killed_process_left_goes_when_another_session_opens(tmp_pa
                 assert sorted(tmp_path.resolve().iterdir()) == [folder_in(tmp_path, digit) for digit in "abc"]
 
 
+def test_folders_of_programs_go_with_an_abandoned_folder_and_their_links_lead_nowhere(tmp_path: Path) -> None:
+    left, kept = abandoned(tmp_path), tmp_path / "kept"
+    kept.mkdir()
+    (kept / "file").write_text("theirs")
+    deep = left / "box-1" / "cache" / "pip"
+    deep.mkdir(parents=True)
+    (deep / "wheel").write_text("x")
+    (left / "box-1" / "out").symlink_to(kept)
+    (left / "box-2").symlink_to(kept)
+    (left / "box-1.json").write_text("{}")
+    remove_abandoned(str(tmp_path))
+    assert (kept / "file").read_text() == "theirs"
+    assert not deep.exists()
+    assert left.exists(), "a link is none of ours"
+    (left / "box-2").unlink()
+    remove_abandoned(str(tmp_path))
+    assert not left.exists()
+
+
 def test_an_abandoned_folder_goes_also_where_it_is_empty_but_for_its_lock(tmp_path: Path) -> None:
     (abandoned(tmp_path) / "call_1.txt").unlink()
     remove_abandoned(str(tmp_path))

@@ -134,10 +134,10 @@ def _empty_if_abandoned(folder: int, until_s: float) -> None:
     if lock is None:
         return
     try:
+        for name in os.listdir(folder):
+            if name.startswith(OF_PROGRAM) and stat.S_ISDIR(os.lstat(name, dir_fd=folder).st_mode):
+                shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
         names = os.listdir(folder)
-        for name in [name for name in names if name.startswith(OF_PROGRAM)]:
-            names.remove(name)
-            shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
         if not all(stat.S_ISREG(os.lstat(name, dir_fd=folder).st_mode) for name in names):
             return
         for name in sorted(names, key=LOCK.__eq__):  # the lock last: an unfinished job is found again
