@@ -24,6 +24,7 @@ POSIX_PLACES = (
     "mechanics/jsonrpc/stdio.py",
     "mechanics/process_group.py",
     "punie_gguf/child.py",
+    "landbox/",
 )
 
 # Loads what `punie acp` needs on a machine without the POSIX modules; the local workspace says so when it is asked for.

@@ -167,9 +167,10 @@ class Terminals(Protocol):
         """Whether the client can show a terminal live by its id."""
         ...
 
+    @abstractmethod
     async def holds_boxes(self) -> bool:
         """Whether a command with a box runs inside it; otherwise `create` starts the command without. Never raises."""
-        return False
+        ...
 
     @abstractmethod
     async def create(self, command: Command) -> str:

@@ -123,6 +123,9 @@ class AcpTerminals(_ClientSide, Terminals):
     def shown_by_client(self) -> bool:
         return True
 
+    async def holds_boxes(self) -> bool:
+        return False
+
     async def create(self, command: Command) -> str:
         what = f"start {one_line(command.line)}"
         params: dict[str, object] = {

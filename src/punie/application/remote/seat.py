@@ -150,6 +150,9 @@ class SeatedTerminals(_Seated, Terminals):
     def shown_by_client(self) -> bool:
         return self.shown
 
+    async def holds_boxes(self) -> bool:
+        return False
+
     async def create(self, command: Command) -> str:
         return await _tool(self.seat, lambda peer: _lent(peer.terminals).create(command))
 
