@@ -7,9 +7,11 @@ a guess says should only make the caller's decisions stricter.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import cast
+
+from attrs import frozen
 
 from shellsight.arguments.roles import Arguments, Role, Roles
 
@@ -20,28 +22,57 @@ _SAID = {role.value: role for role in Role}
 _NO_SCHEMA: Arguments = MappingProxyType({})
 
 
-def roles_of(schema: Arguments, known: Mapping[str, Role], path: Role, *, more: Arguments, trusted: bool) -> Roles:
+def roles_of(
+    schema: Arguments, known: Mapping[str, Role], tool: str, kind: str, *, more: Arguments, trusted: bool
+) -> Roles:
     """The roles of the parameters of an input schema.
 
-    `known` are roles that do not have to be guessed, by parameter; `path` is the role of a path that is guessed; `more`
-    has the names of parameters that the schema leaves out. A schema that is not `trusted` cannot make a role less
-    strict than a guess would. One that lists no parameters may take any, so the names that are usual count.
+    `known` are roles that do not have to be guessed, by parameter; `tool` is the tool's own name and `kind` a word as
+    in ACP; `more` has the names of parameters that the schema leaves out. A schema that is not `trusted` cannot make a
+    role less strict than a guess would.
     """
-    listed = schema.get("properties")
-    properties = cast("Arguments", listed) if isinstance(listed, Mapping) else _NO_SCHEMA
-    if not properties and schema.get("additionalProperties") is not False:
-        properties = _USUAL
+    about = _words(tool)
+    guessing = _Guessing(_access(about, kind), kind == "execute" or not _EXECUTES.isdisjoint(about))
     roles, guessed = dict(known), set[str]()
-    for name, value in {**properties, **dict.fromkeys(more, _NO_SCHEMA)}.items():
-        described = cast("Arguments", value) if isinstance(value, Mapping) else _NO_SCHEMA
-        word, guessing = described.get(ROLE_KEY), guess(name, described, path)
+    for name, described in (*_listed(schema), *((name, _NO_SCHEMA) for name in more)):
+        word, guess = described.get(ROLE_KEY), guessing.role(name, described)
         said = (_SAID.get(word) if isinstance(word, str) else None) or known.get(name)
-        if said is not None and (trusted or name in known or _weight(said) >= _weight(guessing)):
+        if said is not None and (trusted or name in known or _weight(said) >= _weight(guess)):
             roles[name] = said
-        elif guessing is not None:
-            roles[name] = guessing
+        elif guess is not None:
+            roles[name] = guess
             guessed.add(name)
     return Roles(roles, frozenset(guessed))
+
+
+def _listed(schema: Arguments, before: str = "", depth: int = 3) -> Iterator[tuple[str, Arguments]]:
+    """The parameters of an object with their schemas, those of inner objects in place of the parameter that holds them.
+
+    An object that lists no parameters may take any, so the names that are usual count.
+    """
+    found: dict[str, object] = {}
+    for one in (schema, *(one for key in ("allOf", "anyOf", "oneOf") for one in _objects(schema.get(key)))):
+        listed = one.get("properties")
+        found |= cast("Arguments", listed) if isinstance(listed, Mapping) else {}
+    is_object = not before or "object" in _types(schema)
+    if not found and is_object and schema.get("additionalProperties") is not False:
+        found = dict(_USUAL)
+    for name, value in found.items():
+        described = next(_objects(value), _NO_SCHEMA)
+        inner = next(_objects(described.get("items")), described)
+        deeper = [*_listed(inner, f"{before}{name}.", depth - 1)] if depth else []
+        yield from deeper or [(before + name, described)]
+
+
+def _objects(value: object) -> Iterator[Arguments]:
+    items = cast("tuple[object, ...]", value) if isinstance(value, (tuple, list)) else (value,)
+    return (cast("Arguments", item) for item in items if isinstance(item, Mapping))
+
+
+def _types(schema: Arguments) -> set[str]:
+    kinds = schema.get("type")
+    listed = cast("tuple[object, ...]", kinds) if isinstance(kinds, (tuple, list)) else (kinds,)
+    return {kind for kind in listed if isinstance(kind, str)}
 
 
 def _weight(role: Role | None) -> int:
@@ -92,37 +123,44 @@ _USUAL: Arguments = dict.fromkeys(
 """Names that parameters of tools without a list of parameters often have."""
 
 
-def access(tool: str, kind: str) -> Role:
-    """The role of a path that is guessed, by the tool's own name and its kind, a word as in ACP."""
-    first = next(iter(_words(tool)), "")
-    if kind in _LOOKING_KINDS or (kind == "other" and first in _LOOKS):
-        return Role.PATH_READ
-    return Role.PATH_DELETE if kind == "delete" else Role.PATH_WRITE
+_EXECUTES = frozenset({"run", "exec", "execute", "eval", "shell", "bash", "sh", "terminal", "command", "cmd"})
+_CODE = frozenset({"input", "code", "text", "source", "expression", "line"})
+"""Last words of parameters that hold what a tool runs, where the tool's name says that it runs something."""
+
+
+def _access(about: Sequence[str], kind: str) -> Role:
+    looks = kind in _LOOKING_KINDS or (kind == "other" and about[:1] and about[0] in _LOOKS)
+    return Role.PATH_READ if looks else Role.PATH_DELETE if kind == "delete" else Role.PATH_WRITE
 
 
 def _words(name: str) -> list[str]:
     return [word.lower() for word in _PARTS.findall(name)]
 
 
-def guess(name: str, schema: Arguments, path: Role) -> Role | None:
-    """The role that a parameter probably has; None where nothing suggests one. `path` is the role of a path."""
-    words = _words(name)
-    joined, last = "".join(words), words[-1] if words else ""
-    kinds = schema.get("type")
-    listed = cast("tuple[object, ...]", kinds) if isinstance(kinds, tuple) else (kinds,)
-    types = {kind for kind in listed if isinstance(kind, str)}
-    by_name = _BY_NAME.get(joined)
-    if types and not types & {"string", "array"}:
-        if by_name is Role.LINE:
+@frozen
+class _Guessing:
+    """The guesses about one tool: `path` is the role of a path, and `executes` whether its name says that it runs."""
+
+    path: Role
+    executes: bool
+
+    def role(self, name: str, schema: Arguments) -> Role | None:
+        """The role that a parameter probably has; None where nothing suggests one."""
+        words, types = _words(name.rpartition(".")[2]), _types(schema)
+        joined, last = "".join(words), words[-1] if words else ""
+        by_name = _BY_NAME.get(joined)
+        if types and not types & {"string", "array"}:
+            if by_name is Role.LINE:
+                return by_name
+            return None if "object" in types else Role.PLAIN
+        if last in _COMMAND_WORDS or joined.endswith("commandline") or (self.executes and last in _CODE):
+            return Role.COMMAND
+        if by_name is not None:
             return by_name
-        return None if "object" in types else Role.PLAIN
-    if last in _COMMAND_WORDS or joined.endswith("commandline"):
-        return Role.COMMAND
-    if by_name is not None:
-        return by_name
-    if last in {"url", "urls"}:
-        return Role.URL
-    starts = len(words) > 1 and words[0] in _PATHS and words[1] in _JOINS
-    described = schema.get("description")
-    says = isinstance(described, str) and _SAYS_PATH.search(described) is not None
-    return path if last in _PATHS or starts or schema.get("format") in {"path", "file-path"} or says else None
+        if last in {"url", "urls"}:
+            return Role.URL
+        starts = len(words) > 1 and words[0] in _PATHS and words[1] in _JOINS
+        described = schema.get("description")
+        says = isinstance(described, str) and _SAYS_PATH.search(described) is not None
+        is_path = last in _PATHS or starts or says or schema.get("format") in ("path", "file-path")
+        return self.path if is_path else None

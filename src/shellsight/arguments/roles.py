@@ -110,7 +110,8 @@ class Roles:
     """The roles of a tool's parameters by name; immutable, lives as long as the descriptor.
 
     The order of the names is the order in which paths are given. The meaning of a parameter without a role is unknown.
-    `guessed` are the parameters whose roles were inferred from the schema, and may be wrong.
+    A parameter of an inner object, or of the objects in an array, is named `outer.inner`. `guessed` are the parameters
+    whose roles were inferred from the schema, and may be wrong.
     """
 
     by_name: Mapping[str, Role] = field(factory=dict[str, Role], converter=_read_only)
@@ -132,7 +133,8 @@ class Roles:
     def runs(self, arguments: Arguments) -> bool:
         """Whether the call runs a command. A command that is only guessed counts where the call gives it."""
         return any(
-            role in _COMMANDS and (name in arguments or name not in self.guessed) for name, role in self.by_name.items()
+            role in _COMMANDS and (name not in self.guessed or any(True for _ in _values(arguments, name)))
+            for name, role in self.by_name.items()
         )
 
     def reads_command(self, arguments: Arguments) -> bool:
@@ -156,8 +158,10 @@ class Roles:
 
         The files of a patch stand in for the patch.
         """
-        unknown = Role.COMMAND if self.runs(arguments) else Role.PLAIN
-        found = {name: value for name, value in arguments.items() if self.by_name.get(name, unknown) not in _FREE}
+        runs = self.runs(arguments)
+        names = {name.partition(".")[0] for name, role in self.by_name.items() if role not in _FREE}
+        names |= {name for name, role in self.by_name.items() if role not in _FREE}
+        found = {name: arguments[name] for name in arguments if name in names or (runs and name not in self.by_name)}
         patched = tuple(path for _, role, path in self.located(arguments) if role is Role.PATCH)
         return {**found, "files": patched} if patched else found
 
@@ -167,7 +171,7 @@ class Roles:
 
     def text(self, role: Role, arguments: Arguments) -> str | None:
         """The text of the first parameter in that role; None where there is none."""
-        values = (arguments.get(name) for name, one in self.by_name.items() if one is role)
+        values = (value for name, one in self.by_name.items() if one is role for value in _values(arguments, name))
         return next((value for value in values if isinstance(value, str)), None)
 
     def line(self, arguments: Arguments) -> int | None:
@@ -229,7 +233,7 @@ class Roles:
         for name, role in self.by_name.items():
             if role.access is None and role not in {Role.URL, Role.PATCH}:
                 continue
-            for text in _texts(arguments.get(name)):
+            for text in (text for value in _values(arguments, name) for text in _texts(value)):
                 for path in self._paths_in(name, role, text):
                     yield name, role, path if role is Role.CWD else posixpath.join(within, path)
 
@@ -264,6 +268,18 @@ _PATCHED = re.compile(
     re.MULTILINE,
 )
 """A line of a patch that names a file."""
+
+
+def _values(arguments: Arguments, name: str) -> Iterator[object]:
+    """The values of a parameter in the call, several where it is one of objects in an array."""
+    if name in arguments:
+        yield arguments[name]
+        return
+    outer, inner, rest = name.partition(".")
+    value = arguments.get(outer) if inner else None
+    for item in cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,):
+        if isinstance(item, Mapping):
+            yield from _values(cast("Arguments", item), rest)
 
 
 def _texts(value: object, *, empty: bool = False) -> Iterator[str]:

@@ -134,8 +134,10 @@ schemas = st.recursive(
 
 @given(st.dictionaries(st.text(max_size=8), schemas))
 def test_roles_are_found_for_any_schema(properties: dict[str, Any]) -> None:
-    found = roles_of({"properties": properties}, NO_ROLES, Role.PATH_READ, more={}, trusted=False)
-    assert not properties or set(found.by_name) <= set(properties)
+    found = roles_of({"properties": properties}, NO_ROLES, "get_it", "other", more={}, trusted=False)
+    assert not properties or {name.partition(".")[0] for name in found.by_name} <= {
+        name.partition(".")[0] for name in properties
+    }
 
 
 @pytest.mark.parametrize(
@@ -160,6 +162,26 @@ def test_a_change_is_worked_out_where_it_fits() -> None:
     assert Change(old_text="a", new_text="b").applied("a, a") == "b, b"
     assert Change(old_text="c", new_text="b").applied("a") is None
     assert Change(patch="+").applied("a") is None
+
+
+def test_parameters_of_inner_objects_and_of_alternatives_have_roles_too() -> None:
+    inner = {"type": "object", "properties": {"path": TEXT, "content": TEXT}}
+    tool = served("put", files={"type": "array", "items": inner}, options={"type": "object"})
+    given_arguments = {"files": ({"path": "a", "content": "x"}, {"path": "b"}), "options": {"path": "/etc/c"}}
+    assert tool.roles.paths(freeze_object(given_arguments)) == ("a", "b", "/etc/c")
+    assert not tool.roles.names_all(freeze_object(given_arguments))
+    assert set(tool.roles.bound(freeze_object(given_arguments))) == {"files", "options"}
+    assert tool.roles.runs(freeze_object({"options": {"command": "rm"}}))
+    either = {"type": "object", "anyOf": [{"properties": {"targetFile": TEXT}}, {"properties": {"cmd": TEXT}}]}
+    found = OTHERS.known(ToolDescriptor("put", parameters=either, source=ToolSource.IDE)).roles.by_name
+    assert found == {"targetFile": Role.PATH_WRITE, "cmd": Role.COMMAND}
+    assert served("put", note={"anyOf": [TEXT, {"type": "null"}]}).roles.by_name == {}
+
+
+@pytest.mark.parametrize(("tool", "kind"), [("type", "execute"), ("send_to_terminal", "other"), ("runCode", "other")])
+def test_what_a_tool_that_runs_something_is_given_is_a_command(tool: str, kind: str) -> None:
+    assert role("input", TEXT, tool, kind) is Role.COMMAND
+    assert role("input", TEXT) is None
 
 
 # ------------------------------------------------------------ decisions

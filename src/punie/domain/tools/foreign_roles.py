@@ -11,7 +11,7 @@ from attrs import evolve
 
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from punie.domain.values.json_value import EMPTY_OBJECT
-from shellsight.arguments.guesses import access, roles_of
+from shellsight.arguments.guesses import roles_of
 from shellsight.arguments.profiles import NO_ROLES, Profile
 from shellsight.arguments.roles import Role
 
@@ -36,8 +36,7 @@ def with_roles(tool: ToolDescriptor, known: Mapping[str, Role]) -> ToolDescripto
         return tool
     name, _, along = _as_served(tool)
     trusted = tool.source is not ToolSource.MCP
-    path = access(name, tool.kind.value)
-    return evolve(tool, roles=roles_of(tool.parameters, known, path, more=along, trusted=trusted))
+    return evolve(tool, roles=roles_of(tool.parameters, known, name, tool.kind.value, more=along, trusted=trusted))
 
 
 def _as_served(tool: ToolDescriptor) -> tuple[str, str, Mapping[str, object]]:
