@@ -55,9 +55,11 @@ class Hiding:
         hidden: list[str] = []
         with os.scandir(path) as entries:
             for entry in entries:
-                if self._hides(entry.name) or self._hides(f"{entry.name}/x"):
+                # A folder may have the name of a secret file (`src/token`), and is hidden for what lies in it alone.
+                folder = entry.is_dir(follow_symlinks=False)
+                if self._hides(f"{entry.name}/x" if folder else entry.name):
                     hidden.append(os.path.realpath(entry.path))
-                elif entry.name not in NOT_SEARCHED and entry.is_dir(follow_symlinks=False):
+                elif folder and entry.name not in NOT_SEARCHED:
                     folders.append(entry.path)
         return _Folder(changed_ns, tuple(folders), tuple(hidden))
 

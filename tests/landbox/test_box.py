@@ -335,6 +335,11 @@ def test_a_new_secret_is_found_and_an_old_one_forgotten(tree: Path) -> None:
     assert hiding.below(str(tree)) == (f"{tree}/a/four",)
 
 
+def test_a_folder_with_the_name_of_a_secret_file_is_hidden_for_what_lies_in_it_alone(tree: Path) -> None:
+    assert Hiding(lambda name: name == "c").below(str(tree)) == ()
+    assert Hiding(lambda name: name.startswith("c/")).below(str(tree)) == (f"{tree}/b/c",)
+
+
 def test_nothing_but_the_named_places_is_granted(project: Path, scratch: Path) -> None:
     box = look(project, scratch)
     broad = [grant.path for grant in box.grants if grant.path in {"/", "/home", "/root", "/var", "/tmp", "/run"}]

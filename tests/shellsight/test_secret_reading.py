@@ -147,3 +147,29 @@ def test_an_example_of_a_secret_file_is_none() -> None:
 def test_whether_a_secret_is_there_may_be_asked() -> None:
     assert standing("[ -f .env ] && echo yes") is Standing.SAFE
     assert standing("ls -la .env") is Standing.SAFE
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("git grep --untracked --no-exclude-standard x", "git grep --no-exclude-standard x", "git grep --no-index x"),
+        *(
+            'git grep --untracked ""',
+            "git grep --untracked .",
+            "git grep --untracked -i password",
+            "git grep --untr ''",
+        ),
+        *("ag -u ''", "ag --hidden password", "ag -U api_key", "ag -a .", "ack .", "ack secret_", "rg -uu ''"),
+        *("rg --hidden password", "rg --no-ignore .", "grep -r '' .", "grep -rn password ."),
+    ],
+)
+def test_a_walk_that_goes_beyond_what_git_keeps_shows_no_secrets_unasked(line: str) -> None:
+    assert standing(line) >= Standing.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["git grep --untracked main", "ag --hidden main", "ack main", "rg -u main", "ag password", "git grep -n main"],
+)
+def test_a_walk_for_a_plain_word_only_looks(line: str) -> None:
+    assert standing(line) is Standing.SAFE

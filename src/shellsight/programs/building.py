@@ -104,6 +104,9 @@ def _make(call: Call) -> Outcome:
 _FED_RECIPES = re.compile(r"-\Z|-\w+-\Z|--[a-z]+=-\Z|(?:-.*)?/(?:dev/stdin|dev/fd/0|proc/self/fd/0)\Z")
 """A word that names standard input as a file of recipes: by itself, or glued to its option."""
 
+CACHING = "checks; could keep a cache, and do what the project's settings say, where it may write"
+"""The reason of a checker whose words change nothing while the project's settings might: callers hold it in a box."""
+
 _RUFF_CHECK = form(
     (
         "qvse --diff --no-fix --preview --no-preview --no-cache --quiet --verbose --silent --statistics "
@@ -118,7 +121,7 @@ _RUFF_CHECK = form(
     reads="--config",
     walks=True,
     keen=True,
-    reason="checks, changes nothing",
+    reason=CACHING,
 )
 _RUFF_FORMAT = form(
     "qvn --check --diff --preview --no-cache --quiet --verbose --isolated --force-exclude --respect-gitignore",
@@ -127,6 +130,7 @@ _RUFF_FORMAT = form(
     reads="--config",
     walks=True,
     keen=True,
+    reason=CACHING,
 )
 
 
@@ -136,6 +140,8 @@ def ruff(call: Call) -> Outcome:
     if not call.args:
         return safe("shows help")
     verb, rest = call.args[0].text, evolve(call, args=call.args[1:])
+    if any(_INLINE.match(text) for text in texts):
+        return _changed(call)
     if verb == "check":
         outcome = _RUFF_CHECK(rest)
         return (
@@ -153,6 +159,10 @@ def ruff(call: Call) -> Outcome:
     return _changed(call) if verb == "clean" else everyday(call)
 
 
+_INLINE = re.compile(r"(?:--config=)?[a-z][a-z.-]*\s*=")
+"""A setting in the line, as in `--config "fix = true"`."""
+
+
 def _changed(call: Call) -> Outcome:
     files = tuple(
         use
@@ -167,15 +177,15 @@ def _changed(call: Call) -> Outcome:
 _CHECKS = "checks, changes nothing"
 
 
-def checker(needed: str, bare: str, valued: str = "", reads: str = "") -> Judge:
+def checker(needed: str, bare: str, valued: str = "", reads: str = "", reason: str = _CHECKS) -> Judge:
     """A judge for a formatter that changes nothing where one of the `needed` options is given."""
-    known = form(f"{needed} {bare}", valued, Operands.COUNT, walks=True, reads=reads, keen=True, reason=_CHECKS)
+    known = form(f"{needed} {bare}", valued, Operands.COUNT, walks=True, reads=reads, keen=True, reason=reason)
     wanted = frozenset(needed.split())
 
     def judge(call: Call) -> Outcome:
         if len(call.args) == 1 and call.args[0].text in _ONLY_VERSION:
             return safe("shows its version or help")
-        if not any(arg.text in wanted for arg in call.args):
+        if not any(arg.text in wanted for arg in call.args) or any(arg.text == "false" for arg in call.args):
             return everyday(evolve(call, args=call.args))
         outcome = known(call)
         return outcome if outcome.standing == 0 else everyday(call)

@@ -8,7 +8,7 @@ from itertools import pairwise
 from attrs import evolve
 
 from shellsight.report import FED, PathEffect, Standing
-from shellsight.words.arguments import Arg, Kind
+from shellsight.words.arguments import Arg, Kind, names
 from shellsight.words.call import Call, Feed, Inner, Outcome, dangerous, forbidden, ordinary, unknown
 from shellsight.words.form import Operands, form, seeks, stricter
 from shellsight.words.places import here, is_below, is_vital, uses
@@ -47,13 +47,13 @@ _SAMPLES = (
 
 def grep(call: Call) -> Outcome:
     """grep; as a filter of file names it hands them on, unless it picks the secret ones."""
-    outcome = _wide(call, _GREP_FORM(call))
+    outcome = wide(call, _GREP_FORM(call))
     if any(arg.text.endswith("recurse") and arg.text.startswith(("-d", "--dir", "recurse")) for arg in call.args):
         outcome = stricter(outcome, unknown("goes into folders in a roundabout way"))
     return evolve(outcome, passes=False) if outcome.passes and not _harmless_filter(call) else outcome
 
 
-def _wide(call: Call, outcome: Outcome) -> Outcome:
+def wide(call: Call, outcome: Outcome) -> Outcome:
     """A doubt where all of the project is gone through for every line, or for what secrets look like."""
     every = any(
         use.below and use.effect is PathEffect.READ and use.path in {*call.cwds, call.start} for use in outcome.paths
@@ -129,83 +129,28 @@ def rg(call: Call) -> Outcome:
     if any(re.match(r"--follow|-[a-zA-Z]*L", arg.text) for arg in call.args):
         return stricter(_RG(call), unknown("follows links, maybe out of the project"))
     hidden = any(re.match(r"--hidden|--no-ignore|--unrestricted|-[a-zA-Z]*[u.]", arg.text) for arg in call.args)
-    return _wide(call, _RG(call)) if hidden else _RG(call)
+    return wide(call, _RG(call)) if hidden else _RG(call)
 
 
 _FIND_TESTS = {
-    "-name": 1,
-    "-iname": 1,
-    "-path": 1,
-    "-ipath": 1,
-    "-wholename": 1,
-    "-iwholename": 1,
-    "-regex": 1,
-    "-iregex": 1,
-    "-lname": 1,
-    "-ilname": 1,
-    "-type": 1,
-    "-xtype": 1,
-    "-size": 1,
-    "-mtime": 1,
-    "-mmin": 1,
-    "-atime": 1,
-    "-amin": 1,
-    "-ctime": 1,
-    "-cmin": 1,
-    "-newer": 1,
-    "-anewer": 1,
-    "-cnewer": 1,
-    "-newermt": 1,
-    "-newerct": 1,
-    "-newerat": 1,
-    "-perm": 1,
-    "-user": 1,
-    "-group": 1,
-    "-uid": 1,
-    "-gid": 1,
-    "-links": 1,
-    "-inum": 1,
-    "-maxdepth": 1,
-    "-mindepth": 1,
-    "-printf": 1,
-    "-fstype": 1,
-    "-samefile": 1,
-    "-used": 1,
-    "-regextype": 1,
-    "-empty": 0,
-    "-executable": 0,
-    "-readable": 0,
-    "-writable": 0,
-    "-nouser": 0,
-    "-nogroup": 0,
-    "-print": 0,
-    "-print0": 0,
-    "-ls": 0,
-    "-prune": 0,
-    "-quit": 0,
-    "-depth": 0,
-    "-d": 0,
-    "-mount": 0,
-    "-xdev": 0,
-    "-follow": 0,
-    "-daystart": 0,
-    "-noleaf": 0,
-    "-true": 0,
-    "-false": 0,
-    "-not": 0,
-    "!": 0,
-    "-a": 0,
-    "-and": 0,
-    "-o": 0,
-    "-or": 0,
-    "(": 0,
-    ")": 0,
-    ",": 0,
-    "-ignore_readdir_race": 0,
-    "-noignore_readdir_race": 0,
-    "-warn": 0,
-    "-nowarn": 0,
+    **dict.fromkeys(
+        names(
+            "-name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -type -xtype -size "
+            "-mtime -mmin -atime -amin -ctime -cmin -newer -anewer -cnewer -newermt -newerct -newerat -perm -user "
+            "-group -uid -gid -links -inum -maxdepth -mindepth -printf -fstype -samefile -used -regextype"
+        ),
+        1,
+    ),
+    **dict.fromkeys(
+        names(
+            "-empty -executable -readable -writable -nouser -nogroup -print -print0 -ls -prune -quit -depth -d "
+            "-mount -xdev -follow -daystart -noleaf -true -false -not ! -a -and -o -or ( ) , -ignore_readdir_race "
+            "-noignore_readdir_race -warn -nowarn"
+        ),
+        0,
+    ),
 }
+"""What `find` tests and does, with the number of words that follow each."""
 _FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _FIND_WRITES = frozenset({"-fprint", "-fprint0", "-fprintf", "-fls"})
 
@@ -361,6 +306,28 @@ def fd(call: Call) -> Outcome:
     )
 
 
+_AG = form(
+    (
+        "ailnsvwcloQHfuUzS0 --hidden --nocolor --nogroup --smart-case --literal --files-with-matches "
+        "--count --python --js --ts --html --css --json --yaml --markdown --rust --go --java --cpp "
+        "--cc --ruby --shell --sql --toml --xml"
+    )
+    + HELP,
+    "ABCm --ignore --ignore-dir --depth",
+    Operands.SEARCH,
+    always_deep=True,
+    follows="-f --follow",
+    walks=True,
+    keen=True,
+)
+
+
+def ag(call: Call) -> Outcome:
+    """ag; some options make it search what git ignores, secrets too."""
+    ignored = any(re.match(r"--hidden|-[a-zA-Z0]*[auU]", arg.text) for arg in call.args)
+    return wide(call, _AG(call)) if ignored else _AG(call)
+
+
 _ACK = form(
     (
         "iwvclLhHnfQs1 --ignore-case --smart-case --no-smart-case --word-regexp --invert-match --count --literal "
@@ -381,7 +348,7 @@ _ACK = form(
 
 
 def ack(call: Call) -> Outcome:
-    """`ack`: its patterns are Perl's, which can hold code."""
+    """`ack`: its patterns are Perl's, which can hold code; it searches what git ignores too."""
     if any("(?{" in arg.text or "(??{" in arg.text for arg in call.args):
         return unknown("a pattern that holds code")
-    return _ACK(call)
+    return wide(call, _ACK(call))

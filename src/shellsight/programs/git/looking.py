@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from attrs import evolve
 
 from shellsight.programs.git.words import disguised, is_plain_revision, shown_places
+from shellsight.programs.searching import wide
 from shellsight.report import Effect, PathEffect
 from shellsight.secret_names import is_secret
 from shellsight.words.arguments import Kind, names, prefixes
@@ -152,8 +153,7 @@ LOOKING: Mapping[str, Judge] = {
             "--name-only --count --word-regexp --extended-regexp --fixed-strings --perl-regexp --basic-regexp "
             "--invert-match --quiet --only-matching --show-function --function-context --text --untracked "
             "--cached --heading --break --color --no-color --column --and --or --not --all-match --recursive "
-            "--no-recursive --full-name --recurse-submodules --null --exclude-standard "
-            "--no-exclude-standard -G"
+            "--no-recursive --full-name --recurse-submodules --null --exclude-standard -G"
         ).replace("e", "e", 1),
         "eABCm --max-depth --after-context --before-context --context --threads --color --max-count",
         TEXT,
@@ -242,7 +242,14 @@ def look_at(name: str, call: Call) -> Outcome:
         outcome = stricter(outcome, _contents(name, call))
     if name in _PRINTING:
         outcome = evolve(outcome, paths=(*outcome.paths, *shown_places(name, call)))
-    if not outcome.lists or name not in {"ls-files", "grep"}:
+    return _walked(name, call, outcome) if name in {"ls-files", "grep"} else outcome
+
+
+def _walked(name: str, call: Call, outcome: Outcome) -> Outcome:
+    """What `ls-files` and `grep` say of the names they list, and a doubt where they look beyond git's own files."""
+    if name == "grep" and any(arg.text.startswith("--unt") for arg in call.args):
+        outcome = wide(call, outcome)
+    if not outcome.lists:
         return outcome
     asked = [arg.text for arg in call.args if not arg.text.startswith("-")]
     links = "" if name == "grep" else asked[0] if len(asked) == 1 and _NAMES.fullmatch(asked[0]) else "*"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shellsight.programs.building import checker, checks, reader, ruff, shfmt
+from shellsight.programs.building import CACHING, checker, checks, reader, ruff, shfmt
 from shellsight.programs.row import Row
 from shellsight.words.form import Operands, form
 
@@ -42,9 +42,12 @@ ROWS = (
     Row(
         "tsc",
         checker(
-            "--noEmit", "--pretty --skipLibCheck --strict --listFiles --showConfig", "-p --project --target --module"
+            "--noEmit",
+            "--pretty --skipLibCheck --strict --listFiles --showConfig",
+            "-p --project --target --module",
+            reason=CACHING,
         ),
-        ("tsc --noEmit => safe: reads .", "tsc => ordinary"),
+        ("tsc --noEmit => safe: reads .", "tsc => ordinary", "tsc --noEmit false => ordinary: looks at false"),
     ),
     Row(
         "hadolint",
@@ -93,6 +96,7 @@ ROWS = (
         ruff,
         (
             "ruff check => safe: reads .",
+            "ruff check --config fix=true => ordinary: looks at check, looks at fix=true, writes fix=true/**",
             "ruff check --fix ~/other => ordinary: looks at check, writes /home/me/other, writes /home/me/other/**",
             "ruff check --cache-dir /home/me/x src => unknown: reads /home/me/x, reads src, writes /home/me/x",
             "ruff format /etc => dangerous: looks at format, writes /etc, writes /etc/**, system",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from shellsight.programs.row import Row
-from shellsight.programs.searching import ack, fd, find, grep, rg
+from shellsight.programs.searching import ack, ag, fd, find, grep, rg
 from shellsight.words.call import always, unknown
-from shellsight.words.form import Operands, form
 
 ROWS = (
     Row(
@@ -30,21 +29,10 @@ ROWS = (
     ),
     Row(
         "ag",
-        form(
-            flags=(
-                "ailnsvwcloQHfuUzS0 --hidden --nocolor --nogroup --smart-case --literal --files-with-matches "
-                "--count --python --js --ts --html --css --json --yaml --markdown --rust --go --java --cpp "
-                "--cc --ruby --shell --sql --toml --xml --help --version"
-            ),
-            values="ABCm --ignore --ignore-dir --depth",
-            operands=Operands.SEARCH,
-            always_deep=True,
-            follows="-f --follow",
-            walks=True,
-            keen=True,
-        ),
+        ag,
         (
             "ag --python 'def main' => safe: reads ./**",
+            "ag --hidden password => unknown: reads ./**",
             'ag --pager "sh -c \\"rm -rf x\\"" TODO => unknown: reads TODO/**',
         ),
         plain=True,
