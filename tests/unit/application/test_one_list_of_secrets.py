@@ -38,7 +38,11 @@ CLASSES = (
     *("x-firebase-adminsdk-1.json", "ssh_host_rsa_key", "github_rsa", ".aws/config", ".ssh/config", ".kube/x"),
     *(".config/gh/hosts.yml", ".m2/settings.xml", ".git/config", "api-keys.toml", "private_key.txt"),
 )
-NAMES = (*(name.replace("*", "x") for name in SECRET_NAMES), *(f"{folder}/x" for folder in SECRET_FOLDERS), *CLASSES)
+NAMES = (
+    *(name.replace("*", "x") for name in sorted(SECRET_NAMES)),
+    *(f"{folder}/x" for folder in sorted(SECRET_FOLDERS)),
+    *CLASSES,
+)
 PLAIN = (
     *(
         "env.py",
