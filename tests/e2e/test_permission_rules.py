@@ -317,3 +317,23 @@ def test_on_a_terminal_a_person_is_asked_and_only_yes_is_yes(
     said, _ = process.communicate(timeout=BOUND_S)
     os.close(ours)
     assert (process.returncode, b"Trusted" in said) == (code, code == 0)
+
+
+def test_a_decision_says_its_box_and_whether_this_machine_holds_it(cli: Run) -> None:
+    lines = ["git status", "make", "git status; ls", "rm -rf /", "cat notes.txt"]
+    answers = checked(cli, [run_line(line) for line in lines], "--allow", "run_command:make")
+    boxes = [answer["box"] for answer in answers]
+    held = answers[0]["boxHeld"]
+    assert boxes == (["look", "work", "look", "none", "look"] if held else ["none"] * len(lines))
+    told = cli("permissions", "explain", "git status").stdout
+    assert "box         look: the program reads" in told or not held
+    told = cli("config", "explain", "permissions.sandbox").stdout
+    assert ("this machine holds its boxes" if held else "fewer commands") in told
+
+
+def test_without_a_sandbox_only_programs_that_load_nothing_are_safe(cli: Run, environ: dict[str, str]) -> None:
+    settings_file(environ).write_text('[permissions]\nsandbox = "none"\n')
+    lines = [run_line(line) for line in ("cat notes.txt", "git status", "cargo --version", "cat notes.txt; git status")]
+    answers = checked(cli, lines)
+    assert [answer["verdict"] for answer in answers] == ["allow", "ask", "ask", "ask"]
+    assert {answer["box"] for answer in answers} == {"none"}

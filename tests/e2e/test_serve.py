@@ -56,7 +56,7 @@ async def test_a_prompt_with_tools_of_the_ide_and_questions(connected: Connect, 
         call("read_file", path="notes.txt"),
         RESULT,
         call("write_file", path="b.txt", content="B"),
-        call("run_command", command="echo hi"),
+        call("run_command", command="touch hi; echo hi"),
         call("probe"),
         text(" Done."),
     ]

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import anyio
 import pytest
+from attrs import evolve
 
 from punie.adapters.local.environment import PROGRAM, Bubblewrap
 from punie.adapters.local.programs.terminals import LocalTerminals
-from punie.domain.values.terminal import Command, TerminalOutput
+from punie.domain.values.terminal import Box, Command, Confinement, TerminalOutput
 
 pytestmark = [
     pytest.mark.anyio,
@@ -99,6 +100,21 @@ async def test_a_killed_box_leaves_nothing_running(terminals: LocalTerminals, pr
     await terminals.wait(terminal_id)
     running = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
     assert not [line for line in running if marker.replace(" ", "\0").encode() in line]
+
+
+async def test_a_command_that_only_looks_changes_nothing_and_has_no_network(
+    terminals: LocalTerminals, project: Path, home: Path
+) -> None:
+    box = Bubblewrap((str(project),), str(home), network=True)
+    line = "echo in > inside; cat .git/config; wc -l < /proc/net/route; echo $GIT_OPTIONAL_LOCKS"
+    looking = evolve(Command.of(line, None, str(project)), confinement=Confinement(Box.LOOK))
+    terminal_id = await terminals.create(box.around(looking))
+    await terminals.wait(terminal_id)
+    text = (await terminals.output(terminal_id)).text
+    assert not (project / "inside").exists()
+    assert "Read-only file system" in text
+    assert "[core]" in text
+    assert text.endswith("0\n")
 
 
 async def test_exit_codes_come_out_of_the_box(terminals: LocalTerminals, project: Path, home: Path) -> None:

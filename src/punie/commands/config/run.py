@@ -25,13 +25,14 @@ from punie.bootstrap.settings.keys import (
     KEYS,
     PER_TOOL,
     RULES,
+    SANDBOX,
     Key,
     key_of,
     tool_and_bound,
 )
 from punie.bootstrap.settings.settings import Said, Speaker, Traced, stored_trust, trace_settings, variable_of
 from punie.commands.flags import settings_flags
-from punie.commands.permissions.run import rule_words
+from punie.commands.permissions.run import holds_boxes, rule_words
 from punie.commands.running import command_environ, directory_of, start_logging, wrong
 from punie.domain.errors import SettingsError
 from punie.domain.tools.execution import READ_OUTPUT_BYTES
@@ -280,6 +281,9 @@ def _facts(one: Shown, traced: Traced) -> Iterator[tuple[str, str]]:
         yield "together with" if added else "instead of", f"{_toml(_shown_value(said))} of {said.source}"
     yield "a project", _unmarked(key.project.words)
     yield from (("left out", f"{_toml(_shown_value(said))} of {said.source}") for said in one.left_out)
+    if key is SANDBOX:
+        held = holds_boxes(traced.settings[SANDBOX])
+        yield "here", "this machine holds its boxes" if held else "no box, so fewer commands run unasked"
     if key.page is not None:
         yield "more", f"docs/{key.page}"
 

@@ -222,7 +222,8 @@ _REQUIRED = {Sandbox.LANDLOCK, Sandbox.BUBBLEWRAP}
 """Sandboxes without which nothing runs unasked: a decision counts on them."""
 
 
-def _holds(sandbox: Sandbox) -> bool:
+def holds_boxes(sandbox: Sandbox) -> bool:
+    """Whether this machine holds the boxes of that setting."""
     if sandbox is Sandbox.BUBBLEWRAP:
         return shutil.which(PROGRAM) is not None
     return sandbox is not Sandbox.NONE and held() > 0
@@ -247,13 +248,13 @@ class PermissionJudge:
         policy = place.policy if request.mode is None else evolve(place.policy, mode=request.mode)
         tool = descriptor_of(request.tool, request.arguments)
         own = tool.source is ToolSource.BUILT_IN and tool.kind is ToolKind.EXECUTE
-        boxed = own and (place.sandbox in _REQUIRED or _holds(place.sandbox))
+        boxed = own and (place.sandbox in _REQUIRED or holds_boxes(place.sandbox))
         facts = evolve(self._facts(request, tool, place.guard), boxed=boxed)
         return decide(PermissionRequest(tool, request.arguments), policy, facts), facts, policy
 
     def holds(self, cwd: str) -> bool:
         """Whether this machine holds the boxes that the settings of a directory want."""
-        return _holds(self._place(cwd).sandbox)
+        return holds_boxes(self._place(cwd).sandbox)
 
     def _place(self, cwd: str) -> _Place:
         known = self._places.get(cwd)
