@@ -205,3 +205,18 @@ def test_state_of_punie_in_the_project_is_not_read(planted: Planted, tmp_path: P
     model = scripts.write(tmp_path / "s.json", [call("run_command", command="cat state/*; grep -R canary ."), RESULT])
     done = run_cli("ask", "--model", model, "go", env=environment, cwd=planted.project)
     assert CANARY not in done.stdout + done.stderr
+
+
+def test_the_checks_of_a_project_run_unasked_change_the_project_only(planted: Planted, tmp_path: Path) -> None:
+    for name in ("conftest.py", "sitecustomize.py"):
+        (planted.project / name).unlink()
+    outside = planted.outside / "made"
+    planted.write(
+        "test_it.py",
+        f"from pathlib import Path\n\ndef test_in(tmp_path):\n    Path('made').write_text('in')\n"
+        f"    (tmp_path / 'x').write_text('x')\n\ndef test_out():\n    Path({str(outside)!r}).write_text('out')\n",
+    )
+    said = ask(planted, tmp_path, call("python_tests", path="test_it.py"), mode="auto")
+    assert "1 passed, 1 failed" in said
+    assert (planted.project / "made").read_text() == "in"
+    assert not outside.exists()
