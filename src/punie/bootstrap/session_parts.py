@@ -107,7 +107,8 @@ def terminals(outputs: LocalOutputStore, boxes: Boxes | None) -> LocalTerminals:
 def files(setup: SessionSetup, guard: LocalPathGuard, outputs: LocalOutputStore) -> Services:
     """The files of this machine."""
     workspace = LocalWorkspace(guard, outputs.private.draft)
-    return Services({Workspace: workspace, FileTree: LocalFileTree(guard, setup.spec.roots)})
+    tree = LocalFileTree(guard, setup.spec.roots, hidden=setup.settings.policy.private)
+    return Services({Workspace: workspace, FileTree: tree})
 
 
 def local(setup: SessionSetup, peer: Peer, files: Services, terminals: LocalTerminals, shared: Shared) -> Services:
@@ -116,7 +117,7 @@ def local(setup: SessionSetup, peer: Peer, files: Services, terminals: LocalTerm
     return files.beside(
         {
             TerminalLedger: TerminalLedger(terminals if peer.shown is None else peer.shown(terminals), setup.log),
-            Repository: DulwichRepository(spec.cwd, spec.roots),
+            Repository: DulwichRepository(spec.cwd, spec.roots, setup.settings.policy.private),
             ShellInfo: shared.shell,
             PythonChecks: ProjectChecks(spec.cwd),
         }

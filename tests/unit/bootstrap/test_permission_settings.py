@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from punie.bootstrap.settings.files import own_files
+from punie.bootstrap.settings.files import own_files, private_files
 from punie.bootstrap.settings.keys import MODEL
 from punie.bootstrap.settings.settings import Settings, load_settings, project_gains
 from punie.domain.errors import SettingsError
@@ -354,3 +354,24 @@ def test_a_path_that_leads_through_links_is_meant_where_they_lead_too(place: Pla
     rules = flagged(place, "deny", f"x@{tmp_path}/link/*.py")
     assert {rule.path for rule in rules} == {f"{tmp_path}/link/*.py", f"{tmp_path.resolve()}/real/*.py"}
     assert [rule.path for rule in flagged(place, "deny", "x@/**", "y@/")] == ["/**", "/**"]
+
+
+def test_state_and_settings_that_may_hold_keys_are_private_and_skills_are_not(place: Place) -> None:
+    private, protected = place.load().policy.private, place.load().policy.protected
+    for name in (
+        "config.toml",
+        "config.toml.bak",
+        "mcp.json",
+        "state/serve-1.token",
+        "state/credentials.json",
+        "logs/a",
+    ):
+        assert is_inside(str(place.home / name), private)
+    for name in ("skills/one/SKILL.md", "pipelines/one.toml", "plugins/one.py", "project/.punie/config.toml"):
+        assert not is_inside(str(place.home / name), private)
+    assert set(private) <= set(protected)
+    environ = {"PUNIE_STATE_DIR": str(place.home), "PUNIE_CONFIG": str(place.home / "my.toml")}
+    around = private_files(environ, str(place.home / "project"))
+    assert is_inside(str(place.home / "punie.db-wal"), around)
+    assert is_inside(str(place.home / "my.toml"), around)
+    assert not is_inside(str(place.home / "project/a.py"), around)

@@ -39,6 +39,7 @@ class Checkout:
     top: str
     cwd: str
     roots: tuple[str, ...]
+    hidden: tuple[str, ...] = ()
     _real_folders: dict[str, bool] = field(factory=dict)
 
     @property
@@ -90,11 +91,12 @@ class Checkout:
         return found.data if isinstance(found, Blob) else b""
 
     def sees(self, path: bytes) -> bool:
-        """Whether a path of the index or a tree is plain and inside the session's roots."""
+        """Whether a path of the index or a tree is plain, inside the session's roots, and not hidden."""
         parts = path.split(b"/")
         if b"" in parts or b"." in parts or b".." in parts or b".git" in parts:
             return False  # no index that git wrote holds such a path
-        return is_inside(self.full(path), self.roots)
+        full = self.full(path)
+        return is_inside(full, self.roots) and not (self.hidden and is_inside(full, self.hidden))
 
     def full(self, path: bytes) -> str:
         """The absolute path of a file of the working tree."""
@@ -161,7 +163,7 @@ def _content(folder: int, name: str) -> bytes | None:
 
 
 @contextmanager
-def open_checkout(cwd: str, roots: tuple[str, ...]) -> Generator[Checkout]:
+def open_checkout(cwd: str, roots: tuple[str, ...], hidden: tuple[str, ...] = ()) -> Generator[Checkout]:
     """The repository around `cwd`, closed at the end. Raises `ToolFailedError` where there is none."""
     start = os.path.realpath(cwd)
     top = _top_of(start)
@@ -170,7 +172,7 @@ def open_checkout(cwd: str, roots: tuple[str, ...]) -> Generator[Checkout]:
     # The working tree is the folder that holds .git, whatever core.worktree or core.bare in there say.
     repo = Repo(top, worktree=top)
     try:
-        yield Checkout(repo, top, start, tuple(os.path.realpath(root) for root in roots))
+        yield Checkout(repo, top, start, tuple(os.path.realpath(root) for root in roots), hidden)
     finally:
         repo.close()
 

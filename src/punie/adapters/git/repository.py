@@ -35,9 +35,10 @@ class DulwichRepository(Repository):
     again, so that changes by git in between are seen. A cancelled reading is abandoned; a commit is finished first.
     """
 
-    def __init__(self, cwd: str, roots: tuple[str, ...]) -> None:
-        """`cwd` and `roots` are absolute; nothing is opened yet."""
+    def __init__(self, cwd: str, roots: tuple[str, ...], hidden: tuple[str, ...] = ()) -> None:
+        """`cwd`, `roots` and the paths `hidden` inside, which are left out, are absolute; nothing is opened yet."""
         self._cwd = cwd
+        self._hidden = hidden
         self._roots = roots
         self._threads = anyio.CapacityLimiter(_THREADS)
 
@@ -97,7 +98,7 @@ class DulwichRepository(Repository):
         def in_thread() -> _T:
             from punie.adapters.git.checkout import open_checkout
 
-            with _in_words(), open_checkout(self._cwd, self._roots) as checkout:
+            with _in_words(), open_checkout(self._cwd, self._roots, self._hidden) as checkout:
                 return work(checkout)
 
         return await anyio.to_thread.run_sync(in_thread, abandon_on_cancel=abandon, limiter=self._threads)

@@ -189,11 +189,11 @@ class SessionDesk:
 
     async def _locate(self, tool: SessionTool, path: str) -> Location:
         where = await self.context.guard.locate(path)
-        if where.inside or not self.outputs.holds(where.path):
+        if not self.outputs.holds(where.path):
             return where
         descriptor = tool.descriptor
         reads = descriptor.gives_file and descriptor.source is ToolSource.BUILT_IN
-        return evolve(where, inside=True) if reads else where
+        return evolve(where, inside=True, secret=False) if reads else where
 
     def count(self, under_way: CallUnderWay, result: ToolResult) -> None:
         """Add a call that ended to the statistics and the ledger."""

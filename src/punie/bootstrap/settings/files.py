@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -155,18 +155,33 @@ def own_files(environ: Mapping[str, str], cwd: str) -> tuple[str, ...]:
     A directory around `cwd` is left out, since nothing could be written in the project otherwise; its files that are
     known by name are listed.
     """
-    found = {variant for path in _named(environ) for variant in (os.path.abspath(path), os.path.realpath(path))}  # noqa: PTH100 - links are followed in the other variant alone
+    return _outside((*_private(environ), *_named(environ)), cwd)
+
+
+def private_files(environ: Mapping[str, str], cwd: str) -> tuple[str, ...]:
+    """As `own_files`, those that no tool reads either: the state, and settings that may hold keys."""
+    return _outside(_private(environ), cwd)
+
+
+def _outside(paths: Iterable[Path], cwd: str) -> tuple[str, ...]:
+    found = {variant for path in paths for variant in (os.path.abspath(path), os.path.realpath(path))}  # noqa: PTH100 - links are followed in the other variant alone
     here = os.path.realpath(cwd)
     return tuple(sorted(path for path in found if not is_inside(here, (path,))))
 
 
-def _named(environ: Mapping[str, str]) -> Iterator[Path]:
+def _private(environ: Mapping[str, str]) -> Iterator[Path]:
     settings, database = user_settings_file(environ), database_file(environ)
     yield from (settings, settings.with_name(f"{settings.name}.bak"), settings.with_name("mcp.json"))
-    yield from (skills_folder(environ), pipelines_folder(environ))
     yield from (database.with_name(database.name + ending) for ending in ("", "-wal", "-shm", "-journal"))
     yield database.with_name("credentials.json")
     yield database.parent
+    if environ.get("PUNIE_HOME"):
+        yield Path(environ["PUNIE_HOME"]) / "logs"
+
+
+def _named(environ: Mapping[str, str]) -> Iterator[Path]:
+    settings = user_settings_file(environ)
+    yield from (skills_folder(environ), pipelines_folder(environ))
     if environ.get("PUNIE_HOME"):
         yield from (Path(environ["PUNIE_HOME"]) / entry for entry in HOME_ENTRIES)
     elif not environ.get("PUNIE_CONFIG"):

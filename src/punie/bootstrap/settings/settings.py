@@ -21,6 +21,7 @@ from punie.bootstrap.settings.files import (
     database_file,
     own_files,
     pipelines_folder,
+    private_files,
     project_settings_file,
     read_settings_file,
     skills_folder,
@@ -202,7 +203,7 @@ def trace_settings(
     layers.variables(environ)
     layers.flags({key: value for key, value in flags.items() if value is not None})
     settings = evolve(
-        layers.settings(own_files(environ, cwd)),
+        layers.settings(own_files(environ, cwd), private_files(environ, cwd)),
         skills_folder=str(skills_folder(environ)),
         pipelines_folder=str(pipelines_folder(environ)),
     )
@@ -274,9 +275,9 @@ class _Layers:
             self.found[key] = (value, source)
             self.said.append(Said(key, value, source, speaker))
 
-    def settings(self, protected: tuple[str, ...]) -> Settings:
+    def settings(self, protected: tuple[str, ...], private: tuple[str, ...]) -> Settings:
         settings = _settings(self.found)
-        return evolve(settings, policy=Policy(settings[MODE], tuple(self.rules), protected))
+        return evolve(settings, policy=Policy(settings[MODE], tuple(self.rules), protected, private))
 
     def _rules(self, file: SettingsFile, label: str) -> tuple[Rule, ...]:
         if RULES.name not in file.values:

@@ -172,7 +172,7 @@ class LinePolicy:
         verdict = default_verdict(mode, column)
         base = Finding(verdict, f"mode:{mode.value}", _reason(part, column, mode))
         doubts = [found for use in part.paths if (found := use_finding(use)) is not None]
-        doubts += [found for use in part.paths if (found := around_own_files(use, self.facts)) is not None]
+        doubts += [found for use in part.paths if (found := around_own_files(use, self.facts, self.policy)) is not None]
         if own is not None:
             doubts.append(own)
         if Effect.SECRETS in part.effects:

@@ -24,12 +24,14 @@ class Policy:
     """The permissions of a session: its mode, and the rules of all sources in an order of their own.
 
     `protected` are absolute paths of Punie's own settings and state, which no tool writes; those of a project are
-    recognised by name and need not be listed.
+    recognised by name and need not be listed. `private` are those among them that no tool reads either: the state, and
+    settings that may hold keys.
     """
 
     mode: Mode = Mode.ASK
     rules: tuple[Rule, ...] = field(default=(), converter=_in_order)
     protected: tuple[str, ...] = ()
+    private: tuple[str, ...] = ()
 
 
 @frozen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from punie.domain.permission.decisions import Facts, Finding, Policy
 from punie.domain.permission.rules import Rule, Verdict
@@ -82,10 +83,17 @@ def own_file(path: str, policy: Policy) -> bool:
     return is_inside(path, policy.protected)
 
 
+def private_finding(paths: Iterable[str], policy: Policy) -> Finding | None:
+    """A denial where a path that would be read is Punie's own state, or settings that may hold keys."""
+    found = next((path for path in paths if is_inside(path, policy.private)), None)
+    reason = f"{found} belongs to Punie's own state, which no tool reads"
+    return None if found is None else Finding(Verdict.DENY, OWN_FILES_RULE, reason)
+
+
 def own_file_finding(use: PathUse, policy: Policy) -> Finding | None:
-    """A denial where the use changes Punie's own settings or state, by itself or with a folder around them."""
+    """A denial where the use reads Punie's own state, or changes it or settings, by itself or with a folder around."""
     if not changes(use):
-        return None
+        return None if use.effect is PathEffect.LOOK else private_finding(paths_of(use), policy)
     for path in paths_of(use):
         around = use.effect is PathEffect.DELETE and any(is_inside(own, (path,)) for own in policy.protected)
         if own_file(path, policy) or around:
@@ -93,11 +101,12 @@ def own_file_finding(use: PathUse, policy: Policy) -> Finding | None:
     return None
 
 
-def around_own_files(use: PathUse, facts: Facts) -> Finding | None:
-    """A question where a whole directory of the session is written or deleted, for Punie's own files may be in it."""
-    if not use.below or not changes(use):
-        return None
-    for path in paths_of(use):
+def around_own_files(use: PathUse, facts: Facts, policy: Policy) -> Finding | None:
+    """A question where a whole folder is used that may have Punie's own files: a session's, or one around its state."""
+    for path in paths_of(use) if use.effect is not PathEffect.LOOK else ():
+        if any(is_inside(own, (path,)) for own in policy.private):
+            return Finding(Verdict.ASK, OWN_FILES_RULE, f"Punie's own state is below {path}")
+    for path in paths_of(use) if use.below and changes(use) else ():
         if any(is_inside(root, (path,)) for root in facts.bases):
             return Finding(Verdict.ASK, OWN_FILES_RULE, f"it may change whatever lies in {path}, Punie's settings too")
     return None

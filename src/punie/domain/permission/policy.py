@@ -30,6 +30,7 @@ from punie.domain.permission.path_findings import (
     ROOTS_RULE,
     named_by,
     own_file,
+    private_finding,
     use_finding,
 )
 from punie.domain.permission.rules import Mode, Rule, Verdict
@@ -86,7 +87,7 @@ class _Call:
         return tuple(posixpath.normpath(posixpath.join(base, path)) for base in bases for path in named)
 
     def denied(self) -> Finding | None:
-        """The built-in denials: a path outside, a change of Punie's own files.
+        """The built-in denials: a path outside, a change of Punie's own files, a look into its state.
 
         Another party's tool may be allowed to read outside. Where its access was guessed, the path may be no path of
         this machine, so that a person is asked in place of a denial.
@@ -98,7 +99,7 @@ class _Call:
         for where, changes, _ in uses:
             if changes and own_file(where.path, self.policy):
                 return Finding(Verdict.DENY, OWN_FILES_RULE, f"{where.path} belongs to Punie's own settings and state")
-        return None
+        return private_finding((*(where.path for where, _, _ in uses), *self.asked), self.policy)
 
     def _uses(self) -> Iterator[tuple[Location, bool, bool]]:
         """The places of the call, whether each is changed, and whether it has to be inside."""

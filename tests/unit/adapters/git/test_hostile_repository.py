@@ -109,6 +109,21 @@ async def test_nothing_that_a_repository_names_is_run(trap: Trap) -> None:
     assert "gpgsig" not in raw
 
 
+async def test_hidden_files_are_neither_shown_nor_committed(trap: Trap) -> None:
+    state = trap.top / "state"
+    state.mkdir()
+    (state / "kept.txt").write_text("canary")
+    trap.git("add", "-f", "state/kept.txt")
+    (state / "new.txt").write_text("canary")
+    repository = DulwichRepository(str(trap.top), (str(trap.top),), (str(state),))
+    status = await repository.status()
+    assert "state" not in repr((status.staged, status.changed, status.untracked))
+    assert "canary" not in await repository.diff(None, staged=True) + await repository.diff(None, staged=False)
+    with pytest.raises(ToldToModel):
+        await repository.add_and_commit("taken", ("state/new.txt",))
+    assert "state/new.txt" not in trap.git("ls-files")
+
+
 async def test_the_working_tree_is_where_the_repository_is_whatever_it_says(trap: Trap, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cached_property
 from typing import TypeVar
 
@@ -48,6 +48,7 @@ class TreeSearch:
     sought: Sought
     limit: int
     stop: StopFlag
+    hidden: Collection[str] = ()
     _found: list[FoundLine] = field(factory=list)
     _read: int = 0
 
@@ -67,7 +68,7 @@ class TreeSearch:
 
     def in_tree(self, ripgrep: str | None) -> Findings:
         """Search below the folder, with ripgrep where its path is given."""
-        rules = IgnoreRules(self.start, self.root)
+        rules = IgnoreRules(self.start, self.root, self.hidden)
         with opened_start(self.start) as folder_fd:
             if ripgrep is not None:
                 try:
@@ -137,9 +138,15 @@ class LocalFileTree(FileTree):
     leads out is passed over. Lines longer than 1,000 characters are shown in part. Paths are ordered by components.
     """
 
-    def __init__(self, guard: PathGuard, roots: tuple[str, ...], *, ripgrep: str | None = "rg") -> None:
-        """`ripgrep` is a program that is looked up on PATH at the first search, to speed it up; None does without."""
+    def __init__(
+        self, guard: PathGuard, roots: tuple[str, ...], *, hidden: Collection[str] = (), ripgrep: str | None = "rg"
+    ) -> None:
+        """`ripgrep` is a program that is looked up on PATH at the first search, to speed it up; None does without.
+
+        `hidden` are absolute paths that are neither listed nor searched.
+        """
         self._guard = guard
+        self._hidden = frozenset(hidden)
         self._given_roots = roots
         self._ripgrep = ripgrep
         self._threads = anyio.CapacityLimiter(_THREADS)
@@ -155,7 +162,7 @@ class LocalFileTree(FileTree):
         start = await self._inside(path)
 
         def work(stop: StopFlag) -> Findings:
-            search = TreeSearch(start, self._root_of(start), sought, limit, stop)
+            search = TreeSearch(start, self._root_of(start), sought, limit, stop, self._hidden)
             return search.in_file() if os.path.isfile(start) else search.in_tree(self._found_ripgrep)
 
         return await self._in_thread(work)
@@ -181,7 +188,7 @@ class LocalFileTree(FileTree):
             stop.cancel()  # ends an abandoned thread at its next step, and the program that it waits for at once
 
     def _list(self, start: str, limit: int, stop: StopFlag, *, recursive: bool) -> Listing:
-        walk = TreeWalk(IgnoreRules(start, self._root_of(start)), stop)
+        walk = TreeWalk(IgnoreRules(start, self._root_of(start), self._hidden), stop)
         found: list[str] = []
         with opened_start(start) as folder_fd:
             for entry in walk.below(start, folder_fd, recursive=recursive):

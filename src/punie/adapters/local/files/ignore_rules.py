@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
 from punie.mechanics.files import read_path
@@ -27,8 +27,10 @@ class IgnoreRules:
     is not read.
     """
 
-    def __init__(self, start: str, root: str) -> None:
+    def __init__(self, start: str, root: str, hidden: Collection[str] = ()) -> None:
+        """`hidden` are absolute paths that are left out as well."""
         self._start = start
+        self._hidden = hidden
         self.top, self.in_repository = _top_of(start, root)
         self._stacks: dict[str, Stack] = {}
         self._folders: dict[str, bool] = {start: False}
@@ -45,7 +47,8 @@ class IgnoreRules:
 
     def ignores(self, folder: str, name: str, *, is_folder: bool) -> bool:
         """Whether git ignores the entry `name` of `folder`, a folder that is not ignored."""
-        return name == ".git" or _decide(self._stack_in(folder), f"{folder}/{name}", is_folder=is_folder)
+        path = f"{folder}/{name}"
+        return name == ".git" or path in self._hidden or _decide(self._stack_in(folder), path, is_folder=is_folder)
 
     def ignores_below(self, path: str) -> bool:
         """As `ignores`, for a file anywhere below the start, whose folders may be ignored."""

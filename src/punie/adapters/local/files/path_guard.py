@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 import anyio.to_thread
 from attrs import define, field
 
+from punie.adapters.local.files.private_folder import of_a_session
 from punie.domain.values.paths import Location, is_inside
 from punie.ports.workspace import PathGuard
 from shellsight.secret_names import is_secret
@@ -69,7 +70,7 @@ class LocalPathGuard(PathGuard):
         if resolved is None:
             return Location(asked, inside=False, secret=is_secret(asked))
         # A link to a harmless file may have a secret's name; the name that was asked for counts too.
-        secret = is_secret(resolved) or (asked != resolved and is_secret(asked))
+        secret = is_secret(resolved) or (asked != resolved and is_secret(asked)) or of_a_session(resolved)
         return Location(resolved, inside=is_inside(resolved, self.roots), secret=secret)
 
     @property

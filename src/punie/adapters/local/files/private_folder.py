@@ -31,6 +31,11 @@ _NOTE = "draft-"
 _LOCK_FLAGS = os.O_RDWR | NO_LINK | NO_WAIT
 
 
+def of_a_session(path: str) -> bool:
+    """Whether a path is the folder of some session, or inside one."""
+    return "/punie-" in path and any(map(_NAME.fullmatch, path.split("/")))
+
+
 class PrivateFolder:
     """A folder for this user alone, made when it is needed; lives as long as its session. Its methods block."""
 
