@@ -18,7 +18,11 @@ class Standing(IntEnum):
     """The standing of a command before any rule of the caller is asked."""
 
     SAFE = 0
-    """Only looks: the program and every option of the call are known to change nothing."""
+    """Only looks: the program and every option of the call are known to change nothing.
+
+    Where the part is not `plain`, files of the project that the program loads may decide otherwise: a caller holds the
+    program in a box, or asks.
+    """
     ORDINARY = 1
     """Understood, with everyday effects: building, testing, changing files of the project."""
     UNKNOWN = 2
