@@ -6,16 +6,13 @@ and a thread would cost several times that (about 180 us); a tool call has 150 u
 
 from __future__ import annotations
 
-import fnmatch
 import os
 import re
 import stat
-import time
-from collections.abc import Callable, Iterator
 
 import anyio.to_thread
-from attrs import define, field
 
+from landbox.patterns import Expansion, TooMuchError
 from punie.adapters.local.files.private_folder import of_a_session
 from punie.domain.values.paths import Location, is_inside
 from punie.ports.workspace import PathGuard
@@ -29,6 +26,9 @@ LONGEST_S = 1.0
 """Bounds of one expansion: entries of folders, and time."""
 MOST_STRAYS = 20
 """Places that are worth a word; one of them is enough for a question."""
+
+_PYTHON = re.compile(r"/bin/python[0-9.]*\Z")
+"""An interpreter that a virtual environment of the project links to: a program, and no file of a person."""
 
 LINK_LIMIT = 40
 """Links followed before a path counts as a loop, as in the Linux kernel."""
@@ -56,10 +56,16 @@ class LocalPathGuard(PathGuard):
 
     def strays_now(self, pattern: str) -> tuple[Location, ...] | None:
         """As `strays`, for code that already runs in a thread."""
+        found: dict[Location, None] = {}
         try:
-            return _Expansion(self).strays(pattern)
-        except (_TooMuchError, RecursionError):
+            for path in Expansion(resolve, MOST_ENTRIES, LONGEST_S).names(pattern):
+                where = self.locate_now(path)
+                interpreter = _PYTHON.search(path) and _PYTHON.search(where.path)
+                if (where.secret or not (where.inside or interpreter)) and len(found) < MOST_STRAYS:
+                    found[where] = None
+        except (TooMuchError, RecursionError):
             return None
+        return tuple(found)
 
     def locate_now(self, path: str) -> Location:
         """As `locate`, for code that already runs in a thread."""
@@ -120,84 +126,3 @@ def _resolve_posix(path: str) -> str | None:
         else:
             current = candidate
     return current
-
-
-class _TooMuchError(Exception):
-    """An expansion came to its bound."""
-
-
-@define
-class _Expansion:
-    """One pattern on its way through the folders; lives that long, in a thread."""
-
-    guard: LocalPathGuard
-    until: float = field(factory=lambda: time.monotonic() + LONGEST_S)
-    left: int = field(factory=lambda: MOST_ENTRIES)
-    found: dict[Location, None] = field(factory=dict[Location, None])
-
-    def strays(self, pattern: str) -> tuple[Location, ...]:
-        """The places outside and the secrets among the matches."""
-        self._below("/", [part for part in pattern.split("/") if part not in {"", "."}])
-        return tuple(self.found)
-
-    def _below(self, folder: str, parts: list[str]) -> None:
-        """Match the parts of the pattern with what lies in the folder, whose own path has no link in it."""
-        fixed = next((place for place, part in enumerate(parts) if _WILD.search(part)), len(parts))
-        if fixed:
-            path = "/".join((folder, *parts[:fixed]))
-            reached = resolve(path)
-            if reached is None or fixed == len(parts):
-                if os.path.lexists(path):
-                    self._take(path)
-            else:
-                self._below(reached, parts[fixed:])
-        elif parts[0] == "**":
-            self._links(folder, _matcher(parts[1] if parts[1:] else "*"))
-        else:
-            self._matches(folder, parts[0], parts[1:])
-
-    def _links(self, folder: str, match: Callable[[str], object]) -> None:
-        for entry in self._entries(folder):
-            if entry.is_symlink():
-                if match(entry.name):
-                    self._take(entry.path)
-            elif entry.is_dir(follow_symlinks=False):
-                self._links(entry.path, match)
-
-    def _matches(self, folder: str, part: str, rest: list[str]) -> None:
-        match, inside = _matcher(part), is_inside(folder, self.guard.roots)
-        for entry in self._entries(folder):
-            if not match(entry.name) or (entry.name.startswith(".") and not part.startswith(".")):
-                continue
-            linked = entry.is_symlink()
-            if not rest and (linked or not inside or is_secret(entry.path)):
-                self._take(entry.path)
-            elif rest and entry.is_dir():
-                self._below((resolve(entry.path) or entry.path) if linked else entry.path, rest)
-
-    def _entries(self, folder: str) -> Iterator[os.DirEntry[str]]:
-        try:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    self.left -= 1
-                    if self.left < 0 or time.monotonic() > self.until:
-                        raise _TooMuchError
-                    yield entry
-        except OSError:  # no folder, or one that must not be read: the program cannot read it either
-            return
-
-    def _take(self, path: str) -> None:
-        where = self.guard.locate_now(path)
-        interpreter = _PYTHON.search(path) and _PYTHON.search(where.path)
-        if (where.secret or not (where.inside or interpreter)) and len(self.found) < MOST_STRAYS:
-            self.found[where] = None
-
-
-_WILD = re.compile(r"[*?\[]")
-_PYTHON = re.compile(r"/bin/python[0-9.]*\Z")
-"""An interpreter that a virtual environment of the project links to: a program, and no file of a person."""
-
-
-def _matcher(part: str) -> Callable[[str], object]:
-    """A match for at least the names that a shell's pattern matches; brackets match whatever a shell makes of them."""
-    return re.compile(fnmatch.translate(re.sub(r"\[.*?\]", "*", part)), re.DOTALL).match
