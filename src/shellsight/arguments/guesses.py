@@ -29,7 +29,7 @@ def roles_of(
 
     `known` are roles that do not have to be guessed, by parameter; `tool` is the tool's own name and `kind` a word as
     in ACP; `more` has the names of parameters that the schema leaves out. A schema that is not `trusted` cannot make a
-    role less strict than a guess would.
+    role less strict than a guess would. Where a tool runs something and no parameter says what, each text may say it.
     """
     about = _words(tool)
     guessing = _Guessing(_access(about, kind), kind == "execute" or not _EXECUTES.isdisjoint(about))
@@ -42,7 +42,11 @@ def roles_of(
         elif guess is not None:
             roles[name] = guess
             guessed.add(name)
-    return Roles(roles, frozenset(guessed))
+    if guessing.executes and _COMMANDS.isdisjoint(roles.values()):
+        unknown = [name for name, one in _listed(schema) if name not in roles and "object" not in _types(one)]
+        roles |= dict.fromkeys(unknown, Role.ARGV)
+        guessed.update(unknown)
+    return Roles(roles, frozenset(guessed), open=True)
 
 
 def _listed(schema: Arguments, before: str = "", depth: int = 3) -> Iterator[tuple[str, Arguments]]:
@@ -77,13 +81,14 @@ def _types(schema: Arguments) -> set[str]:
 
 def _weight(role: Role | None) -> int:
     """How strictly a role is judged: commands, then changes of files, then other paths and URLs, then all else."""
-    if role in {Role.COMMAND, Role.ARGV}:
+    if role in _COMMANDS:
         return 3
     if role is not None and role.changes:
         return 2
     return int(role is not None and (role is Role.URL or role.access is not None))
 
 
+_COMMANDS = frozenset({Role.COMMAND, Role.ARGV})
 _LOOKING_KINDS = frozenset({"read", "search", "think"})
 _LOOKS = frozenset(
     {
@@ -98,18 +103,19 @@ _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _PATHS = frozenset(
     {
         "path", "paths", "file", "files", "filename", "filepath", "dir", "directory", "directories", "folder",
-        "folders", "uri", "uris",
+        "folders", "uri", "uris", "source", "destination", "src", "dst", "dest", "target", "output",
     }
 )  # fmt: skip
 _JOINS = frozenset({"in", "to", "of", "from", "name", "names"})
-_COMMAND_WORDS = frozenset(["command", "commands", "cmd", "script"])
+_COMMAND_WORDS = frozenset({"command", "commands", "cmd", "cmdline", "script", "program", "executable"})
 _BY_NAME: Mapping[str, Role] = {
     **dict.fromkeys(("cwd", "workdir", "workingdir", "workingdirectory", "projectpath", "repopath"), Role.CWD),
-    **dict.fromkeys(("args", "argv"), Role.ARGV),
+    **dict.fromkeys(("args", "argv", "arguments"), Role.ARGV),
     **dict.fromkeys(("content", "contents", "filetext", "newcontent"), Role.CONTENT),
     **dict.fromkeys(("oldtext", "oldstring", "oldstr", "oldcontent"), Role.OLD_TEXT),
     **dict.fromkeys(("newtext", "newstring", "newstr"), Role.NEW_TEXT),
     **dict.fromkeys(("patch", "diff"), Role.PATCH),
+    **dict.fromkeys(("query", "q", "pattern", "regex", "searchtext", "keyword"), Role.QUERY),
     **dict.fromkeys(("line", "linenumber", "startline"), Role.LINE),
 }
 _SAYS_PATH = re.compile(
@@ -156,7 +162,7 @@ class _Guessing:
         if last in _COMMAND_WORDS or joined.endswith("commandline") or (self.executes and last in _CODE):
             return Role.COMMAND
         if by_name is not None:
-            return by_name
+            return None if by_name is Role.QUERY and self.executes else by_name
         if last in {"url", "urls"}:
             return Role.URL
         starts = len(words) > 1 and words[0] in _PATHS and words[1] in _JOINS

@@ -111,11 +111,13 @@ class Roles:
 
     The order of the names is the order in which paths are given. The meaning of a parameter without a role is unknown.
     A parameter of an inner object, or of the objects in an array, is named `outer.inner`. `guessed` are the parameters
-    whose roles were inferred from the schema, and may be wrong.
+    whose roles were inferred from the schema, and may be wrong. With `open`, a text without a role that reads like a
+    path of this machine counts as one, which is a guess as well.
     """
 
     by_name: Mapping[str, Role] = field(factory=dict[str, Role], converter=_read_only)
     guessed: frozenset[str] = frozenset()
+    open: bool = False
 
     @classmethod
     def of(cls, roles: Roles | Mapping[str, Role]) -> Roles:
@@ -199,7 +201,10 @@ class Roles:
         """
         line, words = self.text(Role.COMMAND, arguments), self._words(arguments)
         given = [arguments.get(name) for name, role in self.by_name.items() if role is Role.ARGV]
-        if not all(value is None or value == words for value in given):
+        lines = [name for name, role in self.by_name.items() if role is Role.COMMAND]
+        if sum(arguments.get(name) is not None for name in lines) > 1 or not all(
+            value is None or value == words for value in given
+        ):
             return None
         if line is None and words:
             line, words = words[0], words[1:]
@@ -236,6 +241,10 @@ class Roles:
             for text in (text for value in _values(arguments, name) for text in _texts(value)):
                 for path in self._paths_in(name, role, text):
                     yield name, role, path if role is Role.CWD else posixpath.join(within, path)
+        for name in arguments if self.open else ():
+            text = arguments[name]
+            if isinstance(text, str) and name not in self.by_name and _LIKE_PATH.match(text):
+                yield name, Role.PATH_READ, posixpath.join(within, *self._paths_in(name, Role.PATH_READ, text))
 
     def _paths_in(self, name: str, role: Role, text: str) -> Sequence[str]:
         if role is Role.PATCH:
@@ -262,6 +271,11 @@ _FREE = frozenset({Role.CONTENT, Role.OLD_TEXT, Role.NEW_TEXT, Role.PATCH, Role.
 """Roles whose values a grant leaves open."""
 
 _FILE_URI = re.compile(r"file:(?://(?:localhost)?(?=/))?", re.IGNORECASE)
+_LIKE_PATH = re.compile(
+    r"(?:file:/|~/|\.\./|/(?:bin|boot|data|dev|etc|home|lib|media|mnt|opt|private|proc|root|run|sbin|srv|sys|tmp|usr|var"
+    r"|Applications|Library|System|Users|Volumes)(?:/|\Z))[^\n]{0,4096}\Z",
+    re.IGNORECASE,
+)
 _PATCHED = re.compile(
     r"^(?:\*\*\* (?:(?:Add|Update|Delete) File|Move to): *|(?:---|\+\+\+) (?:[ab]/)?|(?:rename|copy) (?:from|to) "
     r"|diff --git .* b/)([^\t\r\n]+)",

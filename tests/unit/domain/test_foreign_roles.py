@@ -55,7 +55,8 @@ def role(name: str, schema: Any = TEXT, tool: str = "do_it", kind: str = "other"
         ("url", TEXT, Role.URL), ("content", TEXT, Role.CONTENT), ("oldText", TEXT, Role.OLD_TEXT),
         ("new_string", TEXT, Role.NEW_TEXT), ("patch", TEXT, Role.PATCH), ("line", {"type": "integer"}, Role.LINE),
         ("timeout", {"type": "number"}, Role.PLAIN), ("recursive", {"type": "boolean"}, Role.PLAIN),
-        ("text", TEXT, None), ("fileMask", TEXT, None), ("profile", TEXT, None), ("pattern", TEXT, None),
+        ("text", TEXT, None), ("fileMask", TEXT, None), ("profile", TEXT, None), ("pattern", TEXT, Role.QUERY),
+        ("source", TEXT, Role.PATH_WRITE), ("target", TEXT, Role.PATH_WRITE), ("executable", TEXT, Role.COMMAND),
         ("options", {"type": "object"}, None), ("shell", TEXT, None), ("name", TEXT, None),
         ("path", True, Role.PATH_WRITE), ("path", {"type": ({}, "string")}, Role.PATH_WRITE),
     ],
@@ -105,7 +106,8 @@ def test_the_schema_of_a_server_makes_no_role_looser_than_its_name_does(word: st
         ("idea", "execute_tool", "command", Role.ARGV), ("my-pycharm", "create_new_file", "text", Role.CONTENT),
         ("filesystem", "move_file", "source", Role.PATH_DELETE), ("git", "git_status", "repo_path", Role.CWD),
         ("fetch", "fetch", "url", Role.URL), ("github", "get_file_contents", "path", Role.PLAIN),
-        ("other", "execute_tool", "command", Role.COMMAND), ("other", "move_file", "source", None),
+        ("other", "execute_tool", "command", Role.COMMAND), ("other", "move_file", "source", Role.PATH_WRITE),
+        ("other", "move_file", "label", None),
     ],
 )  # fmt: skip
 def test_a_profile_is_about_the_tools_of_its_servers_alone(
@@ -182,6 +184,30 @@ def test_parameters_of_inner_objects_and_of_alternatives_have_roles_too() -> Non
 def test_what_a_tool_that_runs_something_is_given_is_a_command(tool: str, kind: str) -> None:
     assert role("input", TEXT, tool, kind) is Role.COMMAND
     assert role("input", TEXT) is None
+    assert role("query", TEXT, tool, kind) is role("anything", TEXT, tool, kind) is Role.ARGV
+    assert role("times", {"type": "integer"}, tool, kind) is Role.PLAIN
+
+
+def test_of_two_commands_none_is_read_for_the_other() -> None:
+    roles = served("run", command=TEXT, script=TEXT).roles
+    assert roles.command({"command": "ls"}, (), ROOT) == ("ls", None, ROOT)
+    assert roles.command({"command": "ls", "script": "rm -rf ~"}, (), ROOT) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("/etc/passwd", ("/etc/passwd",)), ("~/.bashrc", ("~/.bashrc",)), ("../x", ("../x",)), ("/home", ("/home",)),
+        ("file:///etc/passwd", ("/etc/passwd",)), ("/users/1", ("/users/1",)), ("/api/1", ()), ("a/b", ()),
+        ("#!/usr/bin/env", ()), ("/etc\nx", ()),
+    ],
+)  # fmt: skip
+def test_a_text_of_which_nothing_is_known_counts_as_a_path_where_it_reads_like_one_of_this_machine(
+    text: str, expected: tuple[str, ...]
+) -> None:
+    assert served("do_it", note=TEXT).roles.paths({"note": text}) == expected
+    assert served("do_it", query=TEXT).roles.paths({"query": text}) == ()
+    assert decided(served("do_it", "edit", note=TEXT), "/etc/passwd", note="/etc/passwd").verdict is Verdict.ASK
 
 
 # ------------------------------------------------------------ decisions

@@ -109,7 +109,8 @@ class _Call:
         for where in self.facts.locations:
             name, role, _ = next(named, ("", None, ""))
             changes = always or (roles.changes_files if role is None else role.changes)
-            yield where, changes, role is None or (changes and (always or name not in roles.guessed))
+            named_so = name in roles.by_name and (always or name not in roles.guessed)
+            yield where, changes, role is None or (changes and named_so)
 
     def without_box(self, part: PartDecision) -> PartDecision:
         """The decision on one command of a line, which no box holds where another party runs it: it is not safe there.
