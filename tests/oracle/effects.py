@@ -20,7 +20,7 @@ _SYSTEM = prefixes(
     "/usr /lib /lib32 /lib64 /bin /sbin /etc /sys /dev /proc /opt /snap /run/systemd "
     "/var/lib/dpkg /var/lib/apt /var/lib/systemd /var/cache/man /var/cache/apt /var/log/wtmp"
 )
-_SECRET = re.compile(r"/etc/(g?shadow|sudoers)-?|.*/(\.ssh|\.gnupg)/.*|.*credentials[^/]*")
+_SECRET = re.compile(r"/etc/(g?shadow|sudoers)-?|.*/(\.ssh|\.gnupg)/.*|.*/\.\w+/credentials(\.\w+)?")
 _OTHERS = re.compile(r"/proc/(\d+)/(?:task/\d+/)?(?:environ|mem|maps|auxv|fd|root|cwd)\b.*")
 _DEVICES = re.compile(
     r"/dev/(null|zero|full|tty|u?random|ptmx|std\w+|pts/\d+|fd/\d+|shm/[\w.-]+)|/proc/\d+/.*"

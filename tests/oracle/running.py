@@ -25,9 +25,9 @@ from tests.oracle.traps import SECRET, Place
 _SHELL = ("/bin/sh", "-c")
 _STRACE = ("-f", "-qq", "-y", "-s", "256", "-e", "signal=none", "-e", f"trace={','.join(TRACED)}", "--seccomp-bpf")
 _SEARCHED_BYTES = 4 << 20
-_TIMEOUT_S = 8.0
+_TIMEOUT_S = 10.0
 _SHORT_S = 2.5
-_OFTEN = 3
+_OFTEN = 5
 """A program that ran into the time limit so often gets the short one from then on: it waits for something to happen."""
 _KEPT = ("PATH", "LANG", "RUSTUP_HOME", "CARGO_HOME", "PYENV_ROOT", "NVM_DIR", "JAVA_HOME", "RUSTUP_AUTO_INSTALL")
 
@@ -57,6 +57,7 @@ class Runner:
     boxed: bool = False
     caged: bool = False
     slow: Counter[str] = field(factory=Counter)
+    _launcher: list[str] | None = None
 
     def environment(self) -> dict[str, str]:
         """The variables that Punie gives a command, in a session that has an empty home."""
@@ -100,15 +101,16 @@ class Runner:
 
     def _box(self) -> list[str]:
         """The words in front of a command that put it into the box of a command that only looks."""
-        if not self.boxed:
-            return []
+        if self._launcher is not None or not self.boxed:
+            return self._launcher or []
         from landbox import launch
         from landbox.boxes import Looking
 
         looking = Looking((str(self.place.project),), str(self.place.home), self.environment(), is_secret)
         file = self.place.base / "box.json"
         file.write_text(looking.box(str(self.place.scratch)).as_json(), "utf-8")
-        return [sys.executable, "-I", "-S", "-B", str(launch.__file__), str(file), "--"]
+        self._launcher = [sys.executable, "-I", "-S", "-B", str(launch.__file__), str(file), "--"]
+        return self._launcher
 
     def _run(self, command: Sequence[str], output: Path, limit: float) -> int | None:
         """Run it in a session of its own, without input; the exit code, None where it had to be stopped."""
