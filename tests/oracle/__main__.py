@@ -95,7 +95,10 @@ def _report(ran: Sequence[Ran], missing: Counter[str], traps: int, *, boxed: boo
     kinds = Counter(kind for one in ran for kind in {effect.kind for effect in one.effects})
     programs, plain = len({one.form.program for one in ran}), sum(one.form.plain for one in ran)
     print(f"not installed: {sum(missing.values())} forms of {len(missing)} programs: {' '.join(sorted(missing))}")
-    print(f"forms: {len(ran)} run, {plain} of them plain, of {programs} programs; {sum(one.slow for one in ran)} slow")
+    print(f"forms: {len(ran)} run, {plain} of them plain, of {programs} programs")
+    print(
+        f"ended: {sum(one.exit == 0 for one in ran)} with exit code 0, {sum(one.slow for one in ran)} at the time limit"
+    )
     print(f"traps: {traps} files; forms by kind of effect: {dict(kinds.most_common())}")
     print(f"findings: {len(wrong)} forms, {len(broken)} of them failures")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from landbox.box import held
 from shellsight.programs.registry import PROGRAMS
 from tests.oracle.effects import Effect, Judge
 from tests.oracle.forms import Form, Policy, made
@@ -116,13 +117,27 @@ def test_forms_that_are_run_show_what_they_do_and_leave_the_traps_as_they_were(p
 
 
 @pytest.mark.usefixtures("traced")
-@pytest.mark.parametrize("program", ["cat", "cut", "grep", "head", "ls", "sort", "stat", "tail"])
+@pytest.mark.parametrize("program", ["cat", "cut", "grep", "head", "ls", "sort", "stat", "tail", "wc"])
 def test_a_plain_program_has_no_effect(program: str, place: Place) -> None:
     policy = Policy.of(place.project, place.home)
     runner = Runner(place, Judge.of(place, os.environ["PATH"]))
     forms = [form for form in policy.forms(program, made(program, PROGRAMS[program], 0, 0)[:30]) if form.plain]
     assert forms
     assert {form.line: found for form in forms[:12] if (found := runner.run(form).findings(boxed=False))} == {}
+
+
+@pytest.mark.usefixtures("traced")
+def test_nothing_happens_in_the_box_whatever_is_run(place: Place) -> None:
+    if not held():
+        pytest.skip("no box can be held here")
+    runner = Runner(place, Judge.of(place, os.environ["PATH"]), boxed=True)
+
+    def found(line: str) -> list[Effect]:
+        return runner.run(Form("x", line, plain=False)).findings(boxed=True)
+
+    assert found("echo seen; rm -rf src; echo x > README.md; ./trap.sh; sh trap.sh; cat links/token") == []
+    assert (place.base / "output").read_text("utf-8").startswith("seen\n"), "the line did run"
+    assert found("git status; git -C vendor/lib status; git log -p") == []
 
 
 def _texts(folder: Path) -> dict[str, bytes]:

@@ -50,7 +50,6 @@ class Place:
         for folder in (self.home, self.scratch, self.base / "secret", self.base / "template"):
             folder.mkdir(parents=True, exist_ok=True)
         self._write(self.base / "secret/token.txt", f"{SECRET}\n")
-        self._write(self.base / "secret/gitconfig", f"[core]\n\tfsmonitor = {self.mark('include.fsmonitor')}\n")
         self.renew()
         for path, text in self._files():
             self._write(self.project / path, text)
