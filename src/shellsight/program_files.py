@@ -18,7 +18,7 @@ _OPENED = {
     re.compile("uvx|pipx|--from"): ("/pyproject.toml",),
     re.compile("run"): ("/__main__.py", "/main.go", *_SCRIPT),
 }
-"""What a program of such a name opens where its first operand is the name without its ending, or a folder."""
+"""The file that a program of such a name opens where its first operand is the name without its ending, or a folder."""
 _FOLDER_OPTIONS = frozenset({"--directory", "--project", "--prefix", "--cwd", "--dir", "-C", "cd"})
 _LOADING = re.compile(
     "NODE_OPTIONS|LD_PRELOAD|DYLD_INSERT_LIBRARIES|BASH_ENV|ENV|PYTHONSTARTUP|PERL5OPT|RUBYOPT|JAVA_TOOL_OPTIONS"

@@ -266,12 +266,13 @@ async def test_with_a_catalogue_every_read_write_and_command_is_a_call_of_the_cl
     names = ["read_file", "write_file", "edit_file", "run_command"]
     async with spawn_ide(EFFECTS) as ide:
         ide.person.always("allow_once")
-        NoDisk(ide)
+        NoDisk(ide, **{"a.txt": "old", "b.txt": "there"})
         ide.catalogue.offer(*(entry(name, "edit") for name in names))
         turn = await ide.prompt(await ide.open(project))
         assert [card.status for card in turn.cards] == ["completed"] * 4
         assert turn.text == "the IDE did read_filethe IDE did run_command"
-        assert served(ide) == ["_punie.dev/discover_tools", CALL, CALL, CALL, CALL]
+        looks = [method for method in served(ide) if method != "fs/read_text_file"]  # for the difference on a card
+        assert looks == ["_punie.dev/discover_tools", CALL, CALL, CALL, CALL]
     assert {path: path.read_bytes() for path in project.rglob("*") if path.is_file()} == before
 
 

@@ -157,11 +157,11 @@ async def test_the_ledgers_figures_equal_what_the_wire_saw_call_by_call(
 
 
 async def test_only_names_counts_times_and_sizes_are_stored(spawn: Spawn, tmp_path: Path, project: Path):
-    secret = project / "secret.txt"
+    secret = project / "mine.txt"
     secret.write_text(SECRET, "utf-8")
     script = [
         call("read_file", path=str(secret)),
-        call("run_command", command=f"touch made; cat secret.txt; echo {SHOWN}"),
+        call("run_command", command=f"touch made; cat mine.txt; echo {SHOWN}"),
         call("read_file", path=SECRET),
         text(SECRET),
         fail("internal", SECRET),

@@ -150,7 +150,7 @@ _FIND_TESTS = {
         0,
     ),
 }
-"""What `find` tests and does, with the number of words that follow each."""
+"""The tests and actions of `find`, with the number of words that follow each."""
 _FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _FIND_WRITES = frozenset({"-fprint", "-fprint0", "-fprintf", "-fls"})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from unittest.mock import AsyncMock
 
 import anyio
 import anyio.lowlevel
@@ -342,7 +343,7 @@ async def test_the_longest_left_idle_session_is_closed_for_a_new_one_and_no_othe
 async def test_a_session_that_is_not_kept_is_not_closed_for_another() -> None:
     async with hotel(limit=1) as there:
         assert there.bench.stored is not None
-        there.bench.stored.keeps = lambda _cwd: False
+        there.bench.stored.keeps = AsyncMock(return_value=False)
         session = await there.left_idle()
         with pytest.raises(TooManySessionsError):
             await there.client().open()

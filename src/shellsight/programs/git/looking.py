@@ -246,7 +246,7 @@ def look_at(name: str, call: Call) -> Outcome:
 
 
 def _walked(name: str, call: Call, outcome: Outcome) -> Outcome:
-    """What `ls-files` and `grep` say of the names they list, and a doubt where they look beyond git's own files."""
+    """The words of `ls-files` and `grep` on the names they list, and a doubt where they look beyond git's own files."""
     if name == "grep" and any(arg.text.startswith("--unt") for arg in call.args):
         outcome = wide(call, outcome)
     if not outcome.lists:

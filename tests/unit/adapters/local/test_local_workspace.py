@@ -90,6 +90,9 @@ class SwappingGuard(PathGuard):
         self._swap()
         return Location(str(self._path), inside=True)
 
+    async def strays(self, pattern: str) -> tuple[Location, ...] | None:
+        raise AssertionError(f"no pattern is looked for, and {pattern} was")
+
 
 @pytest.mark.requirement("R-16")
 @pytest.mark.parametrize("what", ["the file", "its folder"])
