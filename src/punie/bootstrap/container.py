@@ -9,6 +9,7 @@ from __future__ import annotations
 from dependency_injector import containers, providers
 
 from punie.adapters.local.machine import LocalClock
+from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.sessions.stored import StoredSessions
 from punie.bootstrap import session_parts as parts
@@ -37,7 +38,7 @@ class SessionContainer(containers.DeclarativeContainer):
     guard = providers.Singleton(parts.guard, setup)
     outputs = providers.Singleton(parts.outputs)
     boxes = providers.Singleton(parts.boxes, setup, guard, outputs)
-    terminals = providers.Singleton(parts.terminals, outputs, boxes)
+    terminals = providers.Singleton(LocalTerminals, outputs, boxes)
     files = providers.Singleton(parts.files, setup, guard, outputs)
     local = providers.Singleton(parts.local, setup, peer, files, terminals, shared)
     client_ledger = providers.Singleton(parts.client_ledger, setup, peer, outputs, boxes)

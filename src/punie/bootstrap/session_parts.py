@@ -99,11 +99,6 @@ def boxes(setup: SessionSetup, guard: LocalPathGuard, outputs: LocalOutputStore)
     return BubblewrapBoxes(Bubblewrap(setup.spec.roots, home, hidden, network=settings[SANDBOX_NETWORK]))
 
 
-def terminals(outputs: LocalOutputStore, boxes: Boxes | None) -> LocalTerminals:
-    """The terminals of this machine."""
-    return LocalTerminals(outputs, boxes)
-
-
 def files(setup: SessionSetup, guard: LocalPathGuard, outputs: LocalOutputStore) -> Services:
     """The files of this machine."""
     workspace = LocalWorkspace(guard, outputs.private.draft)

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 from collections.abc import Mapping
-from typing import Protocol
+from typing import TypeAlias
 
 import anyio.to_thread
 from attrs import define, field, frozen
@@ -38,21 +38,9 @@ def remove_folder(path: str | None) -> None:
             os.unlink(f"{path}.json")
 
 
-class Boxes(Protocol):
-    """Puts commands into boxes; lives as long as its session."""
-
-    async def hold(self) -> bool:
-        """Whether commands that run without a question get their box here, or do not run."""
-        ...
-
-    def confine(self, command: Command) -> Confined:
-        """The command with its box. Blocks for a moment; raises `ToolFailedError` where there is no box to be had."""
-        ...
-
-
 @frozen
-class BubblewrapBoxes(Boxes):
-    """Every program inside bubblewrap, those that a person allowed too."""
+class BubblewrapBoxes:
+    """Every program inside bubblewrap, those that a person allowed too; the methods are as of `LandlockBoxes`."""
 
     bubblewrap: Bubblewrap
 
@@ -64,7 +52,7 @@ class BubblewrapBoxes(Boxes):
 
 
 @define(eq=False)
-class LandlockBoxes(Boxes):
+class LandlockBoxes:
     """Landlock's boxes around the programs that run without a question; no box around those that a person allowed.
 
     `roots` are the session's directories with links followed, `hidden` absolute paths of Punie's own state, which no
@@ -83,9 +71,11 @@ class LandlockBoxes(Boxes):
         self._looking = Looking(self.roots, self.home, self.environment, is_secret, self.hidden)
 
     async def hold(self) -> bool:
+        """Whether commands that run without a question get their box here, or do not run."""
         return self.required or await anyio.to_thread.run_sync(held) > 0
 
     def confine(self, command: Command) -> Confined:
+        """The command with its box. Blocks for a moment; raises `ToolFailedError` where there is no box to be had."""
         wanted = command.confinement
         if wanted.box is Box.NONE:
             return Confined(command)
@@ -101,3 +91,6 @@ class LandlockBoxes(Boxes):
         if wanted.box is Box.LOOK:
             return Confined(command, self._looking.box(scratch, wanted.reads, wanted.lists), scratch)
         return Confined(command, working(self.roots, scratch), scratch)
+
+
+Boxes: TypeAlias = BubblewrapBoxes | LandlockBoxes
