@@ -91,7 +91,8 @@ class Judge:
             yield from _sent(call)
         elif call.name in {"kill", "tkill", "tgkill"} and call.worked:
             target = int(call.arguments[0].split()[0])
-            if abs(target) not in processes and target != 0 and call.arguments[-1] != "0":
+            # To signal all processes (-1) succeeds where none may be signalled: the runner's canary tells.
+            if abs(target) not in processes | {0, 1 if target < 0 else 0} and call.arguments[-1] != "0":
                 yield Effect("signal", f"{call.name} {target}")
         elif call.name in _SYSTEM_CALLS and call.worked:
             yield Effect("system", call.name)

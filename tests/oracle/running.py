@@ -81,7 +81,12 @@ class Runner:
         ]
         limit = _SHORT_S if self.slow[form.program] >= _OFTEN else _TIMEOUT_S
         trace.touch()
+        canary = subprocess.Popen(["sleep", "600"]) if "kill" in form.line else None
         code = self._run(command, output, limit)
+        killed = canary is not None and canary.poll() is not None
+        if canary is not None:
+            canary.kill()
+            canary.wait()
         self.slow[form.program] += code is None
         reader = Reader(str(self.place.project))
         with trace.open(encoding="utf-8", errors="replace") as lines:
@@ -93,6 +98,7 @@ class Runner:
         if form.program in UNREAD:
             effects -= {effect for effect in effects if effect.kind in {"link", "read"}}
         effects |= {Effect("unheld", "")} if begun is None else set()
+        effects |= {Effect("signal", "a process beside it")} if killed else set()
         effects |= {Effect("shown", mark) for mark in (SECRET, f"{STAGE}=") if mark.encode() in _head(output)}
         trace.unlink()
         sweep(reader.processes, self.place.scratch, caged=self.caged)

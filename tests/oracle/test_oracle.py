@@ -117,13 +117,13 @@ def test_forms_that_are_run_show_what_they_do_and_leave_the_traps_as_they_were(p
 
 
 @pytest.mark.usefixtures("traced")
-@pytest.mark.parametrize("program", ["cat", "cut", "grep", "head", "ls", "sort", "stat", "tail", "wc"])
-def test_a_plain_program_has_no_effect(program: str, place: Place) -> None:
+def test_plain_programs_have_no_effect(place: Place) -> None:
     policy = Policy.of(place.project, place.home)
     runner = Runner(place, Judge.of(place, os.environ["PATH"]))
-    forms = [form for form in policy.forms(program, made(program, PROGRAMS[program], 0, 0)[:30]) if form.plain]
-    assert forms
-    assert {form.line: found for form in forms[:12] if (found := runner.run(form).findings(boxed=False))} == {}
+    for program in ("cat", "grep", "ls", "sort", "stat", "wc"):
+        forms = [form for form in policy.forms(program, made(program, PROGRAMS[program], 0, 0)[:30]) if form.plain]
+        assert forms
+        assert {form.line: found for form in forms[:8] if (found := runner.run(form).findings(boxed=False))} == {}
 
 
 @pytest.mark.usefixtures("traced")
