@@ -90,7 +90,9 @@ class Form:
     def _files(self, reading: Reading) -> tuple[Arg, ...]:
         """The operands that are paths."""
         if self.operands is Operands.SEARCH and self.pattern.isdisjoint([option.name for option in reading.options]):
-            return reading.operands[1:]
+            first = reading.operands[:1]
+            # An unquoted pattern that names several files is the first of them, and the others are read.
+            return reading.operands if first and first[0].kind is Kind.GLOB else reading.operands[1:]
         return () if self.operands in (Operands.NONE, Operands.TEXT) else reading.operands
 
     def _paths(self, call: Call, reading: Reading) -> tuple[PathUse, ...]:

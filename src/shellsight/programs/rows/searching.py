@@ -13,6 +13,7 @@ ROWS = (
         (
             "* . .env => dangerous: reads .env, secrets",
             "* -r '' . => unknown: reads ./**",
+            "* .e* => unknown: reads ./**",
             '* -rn "def main" src => safe: reads src/**',
         ),
         plain=True,

@@ -173,14 +173,15 @@ ROWS = (
     Row(
         "strings",
         form(
-            flags="aw --all --print-file-name -f --include-all-whitespace --help --version",
-            values="neto --bytes --radix --encoding",
+            flags="awo --all --print-file-name -f --include-all-whitespace --help --version",
+            values="net --bytes --radix --encoding",
             digits=True,
         ),
         (
             "strings => safe",
             "strings @/etc/passwd => unknown: reads @/etc/passwd",
             "strings .env => dangerous: reads .env, secrets",
+            "strings -o .env src => dangerous: reads .env, reads src, secrets",
         ),
         plain=True,
     ),
