@@ -18,7 +18,7 @@ from punie.domain.permission.policy import HARMLESS_KINDS
 from punie.domain.permission.rules import AnsweredBy, Verdict
 from punie.domain.session.events import PermissionAnswered, PermissionAsked, PermissionSettled, SecurityViolation
 from punie.domain.tools.execution import Severity, cut, cut_after
-from punie.domain.tools.tool import ToolKind, ToolOutcome, ToolResult
+from punie.domain.tools.tool import ToolKind, ToolOutcome, ToolResult, ToolSource
 from punie.domain.values.display import display_exact, one_line
 from punie.domain.values.line_changes import first_changed_line
 from punie.domain.values.terminal import KeptOutput
@@ -174,7 +174,8 @@ class CallStages:
         A call that is denied in any case reaches no owner. Raises `ToldToModel` where the owner does not answer, or
         the tool is gone or takes other arguments.
         """
-        if judged.decision.verdict is Verdict.DENY:
+        own = judged.request.tool.descriptor.source is not ToolSource.MCP  # none but a server's changes meanwhile
+        if own or judged.decision.verdict is Verdict.DENY:
             return judged
         self.under_way.hurry(judged.request.limits.time_s)
         if not await judged.request.tool.is_current():
