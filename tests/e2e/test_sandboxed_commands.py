@@ -1,4 +1,4 @@
-"""The sandbox as the settings ask for it (issue 4, section 8)."""
+"""The sandbox as the settings ask for it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def test_asked_for_and_missing_is_a_refusal(home: Path, project: Path, tmp_path:
 @pytest.mark.skipif(shutil.which(PROGRAM) is None, reason="bubblewrap (bwrap) is not installed on this machine")
 def test_a_boxed_command_changes_the_project_and_nothing_else(home: Path, project: Path, tmp_path: Path) -> None:
     outside = Path("/var/tmp") / f"punie-e2e-{os.getpid()}"
-    line = f"echo made > made; echo out > {outside}; cat {home}/punie/config.toml"
+    (project / "look.sh").write_text(f"cat {home}/punie/config.toml\n")  # a line that names the file is denied
+    line = f"echo made > made; echo out > {outside}; sh look.sh"
     model = scripts.write(tmp_path / "s.json", [call("run_command", command=line), RESULT])
     done = run_cli("ask", "--model", model, "go", env=clean_environment(home), cwd=project)
     assert (project / "made").read_text() == "made\n"
