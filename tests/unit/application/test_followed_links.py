@@ -54,6 +54,7 @@ ASKED = (
     "find -L . -name '*.txt'",
     "find . -follow -name '*.txt'",
     "ls -LR",
+    "du -L",
     "tree -l",
     "fd -L txt",
     "cp src/*.py lib",

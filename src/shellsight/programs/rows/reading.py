@@ -172,6 +172,8 @@ ROWS = (
             optional="--time",
             operands=Operands.LOOK,
             walks=True,
+            deep="-L --dereference",
+            follows="-L --dereference",
         ),
         ("du -sh . => safe: looks at .", "du --files0-from=.env => unknown: looks at ., reads .env"),
         plain=True,
