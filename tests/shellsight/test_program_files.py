@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from shellsight.program_files import named_files
+from tests.shellsight.linked_project import linked_project
 
 FORMS = {
     "./server.py": "server.py",
@@ -50,16 +51,7 @@ FILES = (
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    made = tmp_path / "project"
-    for name in FILES:
-        (made / name).parent.mkdir(parents=True, exist_ok=True)
-        (made / name).write_text(name, "utf-8")
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "there.sh").write_text("there", "utf-8")
-    (made / "link.py").symlink_to(outside / "there.sh")
-    (made / "away").symlink_to(outside)
-    return made
+    return linked_project(tmp_path, FILES)
 
 
 @pytest.mark.parametrize("line", FORMS)

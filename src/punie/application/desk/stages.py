@@ -174,8 +174,10 @@ class CallStages:
         A call that is denied in any case reaches no owner. Raises `ToldToModel` where the owner does not answer, or
         the tool is gone or takes other arguments.
         """
-        own = judged.request.tool.descriptor.source is not ToolSource.MCP  # none but a server's changes meanwhile
-        if own or judged.decision.verdict is Verdict.DENY:
+        served = (
+            judged.request.tool.descriptor.source is ToolSource.MCP
+        )  # only a server's list may be older than its tools
+        if not served or judged.decision.verdict is Verdict.DENY:
             return judged
         self.under_way.hurry(judged.request.limits.time_s)
         if not await judged.request.tool.is_current():

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
+from functools import cached_property
 
 from attrs import evolve, frozen
 
@@ -79,11 +80,11 @@ class _Call:
     rules: tuple[Rule, ...]
     facts: Facts
 
-    @property
+    @cached_property
     def asked(self) -> tuple[str, ...]:
         """The paths as they were named, before links were followed: deny and ask rules look at them too."""
         bases = (self.facts.cwd,) if self.facts.cwd else self.facts.bases
-        named = sorted({*self.tool.roles.paths(self.arguments)})
+        named = sorted(set(self.tool.roles.paths(self.arguments)))
         return tuple(posixpath.normpath(posixpath.join(base, path)) for base in bases for path in named)
 
     def denied(self) -> Finding | None:

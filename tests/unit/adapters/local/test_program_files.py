@@ -15,6 +15,7 @@ from punie.adapters.local.program_files import ProgramFiles
 from punie.domain.servers.approval import DATABASE, FILES_LIMIT
 from punie.domain.servers.server import HttpTransport, ServerConfig, ServerOrigin, StdioTransport
 from tests.fakes.servers import a_server
+from tests.shellsight.linked_project import linked_project
 
 pytestmark = pytest.mark.anyio
 
@@ -23,16 +24,7 @@ FILES = ("server.py", "server.js", "deep/inner.py", "go.sh", "hook.cjs")
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    made = tmp_path / "project"
-    for name in FILES:
-        (made / name).parent.mkdir(parents=True, exist_ok=True)
-        (made / name).write_text(name, "utf-8")
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "there.sh").write_text("there", "utf-8")
-    (made / "link.py").symlink_to(outside / "there.sh")
-    (made / "away").symlink_to(outside)
-    return made
+    return linked_project(tmp_path, FILES)
 
 
 def theirs(words: Sequence[str], cwd: str = "") -> ServerConfig:
