@@ -174,9 +174,8 @@ class CallStages:
         A call that is denied in any case reaches no owner. Raises `ToldToModel` where the owner does not answer, or
         the tool is gone or takes other arguments.
         """
-        served = (
-            judged.request.tool.descriptor.source is ToolSource.MCP
-        )  # only a server's list may be older than its tools
+        # Only a server's list may be older than its tools.
+        served = judged.request.tool.descriptor.source is ToolSource.MCP
         if not served or judged.decision.verdict is Verdict.DENY:
             return judged
         self.under_way.hurry(judged.request.limits.time_s)
