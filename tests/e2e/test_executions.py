@@ -25,7 +25,7 @@ async def cancel(ide: Any, session: str, correlation_id: str) -> int:
     return (await ide.request("_punie.dev/cancel_executions", params))["cancelled"]
 
 
-async def test_of_two_slow_calls_that_are_shown_running_one_is_cancelled_and_the_statistics_say_so(
+async def test_of_a_slow_call_and_one_behind_it_the_first_is_cancelled_and_the_statistics_say_so(
     spawn: Spawn, project: Path
 ):
     fifo, pid_file = project / "go", project / "pid"
@@ -42,7 +42,7 @@ async def test_of_two_slow_calls_that_are_shown_running_one_is_cancelled_and_the
         assert (before["running"], before["statistics"]["total"]["calls"]) == ([], 0)
         prompt = await ide.start_prompt(session)
         pid = await pid_in(pid_file)
-        await ide.until(lambda: _shown(ide, session, "waited"), "the second command's output while it runs")
+        assert not _shown(ide, session, "waited"), "the second command waits for the first"
 
         running = (await executions(ide, session))["running"]
         assert [row["tool"] for row in running] == ["run_command", "run_command"]
@@ -53,6 +53,7 @@ async def test_of_two_slow_calls_that_are_shown_running_one_is_cancelled_and_the
         assert await cancel(ide, session, "call_nobody") == 0
         assert await cancel(ide, session, cards[0]) == 1
         await gone(pid)
+        await ide.until(lambda: _shown(ide, session, "waited"), "the second command's output while it runs")
         assert await cancel(ide, session, cards[0]) == 0
         fifo.write_text("and came through\n")
         turn = await prompt.turn()
@@ -82,13 +83,13 @@ async def test_all_calls_of_a_turn_are_cancelled_by_its_id(spawn: Spawn, project
         ide.person.always("allow_once")
         session = await ide.open(project)
         prompt = await ide.start_prompt(session)
-        pids = [await pid_in(pid_file) for pid_file in pid_files]
+        pid = await pid_in(pid_files[0])
         (turn_id,) = {row["turnId"] for row in (await executions(ide, session))["running"]}
         assert await cancel(ide, session, turn_id) == 2
         turn = await prompt.turn()
         assert (turn.text, [card.status for card in turn.cards]) == ("went on", ["failed", "failed"])
-        for pid in pids:
-            await gone(pid)
+        await gone(pid)
+        assert not pid_files[1].exists(), "the second command waited for the first, and never began"
 
 
 async def test_a_call_is_cancelled_while_its_question_is_open_and_does_nothing(spawn: Spawn, project: Path):

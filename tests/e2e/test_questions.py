@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.conftest import Spawn
 from tests.e2e.raw_client import RawClient, clean_environment, run_cli
-from tests.e2e.scripts import RESULT, call, parallel, text
+from tests.e2e.scripts import RESULT, Item, call, parallel, text
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("R-02", "INTERFACES-5")]
 
@@ -40,8 +40,15 @@ def refused(ide: RawClient, session: str) -> list[Any]:
     return [update for update in ide.log.updates(session) if update.get("status") == "failed"]
 
 
-def commands(ide: RawClient) -> list[str]:
-    return [question["toolCall"]["rawInput"]["command"] for question in ide.person.questions]
+def secrets(project: Path, count: int) -> list[Item]:
+    """Calls that read a secret file each: they only look, so that all of them may ask at once."""
+    for number in range(count):
+        (project / f".env.{number}").write_text(f"TOKEN={number}", "utf-8")
+    return [call("read_file", path=f".env.{number}") for number in range(count)]
+
+
+def read(ide: RawClient) -> list[str]:
+    return [Path(question["toolCall"]["rawInput"]["path"]).name for question in ide.person.questions]
 
 
 async def test_a_question_says_the_rule_the_place_and_what_always_would_store(spawn: Spawn, project: Path):
@@ -131,7 +138,7 @@ async def test_what_is_dangerous_or_secret_can_be_allowed_once_but_not_for_good(
 
 
 async def test_identical_calls_at_once_ask_once_and_different_ones_each(spawn: Spawn, project: Path):
-    one, other = call("run_command", command="touch one"), call("run_command", command="touch two")
+    one, other = secrets(project, 2)
     async with spawn([parallel(one, other, one, one)], [one]) as ide:
         ide.person.always("allow_once")
         session = await ide.open(project)
@@ -143,25 +150,22 @@ async def test_identical_calls_at_once_ask_once_and_different_ones_each(spawn: S
         gate.open()
         turn = await running.turn()
         assert [card.status for card in turn.cards] == ["completed"] * 4
-        assert sorted(commands(ide)) == ["touch one", "touch two"]
+        assert sorted(read(ide)) == [".env.0", ".env.1"]
         await ide.prompt(session)
         assert len(ide.person.questions) == 3, "the same call later is another call"
 
 
 async def test_one_no_settles_identical_calls_and_none_runs(spawn: Spawn, project: Path):
-    write = call("write_file", path="made.txt", content="x")
-    async with spawn([parallel(write, write, write)]) as ide:
-        ide.person.will("reject_once")
+    (one,) = secrets(project, 1)
+    async with spawn([parallel(one, one, one)]) as ide:
         ide.person.always("reject_once")
         turn = await ide.prompt(await ide.open(project))
         assert [card.status for card in turn.cards] == ["failed"] * 3
-        assert ide.editor.writes == []
-    assert not (project / "made.txt").exists()
+        assert ide.log.count("fs/read_text_file") == 0
 
 
 async def test_a_flood_of_questions_is_bounded_and_every_call_comes_to_an_end(spawn: Spawn, project: Path):
-    flood = parallel(*(call("run_command", command=f"touch file-{number}") for number in range(70)))
-    async with spawn([flood, text("after")]) as ide:
+    async with spawn([parallel(*secrets(project, 70)), text("after")]) as ide:
         ide.person.always("reject_once")
         session = await ide.open(project)
         gate = ide.hold(ASK)
@@ -176,13 +180,12 @@ async def test_a_flood_of_questions_is_bounded_and_every_call_comes_to_an_end(sp
         unasked = [card for card in turn.cards if "wait for an answer already" in card.text]
         assert len(unasked) == 70 - WAITING
         assert turn.text == "after"
-    assert not list(project.glob("file-*"))
+        assert ide.log.count("fs/read_text_file") == 0
 
 
 async def test_cancel_with_many_open_questions_ends_every_card_and_the_next_turn_is_free(spawn: Spawn, project: Path):
-    many = parallel(*(call("run_command", command=f"touch file-{number}") for number in range(20)))
-    again = call("run_command", command="touch file-0")
-    async with spawn([many, text("never")], [again, RESULT]) as ide:
+    many = secrets(project, 20)
+    async with spawn([parallel(*many), text("never")], [many[0], RESULT]) as ide:
         ide.person.always("allow_once")
         session = await ide.open(project)
         gate = ide.hold(ASK)
@@ -194,16 +197,14 @@ async def test_cancel_with_many_open_questions_ends_every_card_and_the_next_turn
         assert turn.stop == "cancelled"
         assert len(turn.cards) == 20
         assert {card.status for card in turn.cards} == {"failed"}
-        assert ide.terminals.created == []
-        assert (await ide.prompt(session)).card.status == "completed"
-    assert [path.name for path in project.glob("file-*")] == ["file-0"]
+        assert ide.log.count("fs/read_text_file") == 0
+        assert (await ide.prompt(session)).text == "TOKEN=0"
 
 
 async def test_a_client_that_leaves_with_questions_open_is_no_yes_and_the_trail_says_so(
     spawn: Spawn, project: Path, tmp_path: Path
 ):
-    many = parallel(*(call("run_command", command=f"touch file-{number}") for number in range(12)))
-    async with spawn([many]) as ide:
+    async with spawn([parallel(*secrets(project, 12))]) as ide:
         ide.person.always("allow_once")
         gate = ide.hold(ASK)
         await ide.start_prompt(await ide.open(project))
@@ -212,7 +213,7 @@ async def test_a_client_that_leaves_with_questions_open_is_no_yes_and_the_trail_
         await ide.close_stdin()
         assert await ide.exit(3) == 0
         gate.open()
-        assert ide.terminals.created == []
+        assert ide.log.count("fs/read_text_file") == 0
     assert not list(project.glob("file-*"))
     rows = cli(tmp_path, "audit")
     assert {(row["verdict"], row["answeredBy"]) for row in rows} == {("deny", "nobody")}

@@ -46,7 +46,11 @@ class ToolDoor(Protocol):
 
     @abstractmethod
     async def call(self, call: ToolCall) -> ToolResult:
-        """Run one call, whatever the model wrote; the result says how it went. Several may run at once."""
+        """Run one call, whatever the model wrote; the result says how it went.
+
+        The calls of one message may be begun together, in the order given: the desk lets them take effect in that
+        order, and only calls that look overlap.
+        """
         ...
 
 

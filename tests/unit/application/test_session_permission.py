@@ -11,6 +11,7 @@ import pytest
 from attrs import evolve
 
 from punie.application.desk.approvals import Approvals
+from punie.application.tools.session_tool import Composition
 from punie.domain.permission.decisions import Policy
 from punie.domain.permission.flow import Selected
 from punie.domain.permission.rules import Mode, Verdict
@@ -97,9 +98,9 @@ async def test_a_call_that_waits_for_its_place_runs_only_if_the_mode_of_that_mom
     outcomes: list[ToolOutcome] = []
 
     async def run(number: int) -> None:
-        outcomes.append((await turn.call(call("change", {"n": number}))).outcome)
+        outcomes.append((await together.call(call("change", {"n": number}))).outcome)
 
-    turn = bench.turn()
+    together = Composition("pipeline", bench.turn()._call)  # whose calls are not ordered by a message
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(run, 1)

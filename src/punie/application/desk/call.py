@@ -10,6 +10,7 @@ import anyio
 from attrs import define, field, frozen
 
 from punie.application.desk.card import CallCard
+from punie.application.desk.order import Place
 from punie.application.tools.session_tool import CallContext, Composition, PreparedCall, SessionTool
 from punie.domain.errors import ArgumentsRefusedError, LimitExceededError, TimedOutError, ToldToModel
 from punie.domain.tools.execution import CallLimits, Limits
@@ -105,7 +106,7 @@ class CallUnderWay:
     present stage. (A scope for each stage costs more than the rest of the desk.) `started_at` is in seconds since the
     epoch, `started_s` by the monotonic clock. `limit_s` is how long the effect may take, once the tool is known, and
     `waited_s` how long a person took to answer. `composition` is that of the composed call that makes this one.
-    `violated` says whether the call tried what is forbidden.
+    `violated` says whether the call tried what is forbidden. `place` is its place among the calls of its message.
     """
 
     call: ToolCall
@@ -121,6 +122,7 @@ class CallUnderWay:
     waited_s: float = field(default=0.0, init=False)
     tool: SessionTool | None = field(default=None, init=False)
     violated: bool = field(default=False, init=False)
+    place: Place | None = field(default=None, init=False)
 
     def hurry(self, seconds: float) -> None:
         """Stop the call unless its present stage ends within so many seconds."""

@@ -8,6 +8,7 @@ from typing import cast
 from attrs import define, evolve, field
 
 from punie.application.desk.call import CallRequest, CallUnderWay
+from punie.application.desk.order import SKIPPED, MessageOrder
 from punie.application.desk.permission import Judged, Ruling
 from punie.application.desk.session_desk import SessionDesk
 from punie.application.tools.session_tool import CallWithin, Composition, PreparedCall, SessionTool
@@ -71,7 +72,7 @@ class TurnState:
                 self._failures.pop(key, None)
             case ToolOutcome.SUCCEEDED:
                 self._failures.clear()
-            case ToolOutcome.FAILED | ToolOutcome.DENIED if result.code != "repeated_failure":
+            case ToolOutcome.FAILED | ToolOutcome.DENIED if result.code not in {"repeated_failure", SKIPPED}:
                 self._failures[key] = self._failures.get(key, 0) + 1
             case _:
                 pass
@@ -108,6 +109,7 @@ class CallStages:
 
     desk: SessionDesk
     turn: TurnState
+    order: MessageOrder
     under_way: CallUnderWay
     call_within: CallWithin
 
@@ -119,6 +121,14 @@ class CallStages:
         if repeated is not None:
             return repeated
         request.check_arguments(desk.context.validator)
+        place = under_way.place
+        if place is not None:
+            if await self.order.turn_of(place):
+                request = await self._request(request.tool)  # its paths may lead elsewhere by now
+            skipped = self.order.refusal(place)
+            if skipped is not None:
+                return skipped
+            turn.check_open()
         judged = await self._as_defined_now(await desk.permission.judge(request))
         request = judged.request
         if judged.decision.rule == ROOTS_RULE and judged.decision.verdict is Verdict.DENY:

@@ -13,6 +13,7 @@ from attrs import define, field
 
 from punie.application.desk.call import CallUnderWay
 from punie.application.desk.card import CallCard
+from punie.application.desk.order import MessageOrder
 from punie.application.desk.session_desk import SessionDesk
 from punie.application.desk.stages import CallStages, TurnOverError, TurnState
 from punie.application.tools.session_tool import Composition
@@ -91,6 +92,7 @@ class TurnDesk(ToolDoor):
     turn_id: str
     requests: RequestWatch = field(init=False)
     _state: TurnState = field(factory=TurnState, init=False)
+    _order: MessageOrder = field(factory=MessageOrder, init=False)
     _under_way: dict[str, CallCard] = field(factory=dict[str, CallCard], init=False)
     _idle: anyio.Event = field(factory=anyio.Event, init=False)
 
@@ -99,6 +101,7 @@ class TurnDesk(ToolDoor):
 
     async def offered(self) -> ToolCatalog:
         self.requests.begin()
+        self._order.begin()
         return await self.desk.offered.current()
 
     async def call(self, call: ToolCall) -> ToolResult:
@@ -140,6 +143,9 @@ class TurnDesk(ToolDoor):
         under_way = CallUnderWay(
             call, self.turn_id, card, arguments_json, clock.epoch_s(), clock.monotonic_s(), composition
         )
+        if composition is None:
+            known = desk.registry.get(call.name)
+            under_way.place = self._order.enter(None if known is None else known.descriptor)
         desk.running.enter(under_way)
         self.requests.interrupt()
         self._under_way[card.call_id] = card
@@ -148,6 +154,8 @@ class TurnDesk(ToolDoor):
     def _leave(self, under_way: CallUnderWay, result: ToolResult) -> None:
         kind = ToolKind.OTHER if under_way.tool is None else under_way.tool.descriptor.kind
         self._state.note(under_way.call.name, kind, under_way.arguments_json, result)
+        if under_way.place is not None:
+            self._order.leave(under_way.place, result)
         self.desk.running.leave(under_way)
         self.desk.count(under_way, result)
         self.requests.interrupt()
@@ -159,7 +167,7 @@ class TurnDesk(ToolDoor):
     async def _guarded(self, under_way: CallUnderWay) -> ToolResult:
         """The call's result, whatever happens to the call; only a cancellation is raised."""
         try:
-            return await CallStages(self.desk, self._state, under_way, self._call).run()
+            return await CallStages(self.desk, self._state, self._order, under_way, self._call).run()
         except ToldToModel as error:
             if isinstance(error, ArgumentsRefusedError):
                 self.desk.offered.pick((error.name,))  # to mend the call the model must see the schema

@@ -46,6 +46,7 @@ from shellsight.report import PathEffect, PathUse
 QUARANTINE_RULE = "built-in:quarantine"
 
 HARMLESS_KINDS = frozenset({ToolKind.READ, ToolKind.SEARCH, ToolKind.THINK})
+_EDITS = frozenset({ToolKind.EDIT, ToolKind.DELETE, ToolKind.MOVE})
 
 _EFFECTS = {ToolKind.EDIT: "changes a file", ToolKind.EXECUTE: "runs a program or writes to the repository"}
 _CHANGING_KINDS = frozenset({ToolKind.EDIT, ToolKind.DELETE, ToolKind.MOVE})
@@ -248,6 +249,16 @@ def _harmless(tool: ToolDescriptor) -> bool:
     """Whether a tool only looks, by everything that its definition says."""
     only_reads = tool.details.required_permissions in Permission.READ
     return tool.kind in HARMLESS_KINDS and not tool.destructive and only_reads
+
+
+def only_looks(tool: ToolDescriptor) -> bool:
+    """Whether a call changes nothing, by the tool's own word, so that it may run beside others of that kind."""
+    return tool.column is Column.READ or _harmless(tool)
+
+
+def edits_files(tool: ToolDescriptor) -> bool:
+    """Whether a call changes files that it names, and does nothing else."""
+    return tool.kind in _EDITS or tool.column is Column.EDIT
 
 
 def _reason(tool: ToolDescriptor, column: Column, verdict: Verdict, mode: Mode) -> str:

@@ -1,0 +1,74 @@
+"""The order of the calls of one message: they take effect as they were given, and only calls that look overlap."""
+
+from __future__ import annotations
+
+import anyio
+from attrs import define, field
+
+from punie.domain.permission.policy import edits_files, only_looks
+from punie.domain.tools.tool import ToolDescriptor, ToolOutcome, ToolResult
+
+SKIPPED = "skipped"
+"""The code of a call that was not made because an edit before it failed."""
+
+
+@define(eq=False)
+class Place:
+    """The place of one call in its message; lives as long as the call. An unknown tool only looks: it cannot run."""
+
+    tool: ToolDescriptor | None
+    done: anyio.Event = field(factory=anyio.Event, init=False)
+
+    @property
+    def looks(self) -> bool:
+        """Whether the call may overlap with others that only look."""
+        return self.tool is None or only_looks(self.tool)
+
+
+@define
+class MessageOrder:
+    """The calls of the present message that have not ended, first one first; lives as long as the turn.
+
+    A call that only looks waits for the changing calls before it, and a changing call for all calls before it. After an
+    edit that failed or was stopped, the later changing calls of the message are skipped, since they were written for the edited files.
+    The calls that a composed call makes have no places of their own: their order is that of the composition.
+    """
+
+    _places: list[Place] = field(factory=list[Place], init=False)
+    _failed: str = field(default="", init=False)
+
+    def begin(self) -> None:
+        """A new message is about to be asked for."""
+        self._failed = ""
+
+    def enter(self, tool: ToolDescriptor | None) -> Place:
+        """Take the next place; without a wait, so that the places come in the order in which the calls began."""
+        place = Place(tool)
+        self._places.append(place)
+        return place
+
+    async def turn_of(self, place: Place) -> bool:
+        """Wait for the calls before it, as far as it must; returns whether there was one to wait for."""
+        before = self._places[: self._places.index(place)]
+        ahead = [other for other in before if not (other.looks and place.looks)]
+        for other in ahead:
+            await other.done.wait()
+        return bool(ahead)
+
+    def refusal(self, place: Place) -> ToolResult | None:
+        """The result of a call that is skipped; None where the call may be made."""
+        if not self._failed or place.looks:
+            return None
+        return ToolResult.failure(
+            f"Skipped: {self._failed}, earlier in the same message, was not done, and this call may rest on it. Nothing was "
+            "done. Mend that edit first, then make this call again.",
+            code=SKIPPED,
+        )
+
+    def leave(self, place: Place, result: ToolResult) -> None:
+        """Note the end of the call, which lets those behind it go on."""
+        self._places.remove(place)
+        undone = result.outcome in {ToolOutcome.FAILED, ToolOutcome.CANCELLED}
+        if undone and place.tool is not None and edits_files(place.tool):
+            self._failed = self._failed or place.tool.name
+        place.done.set()
