@@ -30,8 +30,9 @@ class MessageOrder:
     """The calls of the present message that have not ended, first one first; lives as long as the turn.
 
     A call that only looks waits for the changing calls before it, and a changing call for all calls before it. After an
-    edit that failed or was stopped, the later changing calls of the message are skipped, since they were written for the edited files.
-    The calls that a composed call makes have no places of their own: their order is that of the composition.
+    edit that failed or was stopped, the later changing calls of the message are skipped, since they were written for
+    the edited files. The calls that a composed call makes have no places of their own: their order is that of the
+    composition.
     """
 
     _places: list[Place] = field(factory=list[Place], init=False)
@@ -60,8 +61,8 @@ class MessageOrder:
         if not self._failed or place.looks:
             return None
         return ToolResult.failure(
-            f"Skipped: {self._failed}, earlier in the same message, was not done, and this call may rest on it. Nothing was "
-            "done. Mend that edit first, then make this call again.",
+            f"Skipped: {self._failed}, earlier in the same message, was not done, and this call may rest on it. "
+            "Nothing was done. Mend that edit first, then make this call again.",
             code=SKIPPED,
         )
 
