@@ -25,6 +25,8 @@ SERVERS_NODE := tests/servers/node_modules
 SERVERS_VENV := tests/servers/.venv
 SERVERS_NPM := $(SERVERS_NODE)/.installed-$(call sum,tests/servers/package-lock.json)
 SERVERS_PYPI := $(SERVERS_VENV)/.installed-$(call sum,tests/servers/requirements.txt)
+PROJECTS_DIR := build/eval/projects
+PROJECTS := $(PROJECTS_DIR)/.installed-$(call sum,tests/eval/requirements.txt)
 
 RELEASE_VENV := build/release
 RELEASE := $(RELEASE_VENV)/.installed-$(call sum,requirements/release.txt requirements/lock.txt)
@@ -48,7 +50,7 @@ run: $(READY) ## an ACP agent on stdin and stdout
 	@$(PY) -m punie acp $(ARGS)
 
 .PHONY: test
-test: $(READY) schema servers ## all tests
+test: $(READY) schema servers projects ## all tests
 	@$(PY) -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 .PHONY: check
@@ -61,6 +63,10 @@ check: $(READY) ## what CI runs: lint, types, layers, docs, and the tests with t
 .PHONY: bench
 bench: $(READY) ## speed and memory, as ratios to floors measured in the same run
 	@$(PY) -m tests.bench $(ARGS)
+
+.PHONY: eval
+eval: $(READY) $(if $(COMPARE),,projects) ## tasks over real projects: MODEL=..., TASKS="a b", or COMPARE="a.json b.json"
+	@$(PY) -m tests.eval $(if $(MODEL),--model "$(MODEL)") $(if $(TASKS),--tasks "$(TASKS)") $(if $(COMPARE),--compare $(COMPARE)) $(ARGS)
 
 .PHONY: conformance
 conformance: $(READY) $(CONFORMANCE) ## the public MCP suite's client scenarios, through our adapter
@@ -192,6 +198,15 @@ servers: $(READY)
 	if [ -n "$$failed" ]; then \
 	  echo "set-up: not installed ($$failed): Punie will NOT be tested against these public MCP servers" >&2; [ -z "$$CI" ]; \
 	fi
+
+# Public packages that the tasks of `make eval` are made of, on no path of Python's. The same holds where they are missing.
+.PHONY: projects
+projects: $(READY)
+	@[ -e "$(PROJECTS)" ] || { \
+	  echo "set-up: installing the projects of make eval with pip" >&2; \
+	  rm -rf "$(PROJECTS_DIR)" && $(PY) -m pip install -qq --require-hashes --target "$(PROJECTS_DIR)" \
+	    -r tests/eval/requirements.txt && touch "$(PROJECTS)"; \
+	} || { echo "set-up: not installed: nobody can play the tasks of make eval, and they will NOT be tested" >&2; [ -z "$$CI" ]; }
 
 # The suite brings the Node.js it needs: over 200 MB, so nothing but `make conformance` installs it, and its tests are skipped
 # without it and say so.

@@ -34,6 +34,7 @@ TARGETS = {
     "requirements/release.txt": ("requirements/release.in", "--constraint", "requirements/dev.txt"),
     "requirements/lock.txt": ("requirements/lock.in",),
     "tests/servers/requirements.txt": ("tests/servers/requirements.in",),
+    "tests/eval/requirements.txt": ("tests/eval/requirements.in",),
 }
 
 

@@ -21,7 +21,10 @@ MACHINE_PATHS = [
 FORBIDDEN = re.compile("|".join(re.escape(text) for text in [*REGISTRIES, *MACHINE_PATHS]))
 REQUIREMENT = re.compile(r"^[A-Za-z0-9._-]+(?:\[[a-z,]+\])?==\S+(?: ; .+)? \\$")
 HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}(?: \\)?$")
-LOCKS = [*sorted((ROOT / "requirements").glob("*.txt")), ROOT / "tests/servers/requirements.txt"]
+LOCKS = [
+    *sorted((ROOT / "requirements").glob("*.txt")),
+    *(ROOT / "tests" / folder / "requirements.txt" for folder in ("eval", "servers")),
+]
 
 
 def test_no_committed_file_names_a_registry_or_a_path_of_one_machine() -> None:
@@ -37,7 +40,7 @@ def test_no_committed_file_names_a_registry_or_a_path_of_one_machine() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_a_lock_holds_exact_versions_with_hashes_and_nothing_else(lock: Path) -> None:
     lines = lock.read_text(encoding="utf-8").splitlines()
     assert lines
