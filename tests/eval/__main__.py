@@ -51,7 +51,7 @@ def _play(tasks: Sequence[Task], options: argparse.Namespace) -> int:
                 rows.append(done.result())
                 _told(rows[-1], len(rows), len(runs))
         except (KeyboardInterrupt, UnsoundTaskError) as error:
-            print(f"eval: {error or 'interrupted'}; the result has the {len(rows)} tasks so far", file=sys.stderr)
+            print(f"eval: {str(error) or 'interrupted'}; the result has the {len(rows)} tasks so far", file=sys.stderr)
             threads.shutdown(wait=False, cancel_futures=True)
             player.close()
     shutil.rmtree(work, ignore_errors=True)
