@@ -19,7 +19,7 @@ from tests.e2e.plug_in_site import install, python_path
 
 HEAVY = {
     "pydantic", "pydantic_core", "pydantic_ai", "mcp", "acp", "dependency_injector", "jsonschema_rs", "jsonschema",
-    "openai", "httpx", "httpx2", "dulwich", "apsw", "tomlkit", "platformdirs", "pathspec", "trio", "importlib.metadata",
+    "openai", "httpx", "httpx2", "dulwich", "apsw", "tomlkit", "platformdirs", "trio", "importlib.metadata",
     "multiprocessing", "websockets", "psycopg", "agents", "keyring", "jinja2", "simpleeval", "cattrs",
     "pydantic_monty", "xllamacpp",
     "opentelemetry.sdk", "opentelemetry.exporter",
@@ -38,7 +38,7 @@ DISCOVERING = {
     "params": {"protocolVersion": 1, "clientCapabilities": {"_meta": {"punie.dev": {"discoverTools": {"version": 1}}}}},
 }
 FOR_CALLS = {
-    "jsonschema_rs", "dulwich", "pathspec", "tree_sitter", "tree_sitter_bash", "punie.adapters.checks.reports",
+    "jsonschema_rs", "dulwich", "tree_sitter", "tree_sitter_bash", "punie.adapters.checks.reports",
     "punie_scripted.engine", "psycopg", "simpleeval", "punie.application.pipelines.reading",
     "jinja2", "opentelemetry.sdk", "snowballstemmer",
 }  # fmt: skip
