@@ -175,8 +175,8 @@ def test_the_rules_of_the_whole_machine_can_be_asked_for() -> None:
 
 
 async def test_a_walk_looks_at_so_many_entries_and_no_more(root: Path) -> None:
-    from punie.mechanics.ignore_rules import IgnoreRules
     from punie.adapters.local.files.tree_walk import opened_start
+    from punie.mechanics.ignore_rules import IgnoreRules
 
     for number in range(50):
         (root / f"{number:02}").touch()
