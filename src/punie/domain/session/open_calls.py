@@ -15,12 +15,13 @@ from punie.domain.model.provider import ModelChoice
 from punie.domain.session.events import (
     CallFinished,
     ContextUsed,
+    ModelChanged,
     SessionEvent,
     ToolCallAnnounced,
     ToolCallUpdated,
     TurnEnded,
 )
-from punie.domain.session.log import LoggedEvent, PromptAccepted, chosen
+from punie.domain.session.log import LoggedEvent, PromptAccepted
 from punie.domain.session.transcript import INTERRUPTED
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolOutcome
@@ -152,14 +153,15 @@ class LogEnd:
     def take(self, event: LoggedEvent) -> None:
         """The next event."""
         self._turn.take(event)
+        if isinstance(event, PromptAccepted):
+            self._says_context = False
         match event:
-            case PromptAccepted():
-                self._says_context = False
+            case PromptAccepted(_, _, str() as model, effort) | ModelChanged(model, effort):
+                self.choice = ModelChoice(model, effort)
             case ContextUsed():
                 self.context, self._says_context = event, True
             case _:
                 pass
-        self.choice = chosen((event,), self.choice)
 
     def owed(self) -> tuple[LoggedEvent, ...]:
         """The events that close the last turn, its context included; none where it is closed."""
