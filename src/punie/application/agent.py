@@ -6,7 +6,7 @@ import logging
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Protocol
+from typing import TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
@@ -16,7 +16,7 @@ from punie.application.desk.session_desk import SessionDesk
 from punie.application.own_task_group import OwnTaskGroup
 from punie.application.sessions.kept_record import KeptSession
 from punie.application.sessions.recorder import Tell
-from punie.application.sessions.stored import SessionShelf
+from punie.application.sessions.stored import StoredSessions
 from punie.application.turns import model_switch
 from punie.application.turns.live_session import LiveSession
 from punie.application.turns.run_turn import PromptTurn
@@ -31,16 +31,10 @@ from punie.domain.values.content import Prompt
 from punie.ports.agent import Agent
 from punie.ports.people import Peer
 
-
-class SessionScope(Protocol):
-    """Builds a session and takes it down again."""
-
-    def __call__(
-        self, session_id: str, spec: SessionSpec, peer: Peer, *, taken: KeptSession | None = None
-    ) -> AbstractAsyncContextManager[LiveSession]:
-        """`taken` is the session's place on the shelf; None for a session that ends with the process."""
-        ...
-
+SessionScope: TypeAlias = Callable[
+    [str, SessionSpec, Peer, KeptSession | None], AbstractAsyncContextManager[LiveSession]
+]
+"""Builds a session and takes it down again. Without a place in the store the session ends with the process."""
 
 TURN_END_LIMIT_S = 3.0
 """How long a cancelled turn may hold up the closing of its session."""
@@ -66,7 +60,7 @@ class PunieAgent(OwnTaskGroup, Agent):
 
     scope: SessionScope
     log: logging.Logger
-    keeping: Callable[[], Awaitable[SessionShelf]]
+    keeping: Callable[[], Awaitable[StoredSessions]]
     _places: dict[str, _Place] = field(factory=dict, init=False)
     _opening: dict[str, LiveSession] = field(factory=dict, init=False)
 
@@ -218,7 +212,7 @@ class PunieAgent(OwnTaskGroup, Agent):
         """Own one session from its first resource to its last."""
         place: _Place | None = None
         try:
-            async with _held(taken), self.scope(session_id, spec, peer, taken=taken) as session:
+            async with _held(taken), self.scope(session_id, spec, peer, taken) as session:
                 self._opening[session_id] = session
                 opened = await session.open()
                 place = self._places[session_id] = _Place(self._opening.pop(session_id))

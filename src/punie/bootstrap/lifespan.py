@@ -119,7 +119,7 @@ class Process:
 
     @asynccontextmanager
     async def session_scope(
-        self, session_id: str, spec: SessionSpec, peer: Peer, *, taken: KeptSession | None = None
+        self, session_id: str, spec: SessionSpec, peer: Peer, taken: KeptSession | None = None
     ) -> AsyncGenerator[LiveSession]:
         """Build a session, enter its resources in order, and leave them in reverse, also if entering one fails.
 
