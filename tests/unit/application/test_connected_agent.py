@@ -216,7 +216,7 @@ async def test_how_far_a_turn_is_counts_its_calls_and_knows_those_that_are_open(
         await second.load(session)
         (so_far,) = second.adopted
         assert (so_far.announced, so_far.open_calls) == (3, {"c0": False, "c1": True})
-        assert live.recorder.progress.of("another") == TurnSoFar("another")
+        assert live.recorder.turn.so_far("another") == TurnSoFar("another")
 
 
 async def test_a_client_that_shows_terminals_of_this_machine_is_another_than_one_that_does_not() -> None:

@@ -92,7 +92,7 @@ class ConnectedAgent(Agent):
         held, turn = room.hold(peer), room.turn
         if turn is not None and turn.over:
             turn = None
-        so_far = None if turn is None else live.recorder.progress.of(turn.id)
+        so_far = None if turn is None else live.recorder.turn.so_far(turn.id)
         room.adopted = turn is not None and peer.adopt is not None
         try:
             cut = live.recorder.cut(held)

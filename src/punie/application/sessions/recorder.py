@@ -14,7 +14,7 @@ from attrs import define, field, frozen
 from punie.domain.model.provider import Effort
 from punie.domain.session.events import NoticeGiven, NoticeSeverity, SessionEvent, TitleChanged, TurnEnded
 from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, PromptFilled
-from punie.domain.session.open_calls import TurnProgress
+from punie.domain.session.open_calls import LastTurn
 from punie.domain.session.transcript import Transcript, TranscriptBuilder
 from punie.domain.session.turn import StopReason
 from punie.domain.values.content import Prompt
@@ -196,14 +196,14 @@ class SessionRecorder(EventSink):
     """Passes events to the session's record, then to the client at the end of `lane`.
 
     An async context manager that lives as long as the session; leaving it writes what waits. `watch` hears every event
-    for telemetry. `progress` is what a client missed of a turn that runs.
+    for telemetry. `turn` knows what a client missed of a turn that runs.
     """
 
     lane: EventSink
     clock: Clock
     record: SessionRecord = field(factory=MemoryRecord)
     watch: Watch | None = None
-    progress: TurnProgress = field(factory=TurnProgress, init=False)
+    turn: LastTurn = field(factory=LastTurn, init=False)
     notices: SessionNotices = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -223,7 +223,7 @@ class SessionRecorder(EventSink):
     ) -> None:
         """Begin a turn; its prompt is recorded when this returns. Raises `SessionStoreError` or `LeaseLostError`."""
         accepted = PromptAccepted(turn_id, prompt, model, effort)
-        self.progress.begin(turn_id)
+        self.turn.take(accepted)
         if self.watch is not None:
             self.watch(self.clock.epoch_s(), accepted)
         await self.record.begin_turn(accepted)
@@ -251,7 +251,7 @@ class SessionRecorder(EventSink):
 
     async def emit(self, event: SessionEvent) -> None:
         lane = self.lane  # the client that is connected when the event is recorded gets it
-        self.progress.take(event)
+        self.turn.take(event)
         if self.watch is not None:
             self.watch(self.clock.epoch_s(), event)
         await self.record.take(event)
