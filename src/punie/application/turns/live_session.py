@@ -197,10 +197,6 @@ class LiveSession(OwnTaskGroup):
         """Tell the client of changes during the turn. Returns at once."""
         self._turn_over.set()
 
-    async def settle(self) -> None:
-        """Tell the client of commands that came or went with a change of the session."""
-        await self.commands.refresh(self)
-
     async def _keep_told(self) -> None:
         """Tell the client what changes between turns; until cancelled."""
         await self._greeted.wait()
@@ -211,7 +207,7 @@ class LiveSession(OwnTaskGroup):
         while True:
             await self._turn_over.wait()
             self._turn_over = anyio.Event()
-            await self.settle()
+            await self.commands.refresh(self)
 
 
 _BASE = """\

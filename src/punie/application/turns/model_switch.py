@@ -47,7 +47,7 @@ async def _switch(session: LiveSession, place: AbstractAsyncContextManager[None]
         await _let_go(session, old)
         await session.recorder.emit(ModelChanged(model, session.effort))
         if not in_turn:
-            await session.settle()
+            await session.commands.refresh(session)
 
 
 async def set_effort(session: LiveSession, effort: Effort | None) -> None:
