@@ -35,11 +35,6 @@ def mode_state(mode: Mode) -> dict[str, object]:
     return {"currentModeId": mode.value, "availableModes": listed}
 
 
-def mode_update(mode: Mode) -> dict[str, object]:
-    """The update for a mode that changed."""
-    return {"sessionUpdate": "current_mode_update", "currentModeId": mode.value}
-
-
 async def set_mode(agent: Agent, raw: Raw) -> object:
     """`session/set_mode`."""
     params = decode_params(raw, SetModeParams)
@@ -98,9 +93,9 @@ def config_options(options: SessionOptions) -> list[Option]:
     return told
 
 
-def config_update(options: SessionOptions) -> Option:
-    """The update for any change of a config option."""
-    return {"sessionUpdate": "config_option_update", "configOptions": config_options(options)}
+def config_update(options: list[Option]) -> Option:
+    """The update for any change of a config option; it has all of them."""
+    return {"sessionUpdate": "config_option_update", "configOptions": options}
 
 
 def set_config_option(agent: Agent, raw: Raw) -> Awaitable[object]:

@@ -32,6 +32,7 @@ from punie.domain.errors import SettingsError
 from punie.domain.permission.audit import AuditRow, ChainReport
 from punie.domain.permission.grants import StoredGrant
 from punie.domain.values.display import display_exact, display_safe, one_line
+from punie.domain.values.json_value import camel
 from punie.ports.permission import TrustStore
 
 MOST_ROWS = 1_000_000
@@ -109,11 +110,6 @@ def run_grants(action: str, *, as_json: bool, grant_id: str = "", verify: bool =
     return anyio.run(run)
 
 
-_NAMES = {
-    "session_id": "sessionId", "call_id": "callId", "answered_by": "answeredBy", "arguments_digest": "argumentsDigest",
-}  # fmt: skip
-
-
 def _grant(grant: StoredGrant) -> dict[str, object]:
     return {
         "id": grant.id,
@@ -174,7 +170,7 @@ def _named(row: AuditRow) -> Mapping[str, object]:
         return {**link, "text": row.text}
     if not isinstance(record, dict):
         return {**link, "text": row.text}
-    values = {_NAMES.get(name, name): value for name, value in cast("dict[str, object]", record).items()}
+    values = camel(cast("dict[str, object]", record))
     at = values.get("at")
     return {**link, **values, "at": moment(at) if isinstance(at, (int, float)) else at}
 

@@ -7,6 +7,7 @@ dicts and lists (`thaw`). Key order survives both ways; so does every number as 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TypeAlias, cast
@@ -67,6 +68,11 @@ def thaw(value: JsonValue) -> object:
 def thaw_object(value: JsonObject) -> dict[str, object]:
     """As `thaw`, for an object: the result is a fresh dict that the caller may change."""
     return {key: item if type(item) in _LEAVES else thaw(item) for key, item in value.items()}
+
+
+def camel(values: Mapping[str, object]) -> dict[str, object]:
+    """The same values under the names that JSON usually has for them: `bytes_in` as `bytesIn`."""
+    return {re.sub("_(.)", lambda found: found[1].upper(), name): value for name, value in values.items()}
 
 
 def json_text(value: JsonValue) -> str:

@@ -8,7 +8,7 @@ from attrs import frozen
 
 from punie.adapters.acp.client import OPTION_EVENTS, AcpEventSink, ask_permission, asked_call, choices
 from punie.adapters.acp.v2.activity import Activity, Update
-from punie.adapters.acp.v2.updates import Updates, encode_content, options_update
+from punie.adapters.acp.v2.updates import Updates, encode_content, encode_options
 from punie.domain.permission.flow import PermissionOutcome, PermissionQuestion, question_markdown
 from punie.domain.session.elicitation import Elicitation, ElicitationAnswer
 from punie.domain.session.events import SessionEvent
@@ -54,7 +54,7 @@ class DraftEventSink(AcpEventSink):
 
     def _updates(self, event: SessionEvent) -> Iterator[Update]:
         if isinstance(event, OPTION_EVENTS):
-            yield from self._all_options(options_update)
+            yield from self._all_options(encode_options)
         elif (update := self.updates.encode(event)) is not None:
             yield update
 
