@@ -199,11 +199,6 @@ def discover(setup: SessionSetup, peer: Peer, validator: JsonSchemaRsValidator, 
     return DiscoverTools(setup.id, peer.capabilities, peer.catalog, validator, clock, local_tools, setup.log)
 
 
-def others(setup: SessionSetup, peer: Peer, local: Services) -> OtherParties:
-    """Makes the tools of other parties."""
-    return other_parties(setup, peer, local.get(Workspace))
-
-
 def assemble(
     setup: SessionSetup,
     peer: Peer,
@@ -214,7 +209,7 @@ def assemble(
     """Binds the tools of a plan to this machine and the client."""
     kept = KeptOutputs(outputs, LocalWorkspace(LocalPathGuard((outputs.folder,), outputs.folder)))
     reads_disk = setup.settings[LOCAL_TOOLS] is not LocalTools.NEVER
-    parties = others(setup, peer, local)
+    parties = other_parties(setup, peer, local)
     return AssembleTools(
         setup.id, peer, local, client_ledger, setup.log, kept=kept, reads_disk=reads_disk, others=parties
     )
@@ -255,17 +250,6 @@ def further_tools(
 def composed(setup: SessionSetup) -> ComposedTools:
     """The tools that are made of others: pipelines and code mode."""
     return ComposedTools(setup.spec, setup.settings, setup.log)
-
-
-def toolbox(
-    discover: DiscoverTools,
-    assemble: AssembleTools,
-    registry: ToolRegistry,
-    further: ListMore,
-    composed: ComposedTools,
-) -> Toolbox:
-    """All tools of the session."""
-    return Toolbox(discover, assemble, registry, further, composed)
 
 
 def offered(setup: SessionSetup, toolbox: Toolbox, servers: Elsewhere) -> OfferedTools:

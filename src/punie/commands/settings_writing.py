@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, cast
 
-from punie.bootstrap.settings.files import read_settings
+from punie.bootstrap.settings.files import read_settings_file
 from punie.domain.errors import SettingsError
 from punie.mechanics.files import write_at_once
 
@@ -29,7 +29,7 @@ def set_model(path: Path, model: str) -> bool:
 
 
 def _changed(path: Path, change: Callable[[str], str]) -> bool:
-    read_settings(path)
+    read_settings_file(path)
     try:
         before = path.read_bytes().decode("utf-8") if path.exists() else ""
         after = change(before)

@@ -68,11 +68,6 @@ class SettingsFile:
     digest: str = ""
 
 
-def read_settings(path: Path) -> Mapping[str, object]:
-    """As `read_settings_file`, the settings alone."""
-    return read_settings_file(path).values
-
-
 def read_settings_file(path: Path) -> SettingsFile:
     """The settings of a file; none where there is no such file.
 

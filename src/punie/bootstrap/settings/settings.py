@@ -231,14 +231,14 @@ class _Layers:
         """The layers with the user's own file."""
         layers, file = cls(home_of(environ), parser or _bash_parser), read_settings_file(user_settings_file(environ))
         layers.rules += layers._rules(file, "user")
-        layers._take(_plain(file.values), file.path, Speaker.USER)
+        layers._take(file.values, file.path, Speaker.USER)
         return layers
 
     def project(self, file: SettingsFile) -> LeftOut:
         """Take the values that make the session stricter; returns the others."""
         rules = self._rules(file, "project")
         self.rules += [rule for rule in rules if not rule.allows]
-        given = _parsed(_plain(file.values), file.path)
+        given = _parsed(file.values, file.path)
         before = dict(self.found)
         left_out: dict[str, object] = {}
         for key, value in given.items():
@@ -285,10 +285,6 @@ class _Layers:
         return parse_rules(file.values[RULES.name], RuleSource(label, file.path, self._home, self._parser))
 
 
-def _plain(values: Mapping[str, object]) -> Mapping[str, object]:
-    return {key: value for key, value in values.items() if key != RULES.name}
-
-
 def _warn(traced: Traced) -> None:
     left_out = traced.left_out
     for said in traced.said:
@@ -305,10 +301,14 @@ def _warn(traced: Traced) -> None:
 
 def stored_trust(environ: Mapping[str, str], log: logging.Logger) -> Trusted:
     """The trust that the user's state remembers; the state is not opened before a file is asked about."""
-    from punie.adapters.storage.decisions import SqliteTrustStore
-    from punie.adapters.storage.state_file import StateFile
 
-    return SqliteTrustStore(StateFile(database_file(environ), log)).trusts
+    def trusted(path: str, digest: str) -> bool:
+        from punie.adapters.storage.decisions import SqliteTrustStore
+        from punie.adapters.storage.state_file import StateFile
+
+        return SqliteTrustStore(StateFile(database_file(environ), log)).trusts(path, digest)
+
+    return trusted
 
 
 def _bash_parser() -> ShellParser:
@@ -326,8 +326,11 @@ def key_named(name: str, source: str) -> Key[Any]:
 
 
 def _parsed(values: Mapping[str, object], source: str) -> dict[str, object]:
+    """The values, read; rules are read elsewhere."""
     parsed: dict[str, object] = {}
     for name, value in values.items():
+        if name == RULES.name:
+            continue
         try:
             parsed[name] = key_named(name, source).kind.parse(value)
         except ValueError as error:

@@ -12,7 +12,7 @@ from typing import Any
 from attrs import define, frozen
 
 from punie.bootstrap.credentials import Credentials, CredentialsError, address_variable, key_in, key_variable
-from punie.bootstrap.settings.files import read_settings, user_settings_file
+from punie.bootstrap.settings.files import read_settings_file, user_settings_file
 from punie.bootstrap.settings.settings import variable_of
 from punie.commands.running import EXIT_OF_SIGNAL, Exit, command_environ, start_logging, wrong
 from punie.commands.settings_writing import set_model
@@ -77,7 +77,7 @@ class ModelSetup:
     def run(self) -> int:
         """Ask for all that the flags leave open, try the model, and keep it; returns the exit code."""
         try:
-            read_settings(user_settings_file(self.environ))  # a broken file is reported before any question
+            read_settings_file(user_settings_file(self.environ))  # a broken file is reported before any question
             chosen = self._chosen()
             trial = self.try_it(chosen.model, self._reach(chosen))
             if not trial.ok and not self._kept_all_the_same(trial):
