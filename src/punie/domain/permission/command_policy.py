@@ -186,7 +186,7 @@ def _is_free(part: PartDecision) -> bool:
 
 def matches(rule: Rule, part: CommandPart, facts: Facts) -> bool:
     """Whether a deny or ask rule is about the part, in any of its forms and by any path that it touches."""
-    if rule.command is not None and not _is_about(rule, part):
+    if not _is_about(rule, part):
         return False
     if rule.path is None:
         return True
@@ -196,16 +196,14 @@ def matches(rule: Rule, part: CommandPart, facts: Facts) -> bool:
 
 
 def _is_about(rule: Rule, part: CommandPart) -> bool:
-    return any(rule.begins(form) or rule.reaches(form) for form in (part.argv, *part.forms))
+    return rule.command is None or any(rule.begins(form) or rule.reaches(form) for form in (part.argv, *part.forms))
 
 
 def may_match(rule: Rule, part: CommandPart, facts: Facts) -> bool:
     """Whether a deny or ask rule about paths may match something below a folder that the part goes through."""
-    if rule.path is None:
-        return False
-    if rule.command is not None and not _is_about(rule, part):
-        return False
     pattern = rule.path
+    if pattern is None or not _is_about(rule, part):
+        return False
     deep = (use for use in part.paths if use.below and use.effect is not PathEffect.LOOK)
     return any(may_touch_below(pattern, path, facts.bases) for use in deep for path in paths_of(use))
 
