@@ -88,9 +88,9 @@ def refusals(head: bytes, tail: bytes, waiting: Collection[RequestId], reason: s
     return [refusal(each, reason) for each in waiting] if body else []
 
 
-def refusal(answered: RequestId, reason: str) -> SessionMessage:
+def refusal(answered: RequestId, reason: str, code: int = UNREADABLE) -> SessionMessage:
     """An error answer in place of the server's."""
-    error = types.ErrorData(code=UNREADABLE, message=reason)
+    error = types.ErrorData(code=code, message=reason)
     return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=answered, error=error))
 
 
