@@ -103,6 +103,13 @@ MIGRATIONS: tuple[str, ...] = (
         machine TEXT NOT NULL, pid INTEGER NOT NULL, started TEXT NOT NULL, renewed_at REAL NOT NULL
     ) STRICT;
     """,
+    """
+    CREATE TABLE audit_pruned (number INTEGER PRIMARY KEY, hash TEXT NOT NULL, at INTEGER) STRICT;
+    INSERT INTO audit_pruned SELECT number - 1, previous, NULL FROM audit_start WHERE number > 1;
+    DROP TABLE audit_start;
+    CREATE TABLE audit_seal (count INTEGER NOT NULL, key TEXT NOT NULL) STRICT;
+    INSERT INTO audit_seal VALUES (0, lower(hex(randomblob(32))));
+    """,
 )
 """The changes of each version to the one before; a version that was released is never changed again."""
 
@@ -223,6 +230,7 @@ def _set_journal(database: Database) -> None:
                 raise
             time.sleep(0.05)
     database.run("PRAGMA synchronous = NORMAL")
+    database.run("PRAGMA secure_delete = ON")  # overwrites the bytes of deleted sessions and former keys
 
 
 def _migrate(database: Database, migrations: Sequence[str]) -> None:

@@ -13,7 +13,9 @@ import anyio
 from attrs import define
 
 from punie.adapters.console.output import table
+from punie.adapters.os_keyring import READ_LIMIT_S, OsKeyring
 from punie.adapters.storage.audit import SqliteAuditTrail
+from punie.adapters.storage.audit_key import KEY, SealKey
 from punie.adapters.storage.decisions import SqliteGrantStore, SqliteTrustStore
 from punie.adapters.storage.state_file import StateFile
 from punie.bootstrap.settings.files import database_file, project_settings_file
@@ -69,16 +71,19 @@ class GrantsMode:
         said = f"{found[0]} is revoked, also for sessions that are running.\n"
         return self._told({"revoked": found[0]}, said)
 
-    async def audit(self, *, verify: bool, limit: int) -> int:
-        """Print the last decisions, or look through all of them."""
-        trail = SqliteAuditTrail(self.state)
-        if verify:
-            report = await trail.verify()
-            if self.state.hindered:
-                return Exit.FAILED
-            value = {"ok": report.fault is None, "rows": report.rows, "head": report.head, "fault": report.fault}
-            return self._told(value, report_text(report), 0 if report.fault is None else Exit.FAILED)
-        rows = await trail.latest(min(max(0, limit), MOST_ROWS))
+    async def verify(self, head: str | None) -> int:
+        """Look through all decisions, and for the head that was noted before; the key of their seal may be moved."""
+        vault = OsKeyring() if person_is_here() else OsKeyring(write_limit_s=READ_LIMIT_S)
+        report = await SqliteAuditTrail(self.state, SealKey(self.state.path, vault)).verify(head)
+        if self.state.hindered:
+            return Exit.FAILED
+        fault = report.fault
+        value = {"ok": fault is None, "rows": report.rows, "head": report.head, "fault": fault, "key": report.key}
+        return self._told(value, report_text(report), 0 if fault is None else Exit.FAILED)
+
+    async def audit(self, limit: int) -> int:
+        """Print the last decisions."""
+        rows = await SqliteAuditTrail(self.state).latest(min(max(0, limit), MOST_ROWS))
         if self.state.hindered:
             return Exit.FAILED
         return self._told([_named(row) for row in rows], audit_text(rows))
@@ -95,8 +100,12 @@ def _now() -> float:
     return datetime.now(UTC).timestamp()
 
 
-def run_grants(action: str, *, as_json: bool, grant_id: str = "", verify: bool = False, limit: int = 0) -> int:
+def run_grants(
+    action: str, *, as_json: bool, grant_id: str = "", verify: bool = False, head: str | None = None, limit: int = 0
+) -> int:
     """Run `list`, `revoke` or `audit`; returns the exit code."""
+    if head is not None and not (verify and KEY.fullmatch(head)):
+        return wrong("--head goes with --verify and takes a whole hash, the 64 digits that --verify printed.")
     environ = command_environ()
     mode = GrantsMode(StateFile(database_file(environ), start_logging(environ, None)), as_json)
 
@@ -105,7 +114,7 @@ def run_grants(action: str, *, as_json: bool, grant_id: str = "", verify: bool =
             return await mode.list()
         if action == "revoke":
             return await mode.revoke(grant_id)
-        return await mode.audit(verify=verify, limit=limit)
+        return await (mode.verify(head) if verify else mode.audit(limit))
 
     return anyio.run(run)
 
@@ -145,11 +154,17 @@ def audit_text(rows: Sequence[AuditRow]) -> str:
 def report_text(report: ChainReport) -> str:
     """The result of checking the whole trail, in a sentence."""
     if report.fault is not None:
-        return f"The audit trail was tampered with: {display_safe(report.fault)}. {report.rows} rows before it fit.\n"
+        return (
+            f"The audit trail cannot be trusted: {display_safe(report.fault)}. {report.rows} rows fit into the chain.\n"
+            "Copy the state directory before more is written there, and look for who changed it.\n"
+        )
     if not report.rows:
         return "No decision was written down yet.\n"
+    seal = f"sealed; the key is in {report.key}" if report.key else "not sealed yet, which the next decision does"
     return (
-        f"{report.rows} rows, none changed, none missing. The hash of the last, to compare with later: {report.head}\n"
+        f"{report.rows} rows, none changed, none missing, {display_safe(seal)}.\n"
+        f"head {report.head}\n"
+        "Noted in another place, the head shows with --head HEAD that the trail still holds all up to there.\n"
     )
 
 

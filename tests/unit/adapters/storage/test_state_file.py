@@ -60,7 +60,7 @@ async def test_what_is_kept_belongs_to_the_user_alone(file: Path):
     assert {stat.S_IMODE(path.stat().st_mode) for path in file.parent.iterdir()} == {0o600}
 
 
-async def test_all_that_punie_remembers_is_in_one_file(file: Path):
+async def test_all_that_punie_remembers_is_in_one_file_beside_the_key_of_its_seal(file: Path):
     state = StateFile(file, LOG)
     ledger, trail = SqliteUsageLedger(file, LOG), SqliteAuditTrail(state)
     await SqliteGrantStore(state).add(a_grant())
@@ -70,7 +70,7 @@ async def test_all_that_punie_remembers_is_in_one_file(file: Path):
     await trail.aclose()
     await ledger.aclose()
     state.close()
-    assert [path.name for path in file.parent.iterdir()] == ["punie.db"]
+    assert sorted(path.name for path in file.parent.iterdir()) == ["audit.key", "punie.db"]
     again = StateFile(file, LOG)
     assert list(await SqliteGrantStore(again).active(NOW)) == [a_grant()]
     assert await SqliteToolPins(again).pinned("/project") == {("mcp", "github", "create_issue"): "d" * 64}

@@ -50,7 +50,6 @@ class SessionFile(FileLane):
         database = open_database(self.path)
         try:
             database.run(SESSION_INDEX)  # changes nothing where the table is there
-            database.run("PRAGMA secure_delete = ON")  # overwrites the bytes of deleted sessions
         except UnusableDatabaseError:
             database.close()
             raise
