@@ -186,10 +186,10 @@ def test_a_test_report_that_cannot_be_trusted_is_an_error(text: str, code: int, 
 
 
 def test_a_document_type_is_not_read() -> None:
-    from punie.adapters.checks.reports import _Reader
-
-    with pytest.raises(ReportError, match="document type"):
-        _Reader().read(f'<?xml version="1.0"?>{BOMB}<testsuites>&b;</testsuites>')
+    report = junit(CASE.format("&b;"))
+    for text in (report.replace("?>", f"?>{BOMB}"), report.replace("<testsuite ", f"{BOMB}<testsuite ")):
+        with pytest.raises(ReportError, match=r"no report|broken"):
+            read_tests(text, 0)
 
 
 # --- which program -----------------------------------------------------------------------------
