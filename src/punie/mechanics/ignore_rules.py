@@ -32,8 +32,10 @@ class IgnoreRules:
     def __init__(self, start: str, root: str, hidden: Collection[str] = (), exclude: str | None = None) -> None:
         """`hidden` are absolute paths that are left out as well; `exclude` is the exclude file of a linked tree."""
         start = start.rstrip("/")
+        around = top_of(start)
+        self.in_repository = around is not None
+        top = (root if around is None else around).rstrip("/")
         self._hidden = hidden
-        top, self.in_repository = _top_of(start, root.rstrip("/"))
         self._stacks: dict[str, Stack] = {}
         self._folders: dict[str, bool] = {start: False}
         self.start_is_ignored = False
@@ -115,10 +117,10 @@ def _with_rules(file: str, base: str, stack: Stack) -> Stack:
     return (*stack, (base, matcher(read_ignore_patterns(BytesIO(content)))))
 
 
-def _top_of(start: str, root: str) -> tuple[str, bool]:
-    folder = start
+def top_of(folder: str) -> str | None:
+    """The top folder of the repository around an absolute folder; None where there is none."""
     while not os.path.lexists(f"{folder}/.git"):
-        if not folder:
-            return root, False
+        if not folder.strip("/"):
+            return None
         folder = folder.rpartition("/")[0]
-    return folder, True
+    return folder or "/"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, Generic, Protocol, cast, runtime_checkable
+from typing import Any, Final, Generic, cast
 
 import anyio
 import anyio.to_thread
@@ -214,26 +213,12 @@ class LibrarySession(EngineSession, HistoryKeeper, Generic[H]):
         return self._library
 
 
-class _Body(Protocol):
-    def iter_bytes(self, chunk_size: int | None = None) -> AsyncIterator[bytes]: ...
-
-
-@runtime_checkable
-class _Client(Protocol):
-    """The part that the clients of these providers share; the address, the key and the proxy are theirs."""
-
-    @property
-    def models(self) -> Any: ...
-
-    def with_options(self, *, timeout: float, max_retries: int) -> Any: ...
-
-
 async def _listed_models(client: object) -> tuple[str, ...]:
     """The usable names in the provider's list, 200 at most, in its order; none where its client has no such list.
 
     Raises `EngineError` where the list cannot be read, or not within 2 s and 1 MiB.
     """
-    if not isinstance(client, _Client):
+    if not (hasattr(client, "models") and hasattr(client, "with_options")):
         return ()
     try:
         with anyio.fail_after(LIST_LIMIT_S):
@@ -247,11 +232,11 @@ async def _listed_models(client: object) -> tuple[str, ...]:
         ) from error
 
 
-async def _read(client: _Client) -> bytes:
+async def _read(client: Any) -> bytes:
+    """The list as the client of any of these providers reads it, with the address, the key and the proxy it has."""
     once = client.with_options(timeout=LIST_LIMIT_S, max_retries=0)
-    answer = cast("AbstractAsyncContextManager[_Body]", once.models.with_streaming_response.list())
     body = bytearray()
-    async with answer as response:
+    async with once.models.with_streaming_response.list() as response:
         async for piece in response.iter_bytes():
             body += piece
             if len(body) > LIST_LIMIT_BYTES:
