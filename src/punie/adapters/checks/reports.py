@@ -160,9 +160,8 @@ def _report(text: str) -> TestReport:
         if whole.count("<") > _MOST_TAGS:
             continue
         try:
-            # pytest writes some characters into attributes that no XML may hold. The root comes first, so that there is
-            # no document type and no entity is declared.
-            root = ET.fromstring(_NOT_XML.sub("\ufffd", whole + end))  # noqa: S314
+            # pytest writes some characters into attributes that no XML may hold.
+            root = ET.fromstring(_NOT_XML.sub("\ufffd", whole + end))  # noqa: S314 - its root comes first: no entities
         except ET.ParseError as error:
             problem = problem if number else ReportError(f"its report is broken: {error}")  # of the last candidate
         else:
