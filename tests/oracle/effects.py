@@ -82,7 +82,7 @@ class Judge:
 
     def _of(self, call: SystemCall, processes: set[int]) -> Iterator[Effect]:
         if call.name in {"execve", "execveat"} and call.worked:
-            yield from self._executed(call.paths[0])
+            yield from (effect for path in call.paths for effect in self._executed(path))
         elif call.name in _OPENS and call.worked:
             yield from self._opened(call, processes)
         elif call.name in _CHANGES and call.worked:

@@ -25,8 +25,7 @@ from tests.oracle.traps import SECRET, Place
 _SHELL = ("/bin/sh", "-c")
 _STRACE = ("-f", "-qq", "-y", "-s", "256", "-e", "signal=none", "-e", f"trace={','.join(TRACED)}", "--seccomp-bpf")
 _SEARCHED_BYTES = 4 << 20
-_TIMEOUT_S = 10.0
-_SHORT_S = 2.5
+_SHORT_PART = 0.25
 _OFTEN = 5
 """A program that ran into the time limit so often gets the short one from then on: it waits for something to happen."""
 _KEPT = ("PATH", "LANG", "RUSTUP_HOME", "CARGO_HOME", "PYENV_ROOT", "NVM_DIR", "JAVA_HOME", "RUSTUP_AUTO_INSTALL")
@@ -34,12 +33,17 @@ _KEPT = ("PATH", "LANG", "RUSTUP_HOME", "CARGO_HOME", "PYENV_ROOT", "NVM_DIR", "
 
 @frozen
 class Ran:
-    """A form that was run. `slow`: it was stopped at the time limit. `exit`: its exit code, negative for a signal."""
+    """A form that was run.
+
+    `slow`: it was stopped at the time limit. `started`: it had begun by then; without that it proves nothing. `exit`:
+    its exit code, negative for a signal.
+    """
 
     form: Form
     effects: frozenset[Effect]
     slow: bool
     exit: int
+    started: bool = True
 
     def findings(self, *, boxed: bool) -> list[Effect]:
         """The effects that fail it: all that have weight, for a plain form also those on its HOME; in a box all."""
@@ -49,13 +53,17 @@ class Ran:
 
 @define
 class Runner:
-    """Runs forms in a trap repository, each in the box of looking commands with `boxed`; lives as long as the run."""
+    """Runs forms in a trap repository, each in the box of looking commands with `boxed`; lives as long as the run.
+
+    `seconds` bounds the time of one form.
+    """
 
     place: Place
     judge: Judge
     path: str = field(factory=lambda: os.environ["PATH"])
     boxed: bool = False
     caged: bool = False
+    seconds: float = 10.0
     slow: Counter[str] = field(factory=Counter)
     _launcher: list[str] | None = None
 
@@ -67,7 +75,12 @@ class Runner:
         return child_environment(ours | own)
 
     def run(self, form: Form) -> Ran:
-        """Run one form and judge it."""
+        """Run one form and judge it; one that had not begun at the short limit is run again."""
+        often = self.slow[form.program] >= _OFTEN
+        ran = self._ran(form, self.seconds * (_SHORT_PART if often else 1))
+        return ran if ran.started else self._ran(form, self.seconds * 3)
+
+    def _ran(self, form: Form, limit: float) -> Ran:
         trace, output = self.place.base / "trace", self.place.base / "output"
         command = [
             shutil.which("strace") or "strace",
@@ -79,7 +92,6 @@ class Runner:
             *_SHELL,
             form.line,
         ]
-        limit = _SHORT_S if self.slow[form.program] >= _OFTEN else _TIMEOUT_S
         trace.touch()
         canary = subprocess.Popen(["sleep", "600"]) if "kill" in form.line else None
         code = self._run(command, output, limit)
@@ -92,18 +104,19 @@ class Runner:
         with trace.open(encoding="utf-8", errors="replace") as lines:
             calls = list(reader.read(lines))
         begun = next(
-            (place for place, call in enumerate(calls) if call.name == "execve" and call.paths[0] == _SHELL[0]), None
+            (place for place, call in enumerate(calls) if call.name == "execve" and call.paths[:1] == _SHELL[:1]), None
         )
-        effects = self.judge.effects(calls[begun or 0 :], reader.processes)
+        started = begun is not None or code is not None
+        effects = self.judge.effects(calls[begun or 0 :] if started else (), reader.processes)
         if form.program in UNREAD:
             effects -= {effect for effect in effects if effect.kind in {"link", "read"}}
-        effects |= {Effect("unheld", "")} if begun is None else set()
+        effects |= {Effect("unheld", "")} if begun is None and started else set()
         effects |= {Effect("signal", "a process beside it")} if killed else set()
         effects |= {Effect("shown", mark) for mark in (SECRET, f"{STAGE}=") if mark.encode() in _head(output)}
         trace.unlink()
         sweep(reader.processes, self.place.scratch, caged=self.caged)
         self.judge.undo(effects)
-        return Ran(form, frozenset(effects), code is None, -signal.SIGKILL if code is None else code)
+        return Ran(form, frozenset(effects), code is None, -signal.SIGKILL if code is None else code, started)
 
     def _box(self) -> list[str]:
         """The words in front of a command that put it into the box of a command that only looks."""

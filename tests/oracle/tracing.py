@@ -93,8 +93,10 @@ class Reader:
             return None
         name, arguments, result = found[1], tuple(split(found[2])), int(found[3], 0)
         here = self._folders[process]
-        paths = tuple(posixpath.normpath(posixpath.join(here, path)) for path in _paths(name, arguments))
-        call = SystemCall(process, name, arguments, paths, result, found[5] or "", unescaped(found[4] or ""))
+        opened = unescaped(found[4] or "")
+        named = list(_paths(name, arguments)) or ([opened] if opened else [])  # strace could not read the path
+        paths = tuple(posixpath.normpath(posixpath.join(here, path)) for path in named)
+        call = SystemCall(process, name, arguments, paths, result, found[5] or "", opened)
         if name in _SPAWN and result > 0:
             self._folders.setdefault(result, here)
         elif call.worked and name == "chdir":
