@@ -43,7 +43,8 @@ class PathGuard(Protocol):
         """The places outside, and the secrets, that names matching the absolute pattern lead to.
 
         `*`, `?` and `[...]` match as in a shell; `**` is folders of any depth, of which only links count and none is
-        entered. Returns None where there is more to look through than a bound. Never raises.
+        entered; `***` is the same, and names that arrive as other words count for those. Returns None where there is
+        more to look through than a bound, or a name may become an option. Never raises.
         """
         ...
 

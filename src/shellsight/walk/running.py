@@ -96,8 +96,6 @@ class Bench:
                 flow,
                 source=flow.source or inside.source,
                 listing=flow.listing if outcome.own else inside.listing,
-                narrow=flow.narrow if outcome.own else inside.narrow,
-                links=flow.links if outcome.own else inside.links,
             )
         return flow
 

@@ -12,7 +12,7 @@ import stat
 
 import anyio.to_thread
 
-from landbox.patterns import Expansion, TooMuchError
+from landbox.patterns import Expansion, UncertainError
 from punie.adapters.local.files.private_folder import of_a_session
 from punie.domain.values.paths import Location, is_inside
 from punie.ports.workspace import PathGuard
@@ -63,7 +63,7 @@ class LocalPathGuard(PathGuard):
                 interpreter = _PYTHON.search(path) and _PYTHON.search(where.path)
                 if (where.secret or not (where.inside or interpreter)) and len(found) < MOST_STRAYS:
                     found[where] = None
-        except (TooMuchError, RecursionError):
+        except (UncertainError, RecursionError):
             return None
         return tuple(found)
 
