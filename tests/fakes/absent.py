@@ -12,7 +12,7 @@ from punie.application.offer.registry import ToolRegistry
 from punie.application.offer.toolbox import BuildTools, Toolbox
 from punie.application.sessions.stored import StoredSessions
 from punie.application.tools.session_tool import SessionTool
-from punie.application.turns.live_session import Commands, ForTheModel, LiveSession, Outcome
+from punie.application.turns.live_session import ForTheModel, LiveSession, Outcome, SessionCommands
 from punie.application.turns.model_shelf import ModelShelf, ReadyModel
 from punie.domain.errors import UnknownModelError
 from punie.domain.model.provider import Effort
@@ -51,7 +51,7 @@ class NoShelf(ModelShelf):
         await anyio.lowlevel.checkpoint()
 
 
-class NoCommands(Commands):
+class NoCommands(SessionCommands):
     """No commands: every prompt goes to the model."""
 
     async def look(self, session: LiveSession) -> None:

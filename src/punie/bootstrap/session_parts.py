@@ -43,9 +43,9 @@ from punie.application.tools.session.update_plan import UpdatePlan
 from punie.application.tools.session_tool import Services, SessionTool
 from punie.application.tools.terminals.get_shell_info import ShellInfo
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
-from punie.application.turns.live_session import Instructions, LiveSession
+from punie.application.turns.instructions import Instructions
+from punie.application.turns.live_session import LiveSession, SessionCommands
 from punie.application.turns.own_commands import OWN_COMMANDS
-from punie.application.turns.slash_commands import SessionCommands
 from punie.bootstrap.engines import disclosure_of
 from punie.bootstrap.session_pipelines import ComposedTools
 from punie.bootstrap.session_setup import SessionSetup, Shared

@@ -22,7 +22,8 @@ from punie.application.sessions.kept_record import KeptRecord, KeptSession
 from punie.application.sessions.recorder import MemoryRecord, SessionRecorder
 from punie.application.sessions.stored import StoredSessions
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
-from punie.application.turns.live_session import Instructions, LiveSession
+from punie.application.turns.instructions import Instructions
+from punie.application.turns.live_session import LiveSession
 from punie.bootstrap.word_stems import stem
 from punie.domain.session.prompt_files import CommandInfo
 from punie.domain.session.session import OpenedSession, SessionSpec
