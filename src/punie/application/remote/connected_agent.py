@@ -8,20 +8,17 @@ from functools import partial
 
 from attrs import define, evolve, field
 
+from punie.application.agent import Place, SessionRequests
 from punie.application.remote.reception import Reception
 from punie.application.remote.room import Asked, CarriedTurn, HeldSink, Room
 from punie.application.remote.seat import seated
 from punie.application.sessions.recorder import Tell
 from punie.application.turns.live_session import LiveSession
 from punie.domain.errors import SessionBusyError, SessionHeldError, UnknownSessionError
-from punie.domain.model.provider import Effort
-from punie.domain.permission.rules import Mode
 from punie.domain.session.events import NoticeGiven, NoticeSeverity
 from punie.domain.session.log import SessionPage
 from punie.domain.session.session import OpenedSession, SessionOptions, SessionSpec
 from punie.domain.session.turn import TurnReport
-from punie.domain.tools.availability import ListedTool, ToolListing
-from punie.domain.tools.execution import RunningCall, ToolStatistics
 from punie.domain.values.content import Prompt
 from punie.domain.values.display import one_line
 from punie.ports.agent import Agent, RunningTurn
@@ -29,7 +26,7 @@ from punie.ports.people import Peer
 
 
 @define(eq=False)
-class ConnectedAgent(Agent):
+class ConnectedAgent(SessionRequests, Agent):
     """The agent of one connection; lives as long as it. `leave` is called as soon as the connection is lost.
 
     Every request on a session that is open on another connection is refused.
@@ -141,39 +138,9 @@ class ConnectedAgent(Agent):
         self.reception.tasks.start_soon(self._carry, room, carried)
         return carried
 
-    def cancel(self, session_id: str) -> None:
-        if self._has(session_id):
-            self.reception.agent.cancel(session_id)
-
     def tools_changed(self, session_id: str) -> None:
         if self._has(session_id):
             self.reception.agent.tools_changed(session_id)
-
-    def greet(self, session_id: str) -> None:
-        if self._has(session_id):
-            self.reception.agent.greet(session_id)
-
-    def explore_models(self, session_id: str) -> None:
-        if self._has(session_id):
-            self.reception.agent.explore_models(session_id)
-
-    def running_calls(self, session_id: str) -> tuple[RunningCall, ...]:
-        return self._agent_of(session_id).running_calls(session_id)
-
-    def call_statistics(self, session_id: str) -> ToolStatistics:
-        return self._agent_of(session_id).call_statistics(session_id)
-
-    def cancel_calls(self, session_id: str, correlation_id: str) -> int:
-        return self._agent_of(session_id).cancel_calls(session_id, correlation_id)
-
-    def tools(self, session_id: str) -> ToolListing:
-        return self._agent_of(session_id).tools(session_id)
-
-    def set_tool_enabled(self, session_id: str, name: str, *, enabled: bool) -> ListedTool | None:
-        return self._agent_of(session_id).set_tool_enabled(session_id, name, enabled=enabled)
-
-    async def set_mode(self, session_id: str, mode: Mode) -> None:
-        await self._agent_of(session_id).set_mode(session_id, mode)
 
     def options(self, session_id: str) -> SessionOptions:
         room = self.reception.room(session_id)
@@ -181,15 +148,12 @@ class ConnectedAgent(Agent):
             raise UnknownSessionError(session_id)
         return self.reception.agent.options(session_id)
 
-    def set_model(self, session_id: str, model: str) -> Awaitable[None]:
-        return self._agent_of(session_id).set_model(session_id, model)
-
-    async def set_effort(self, session_id: str, effort: Effort | None) -> None:
-        await self._agent_of(session_id).set_effort(session_id, effort)
-
-    def _agent_of(self, session_id: str) -> Agent:
+    def place(self, session_id: str) -> Place:
         self.reception.of(self, session_id)
-        return self.reception.agent
+        return self.reception.agent.place(session_id)
+
+    def found(self, session_id: str) -> Place | None:
+        return self.reception.agent.found(session_id) if self._has(session_id) else None
 
     def _has(self, session_id: str) -> bool:
         """Whether the session is this connection's; another one's is logged, since a notification has no answer."""
