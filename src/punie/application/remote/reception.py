@@ -6,7 +6,6 @@ import logging
 from contextlib import suppress
 
 import anyio
-from anyio.abc import TaskGroup
 from attrs import define, field
 
 from punie.application.agent import PunieAgent
@@ -41,9 +40,6 @@ class Reception(OwnTaskGroup):
     _coming: int = field(default=0, init=False)
     _closing: dict[str, anyio.Event] = field(factory=dict[str, anyio.Event], init=False)
     _rooms: dict[str, Room] = field(factory=dict[str, Room], init=False)
-
-    async def _let_go(self, tasks: TaskGroup) -> None:
-        tasks.cancel_scope.cancel()
 
     def room(self, session_id: str) -> Room | None:
         """The open session of that id, None where there is none; a session that ended is forgotten."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Sequence
+from typing import ClassVar
 
 import anyio
 from attrs import define, field, frozen
@@ -184,6 +185,7 @@ class KeptRecord(SessionRecord):
     about to start. Every other entry waits for the next write.
     """
 
+    is_kept: ClassVar[bool] = True
     kept: KeptSession
     clock: Clock
     log: logging.Logger
@@ -197,10 +199,6 @@ class KeptRecord(SessionRecord):
         self.entries = EntryGatherer(self.clock, self.kept.next_sequence, self.kept.context)
         self.writer = LogWriter(self.kept, self.entries.waiting, self.log)
         self._titled = self.kept.summary is not None and self.kept.summary.title is not None
-
-    @property
-    def is_kept(self) -> bool:
-        return True
 
     def warn_by(self, warn: Warn) -> None:
         self.writer.warn = warn

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Protocol, Self, TypeAlias
+from typing import ClassVar, Protocol, Self, TypeAlias
 
 import anyio
 import anyio.lowlevel
@@ -106,11 +106,8 @@ class SessionRecord(Protocol):
     `KeptRecord` writes a log that outlives the process. `MemoryRecord` holds the conversation in memory.
     """
 
-    @property
-    @abstractmethod
-    def is_kept(self) -> bool:
-        """Whether the record outlives the process, and can be told to a client that comes back."""
-        ...
+    is_kept: ClassVar[bool] = False
+    """Whether the record outlives the process, and can be told to a client that comes back."""
 
     def warn_by(self, warn: Warn) -> None:
         """Say to a person by `warn` when the session is not being saved."""
@@ -169,10 +166,6 @@ class MemoryRecord(SessionRecord):
     """The record of a session that ends with the process: the conversation, for a change of the model."""
 
     _said: TranscriptBuilder = field(factory=TranscriptBuilder, init=False)
-
-    @property
-    def is_kept(self) -> bool:
-        return False
 
     async def begin_turn(self, accepted: PromptAccepted) -> None:
         self._said.take(accepted)
