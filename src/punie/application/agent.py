@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import TypeAlias
 
 import anyio
@@ -230,7 +230,10 @@ class PunieAgent(OwnTaskGroup, SessionRequests, Agent):
         """Own one session from its first resource to its last."""
         place: Place | None = None
         try:
-            async with _held(taken), self.scope(session_id, spec, peer, taken) as session:
+            async with AsyncExitStack() as stack:
+                if taken is not None:  # its lease is released at the end, also where the session could not be opened
+                    stack.push_async_callback(taken.let_go)
+                session = await stack.enter_async_context(self.scope(session_id, spec, peer, taken))
                 self._opening[session_id] = session
                 opened = await session.open()
                 place = self._places[session_id] = Place(self._opening.pop(session_id))
@@ -249,16 +252,6 @@ class PunieAgent(OwnTaskGroup, SessionRequests, Agent):
             if place is not None:
                 self._places.pop(session_id, None)
                 place.gone.set()
-
-
-@asynccontextmanager
-async def _held(taken: KeptSession | None) -> AsyncGenerator[None]:
-    """Release the session's lease at the end, also where the session could not be opened."""
-    try:
-        yield
-    finally:
-        if taken is not None:
-            await taken.let_go()
 
 
 def _dismiss(place: Place) -> None:
