@@ -23,6 +23,13 @@ DEPTH_LIMIT = 200
 
 _LEAVES = frozenset({str, int, bool, float, type(None)})
 _MAPPINGS = frozenset({dict, MappingProxyType})
+_TYPES: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (type(None), "null"),
+    (bool, "a boolean"),  # before the numbers, which a bool is to Python
+    ((int, float), "a number"),
+    (str, "a string"),
+    (Mapping, "an object"),
+)
 
 
 class NotJsonError(ValueError):
@@ -87,17 +94,7 @@ def utf8_size(text: str) -> int:
 
 def json_type(value: object) -> str:
     """The JSON name of a value's type, for messages to people: `an object`, `a string`, `null` ..."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "a boolean"
-    if isinstance(value, (int, float)):
-        return "a number"
-    if isinstance(value, str):
-        return "a string"
-    if isinstance(value, Mapping):
-        return "an object"
-    return "an array"
+    return next((name for kind, name in _TYPES if isinstance(value, kind)), "an array")
 
 
 def _key(key: object) -> str:
