@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -53,7 +54,7 @@ class AcpMode:
     async def run(self, read_fd: int, write_fd: int) -> int:
         """Serve the client until it hangs up or a signal comes; returns the exit code."""
         watching, loading = anyio.CancelScope(), anyio.CancelScope()
-        with FdTransport(read_fd, write_fd, max_line_bytes(self._environ)) as transport:
+        with closing(FdTransport(read_fd, write_fd, max_line_bytes(self._environ))) as transport:
             connection = Connection(transport, log=self._log.getChild("wire"))
             router = AcpAgent(self._session_methods, self._log, draft=self._draft)
             async with anyio.create_task_group() as tasks:
