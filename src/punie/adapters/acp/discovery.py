@@ -56,9 +56,6 @@ class _Reading:
                 self.tools[entry.name] = entry
         return True
 
-    def answer(self, *, extends: bool) -> CatalogAnswer:
-        return CatalogAnswer(ToolCatalog(self.tools.values()), tuple(self.dropped), extends)
-
 
 @frozen
 class AcpToolCatalog(ToolProvider):
@@ -80,7 +77,7 @@ class AcpToolCatalog(ToolProvider):
                 "session %s: the catalogue goes on after %d entries or %d pages; what was read stands",
                 self.session_id, reading.entries, MAX_PAGES,
             )  # fmt: skip
-        return reading.answer(extends=is_true(page.extends))
+        return CatalogAnswer(ToolCatalog(reading.tools.values()), tuple(reading.dropped), is_true(page.extends))
 
     async def _page(self, cursor: str | None) -> DiscoverAnswer:
         params: dict[str, object] = {"sessionId": self.session_id, "cwd": self.cwd}

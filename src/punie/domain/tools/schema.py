@@ -85,7 +85,15 @@ class ToolParameter:
 
     def property_schema(self) -> JsonObject | bool:
         """This parameter's own schema: `schema` where given, else one made of the fields."""
-        return _made(self) if self.schema is None else self.schema
+        if self.schema is not None:
+            return self.schema
+        keywords: dict[str, object] = {keyword: getattr(self, name) for keyword, (name, _) in _FIELDS.items()}
+        keywords["description"] = self.description or None
+        keywords["items"] = None if self.item_type is None else {"type": self.item_type}
+        given = {keyword: value for keyword, value in keywords.items() if value is not None}
+        if self.default is not ABSENT:
+            given["default"] = self.default
+        return freeze_object({**given, **self.metadata})
 
 
 def to_schema(parameters: Iterable[ToolParameter], around: JsonObject | None = None) -> JsonObject:
@@ -130,16 +138,6 @@ def _required(listed: Mapping[str, ToolParameter], around: JsonObject | None) ->
     return (*stays, *(name for name in wanted if name not in kept))
 
 
-def _made(parameter: ToolParameter) -> JsonObject:
-    keywords: dict[str, object] = {keyword: getattr(parameter, name) for keyword, (name, _) in _FIELDS.items()}
-    keywords["description"] = parameter.description or None
-    keywords["items"] = None if parameter.item_type is None else {"type": parameter.item_type}
-    given = {keyword: value for keyword, value in keywords.items() if value is not None}
-    if parameter.default is not ABSENT:
-        given["default"] = parameter.default
-    return freeze_object({**given, **parameter.metadata})
-
-
 def _parameter(name: str, value: JsonValue, *, required: bool) -> ToolParameter:
     if isinstance(value, bool):
         return ToolParameter(name, required=required, schema=value)
@@ -149,10 +147,10 @@ def _parameter(name: str, value: JsonValue, *, required: bool) -> ToolParameter:
     read["description"] = read["description"] or ""
     rest = {keyword: item for keyword, item in value.items() if keyword not in FIELD_KEYWORDS}
     fields = ToolParameter(name, required=required, default=value.get("default", ABSENT), metadata=rest, **read)
-    return fields if _same(_made(fields), value) else evolve(fields, schema=value)
+    return fields if _same(fields.property_schema(), value) else evolve(fields, schema=value)
 
 
-def _same(one: JsonObject, other: JsonObject) -> bool:
+def _same(one: JsonValue, other: JsonValue) -> bool:
     """Whether two trees are the same JSON text: key order counts, and 1 is neither 1.0 nor true."""
     return json.dumps(thaw(one)) == json.dumps(thaw(other))
 
