@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import anyio
@@ -91,10 +91,7 @@ def local_day(moment: float) -> str:
 def parse_since(text: str, now: float) -> float:
     """Seconds since the epoch of `7d`, `12h` or a date, which begins at its local midnight. Raises `ValueError`."""
     if match := _SPAN.fullmatch(text):
-        span = int(match[1])
-        return (
-            now - timedelta(days=span if match[2] == "d" else 0, hours=span if match[2] == "h" else 0).total_seconds()
-        )
+        return now - int(match[1]) * {"d": 86_400, "h": 3_600}[match[2]]
     try:
         day = date.fromisoformat(text)
     except ValueError:
