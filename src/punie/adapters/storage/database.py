@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -181,6 +181,7 @@ def open_database(path: Path, migrations: Sequence[str] = MIGRATIONS) -> Databas
     try:
         _set_journal(database)
         _migrate(database, migrations)
+        database.run(SESSION_INDEX)  # changes nothing where the table is there
     except UnusableDatabaseError:
         database.close()
         raise
@@ -270,15 +271,10 @@ def inspect_database(path: Path) -> DatabaseReport:
     """Run SQLite's quick check of a file that exists, and change nothing; a problem is reported, not raised."""
     known = len(MIGRATIONS)
     try:
-        database = Database.connect(path)
+        with closing(Database.connect(path)) as database:
+            found = [str(row[0]) for row in database.run(f"PRAGMA quick_check({PROBLEMS_NAMED})")]
+            if found != ["ok"]:
+                return DatabaseReport(0, known, f"it is damaged ({'; '.join(found)})")
+            return DatabaseReport(schema_version(database), known)
     except UnusableDatabaseError as error:
         return DatabaseReport(0, known, str(error))
-    try:
-        found = [str(row[0]) for row in database.run(f"PRAGMA quick_check({PROBLEMS_NAMED})")]
-        if found != ["ok"]:
-            return DatabaseReport(0, known, f"it is damaged ({'; '.join(found)})")
-        return DatabaseReport(schema_version(database), known)
-    except UnusableDatabaseError as error:
-        return DatabaseReport(0, known, str(error))
-    finally:
-        database.close()

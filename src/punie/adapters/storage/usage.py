@@ -208,12 +208,9 @@ def _forget(database: Database, before: float) -> None:
 
 
 def _select(path: Path, table: str, columns: Sequence[str], since: float, session_id: str | None) -> list[Row]:
-    database = open_database(path)
-    try:
-        query = (
-            f"SELECT {', '.join(columns)} FROM {table} WHERE started_at >= ? AND (? IS NULL OR session_id = ?) "  # noqa: S608 - our own words
-            "ORDER BY started_at, rowid"
-        )
+    query = (
+        f"SELECT {', '.join(columns)} FROM {table} WHERE started_at >= ? AND (? IS NULL OR session_id = ?) "  # noqa: S608 - our own words
+        "ORDER BY started_at, rowid"
+    )
+    with contextlib.closing(open_database(path)) as database:
         return database.run(query, (since, session_id, session_id))
-    finally:
-        database.close()
