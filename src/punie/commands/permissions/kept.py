@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TextIO, cast
+from typing import cast
 
 import anyio
 from attrs import define
@@ -24,13 +24,13 @@ from punie.commands.permissions.run import rule_words
 from punie.commands.running import (
     Exit,
     command_environ,
+    confirm,
     directory_of,
-    person_agrees,
     person_is_here,
     start_logging,
+    told,
     wrong,
 )
-from punie.domain.errors import SettingsError
 from punie.domain.permission.audit import AuditRow, ChainReport
 from punie.domain.permission.grants import StoredGrant
 from punie.domain.values.display import display_exact, display_safe, one_line
@@ -52,7 +52,7 @@ class GrantsMode:
         grants = await self._active()
         if self.state.hindered:
             return Exit.FAILED
-        return self._told([_grant(grant) for grant in grants], grants_text(grants))
+        return told([_grant(grant) for grant in grants], grants_text(grants), as_json=self.as_json)
 
     async def revoke(self, prefix: str) -> int:
         """Forget the grant with that id, or the only one whose id begins so, and the grants that have expired."""
@@ -69,7 +69,7 @@ class GrantsMode:
             return wrong(f"{found[0]} could not be revoked, or was already. Try again.", Exit.FAILED)
         await store.purge(_now())
         said = f"{found[0]} is revoked, also for sessions that are running.\n"
-        return self._told({"revoked": found[0]}, said)
+        return told({"revoked": found[0]}, said, as_json=self.as_json)
 
     async def verify(self, head: str | None) -> int:
         """Look through all decisions, and for the head that was noted before; the key of their seal may be moved."""
@@ -79,18 +79,15 @@ class GrantsMode:
             return Exit.FAILED
         fault = report.fault
         value = {"ok": fault is None, "rows": report.rows, "head": report.head, "fault": fault, "key": report.key}
-        return self._told(value, report_text(report), 0 if fault is None else Exit.FAILED)
+        code = Exit.DONE if fault is None else Exit.FAILED
+        return told(value, report_text(report), as_json=self.as_json, exit_code=code)
 
     async def audit(self, limit: int) -> int:
         """Print the last decisions."""
         rows = await SqliteAuditTrail(self.state).latest(min(max(0, limit), MOST_ROWS))
         if self.state.hindered:
             return Exit.FAILED
-        return self._told([_named(row) for row in rows], audit_text(rows))
-
-    def _told(self, value: object, text: str, code: int = 0) -> int:
-        sys.stdout.write(json.dumps(value) + "\n" if self.as_json else text)
-        return code
+        return told([_named(row) for row in rows], audit_text(rows), as_json=self.as_json)
 
     async def _active(self) -> tuple[StoredGrant, ...]:
         return tuple(await SqliteGrantStore(self.state).active(_now()))
@@ -190,61 +187,38 @@ def _named(row: AuditRow) -> Mapping[str, object]:
     return {**link, **values, "at": moment(at) if isinstance(at, (int, float)) else at}
 
 
-@define
-class TrustMode:
-    """One run of `trust`; each method returns the exit code. `ask` asks a person; None where there is none."""
-
-    store: TrustStore
-    out: TextIO
-    ask: Callable[[str], bool] | None
-
-    def trust(self, gains: LeftOut, *, yes: bool) -> int:
-        """Show the values that would count, and trust the file's content if the person agrees."""
-        file = gains.file
-        if not gains.values and not gains.rules:
-            self.out.write(f"{display_exact(file.path)} loosens nothing: there is nothing to trust.\n")
-            return 0
-        self._show(gains)
-        if not yes and not self._confirmed():
-            return Exit.FAILED
-        if not self.store.trust(file.path, file.digest, time.time()):
-            return wrong("that could not be kept, so nothing is trusted.", Exit.FAILED)
-        self.out.write("Trusted from the next session on, until the file changes.\n")
+def _trust(store: TrustStore, gains: LeftOut, *, yes: bool) -> int:
+    """Show the values that would count, and trust the file's content if the person agrees."""
+    file = gains.file
+    if not gains.values and not gains.rules:
+        sys.stdout.write(f"{display_exact(file.path)} loosens nothing: there is nothing to trust.\n")
         return 0
+    shown = f"{display_exact(file.path)} (sha256 {file.digest}) would loosen:\n"
+    shown += "".join(f"  {one_line(key)} = {display_exact(json.dumps(value))}\n" for key, value in gains.values.items())
+    shown += "".join(f"  {display_exact(rule_words(rule))}\n" for rule in gains.rules)
+    confirm(shown, "Trust this content?", yes=yes, to="trust it")
+    if not store.trust(file.path, file.digest, time.time()):
+        return wrong("that could not be kept, so nothing is trusted.", Exit.FAILED)
+    sys.stdout.write("Trusted from the next session on, until the file changes.\n")
+    return 0
 
-    def revoke(self, path: str) -> int:
-        """Forget the trust in the file."""
-        known = self.store.revoke(path)
-        shown = display_exact(path)
-        self.out.write(
-            f"{shown} is trusted no longer.\n" if known else f"{shown} was not trusted. Nothing was changed.\n"
-        )
-        return 0 if known else Exit.FAILED
 
-    def _show(self, gains: LeftOut) -> None:
-        self.out.write(f"{display_exact(gains.file.path)} (sha256 {gains.file.digest}) would loosen:\n")
-        for key, value in gains.values.items():
-            self.out.write(f"  {one_line(key)} = {display_exact(json.dumps(value))}\n")
-        for rule in gains.rules:
-            self.out.write(f"  {display_exact(rule_words(rule))}\n")
-
-    def _confirmed(self) -> bool:
-        if self.ask is None:
-            wrong("nobody can be asked here. Look at what is shown and add --yes to trust it.")
-            return False
-        return self.ask("Trust this content?")
+def _distrust(store: TrustStore, path: str) -> int:
+    """Forget the trust in the file."""
+    known = store.revoke(path)
+    said = "is trusted no longer." if known else "was not trusted. Nothing was changed."
+    sys.stdout.write(f"{display_exact(path)} {said}\n")
+    return 0 if known else Exit.FAILED
 
 
 def run_trust(*, cwd: str, revoke: bool, yes: bool) -> int:
     """Trust the project's settings in that directory, or stop trusting them; returns the exit code."""
     environ, directory = command_environ(), str(directory_of(cwd))
     state = StateFile(database_file(environ), start_logging(environ, None))
-    mode = TrustMode(SqliteTrustStore(state), sys.stdout, person_agrees if person_is_here() else None)
+    store = SqliteTrustStore(state)
     try:
         if revoke:
-            return mode.revoke(str(project_settings_file(directory)))
-        return mode.trust(project_gains(environ, directory), yes=yes)
-    except SettingsError as error:
-        return wrong(str(error))
+            return _distrust(store, str(project_settings_file(directory)))
+        return _trust(store, project_gains(environ, directory), yes=yes)
     finally:
         state.close()

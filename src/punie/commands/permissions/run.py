@@ -26,7 +26,7 @@ from punie.bootstrap.settings.settings import Settings, load_settings, stored_tr
 from punie.bootstrap.settings.values import Sandbox
 from punie.bootstrap.tool_profiles import tool_profiles
 from punie.commands.flags import settings_flags
-from punie.commands.running import command_environ, start_logging, wrong
+from punie.commands.running import CommandError, command_environ, start_logging
 from punie.domain.errors import SettingsError
 from punie.domain.permission.decisions import PartDecision
 from punie.domain.permission.policy import Decision, Facts, PermissionRequest, Policy, decide
@@ -41,7 +41,6 @@ from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 from shellsight.report import CommandPart, PathUse
 from shellsight.surroundings import ShellParser
 
-EXIT_INTERRUPTED = 130
 LINE_LIMIT_BYTES = 1_048_576
 """A longer line is refused."""
 
@@ -82,16 +81,13 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
 
 def run_check(*, as_json: bool, cwd: str, **flags: Any) -> int:
     """Answer the requests on stdin, one a line, each before the next is read; returns the exit code."""
-
-    def check() -> None:
-        judge, here = _judge(flags), _absolute(cwd)
-        for line in _lines(sys.stdin.buffer):
-            if line.strip():
-                sys.stdout.write(_answer(judge, line, here, as_json=as_json) + "\n")
-                if loss(sys.stdout):
-                    return
-
-    return _guarded(check)
+    judge, here = _judge(flags), _absolute(cwd)
+    for line in _lines(sys.stdin.buffer):
+        if line.strip():
+            sys.stdout.write(_answer(judge, line, here, as_json=as_json) + "\n")
+            if loss(sys.stdout):
+                break
+    return 0
 
 
 def run_explain(*, what: str | None, arguments: str | None, cwd: str, **flags: Any) -> int:
@@ -99,18 +95,15 @@ def run_explain(*, what: str | None, arguments: str | None, cwd: str, **flags: A
 
     `what` is a command line, or with `arguments` (JSON) a tool's name; None shows the policy in force.
     """
-
-    def explain() -> None:
-        judge, here = _judge(flags), _absolute(cwd)
-        if what is None:
-            sys.stdout.write(in_force(judge.settings(here).policy))
-            return
-        given = {"command": what} if arguments is None else _object(arguments)
-        tool = RunCommand.DESCRIPTOR.name if arguments is None else what
-        request = CheckRequest.of({"tool": tool, "arguments": given}, here)
-        sys.stdout.write(explained(request, *judge.judge(request)))
-
-    return _guarded(explain)
+    judge, here = _judge(flags), _absolute(cwd)
+    if what is None:
+        sys.stdout.write(in_force(judge.settings(here).policy))
+        return 0
+    given = {"command": what} if arguments is None else _parsed("the arguments are", arguments)
+    tool = RunCommand.DESCRIPTOR.name if arguments is None else what
+    request = CheckRequest.of({"tool": tool, "arguments": given}, here)
+    sys.stdout.write(explained(request, *judge.judge(request)))
+    return 0
 
 
 def _judge(given: Mapping[str, Any]) -> PermissionJudge:
@@ -146,28 +139,18 @@ def _answer(judge: PermissionJudge, line: bytes, here: str, *, as_json: bool) ->
     return json.dumps(encode_decision(decision, held=held)) if as_json else one_decision(decision)
 
 
-def _object(text: str) -> object:
+def _parsed(what: str, text: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise NotARequestError(f"the arguments are not JSON ({error})") from error
-
-
-def _guarded(run: Callable[[], None]) -> int:
-    try:
-        run()
-    except (SettingsError, NotARequestError) as error:
-        return wrong(str(error))
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
-    return 0
+        raise NotARequestError(f"{what} not JSON ({error})") from error
 
 
 KEPT_DIRECTORIES = 64
 """The number of directories whose settings are kept in memory."""
 
 
-class NotARequestError(ValueError):
+class NotARequestError(CommandError):
     """A line is not a request; the message says why."""
 
 
@@ -183,10 +166,7 @@ class CheckRequest:
     @classmethod
     def parse(cls, line: str, here: str) -> Self:
         """The request in a line of JSON. Raises `NotARequestError`."""
-        try:
-            given: object = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise NotARequestError(f"it is not JSON ({error})") from error
+        given = _parsed("it is", line)
         if not isinstance(given, dict):
             raise NotARequestError("expected an object with tool, arguments, cwd and perhaps mode")
         return cls.of(cast("Mapping[str, object]", given), here)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
@@ -16,7 +15,7 @@ from attrs import define, frozen
 
 from punie.bootstrap.server_files import NO_SERVERS, ROOT_KEYS, ServersFileError, configured_servers, user_servers_file
 from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of
-from punie.commands.running import command_environ, directory_of, start_logging, wrong
+from punie.commands.running import command_environ, directory_of, start_logging, told, wrong
 from punie.commands.settings_writing import replace_file
 from punie.domain.errors import UnknownServerError
 from punie.domain.servers.server import ServerConfig, ServerOrigin
@@ -186,10 +185,7 @@ class ChangeMode:
         return wrong(f"{_of_the_project(found, action)} Nothing was changed.")
 
     def _told(self, fields: Mapping[str, object], said: str) -> int:
-        sys.stdout.write(
-            json.dumps(fields) + "\n" if self.as_json else f"{display_safe(self.name)}: {display_safe(said)}\n"
-        )
-        return 0
+        return told(fields, f"{display_safe(self.name)}: {display_safe(said)}\n", as_json=self.as_json)
 
 
 def _of_the_project(config: ServerConfig, action: str) -> str:

@@ -14,13 +14,12 @@ from attrs import define, frozen
 from punie.bootstrap.credentials import Credentials, CredentialsError, address_variable, key_in, key_variable
 from punie.bootstrap.settings.files import read_settings_file, user_settings_file
 from punie.bootstrap.settings.settings import variable_of
-from punie.commands.running import EXIT_OF_SIGNAL, Exit, command_environ, start_logging, wrong
+from punie.commands.running import EXIT_OF_SIGNAL, Exit, Interrupted, command_environ, start_logging, wrong
 from punie.commands.settings_writing import set_model
 from punie.commands.setup.person import (
     MODEL_FAILED,
     OFFERS,
     AnswerError,
-    Interrupted,
     Offer,
     Person,
     Trial,
@@ -88,7 +87,7 @@ class ModelSetup:
         except (CredentialsError, SettingsError) as error:
             return wrong(f"{error} {NOTHING}")
         except Interrupted as interrupted:
-            return interrupted.code
+            return interrupted.exit_code
         except (EOFError, KeyboardInterrupt) as error:
             sys.stderr.write(f"\n{NOTHING}\n")
             return Exit.FAILED if isinstance(error, EOFError) else EXIT_OF_SIGNAL[signal.SIGINT]

@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import TypeVar
@@ -293,18 +293,10 @@ MOST_LISTED = 40
 _log = logging.getLogger("punie")
 
 
-class Interrupted(Exception):  # noqa: N818 - a signal is no error
-    """A signal came; `code` is its exit code."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
-
-
 def tried_now(model: str, settings: ModelSettings) -> Trial:
     """Try the model with that key and address. Raises `Interrupted`."""
     sys.stderr.write(f"Trying {model} ...\n")
-    return _finished(lambda: try_model(model, lambda _: settings, scan(_log)))
+    return anyio.run(unless_interrupted, lambda: try_model(model, lambda _: settings, scan(_log)))
 
 
 def listed_now(model: str, settings: ModelSettings) -> Sequence[str]:
@@ -319,17 +311,4 @@ def listed_now(model: str, settings: ModelSettings) -> Sequence[str]:
                         return (await engine.siblings())[:MOST_LISTED]
         return ()
 
-    return _finished(ask)
-
-
-def _finished(work: Callable[[], Awaitable[T]]) -> T:
-    done: list[T] = []
-
-    async def run() -> int:
-        done.append(await work())
-        return 0
-
-    code = anyio.run(unless_interrupted, run)
-    if not done:
-        raise Interrupted(code)
-    return done[0]
+    return anyio.run(unless_interrupted, ask)
