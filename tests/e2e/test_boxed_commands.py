@@ -123,13 +123,23 @@ LINES = (
 )
 
 
-def ask(planted: Planted, tmp_path: Path, *calls: scripts.Item, mode: str = "read-only", settings: str = "") -> str:
+def ask(
+    planted: Planted,
+    tmp_path: Path,
+    *calls: scripts.Item,
+    mode: str = "read-only",
+    settings: str = "",
+    before: str | None = None,
+) -> str:
+    """What `punie ask` says of these calls; `before` is an entry of PATH before all others."""
     config = planted.home / "punie" / "config.toml"
     config.parent.mkdir(parents=True, exist_ok=True)
     config.write_text(f'[permissions]\nmode = "{mode}"\n{settings}')
     steps = [item for one in calls for item in (one, RESULT)]
     model = scripts.write(tmp_path / "s.json", steps)
-    done = run_cli("ask", "--model", model, "go", env=planted.environment(), cwd=planted.project)
+    env = planted.environment()
+    path = env["PATH"] if before is None else f"{before}:{env['PATH']}"
+    done = run_cli("ask", "--model", model, "go", env=env | {"PATH": path}, cwd=planted.project)
     return done.stdout + done.stderr
 
 
@@ -220,3 +230,42 @@ def test_the_checks_of_a_project_run_unasked_change_the_project_only(planted: Pl
     assert "1 passed, 1 failed" in said
     assert (planted.project / "made").read_text() == "in"
     assert not outside.exists()
+
+
+@pytest.mark.parametrize("sandbox", ["auto", "none"])
+@pytest.mark.parametrize("mode", ["read-only", "ask"])
+def test_a_program_of_the_projects_own_environment_asks_and_the_answer_names_its_file(
+    planted: Planted, tmp_path: Path, mode: str, sandbox: str
+) -> None:
+    file = planted.trap(".venv/bin/ruff", "ruff")
+    said = ask(
+        planted, tmp_path, call("run_command", command="ruff check"), call("run_command", command="timeout 9 ruff -V"),
+        mode=mode, settings=f'sandbox = "{sandbox}"\n', before=str(file.parent),
+    )  # fmt: skip
+    assert said.count("Permission denied") == 2
+    assert f"ruff is {file}, a program of the project" in said
+    assert planted.markers() == []
+
+
+def test_a_program_of_the_projects_own_environment_works_in_auto(planted: Planted, tmp_path: Path) -> None:
+    file = planted.trap(".venv/bin/ruff", "ruff")
+    said = ask(planted, tmp_path, call("run_command", command="ruff check"), mode="auto", before=str(file.parent))
+    assert f"trapped by {file}" in said
+    assert '"box": "work"' in said or "exit code 0" in said
+    assert planted.markers() == ["marker-ruff"], "in the project, and not outside"
+
+
+@pytest.mark.parametrize("sandbox", ["auto", "none"])
+@pytest.mark.parametrize("before", [".", "", "bin", "{project}/bin"])
+def test_no_planted_program_runs_for_one_that_looks(
+    planted: Planted, tmp_path: Path, before: str, sandbox: str
+) -> None:
+    for name in ("ls", "bash", "bin/ls", "bin/bash", "sub/ls"):
+        planted.trap(name, "ls")
+    lines = ("ls", "bash -c 'ls -l'", "cd sub && ls", "timeout 5 ls")
+    said = ask(
+        planted, tmp_path, *(call("run_command", command=line) for line in lines),
+        settings=f'sandbox = "{sandbox}"\n', before=before.format(project=planted.project),
+    )  # fmt: skip
+    assert said.count("Permission denied") == len(lines)
+    assert planted.markers() == []

@@ -126,7 +126,7 @@ def client_ledger(
     if peer.terminals is None:
         return None
     terminals = peer.terminals if boxes is None else BoxedTerminals(peer.terminals, boxes, outputs)
-    return TerminalLedger(terminals, setup.log)
+    return TerminalLedger(terminals, setup.log, asks_unboxed=boxes is not None)
 
 
 def recorder(setup: SessionSetup, peer: Peer, clock: LocalClock) -> SessionRecorder:

@@ -57,6 +57,15 @@ class PathGuard(Protocol):
         """
         ...
 
+    @abstractmethod
+    def own_program(self, program: str) -> str | None:
+        """The file of the session's directories that a program's name leads to by PATH; None for any other program.
+
+        A link in these directories counts too, unless an environment has it for an interpreter. The answer is a
+        relative path where PATH names a folder from wherever a program runs, in which any program may be. Never raises.
+        """
+        ...
+
 
 @frozen
 class FoundLine:

@@ -116,6 +116,7 @@ class SessionPermission:
             cwd=self.context.cwd,
             roots=await self._followed_roots(),
             quarantined=await self._definitions.changed(request.tool.descriptor),
+            asks_unboxed=request.tool.asks_unboxed,
         )
         judged = self._decided(request, facts)
         if judged.decision.box is Box.NONE or await request.tool.holds_boxes():

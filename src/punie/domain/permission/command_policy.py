@@ -115,8 +115,13 @@ class LinePolicy:
             rule = self._allowing(part)
             base = self._by_mode(part, own) if rule is None else said(rule)
             found = strictest(*self._asked(part), base) if self.rules else base
-            if found.verdict is Verdict.ALLOW and self.facts.boxed and (rule is None or rule.boxed):
-                box = Box.LOOK if _column(part) is Column.SAFE_COMMAND else Box.WORK
+            if found.verdict is Verdict.ALLOW and (rule is None or rule.boxed):
+                looks = _column(part) is Column.SAFE_COMMAND
+                if self.facts.boxed:
+                    box = Box.LOOK if looks else Box.WORK
+                elif self.facts.asks_unboxed and not (looks and part.plain):
+                    reason = f"{found.reason}, but no box of the client's terminals holds it"
+                    found = Finding(Verdict.ASK, f"mode:{self.policy.mode.value}", reason)
         return PartDecision(found.verdict, found.rule, found.reason, part.argv, box)
 
     def _denied(self, part: CommandPart, own: Finding | None) -> Finding | None:
