@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
@@ -95,6 +96,7 @@ def _near(name: str, known: Iterable[str]) -> str:
 
 
 FILE_DEPTH_LIMIT = 50
+_STEP = re.compile(r"steps\[(\d+)\]")
 KEYS = ("name", "description", "inputs", "steps", "output")
 
 
@@ -162,8 +164,7 @@ class _Reading:
         self.problems += references.problems()
         if references.count > EXPRESSIONS_LIMIT:
             self._wrong(f"it has {references.count} expressions; at most {EXPRESSIONS_LIMIT} are read")
-        ids = self._ids()
-        named = tuple(_with_step(problem, ids) for problem in (*self.problems, *templates.problems))
+        named = tuple(self._with_step(problem) for problem in (*self.problems, *templates.problems))
         return ReadPipeline(None if any(not one.warning for one in named) else pipeline, named)
 
     def _name(self) -> str:
@@ -223,23 +224,18 @@ class _Reading:
             step for place, one in enumerate(listed[:STEPS_LIMIT]) if (step := reader.read(one, place)) is not None
         )
 
-    def _ids(self) -> list[str]:
-        said = self.table.get("steps")
-        steps = cast("list[object]", said) if isinstance(said, (list, tuple)) else []
-        ids = [cast("Mapping[str, object]", one).get("id") if isinstance(one, Mapping) else None for one in steps]
-        return [one if isinstance(one, str) and one else str(number) for number, one in enumerate(ids, 1)]
+    def _with_step(self, problem: Problem) -> Problem:
+        """The problem with the id of the step that its key names."""
+        place = _STEP.match(problem.where)
+        if place is None:
+            return problem
+        number = int(place[1])
+        step = cast("list[object]", self.table["steps"])[number]
+        said = cast("Mapping[str, object]", step).get("id") if isinstance(step, Mapping) else None
+        return evolve(problem, step=said if isinstance(said, str) and said else str(number + 1))
 
     def _wrong(self, message: str, where: str = "") -> None:
         self.problems.append(Problem(message, where))
-
-
-def _with_step(problem: Problem, ids: list[str]) -> Problem:
-    """The problem with the id of the step that its key names."""
-    head, bracket, rest = problem.where.partition("[")
-    number = rest.partition("]")[0]
-    if head != "steps" or not bracket or not number.isdigit() or int(number) >= len(ids):
-        return problem
-    return evolve(problem, step=ids[int(number)])
 
 
 def recursions(pipelines: Iterable[Pipeline]) -> dict[str, tuple[str, ...]]:
