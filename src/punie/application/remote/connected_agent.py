@@ -87,8 +87,6 @@ class ConnectedAgent(SessionRequests, Agent):
         """
         room.take(self)
         held, turn = room.hold(peer), room.turn
-        if turn is not None and turn.over:
-            turn = None
         so_far = None if turn is None else live.recorder.turn.so_far(turn.id)
         room.adopted = turn is not None and peer.adopt is not None
         try:

@@ -73,11 +73,6 @@ class CarriedTurn(RunningTurn):
     def __attrs_post_init__(self) -> None:
         self.id = self.turn.id
 
-    @property
-    def over(self) -> bool:
-        """Whether the turn ended."""
-        return self._over.is_set()
-
     async def carry(self) -> None:
         """Run the turn; never raises what the turn raises."""
         try:
