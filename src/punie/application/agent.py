@@ -96,7 +96,7 @@ class SessionRequests(ABC):
     def greet(self, session_id: str) -> None:
         place = self.found(session_id)
         if place is not None:
-            place.session.greet()
+            place.session.greeted.set()
 
     def explore_models(self, session_id: str) -> None:
         place = self.found(session_id)
@@ -173,7 +173,7 @@ class PunieAgent(OwnTaskGroup, SessionRequests, Agent):
 
         def left() -> None:
             place.turn = None
-            place.session.turn_is_over()
+            place.session.turn_over.set()
 
         place.turn = PromptTurn(place.session, prompt, left, first=place.turns == 0)
         place.turns += 1

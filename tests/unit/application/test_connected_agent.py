@@ -266,9 +266,9 @@ async def test_what_is_asked_of_a_session_of_another_connection_is_refused_and_n
         assert owner.agent.options(session).mode is Mode.ASK
         live = there.reception.agent.live(session)
         assert live is not None
-        assert not live._greeted.is_set()
+        assert not live.greeted.is_set()
         owner.agent.greet(session)
-        assert live._greeted.is_set()
+        assert live.greeted.is_set()
 
 
 async def test_the_owners_own_requests_reach_its_session() -> None:

@@ -235,7 +235,7 @@ async def _told_to_the_end(turn: CarriedTurn, held: HeldSink) -> TurnReport:
     try:
         return await turn.run()
     finally:
-        await held.wait_open()
+        await held.opened.wait()
 
 
 def _news(end: TurnReport | Exception) -> NoticeGiven:

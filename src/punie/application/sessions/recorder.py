@@ -120,7 +120,7 @@ class SessionRecord(Protocol):
 
     @abstractmethod
     def fill(self, filled: PromptFilled) -> None:
-        """Record the prompt that the model gets in place of the typed one."""
+        """Record the prompt that the model gets in place of the typed one, before anything has an effect."""
         ...
 
     @abstractmethod
@@ -220,10 +220,6 @@ class SessionRecorder(EventSink):
         if self.watch is not None:
             self.watch(self.clock.epoch_s(), accepted)
         await self.record.begin_turn(accepted)
-
-    def filled(self, prompt: Prompt) -> None:
-        """Record the prompt that the model gets in place of the typed one, before anything has an effect."""
-        self.record.fill(PromptFilled(prompt))
 
     async def end_turn(
         self, reason: StopReason | None, engine: str, state: bytes | None, failure: str | None = None

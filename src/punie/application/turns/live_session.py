@@ -185,6 +185,8 @@ class LiveSession(OwnTaskGroup):
     Leaving it ends the tasks of the session, releases every terminal, takes down the tools that were set up and closes
     the engine's conversation. `model` is the name of the model in the usage ledger, `engine_name` that of the engine
     whose snapshots are kept. Both change together with `engine`, in `model_switch.py`, in the order of `switches`.
+    `greeted` is set when the client is about to know the session, `turn_over` at the end of each turn, whose changes
+    the client is then told.
     """
 
     id: str
@@ -202,8 +204,8 @@ class LiveSession(OwnTaskGroup):
     gauge: ContextGauge = field(factory=ContextGauge)
     effort: Effort | None = None
     switches: SwitchLine = field(factory=SwitchLine, init=False)
-    _greeted: anyio.Event = field(factory=anyio.Event, init=False)
-    _turn_over: anyio.Event = field(factory=anyio.Event, init=False)
+    greeted: anyio.Event = field(factory=anyio.Event, init=False)
+    turn_over: anyio.Event = field(factory=anyio.Event, init=False)
     mode: SessionMode = field(init=False)
     tier: Tier = field(default=Tier.DEFAULT, init=False)
 
@@ -261,22 +263,14 @@ class LiveSession(OwnTaskGroup):
         """The settings that a person may change, as they are now."""
         return SessionOptions(self.mode.current, self.menu)
 
-    def greet(self) -> None:
-        """The client is about to know the session: let the messages go that waited for that. Returns at once."""
-        self._greeted.set()
-
-    def turn_is_over(self) -> None:
-        """Tell the client of changes during the turn. Returns at once."""
-        self._turn_over.set()
-
     async def _keep_told(self) -> None:
         """Tell the client what changes between turns; until cancelled."""
-        await self._greeted.wait()
+        await self.greeted.wait()
         await self.commands.announce(self)
         if self.gauge.latest is not None:  # the session goes on from another process, and its log has the event already
             await self.recorder.lane.emit(self.gauge.latest)
         self.recorder.notices.greet()
         while True:
-            await self._turn_over.wait()
-            self._turn_over = anyio.Event()
+            await self.turn_over.wait()
+            self.turn_over = anyio.Event()
             await self.commands.refresh(self)
