@@ -65,7 +65,9 @@ class _Reading:
                 return ast.parse(self.source, mode="eval")
         except SyntaxError as error:
             # The parser gives no place where a text ends too early.
-            place = self._column(error.lineno or 1, error.offset - 1) if error.offset else self._end
+            place = (
+                self._column(error.lineno or 1, error.offset - 1) if error.offset else self._column(1, len(self.source))
+            )
             raise ExpressionError(f"it cannot be read: {error.msg}", place) from None
         except (ValueError, RecursionError, MemoryError):
             raise ExpressionError("it cannot be read: it is nested too deeply, or holds what no text may") from None
@@ -164,10 +166,6 @@ class _Reading:
         line = self.source.split("\n")[lineno - 1] if lineno <= self.source.count("\n") + 1 else ""
         characters = len(line.encode("utf-8", "surrogatepass")[:column].decode("utf-8", "ignore"))
         return self._column(lineno, characters)
-
-    @property
-    def _end(self) -> int:
-        return self.offset + len(self.source)
 
     def _column(self, lineno: int, column: int) -> int:
         lines = self.source.split("\n")
