@@ -12,7 +12,7 @@ import msgspec
 from attrs import define, evolve, field, frozen
 from msgspec import Raw
 
-from punie.adapters.acp.blocks import BlockError, decode_block
+from punie.adapters.acp.blocks import BlockError, decode_block, present
 from punie.adapters.acp.handshake import decode, is_true
 from punie.adapters.acp.tool_entries import decode_entry
 from punie.adapters.acp.wire import CallAnswer, DiscoverAnswer
@@ -80,9 +80,7 @@ class AcpToolCatalog(ToolProvider):
         return CatalogAnswer(ToolCatalog(reading.tools.values()), tuple(reading.dropped), is_true(page.extends))
 
     async def _page(self, cursor: str | None) -> DiscoverAnswer:
-        params: dict[str, object] = {"sessionId": self.session_id, "cwd": self.cwd}
-        if cursor is not None:
-            params["cursor"] = cursor
+        params = {"sessionId": self.session_id, "cwd": self.cwd, **present(cursor=cursor)}
         try:
             return decode(await self.connection.request(DISCOVER, params), DiscoverAnswer)
         except RpcError as error:
