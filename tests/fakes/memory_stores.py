@@ -1,14 +1,24 @@
-"""Stores that remember as long as the test: grants, pinned tools, and answers about servers."""
+"""Stores that remember as long as the test: grants, pinned tools, decisions, and answers about servers."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 
-from attrs import define, field
+from attrs import define, evolve, field
 
+from punie.domain.permission.audit import (
+    BEGINNING,
+    AuditRow,
+    ChainReport,
+    ChainStart,
+    DecisionRecord,
+    check_chain,
+    unknown_head,
+)
 from punie.domain.permission.grants import StoredGrant, ToolPin
 from punie.domain.servers.server import KeptListing, ServerApproval
-from punie.ports.permission import GrantStore, PinName, ToolPins
+from punie.ports.permission import AuditTrail, GrantStore, PinName, ToolPins
 from punie.ports.servers import ServerApprovals, ServerListings
 
 
@@ -52,6 +62,34 @@ class MemoryToolPins(ToolPins):
     async def pin(self, pin: ToolPin) -> bool:
         self._pins[pin.directory, (pin.source, pin.server, pin.tool)] = pin.definition
         return True
+
+
+@define
+class MemoryAuditTrail(AuditTrail):
+    """Keeps the end of the chain as long as the test lives: the last `kept` rows."""
+
+    kept: int = 10_000
+    _rows: deque[AuditRow] = field(factory=deque[AuditRow], init=False)
+    _start: ChainStart = field(factory=ChainStart, init=False)
+
+    def record(self, record: DecisionRecord) -> None:
+        number, previous = (self._rows[-1].number, self._rows[-1].hash) if self._rows else (0, BEGINNING)
+        self._rows.append(AuditRow.after(number + 1, previous, record))
+        while len(self._rows) > self.kept:
+            gone = self._rows.popleft()
+            self._start = ChainStart(gone.number + 1, gone.hash)
+
+    async def commit(self) -> None:
+        """Do nothing: the rows are kept already."""
+
+    async def latest(self, limit: int) -> Sequence[AuditRow]:
+        return tuple(self._rows)[-limit:] if limit > 0 else ()
+
+    async def verify(self, noted: str | None = None) -> ChainReport:
+        report = check_chain(tuple(self._rows), self._start)
+        if report.fault is None and noted is not None and noted not in {row.hash for row in self._rows}:
+            return evolve(report, fault=unknown_head(noted))
+        return report
 
 
 @define

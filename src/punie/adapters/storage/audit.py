@@ -1,10 +1,10 @@
-"""The audit trail in the user's database, one chain for all processes, and in memory where that cannot be used."""
+"""The audit trail in the user's database: one chain for all processes."""
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import takewhile
 
 import anyio.to_thread
@@ -27,9 +27,6 @@ from punie.domain.permission.audit import (
 )
 from punie.ports.permission import AuditTrail
 
-KEPT_ROWS = 10_000
-"""How many rows of the trail are kept in memory; beyond that the oldest are forgotten."""
-
 KEPT_S = 400 * 24 * 3600.0
 """Older rows are deleted when a process begins to write; their links are kept."""
 
@@ -43,42 +40,14 @@ AT = "CASE WHEN json_valid(text) THEN json_extract(text, '$.at') END"
 
 
 @define
-class MemoryAuditTrail(AuditTrail):
-    """Keeps the end of the chain as long as the process lives; may be written from any one thread at a time."""
-
-    kept: int = KEPT_ROWS
-    _rows: deque[AuditRow] = field(factory=deque[AuditRow], init=False)
-    _start: ChainStart = field(factory=ChainStart, init=False)
-
-    def record(self, record: DecisionRecord) -> None:
-        number, previous = self._start.number, self._start.previous
-        if self._rows:
-            number, previous = self._rows[-1].number + 1, self._rows[-1].hash
-        self._rows.append(AuditRow.after(number, previous, record))
-        while len(self._rows) > self.kept:
-            gone = self._rows.popleft()
-            self._start = ChainStart(gone.number + 1, gone.hash)
-
-    async def commit(self) -> None:
-        """Do nothing: the rows are kept already."""
-
-    async def latest(self, limit: int) -> Sequence[AuditRow]:
-        return tuple(self._rows)[-limit:] if limit > 0 else ()
-
-    async def verify(self, noted: str | None = None) -> ChainReport:
-        report = check_chain(tuple(self._rows), self._start)
-        if report.fault is None and noted is not None and noted not in {row.hash for row in self._rows}:
-            return evolve(report, fault=unknown_head(noted))
-        return report
-
-
-@define
 class SqliteAuditTrail(AuditTrail):
-    """Appends to the chain in the database, or in memory where that is unusable; lives as long as the process."""
+    """Appends to the chain in the database; lives as long as the process.
+
+    Where the database cannot be used, decisions are not written down, which the log of `state` says.
+    """
 
     state: StateFile
     key: SealKey = field(default=Factory(lambda self: SealKey(self.state.path), takes_self=True))
-    _memory: MemoryAuditTrail = field(factory=MemoryAuditTrail, init=False)
     _writer: BatchWriter[DecisionRecord] = field(init=False)
     _pruned: bool = field(default=False, init=False)
     _unsealed: str | None = field(default=None, init=False)
@@ -103,7 +72,7 @@ class SqliteAuditTrail(AuditTrail):
         try:
             return await self.state.read(work, ())
         except UnusableDatabaseError:
-            return await self._memory.latest(limit)
+            return ()
 
     async def verify(self, noted: str | None = None) -> ChainReport:
         await self.commit()
@@ -115,8 +84,8 @@ class SqliteAuditTrail(AuditTrail):
             report = await self.state.read(
                 lambda database: _verified(database, known, noted), ChainReport(0, BEGINNING, nothing)
             )
-        except UnusableDatabaseError:
-            return await self._memory.verify(noted)
+        except UnusableDatabaseError as error:
+            return ChainReport(0, BEGINNING, str(error))
         if report.key and known.key and await anyio.to_thread.run_sync(self.key.move, known.key):
             await self.state.looked_up("PRAGMA wal_checkpoint(TRUNCATE)")  # the journal may have it from the beginning
         return report
@@ -126,13 +95,11 @@ class SqliteAuditTrail(AuditTrail):
         await self._writer.aclose()
 
     def _write(self, batch: Sequence[DecisionRecord]) -> bool:
-        try:
-            self.state.run_here(lambda database: self._append(database, batch))
-        except DatabaseBusyError:
-            return False
-        except UnusableDatabaseError:
-            for record in batch:
-                self._memory.record(record)
+        with suppress(UnusableDatabaseError):
+            try:
+                self.state.run_here(lambda database: self._append(database, batch))
+            except DatabaseBusyError:
+                return False
         return True
 
     def _append(self, database: Database, batch: Sequence[DecisionRecord]) -> None:
