@@ -16,7 +16,7 @@ from punie.adapters.local.files.output_store import LocalOutputStore
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.local.machine import LocalClock
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.adapters.storage.usage import MemoryUsageLedger
+from tests.fakes.memory_stores import MemoryUsageLedger
 from punie.application.desk.call import SessionContext
 from punie.application.desk.session_desk import SessionDesk
 from punie.application.desk.turn_desk import TurnDesk
