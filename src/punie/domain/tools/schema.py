@@ -1,9 +1,9 @@
 """A tool's parameters one by one, the JSON Schema that says the same, and single arguments of a call.
 
-`to_parameters` takes a schema apart and `to_schema` puts it together again; with the first schema as `around`, the
-second returns the same JSON value, key order included. Whatever a field cannot hold is kept: keywords without a field
-in `metadata`, and a property that its fields would not give back unchanged in `schema`, verbatim. Arguments are read
-only where they have the expected form.
+`to_parameters` takes the properties of a schema apart and `to_schema` puts them together again, as the same JSON value
+with its key order. Whatever a field cannot hold is kept: keywords without a field in `metadata`, and a property that
+its fields would not give back unchanged in `schema`, verbatim. Arguments are read only where they have the expected
+form.
 """
 
 from __future__ import annotations
@@ -96,24 +96,13 @@ class ToolParameter:
         return freeze_object({**given, **self.metadata})
 
 
-def to_schema(parameters: Iterable[ToolParameter], around: JsonObject | None = None) -> JsonObject:
-    """The object schema of these parameters, in their order; `required` is absent when none is.
-
-    `around` gives the other keywords, such as `$defs` or `additionalProperties`, and their order: usually the schema
-    that the parameters were taken from.
-    """
+def to_schema(parameters: Iterable[ToolParameter]) -> JsonObject:
+    """The object schema of these parameters, in their order; `required` is absent when none is."""
     listed = {parameter.name: parameter for parameter in parameters}
     properties = {name: parameter.property_schema() for name, parameter in listed.items()}
-    required = _required(listed, around)
-    if around is None:
-        whole: dict[str, object] = {"type": "object", "properties": properties}
-        return freeze_object({**whole, "required": required} if required else whole)
-    built: dict[str, object] = dict(around)
-    if properties or "properties" in around:
-        built["properties"] = properties
-    if required or "required" in around:
-        built["required"] = required
-    return freeze_object(built)
+    required = [name for name, parameter in listed.items() if parameter.required]
+    whole: dict[str, object] = {"type": "object", "properties": properties}
+    return freeze_object({**whole, "required": required} if required else whole)
 
 
 def to_parameters(schema: JsonObject) -> tuple[ToolParameter, ...]:
@@ -127,15 +116,6 @@ def to_parameters(schema: JsonObject) -> tuple[ToolParameter, ...]:
     if not isinstance(required, tuple) or not all(isinstance(name, str) for name in required):
         raise SchemaFormError("required is not an array of names")
     return tuple(_parameter(name, value, required=name in required) for name, value in properties.items())
-
-
-def _required(listed: Mapping[str, ToolParameter], around: JsonObject | None) -> tuple[JsonValue, ...]:
-    """The required names in the order of `around`; its names that are no parameter's stay."""
-    given = None if around is None else around.get("required")
-    kept = given if isinstance(given, tuple) else ()
-    wanted = [name for name, parameter in listed.items() if parameter.required]
-    stays = [name for name in kept if name not in listed or name in wanted]
-    return (*stays, *(name for name in wanted if name not in kept))
 
 
 def _parameter(name: str, value: JsonValue, *, required: bool) -> ToolParameter:
