@@ -42,10 +42,10 @@ class ConnectedAgent(SessionRequests, Agent):
             self._gone = True
             self.reception.left(self)
 
-    def look_after(self, session_id: str, room: Room) -> None:
+    def look_after(self, room: Room) -> None:
         """Begin to wait for a client where the connection was lost while its session opened."""
         if self._gone and room.owner is self:
-            self.reception.vacate(session_id, room)
+            self.reception.vacate(room)
 
     async def open_session(self, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
         entered = _Entered(self, spec, connect)
@@ -95,14 +95,14 @@ class ConnectedAgent(SessionRequests, Agent):
                 await live.recorder.record.retell(cut, tell)
         except BaseException:
             if room.owner is self:
-                self.reception.vacate(live.id, room)
+                self.reception.vacate(room)
             raise
         if self.reception.agent.live(live.id) is not live:
             raise UnknownSessionError(live.id)  # this connection closed it meanwhile
         live.tasks.start_soon(self._welcome, room, live, peer, held)
         if turn is not None and so_far is not None and peer.adopt is not None:
             peer.adopt(so_far, partial(_told_to_the_end, turn, held))
-        self.look_after(live.id, room)
+        self.look_after(room)
         working = self.reception.agent.busy(live.id)
         return evolve(opened, options=live.options(), working=working)
 
@@ -120,13 +120,13 @@ class ConnectedAgent(SessionRequests, Agent):
         return await self.reception.agent.sessions(cwd, cursor)
 
     async def delete_session(self, session_id: str) -> None:
-        room = self.reception.not_elsewhere(self, session_id)
-        if room is not None:
-            await self.reception.close(session_id, room)
+        if self.reception.not_elsewhere(self, session_id) is not None:
+            await self.reception.close(session_id)
         await self.reception.agent.delete_session(session_id)
 
     async def close_session(self, session_id: str) -> None:
-        await self.reception.close(session_id, self.reception.not_elsewhere(self, session_id))
+        self.reception.not_elsewhere(self, session_id)
+        await self.reception.close(session_id)
 
     def begin_turn(self, session_id: str, prompt: Prompt) -> RunningTurn:
         room = self.reception.of(self, session_id)
@@ -191,7 +191,6 @@ class _Entered:
     connect: Callable[[str], Peer]
     reserved: bool = field(default=False, init=False)
     _room: Room | None = field(default=None, init=False)
-    _id: str = field(default="", init=False)
     _peer: Peer | None = field(default=None, init=False)
 
     async def reserve(self) -> None:
@@ -207,7 +206,7 @@ class _Entered:
         self._take_place()
         room = self.agent.reception.enter(self.agent, session_id, Asked.of(self.spec, peer))
         room.seat.sit(peer)
-        self._room, self._id, self._peer = room, session_id, seated(room.seat, peer)
+        self._room, self._peer = room, seated(room.seat, peer)
         return self._peer
 
     async def opened(self, opening: Awaitable[OpenedSession]) -> OpenedSession:
@@ -215,13 +214,13 @@ class _Entered:
             opened = await opening
         except BaseException:
             if self._room is not None:
-                self.agent.reception.forget(self._id, self._room)
+                self.agent.reception.forget(self._room)
             raise
         finally:
             self._take_place()
         if self._room is not None:
             self._room.opened = opened
-            self.agent.look_after(opened.id, self._room)
+            self.agent.look_after(self._room)
         return opened
 
     def _take_place(self) -> None:

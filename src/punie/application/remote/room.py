@@ -123,6 +123,7 @@ class Room:
     whether a client that came back waits for its end, and `news` is a notice that waits for a client.
     """
 
+    id: str
     asked: Asked
     seat: ClientSeat
     owner: object | None
