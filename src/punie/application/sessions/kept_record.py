@@ -212,10 +212,7 @@ class KeptRecord(SessionRecord):
         if not self._titled:
             self._title = title_of(accepted.prompt)
 
-    def fill(self, filled: PromptFilled) -> None:
-        self.entries.put(filled)
-
-    async def take(self, event: SessionEvent) -> None:
+    async def take(self, event: SessionEvent | PromptFilled) -> None:
         self.entries.take(event)
         if self._begins_an_effect(event):
             await self.writer.write(lasting=True)
@@ -287,7 +284,7 @@ class KeptRecord(SessionRecord):
     def _snapshot(self, engine: str, state: bytes | None) -> EngineSnapshot | None:
         return None if state is None else EngineSnapshot(engine, self.entries.sequence - 1, state)
 
-    def _begins_an_effect(self, event: SessionEvent) -> bool:
+    def _begins_an_effect(self, event: SessionEvent | PromptFilled) -> bool:
         """Whether a call that may have an effect starts: the log has its start before the effect begins."""
         if isinstance(event, ToolCallAnnounced) and event.kind in HARMLESS_KINDS:
             self._harmless.add(event.call_id)
@@ -296,7 +293,7 @@ class KeptRecord(SessionRecord):
         return event.call_id not in self._harmless
 
 
-def _ends_a_call(event: SessionEvent) -> bool:
+def _ends_a_call(event: SessionEvent | PromptFilled) -> bool:
     """Whether the event ends a call that was started; such an event never waits for the disk."""
     if isinstance(event, ToolCallUpdated):
         return event.status is not None and event.status.terminal

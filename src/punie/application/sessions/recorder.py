@@ -119,12 +119,7 @@ class SessionRecord(Protocol):
         ...
 
     @abstractmethod
-    def fill(self, filled: PromptFilled) -> None:
-        """Record the prompt that the model gets in place of the typed one, before anything has an effect."""
-        ...
-
-    @abstractmethod
-    async def take(self, event: SessionEvent) -> None:
+    async def take(self, event: SessionEvent | PromptFilled) -> None:
         """Record an event before the client hears of it. Raises `SessionStoreError` or `LeaseLostError`."""
         ...
 
@@ -170,10 +165,7 @@ class MemoryRecord(SessionRecord):
     async def begin_turn(self, accepted: PromptAccepted) -> None:
         self._said.take(accepted)
 
-    def fill(self, filled: PromptFilled) -> None:
-        self._said.take(filled)
-
-    async def take(self, event: SessionEvent) -> None:
+    async def take(self, event: SessionEvent | PromptFilled) -> None:
         self._said.take(event)
 
     async def end_turn(self, ended: TurnEnded, engine: str, state: bytes | None) -> str | None:

@@ -23,7 +23,7 @@ from punie.application.turns.model_shelf import ContextGauge, ModelShelf, Switch
 from punie.domain.model.provider import DIRECT, Effort, ModelChoice, ModelMenu
 from punie.domain.permission.rules import Mode
 from punie.domain.session.events import CommandsChanged, ModeChanged
-from punie.domain.session.prompt_files import CommandInfo, PromptFile, TypedCommand, typed_in
+from punie.domain.session.prompt_files import CommandInfo, PromptFile, typed_in
 from punie.domain.session.session import OpenedSession, SessionOptions
 from punie.domain.session.turn import StopReason, TurnLimits
 from punie.domain.tools.catalog import Tier
@@ -149,9 +149,6 @@ class SessionCommands:
         mine = next((command for command in self._mine(session) if command.info.name == typed.name), None)
         if mine is not None:
             return await mine.run(Invocation(typed.arguments, prompt, session, events, turn_id))
-        return await self._of_the_project(session, typed, prompt)
-
-    async def _of_the_project(self, session: LiveSession, typed: TypedCommand, prompt: Prompt) -> Outcome:
         await self.refresh(session)  # a file may be new since the client was told of any
         file = next((one for one in self._usable(session) if one.info.name == typed.name), None)
         return ForTheModel(prompt if file is None else file.filled(typed, prompt))

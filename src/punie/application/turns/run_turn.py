@@ -162,7 +162,7 @@ class PromptTurn(RunningTurn):
             await events.emit(TextDelta(outcome.text, f"{self.id}-1"))
             return outcome.stop_reason
         if outcome.prompt != self.prompt:
-            session.recorder.record.fill(PromptFilled(outcome.prompt))
+            await session.recorder.record.take(PromptFilled(outcome.prompt))
         instructions = await session.instructions.text()
         self.session.desk.offered.begin_turn()
         if self.first and self.session.tier is Tier.DEFAULT and only_talks(await self._desk.offered()):
