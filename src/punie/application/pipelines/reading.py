@@ -6,6 +6,7 @@ import difflib
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 from typing import cast
 
 from attrs import define, evolve, field, frozen
@@ -36,18 +37,15 @@ class ReferenceCheck:
     pipeline: Pipeline
     count: int = field(default=0, init=False)
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> Iterator[Problem]:
         """A problem for each name that does not exist where an expression uses it."""
-        found: list[Problem] = []
         before: set[str] = set()
-        places = iter(range(len(self.pipeline.steps)))
+        places = count()
         for stage in stages(self.pipeline.steps):
             for step in stage:
-                found += self._of_step(step, next(places), before)
+                yield from self._of_step(step, next(places), before)
             before |= {step.id for step in stage}
-        if self.pipeline.output is not None:
-            found += self._of(expressions_in(self.pipeline.output), "output", before, in_loop=False)
-        return found
+        yield from self._of(_all(self.pipeline.output), "output", before, in_loop=False)
 
     def _of_step(self, step: Step, place: int, before: set[str]) -> Iterator[Problem]:
         where, loops = f"steps[{place}]", step.for_each is not None

@@ -74,13 +74,11 @@ class ServerRegistry(OwnTaskGroup):
         """Every configured server and its status; starts nothing."""
         kept = await self.around.listings.last(self.around.directory)
         waiting = await self._unapproved(self._known.values())
-        rows: list[ServerInfo] = []
-        for known in self._known.values():
-            info = known.info(kept.get(known.name))
-            if known.name in waiting:
-                info = evolve(info, status=ServerStatus.NEEDS_APPROVAL, message=waiting[known.name])
-            rows.append(info)
-        return tuple(rows)
+        rows = (known.info(kept.get(known.name)) for known in self._known.values())
+        return tuple(
+            evolve(row, status=ServerStatus.NEEDS_APPROVAL, message=waiting[row.name]) if row.name in waiting else row
+            for row in rows
+        )
 
     async def list_tools(self, server: str | None = None, *, within_s: float | None = None) -> Tools:
         """The tools of that server, or of all usable ones; servers whose list is out of date are asked.
