@@ -91,15 +91,15 @@ class UntrackedFiles:
 
 
 def _entries(folder: str) -> list[tuple[str, bool, bool]]:
-    found: list[tuple[str, bool, bool]] = []
+    """Each name, with whether it is a folder, and whether it is a file or a link; none where that is not permitted."""
     try:
         with os.scandir(folder or "/") as listed:
-            for entry in listed:
-                is_folder = entry.is_dir(follow_symlinks=False)
-                found.append((entry.name, is_folder, entry.is_symlink() or entry.is_file(follow_symlinks=False)))
-    except OSError:  # not permitted
+            return sorted(
+                (one.name, one.is_dir(follow_symlinks=False), one.is_symlink() or one.is_file(follow_symlinks=False))
+                for one in listed
+            )
+    except OSError:
         return []
-    return sorted(found)
 
 
 def read_status(checkout: Checkout) -> RepositoryStatus:

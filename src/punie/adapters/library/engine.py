@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, Generic, cast
+from typing import Any, Final, Generic
 
 import anyio
 import anyio.to_thread
@@ -17,6 +17,7 @@ from punie.domain.model.compaction import CompactionOrder
 from punie.domain.model.provider import Effort, ModelSettings
 from punie.domain.session.transcript import Transcript
 from punie.domain.session.turn import StopReason, Turn
+from punie.domain.values.json_value import array_in, object_in
 from punie.ports.engine import EngineSession, EventSink, H, HistoryKeeper, ModelEngine, ModelLibrary, ToolDoor
 
 ASKED: Final = "Answer with the one word: ready"
@@ -245,9 +246,6 @@ async def _read(client: Any) -> bytes:
 
 
 def _names_in(body: bytes) -> tuple[str, ...]:
-    value: object = json.loads(body)
-    data = cast("dict[str, object]", value).get("data") if isinstance(value, dict) else None
-    entries = cast("list[object]", data) if isinstance(data, list) else []
-    names = (cast("dict[str, object]", entry).get("id") for entry in entries if isinstance(entry, dict))
+    names = (object_in(entry).get("id") for entry in array_in(object_in(json.loads(body)).get("data")))
     fit = (name for name in names if isinstance(name, str) and 0 < len(name) <= LIMIT_NAME and name.isprintable())
     return tuple(dict.fromkeys(fit))[:LIMIT_MODELS]

@@ -195,11 +195,8 @@ class InlineWhereReferred(InlineDefsJsonSchemaTransformer):
 
 def build_model(name: str, settings: ModelSettings) -> Model:
     """The model of that name. Raises `EngineError` where a key, a package or the name itself is missing."""
-    given = {
-        key: value
-        for key, value in (("base_url", settings.base_url), ("api_key", settings.api_key))
-        if value is not None
-    }
+    stored = {"base_url": settings.base_url, "api_key": settings.api_key}
+    given = {key: value for key, value in stored.items() if value is not None}
 
     def provider(provider_name: str) -> Provider[Any]:
         made = infer_provider_class(provider_name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeAlias, cast
 
@@ -95,6 +95,16 @@ def utf8_size(text: str) -> int:
 def json_type(value: object) -> str:
     """The JSON name of a value's type, for messages to people: `an object`, `a string`, `null` ..."""
     return next((name for kind, name in _TYPES if isinstance(value, kind)), "an array")
+
+
+def object_in(value: object) -> Mapping[str, object]:
+    """The value where it is an object; an empty one for any other value."""
+    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else EMPTY_OBJECT
+
+
+def array_in(value: object) -> Sequence[object]:
+    """The value where it is a list or a tuple; an empty one for any other value."""
+    return cast("Sequence[object]", value) if isinstance(value, (list, tuple)) else ()
 
 
 def _key(key: object) -> str:
