@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from itertools import takewhile
 
 import anyio.to_thread
@@ -95,11 +94,12 @@ class SqliteAuditTrail(AuditTrail):
         await self._writer.aclose()
 
     def _write(self, batch: Sequence[DecisionRecord]) -> bool:
-        with suppress(UnusableDatabaseError):
-            try:
-                self.state.run_here(lambda database: self._append(database, batch))
-            except DatabaseBusyError:
-                return False
+        try:
+            self.state.run_here(lambda database: self._append(database, batch))
+        except DatabaseBusyError:
+            return False
+        except UnusableDatabaseError:
+            pass  # the log says so
         return True
 
     def _append(self, database: Database, batch: Sequence[DecisionRecord]) -> None:

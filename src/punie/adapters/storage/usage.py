@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import anyio.to_thread
 import attrs
@@ -17,30 +15,11 @@ from attrs import define, field
 from punie.adapters.storage.batches import BatchWriter
 from punie.adapters.storage.database import Database, DatabaseBusyError, Row, UnusableDatabaseError, open_database
 from punie.domain.session.turn import CallRecord, TurnRecord, Usage
-from punie.domain.tools.tool import ToolOutcome
 from punie.ports.sessions import UsageLedger
 
 CALL_COLUMNS = tuple(field.name for field in attrs.fields(CallRecord))
 OWN_TURN_COLUMNS = tuple(field.name for field in attrs.fields(TurnRecord) if field.name != "usage")
 TURN_COLUMNS = (*OWN_TURN_COLUMNS, *(field.name for field in attrs.fields(Usage)))
-
-
-def call_of(row: Sequence[Any]) -> CallRecord:
-    """The record of a row of `CALL_COLUMNS`."""
-    values = dict(zip(CALL_COLUMNS, row, strict=True))
-    values["outcome"] = ToolOutcome(values["outcome"])
-    return CallRecord(**values)
-
-
-def turn_row(record: TurnRecord) -> tuple[Any, ...]:
-    """The values of `TURN_COLUMNS`."""
-    return (*(getattr(record, name) for name in OWN_TURN_COLUMNS), *attrs.astuple(record.usage))
-
-
-def turn_of(row: Sequence[Any]) -> TurnRecord:
-    """The record of a row of `TURN_COLUMNS`."""
-    own = len(OWN_TURN_COLUMNS)
-    return TurnRecord(*row[:own], usage=Usage(*row[own:]))
 
 
 READ_LIMIT_S = 10.0
@@ -61,7 +40,6 @@ class SqliteUsageLedger(UsageLedger):
     path: Path
     log: logging.Logger
     trouble: str | None = field(default=None, init=False)
-    _lock: threading.Lock = field(factory=threading.Lock, init=False)
     _database: Database | None = field(default=None, init=False)
     _writer: BatchWriter[CallRecord | TurnRecord] = field(init=False)
 
@@ -76,10 +54,11 @@ class SqliteUsageLedger(UsageLedger):
         self._put(record)
 
     async def calls(self, *, since: float = 0.0, session_id: str | None = None) -> Sequence[CallRecord]:
-        return tuple(map(call_of, await self._read("calls", CALL_COLUMNS, since, session_id)))
+        return tuple(CallRecord(*row) for row in await self._read("calls", CALL_COLUMNS, since, session_id))
 
     async def turns(self, *, since: float = 0.0, session_id: str | None = None) -> Sequence[TurnRecord]:
-        return tuple(map(turn_of, await self._read("turns", TURN_COLUMNS, since, session_id)))
+        own, rows = len(OWN_TURN_COLUMNS), await self._read("turns", TURN_COLUMNS, since, session_id)
+        return tuple(TurnRecord(*row[:own], usage=Usage(*row[own:])) for row in rows)
 
     async def aclose(self) -> None:
         """Commit the waiting records, in bounded time; later ones are lost."""
@@ -91,11 +70,13 @@ class SqliteUsageLedger(UsageLedger):
 
     def _write(self, batch: Sequence[CallRecord | TurnRecord]) -> bool:
         """Write the records to the database, unless that cannot be used; False where they have to wait for it."""
-        database = self._database or self._opened()
-        if database is None or self.trouble is not None:
+        if self.trouble is not None:
             return True
         try:
-            _insert(database, batch)
+            if self._database is None:
+                self._database = open_database(self.path)
+                _forget(self._database, time.time() - KEPT_S)
+            _insert(self._database, batch)
         except DatabaseBusyError:
             return False
         except UnusableDatabaseError as error:
@@ -106,26 +87,13 @@ class SqliteUsageLedger(UsageLedger):
             self.log.warning("usage: a record is lost, which cannot be written: %s", error)
         return True
 
-    def _opened(self) -> Database | None:
-        if self.trouble is not None:
-            return None
-        try:
-            self._database = open_database(self.path)
-            _forget(self._database, time.time() - KEPT_S)
-        except UnusableDatabaseError as error:
-            self._fail(str(error))
-        return self._database
-
     def _close(self) -> None:
         database, self._database = self._database, None
         if database is not None:
             database.close()
 
     def _fail(self, reason: str) -> None:
-        with self._lock:
-            if self.trouble is not None:
-                return
-            self.trouble = reason
+        self.trouble = reason
         self.log.warning(
             "usage: %s cannot be used: %s. Figures of this process are lost; mend or move the file and start again.",
             self.path, reason,
@@ -133,12 +101,17 @@ class SqliteUsageLedger(UsageLedger):
 
     async def _read(self, table: str, columns: Sequence[str], since: float, session_id: str | None) -> list[Row]:
         """The rows asked for, oldest first."""
+        query = (
+            f"SELECT {', '.join(columns)} FROM {table} WHERE started_at >= ? AND (? IS NULL OR session_id = ?) "  # noqa: S608 - our own words
+            "ORDER BY started_at, rowid"
+        )
 
         def work() -> list[Row]:
             self._writer.flush(READ_LIMIT_S)
             try:
                 if self.trouble is None and self.path.exists():
-                    return _select(self.path, table, columns, since, session_id)
+                    with contextlib.closing(open_database(self.path)) as database:
+                        return database.run(query, (since, session_id, session_id))
             except (UnusableDatabaseError, OSError) as error:
                 self._fail(str(error))
             return []
@@ -149,7 +122,11 @@ class SqliteUsageLedger(UsageLedger):
 def _insert(database: Database, batch: Sequence[CallRecord | TurnRecord]) -> None:
     """Add the records; one whose key is there already changes nothing."""
     calls = [attrs.astuple(record) for record in batch if isinstance(record, CallRecord)]
-    turns = [turn_row(record) for record in batch if isinstance(record, TurnRecord)]
+    turns = [
+        (*(getattr(record, name) for name in OWN_TURN_COLUMNS), *attrs.astuple(record.usage))
+        for record in batch
+        if isinstance(record, TurnRecord)
+    ]
     with database.transaction():
         for table, columns, rows in (("calls", CALL_COLUMNS, calls), ("turns", TURN_COLUMNS, turns)):
             marks = ", ".join("?" * len(columns))
@@ -161,12 +138,3 @@ def _forget(database: Database, before: float) -> None:
     with contextlib.suppress(DatabaseBusyError):  # the next process to open it deletes them
         database.run("DELETE FROM calls WHERE started_at < ?", (before,))
         database.run("DELETE FROM turns WHERE started_at < ?", (before,))
-
-
-def _select(path: Path, table: str, columns: Sequence[str], since: float, session_id: str | None) -> list[Row]:
-    query = (
-        f"SELECT {', '.join(columns)} FROM {table} WHERE started_at >= ? AND (? IS NULL OR session_id = ?) "  # noqa: S608 - our own words
-        "ORDER BY started_at, rowid"
-    )
-    with contextlib.closing(open_database(path)) as database:
-        return database.run(query, (since, session_id, session_id))
