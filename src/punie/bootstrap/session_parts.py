@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 
 from punie.adapters.checks.python_checks import ProjectChecks
 from punie.adapters.git.repository import DulwichRepository
-from punie.adapters.local.environment import Bubblewrap, is_installed
 from punie.adapters.local.files.file_tree import LocalFileTree
 from punie.adapters.local.files.output_store import LocalOutputStore
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.local.files.workspace import LocalWorkspace
-from punie.adapters.local.machine import LocalClock
+from punie.adapters.local.machine import LocalClock, is_installed
 from punie.adapters.local.programs.boxed_terminals import BoxedTerminals
 from punie.adapters.local.programs.boxes import Boxes, BubblewrapBoxes, LandlockBoxes
 from punie.adapters.local.programs.terminals import LocalTerminals
@@ -96,7 +95,7 @@ def boxes(setup: SessionSetup, guard: LocalPathGuard, outputs: LocalOutputStore)
         return LandlockBoxes(roots, home, settings.policy.protected, outputs, os.environ, required=required)
     # Punie's state is hidden from programs. Where the state is inside a project, hiding it would hide the project too.
     hidden = tuple(path for path in settings.policy.protected if not any(is_inside(root, (path,)) for root in roots))
-    return BubblewrapBoxes(Bubblewrap(setup.spec.roots, home, hidden, network=settings[SANDBOX_NETWORK]))
+    return BubblewrapBoxes(setup.spec.roots, home, hidden, network=settings[SANDBOX_NETWORK])
 
 
 def files(setup: SessionSetup, guard: LocalPathGuard, outputs: LocalOutputStore) -> Services:

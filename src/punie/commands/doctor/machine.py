@@ -19,8 +19,7 @@ import punie
 from landbox.box import held
 from landbox.kernel import SCOPES_ABI
 from punie.adapters.git.repository import DulwichRepository
-from punie.adapters.local.environment import PROGRAM as SANDBOX_PROGRAM
-from punie.adapters.local.environment import Bubblewrap
+from punie.adapters.local.programs.boxes import PROGRAM as SANDBOX_PROGRAM
 from punie.adapters.local.programs.boxes import BubblewrapBoxes
 from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.bootstrap.settings.keys import SANDBOX, SANDBOX_NETWORK
@@ -156,9 +155,9 @@ async def sandbox(case: Case) -> Sequence[Check]:
     install = "Install bubblewrap with your system's package manager, or take permissions.sandbox out of your settings."
     if program is None:
         return [Check("sandbox", "the settings ask for bubblewrap, and there is no bwrap", fix=install)]
-    box = Bubblewrap((case.cwd,), str(Path.home()), network=case.traced.settings[SANDBOX_NETWORK])
+    boxes = BubblewrapBoxes((case.cwd,), str(Path.home()), network=case.traced.settings[SANDBOX_NETWORK])
     said = f"nothing came of it within {_BOX_S:g} seconds"
-    async with LocalTerminals(boxes=BubblewrapBoxes(box)) as terminals:
+    async with LocalTerminals(boxes=boxes) as terminals:
         with anyio.move_on_after(_BOX_S):
             terminal = await terminals.create(Command.of("true", (), case.cwd))
             status = await terminals.wait(terminal)

@@ -14,8 +14,8 @@ from typing import Any, BinaryIO, Self, cast
 from attrs import define, evolve, field, frozen
 
 from landbox.box import held
-from punie.adapters.local.environment import PROGRAM
 from punie.adapters.local.files.path_guard import LocalPathGuard
+from punie.adapters.local.programs.boxes import PROGRAM
 from punie.application.desk.command_review import (
     paths_to_follow,
     patterns_to_expand,
