@@ -15,7 +15,7 @@ from landbox.environment import child_environment
 from punie.adapters.local.files.tree_walk import StopFlag
 from punie.domain.errors import ToolFailedError
 from punie.domain.values.paths import is_inside
-from punie.mechanics.files import open_file, read_at_most
+from punie.mechanics.files import opened_file, read_at_most
 from punie.mechanics.ignore_rules import IgnoreRules, is_costly, matcher
 from punie.ports.workspace import FoundLine
 
@@ -79,17 +79,12 @@ class Glob:
 def read_searchable(folder_fd: int, name: str) -> bytes | None:
     """The file's bytes; None where it is binary, too large, gone, or not readable."""
     try:
-        descriptor = open_file(folder_fd, name)
+        with opened_file(folder_fd, name) as descriptor:
+            if os.fstat(descriptor).st_size > FILE_LIMIT_BYTES:
+                return None
+            data = read_at_most(descriptor, FILE_LIMIT_BYTES)
     except OSError:
         return None
-    try:
-        if os.fstat(descriptor).st_size > FILE_LIMIT_BYTES:
-            return None
-        data = read_at_most(descriptor, FILE_LIMIT_BYTES)
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
     return None if len(data) > FILE_LIMIT_BYTES or b"\0" in data else data
 
 
