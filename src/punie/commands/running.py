@@ -20,7 +20,7 @@ import anyio
 from punie.domain.errors import EngineError, PunieError, SettingsError, UnknownServerError
 from punie.domain.values.display import display_safe
 from punie.mechanics.output import exit_code_with_loss
-from punie.mechanics.questions import YES_OR_NO, YES_OR_NO_HINT, answer, asking
+from punie.mechanics.questions import agrees
 
 if TYPE_CHECKING:
     from io import TextIOWrapper
@@ -217,9 +217,7 @@ def confirm(
     if not person_is_here():
         raise CommandError(f"nobody can be asked here. Look at what is shown and add --yes to {to}.", unasked)
     try:
-        agreed = answer(
-            asking(sys.stderr.write, "", f"{question} [y/N] ", YES_OR_NO, False, YES_OR_NO_HINT), sys.stdin.readline
-        )
+        agreed = agrees(question, sys.stderr.write, sys.stdin.readline)
     except KeyboardInterrupt:
         sys.stderr.write("\nNothing was changed.\n")
         raise

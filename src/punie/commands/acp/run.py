@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 import anyio
 import anyio.lowlevel
+from attrs import define, field
 
 from punie.adapters.acp.agent import AcpAgent
 from punie.adapters.acp.handshake import PROTOCOL_VERSION
@@ -33,30 +34,28 @@ if TYPE_CHECKING:
     Offer = Callable[[SessionMethods], Awaitable[None]]
 
 
+@define(eq=False)
 class AcpMode:
     """One client's connection; lives from the first line to the exit, inside one event loop.
 
     With `draft`, a client that asks for ACP v2 gets it.
     """
 
-    def __init__(
-        self, environ: Mapping[str, str], flags: Mapping[str, str | None], log: logging.Logger, *, draft: bool = False
-    ) -> None:
-        self._draft = draft
-        self._environ = environ
-        self._flags = flags
-        self._log = log
-        self._exit_code: int = Exit.DONE
-        self._methods: SessionMethods | None = None
-        self._offered = anyio.Event()
-        self._hung_up = anyio.Event()
+    environ: Mapping[str, str]
+    flags: Mapping[str, str | None]
+    log: logging.Logger
+    draft: bool
+    _exit_code: int = field(default=Exit.DONE, init=False)
+    _methods: SessionMethods | None = field(default=None, init=False)
+    _offered: anyio.Event = field(factory=anyio.Event, init=False)
+    _hung_up: anyio.Event = field(factory=anyio.Event, init=False)
 
     async def run(self, read_fd: int, write_fd: int) -> int:
         """Serve the client until it hangs up or a signal comes; returns the exit code."""
         watching, loading = anyio.CancelScope(), anyio.CancelScope()
-        with closing(FdTransport(read_fd, write_fd, max_line_bytes(self._environ))) as transport:
-            connection = Connection(transport, log=self._log.getChild("wire"))
-            router = AcpAgent(self._session_methods, self._log, draft=self._draft)
+        with closing(FdTransport(read_fd, write_fd, max_line_bytes(self.environ))) as transport:
+            connection = Connection(transport, log=self.log.getChild("wire"))
+            router = AcpAgent(self._session_methods, self.log, draft=self.draft)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._watch_signals, connection, watching)
                 tasks.start_soon(self._serve_sessions, router, connection, loading)
@@ -79,7 +78,7 @@ class AcpMode:
             await connection.flushed()
             serve = await WarmUp({"sessions": partial(_load_sessions, router.version)}).result("sessions")
         if serve is not None:
-            await cast("ServeSessions", serve)(connection, self._environ, self._flags, self._log, self._offer)
+            await cast("ServeSessions", serve)(connection, self.environ, self.flags, self.log, self._offer)
 
     async def _offer(self, methods: SessionMethods) -> None:
         self._methods = methods

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import PurePath
 from typing import Any, BinaryIO, Self, cast
 
@@ -195,15 +196,6 @@ class CheckRequest:
             raise NotARequestError(f"mode: {error}") from error
 
 
-@frozen
-class _Place:
-    """The policy, the paths and the boxes of a session in one directory."""
-
-    policy: Policy
-    guard: LocalPathGuard
-    sandbox: Sandbox
-
-
 _REQUIRED = {Sandbox.LANDLOCK, Sandbox.BUBBLEWRAP}
 """Sandboxes without which nothing runs unasked: a decision counts on them."""
 
@@ -215,10 +207,6 @@ def holds_boxes(sandbox: Sandbox) -> bool:
     return sandbox is not Sandbox.NONE and held() > 0
 
 
-def _place_of(settings: Settings, cwd: str) -> _Place:
-    return _Place(settings.policy, LocalPathGuard((cwd,), cwd), settings[SANDBOX])
-
-
 @define
 class PermissionJudge:
     """Judges calls; lives as long as the command. `settings` returns the settings for a directory, and may raise."""
@@ -226,29 +214,27 @@ class PermissionJudge:
     environ: Mapping[str, str]
     settings: Callable[[str], Settings]
     parser: ShellParser
-    _places: dict[str, _Place] = field(factory=dict[str, _Place], init=False)
+    _here: Callable[[str], tuple[Settings, LocalPathGuard]] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._here = lru_cache(KEPT_DIRECTORIES)(self._looked_at)
 
     def judge(self, request: CheckRequest) -> tuple[Decision, Facts, Policy]:
         """The decision, and the facts and the policy that led to it. Raises `SettingsError`."""
-        place = self._place(request.cwd)
-        policy = place.policy if request.mode is None else evolve(place.policy, mode=request.mode)
+        settings, guard = self._here(request.cwd)
+        policy = settings.policy if request.mode is None else evolve(settings.policy, mode=request.mode)
         tool = descriptor_of(request.tool, request.arguments)
         own = tool.source is ToolSource.BUILT_IN and tool.kind is ToolKind.EXECUTE
-        boxed = own and (place.sandbox in _REQUIRED or holds_boxes(place.sandbox))
-        facts = evolve(self._facts(request, tool, place.guard), boxed=boxed)
+        boxed = own and (settings[SANDBOX] in _REQUIRED or holds_boxes(settings[SANDBOX]))
+        facts = evolve(self._facts(request, tool, guard), boxed=boxed)
         return decide(PermissionRequest(tool, request.arguments), policy, facts), facts, policy
 
     def holds(self, cwd: str) -> bool:
         """Whether this machine holds the boxes that the settings of a directory want."""
-        return holds_boxes(self._place(cwd).sandbox)
+        return holds_boxes(self._here(cwd)[0][SANDBOX])
 
-    def _place(self, cwd: str) -> _Place:
-        known = self._places.get(cwd)
-        if known is None:
-            if len(self._places) >= KEPT_DIRECTORIES:
-                self._places.clear()
-            known = self._places[cwd] = _place_of(self.settings(cwd), cwd)
-        return known
+    def _looked_at(self, cwd: str) -> tuple[Settings, LocalPathGuard]:
+        return self.settings(cwd), LocalPathGuard((cwd,), cwd)
 
     def _facts(self, request: CheckRequest, tool: ToolDescriptor, guard: LocalPathGuard) -> Facts:
         roles, ours = tool.roles, tool.source is ToolSource.BUILT_IN

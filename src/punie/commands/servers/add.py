@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 import anyio
-from attrs import define, field, frozen
+from attrs import define, frozen
 
 from punie.adapters.registry import FetchError, RegistryClient, fetch_text
 from punie.bootstrap.server_files import NO_SERVERS, ROOT_KEYS, ServersFileError, user_servers_file
@@ -46,35 +46,35 @@ class AddMode:
     name: str | None
     yes: bool
     as_json: bool
-    _asked_for: str | None = field(default=None, init=False)
-    _described_by: str = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._described_by = self.source
 
     def run(self) -> int:
         """Read the description, show the server, ask, and write; returns the exit code."""
         try:
-            return self._add(self._found())
+            return self._add(*self._found())
         except DescriptionError as error:
             return wrong(f"{self.source}: {error}")
         except ServersFileError as error:
             return wrong(str(error))
 
-    def _found(self) -> str:
-        """The description, from an address, a file or the registry. Raises `CommandError` and `Interrupted`."""
+    def _found(self) -> tuple[ServerDescription, str]:
+        """The description, and the registry, the address or the file that it is from.
+
+        Raises `DescriptionError`, `CommandError` and `Interrupted`.
+        """
         if self.source.lower().startswith(("http://", "https://")):
-            return _fetched(lambda: fetch_text(self.source))
+            return parse_description(_fetched(lambda: fetch_text(self.source))), self.source
         is_there = os.path.exists(self.source)  # noqa: PTH110 - Path.exists raises where a name is too long
         if not is_there and _IN_A_REGISTRY.fullmatch(self.source) and not self.source.endswith(".json"):
             registry = RegistryClient(registry_of(self.environ))
-            self._asked_for, self._described_by = self.source, registry.base
-            return _fetched(lambda: registry.latest(self.source))
+            description = parse_description(_fetched(lambda: registry.latest(self.source)))
+            if description.name != self.source:
+                raise DescriptionError(f"the registry answered with another server, {description.name}")
+            return description, registry.base
         try:
             data = bytes_of(Path(self.source))
             if len(data) > MAX_FILE_BYTES:
                 raise CommandError(f"{self.source}: it is larger than {MAX_FILE_BYTES} bytes")
-            return data.decode("utf-8").removeprefix("\ufeff")
+            return parse_description(data.decode("utf-8").removeprefix("\ufeff")), self.source
         except OSError as error:
             why = error.strerror or "it cannot be read"
             raise CommandError(
@@ -83,10 +83,7 @@ class AddMode:
         except UnicodeDecodeError:
             raise CommandError(f"{self.source}: it is no text in UTF-8") from None
 
-    def _add(self, text: str) -> int:
-        description = parse_description(text)
-        if self._asked_for not in {None, description.name}:
-            raise DescriptionError(f"the registry answered with another server, {description.name}")
+    def _add(self, description: ServerDescription, described_by: str) -> int:
         plan = plan_of(description, self.name)
         name = self.name or description.short_name
         if not _USABLE_NAME.fullmatch(name) or name in {*ROOT_KEYS, *NO_SERVERS}:
@@ -97,7 +94,7 @@ class AddMode:
         there = file.servers()
         if name in there:
             return self._there(name, plan, file, same=there[name] == plan.entry)
-        shown = "".join(f"{line}\n" for line in _plan_lines(plan, name, str(file.path), self._described_by))
+        shown = "".join(f"{line}\n" for line in _plan_lines(plan, name, str(file.path), described_by))
         confirm(shown, "Add this server?", yes=self.yes, as_json=self.as_json, unasked=Exit.USAGE)
         file.add(name, plan.entry)
         return self._told(plan, name, file, f"Added, from the next session on.{_next_step(plan, name)}\n", added=True)

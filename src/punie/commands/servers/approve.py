@@ -18,7 +18,7 @@ from punie.adapters.storage.state_file import StateFile
 from punie.bootstrap.server_files import configured_servers
 from punie.bootstrap.settings.files import database_file
 from punie.commands.running import Exit, command_environ, confirm, directory_of, start_logging, told, wrong
-from punie.domain.errors import UnknownServerError
+from punie.commands.servers.change import unknown_server
 from punie.domain.servers.approval import approval_of, changed_files, covered
 from punie.domain.servers.server import HttpTransport, ServerApproval, ServerConfig, ServerOrigin, StdioTransport
 from punie.domain.values.display import display_exact, display_safe, one_line
@@ -44,8 +44,7 @@ class ApprovalMode:
             wrong(problem)
         config = next((config for config in configured.configs if config.name == self.name), None)
         if config is None:
-            near = difflib.get_close_matches(self.name, [config.name for config in configured.configs], n=3)
-            return wrong(str(UnknownServerError(self.name, tuple(near))))
+            raise unknown_server(self.name, configured.configs)
         if config.problem is not None:
             return wrong(f"the server {config.name} cannot be used: {config.problem}")
         return self._decided(config, anyio.run(ProgramFiles(self.cwd), config), asks=asks, yes=yes)

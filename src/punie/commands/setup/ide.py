@@ -15,7 +15,7 @@ from pathlib import Path
 from attrs import define, frozen
 
 from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of
-from punie.commands.running import Exit
+from punie.commands.running import Exit, wrong
 from punie.commands.settings_writing import replace_file
 from punie.commands.setup.ides import (
     DEFAULT_NAME,
@@ -193,13 +193,13 @@ class IdeSetup:
         """Change the file, or show the change; returns the exit code."""
         path = self.ide.file(self.environ)
         if not self.name.strip() or not self.name.isprintable() or len(self.name) > LONGEST_NAME:
-            return _wrong(f"--name has to be 1 to {LONGEST_NAME} characters that can be seen.")
+            return wrong(f"--name has to be 1 to {LONGEST_NAME} characters that can be seen.")
         try:
             change, backup = (planned(path, self._changed), None) if self.dry_run else write(path, self._changed)
         except IdeFileError as error:
-            return _wrong(f"{path}: {error}. Nothing was changed.")
+            return wrong(display_exact(f"{path}: {error}. Nothing was changed."))
         except OSError as error:
-            return _wrong(f"{path}: {why(error)}. Nothing was changed.", Exit.FAILED)
+            return wrong(display_exact(f"{path}: {why(error)}. Nothing was changed."), Exit.FAILED)
         if self.as_json:
             sys.stdout.write(json.dumps(self._fields(path, change, backup)) + "\n")
         else:
@@ -267,11 +267,6 @@ def _diff(change: Change) -> str:
     for line in difflib.unified_diff(before, after, name, name):
         said += line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
     return said
-
-
-def _wrong(what: str, code: int = Exit.USAGE) -> int:
-    sys.stderr.write(f"punie: {display_exact(what)}\n")
-    return code
 
 
 def run_ide_setup(ide: str, *, as_json: bool, dry_run: bool, name: str, model: str | None, mode: str | None) -> int:

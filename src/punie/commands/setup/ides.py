@@ -112,32 +112,23 @@ def _root(text: str) -> Mapping[str, object]:
         parsed = parse_jsonc(text)
     except ValueError as error:
         raise IdeFileError(f"it is not valid JSON ({error})") from error
-    root = _object(parsed, "it")
-    _check_once(root)
-    return root
+    return _object(parsed, "it")
 
 
 def _agents(root: Mapping[str, object]) -> Mapping[str, object]:
-    agents = _object(root.get(AGENTS, {}), f'"{AGENTS}"')
-    _check_once(agents)
-    return agents
+    return _object(root.get(AGENTS, {}), f'"{AGENTS}"')
 
 
 def _known(value: object, name: str) -> Mapping[str, object]:
-    entry = _object(value, f"the agent {name!r}")
-    _check_once(entry)
-    return entry
+    return _object(value, f"the agent {name!r}")
 
 
 def _object(value: object, what: str) -> Mapping[str, object]:
     if not isinstance(value, Mapping):
         raise IdeFileError(f"{what} has to be an object, and is {json_type(value)}")
+    if isinstance(value, Twice) and value.again:
+        raise IdeFileError(f"{min(value.again)!r} is there twice; keep one of them")
     return cast("Mapping[str, object]", value)
-
-
-def _check_once(found: Mapping[str, object]) -> None:
-    if isinstance(found, Twice) and found.again:
-        raise IdeFileError(f"{min(found.again)!r} is there twice; keep one of them")
 
 
 def _line_end(text: str) -> str:

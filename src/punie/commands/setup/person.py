@@ -24,7 +24,7 @@ from punie.commands.running import person_is_here, unless_interrupted
 from punie.domain.errors import EngineError, EngineErrorKind
 from punie.domain.model.provider import DIRECT, OF_FILES, ModelSettings
 from punie.domain.values.display import display_safe
-from punie.mechanics.questions import YES_OR_NO, YES_OR_NO_HINT, answer, asking
+from punie.mechanics.questions import agrees
 from punie.ports.engine import ModelEngine
 
 LONGEST_KEY = 1_024
@@ -164,8 +164,7 @@ class Person:
 
     def agrees(self, question: str) -> bool:
         """Ask for a yes; Enter is a no."""
-        asked = asking(self.say, "", f"{question} [y/N] ", YES_OR_NO, False, YES_OR_NO_HINT)
-        return answer(asked, lambda: f"{self.line('')}\n")
+        return agrees(question, self.say, lambda: f"{self.line('')}\n")
 
     def _or_default(self, question: str, default: str) -> str:
         hint = f" [{default}]" if default else ""
