@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from msgspec import Raw
 
+from punie.adapters.acp.blocks import present
 from punie.adapters.acp.handshake import Params, decode_params
 from punie.domain.model.provider import DIRECT, Effort
 from punie.domain.permission.rules import Mode
@@ -171,8 +172,5 @@ def _select(
         "category": category,
         "type": "select",
         "currentValue": chosen,
-        "options": [
-            {"value": value, "name": label} if words is None else {"value": value, "name": label, "description": words}
-            for value, label, words in values
-        ],
+        "options": [{"value": value, "name": label, **present(description=words)} for value, label, words in values],
     }

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from attrs import asdict
 from msgspec import Raw
 
-from punie.adapters.acp.blocks import BlockError, decode_block
+from punie.adapters.acp.blocks import BlockError, decode_block, present
 from punie.adapters.acp.client import AcpElicitor, AcpEventSink, AcpPermissionBroker, AcpTerminals, AcpWorkspace
 from punie.adapters.acp.client_servers import MCP_MESSAGE, AcpServerChannel, decode_servers
 from punie.adapters.acp.config_options import config_options, mode_state, set_config_option, set_mode, set_model
@@ -243,5 +243,4 @@ def discovered(report: DiscoveryReport, *, working: bool = False) -> dict[str, o
         "dropped": [{"name": entry.name, "reason": entry.reason} for entry in report.dropped],
         "elapsedMs": report.elapsed_ms,
     }
-    running = {"turnRunning": True} if working else {}
-    return {"_meta": {EXTENSION: {"discovery": found, **running}}}
+    return {"_meta": {EXTENSION: {"discovery": found, **present(turnRunning=working or None)}}}

@@ -131,17 +131,15 @@ def _chunk(kind: str, event: TextDelta | ThoughtDelta) -> dict[str, object]:
 
 def announced_call(event: ToolCallAnnounced) -> dict[str, object]:
     """The first update of a call."""
-    update: dict[str, object] = {
+    return {
         "sessionUpdate": "tool_call",
         "toolCallId": event.call_id,
         "title": event.title,
         "kind": event.kind.value,
         "status": CallStatus.PENDING.value,
         "rawInput": thaw(event.raw_input),
+        **present(locations=_places(event.locations, event.line) or None),
     }
-    if event.locations:
-        update["locations"] = _places(event.locations, event.line)
-    return update
 
 
 def _places(paths: tuple[str, ...], line: int | None) -> list[dict[str, object]]:

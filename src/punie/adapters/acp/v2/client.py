@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from attrs import frozen
 
+from punie.adapters.acp.blocks import present
 from punie.adapters.acp.client import OPTION_EVENTS, AcpEventSink, ask_permission, asked_call, choices
 from punie.adapters.acp.v2.activity import Activity, Update
 from punie.adapters.acp.v2.updates import Updates, encode_content, encode_options
@@ -61,9 +62,8 @@ class DraftEventSink(AcpEventSink):
 
 def encode_question(question: PermissionQuestion) -> Update:
     """The parameters of `session/request_permission`: the question in words, and the call that it concerns."""
-    call: Update = asked_call(question)
-    if question.diffs:
-        call["content"] = [encode_content(diff) for diff in question.diffs]
+    diffs = [encode_content(diff) for diff in question.diffs]
+    call = {**asked_call(question), **present(content=diffs or None)}
     return {
         "sessionId": question.session_id,
         "title": question.title,
