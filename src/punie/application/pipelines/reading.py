@@ -24,7 +24,7 @@ from punie.domain.pipelines.pipeline import (
     schema_of,
     stages,
 )
-from punie.domain.pipelines.templates import Template, TemplateReader, expressions_in
+from punie.domain.pipelines.templates import TemplateReader, expressions_in
 from punie.domain.tools.tool import NAME_PATTERN
 from punie.domain.values.json_value import JsonObject, NotJsonError, freeze_object
 from punie.ports.tools import ArgumentValidator, Expressions
@@ -45,14 +45,14 @@ class ReferenceCheck:
             for step in stage:
                 yield from self._of_step(step, next(places), before)
             before |= {step.id for step in stage}
-        yield from self._of(_all(self.pipeline.output), "output", before, in_loop=False)
+        yield from self._of(expressions_in(self.pipeline.output), "output", before, in_loop=False)
 
     def _of_step(self, step: Step, place: int, before: set[str]) -> Iterator[Problem]:
         where, loops = f"steps[{place}]", step.for_each is not None
         parts: tuple[tuple[str, Iterable[Expression], bool], ...] = (
             ("when", () if isinstance(step.when, bool) else (step.when,), loops),
-            ("for_each", _all(step.for_each), False),
-            ("arguments", _all(step.arguments), loops),
+            ("for_each", expressions_in(step.for_each), False),
+            ("arguments", expressions_in(step.arguments), loops),
         )
         for key, expressions, in_loop in parts:
             yield from self._of(expressions, f"{where}.{key}", before, in_loop=in_loop)
@@ -82,10 +82,6 @@ class ReferenceCheck:
         if rest[0] in {step.id for step in self.pipeline.steps}:
             return f"the step {rest[0]} has not run by then"
         return f"there is no step {rest[0]!r}{_near(rest[0], before)}"
-
-
-def _all(template: Template | None) -> Iterable[Expression]:
-    return () if template is None else expressions_in(template)
 
 
 def _near(name: str, known: Iterable[str]) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast, get_args
-
 import anyio
 from attrs import define, field
 
@@ -24,12 +22,6 @@ from punie.ports.machine import Clock
 
 PIECES_CHARS = 8_192
 """Pieces of one message are one entry, up to this many characters."""
-
-_HELD = (TextDelta, ThoughtDelta, UsageChanged, ContextUsed, TurnEnded)
-"""Events that are gathered, or logged at the end of a turn only."""
-
-AS_IT_IS = tuple(kind for kind in get_args(LoggedEvent) if kind not in _HELD)
-"""Events that are logged unchanged, each as an entry of its own."""
 
 
 @define(eq=False)
@@ -66,8 +58,10 @@ class EntryGatherer:
                 pass  # the content of a running call: the update at its end shows the whole
             case CompactionChanged() if event.status is not CompactionStatus.COMPLETED:
                 pass  # a compaction that is not complete changes nothing
-            case _ if isinstance(event, AS_IT_IS):
-                self.put(cast("LoggedEvent", event))  # `AS_IT_IS` holds no other class
+            case TurnEnded():
+                pass  # `end_turn` adds it
+            case _ if isinstance(event, LoggedEvent):
+                self.put(event)
             case _:
                 pass
 
