@@ -143,7 +143,7 @@ class _Call:
         if found.verdict is not Verdict.ALLOW or not self.facts.boxed:
             return Box.NONE
         if parts:
-            return max((part.box for part in parts), key=lambda box: box.width)
+            return max((part.box for part in parts), key=tuple(Box).index)
         if self.tool.kind is not ToolKind.EXECUTE or self.tool.source is not ToolSource.BUILT_IN:
             return Box.NONE
         rule = self._allowing()
