@@ -179,15 +179,12 @@ class SessionPermission:
 
     async def _answer(self, judged: Judged, question: PermissionQuestion) -> PermissionOutcome:
         """The answer; a call that is cancelled before there is one was not allowed, and the audit trail says so."""
-        answered = False
         try:
-            outcome = await self.questions.ask(_same(judged.decision, question), question)
-            answered = True
-        finally:
-            if not answered:
-                denied = Denied("it was given up unanswered")
-                self._record(judged.request, Ruling(denied, AnsweredBy.NOBODY, judged.decision))
-        return outcome
+            return await self.questions.ask(_same(judged.decision, question), question)
+        except BaseException:
+            denied = Denied("it was given up unanswered")
+            self._record(judged.request, Ruling(denied, AnsweredBy.NOBODY, judged.decision))
+            raise
 
     async def close(self, judged: Judged, ruling: Ruling) -> None:
         """Record the decision and, where the call is allowed, remember its grant and definition before the effect.

@@ -17,13 +17,7 @@ from attrs import define, evolve, field, frozen
 from landbox.box import held
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.local.programs.boxes import PROGRAM
-from punie.application.desk.command_review import (
-    paths_to_follow,
-    patterns_to_expand,
-    read_command,
-    with_own_programs,
-    with_places,
-)
+from punie.application.desk.command_review import paths_to_follow, patterns_to_expand, read_command, with_places
 from punie.application.offer.assemble import OtherParties
 from punie.application.tools.own_tools import OWN_TOOLS
 from punie.application.tools.terminals.run_command import RunCommand
@@ -250,7 +244,7 @@ class PermissionJudge:
         report = read_command(Command.of(*command), self.parser, home)
         places = {path: guard.locate_now(path) for path in paths_to_follow(report)}
         strays = {pattern: guard.strays_now(pattern) for pattern in patterns_to_expand(report)}
-        return evolve(facts, command=with_own_programs(with_places(report, places, strays), guard))
+        return evolve(facts, command=with_places(report, places, strays, guard))
 
 
 def descriptor_of(name: str, arguments: JsonObject = EMPTY_OBJECT) -> ToolDescriptor:

@@ -106,17 +106,11 @@ class _Run:
             view = self._view(terminal_id)
             if view:
                 await self.progress.show(*view)
-            ended = await self._wait(terminal_id)
+            ended = await self.ledger.ended(terminal_id, self.context.time_limit_s, self._watched)
             output = await self.ledger.terminals.output(terminal_id)
         finally:
             await self.ledger.release_surely(terminal_id)
         return self._result(ended, output, view)
-
-    async def _wait(self, terminal_id: str) -> ExitStatus | None:
-        with anyio.move_on_after(self.context.time_limit_s):
-            return await self._watched(terminal_id)
-        await self.ledger.terminals.kill(terminal_id)
-        return None
 
     async def _watched(self, terminal_id: str) -> ExitStatus:
         """Wait for the end; meanwhile show what is printed, unless the client shows the terminal itself."""

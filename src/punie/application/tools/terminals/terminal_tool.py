@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 import anyio
 from attrs import define, evolve, field, frozen
@@ -24,6 +26,8 @@ from punie.ports.workspace import Terminals
 RELEASE_LIMIT_S = 0.5
 """How long a release may hold up a cancelled turn or a closing session; the other side frees it in its own time."""
 
+Watch: TypeAlias = Callable[[str], Awaitable[ExitStatus]]
+
 
 @define
 class TerminalLedger:
@@ -43,10 +47,10 @@ class TerminalLedger:
         self._started[terminal_id] = turn_id, command.confinement.box
         return terminal_id
 
-    async def ended(self, terminal_id: str, limit_s: float) -> ExitStatus | None:
-        """Wait for the program's end; None where the program still ran after the limit and was killed."""
+    async def ended(self, terminal_id: str, limit_s: float, watch: Watch | None = None) -> ExitStatus | None:
+        """Wait for the program's end, by `watch` if given; None where it still ran after the limit and was killed."""
         with anyio.move_on_after(limit_s):
-            return await self.terminals.wait(terminal_id)
+            return await (watch or self.terminals.wait)(terminal_id)
         await self.terminals.kill(terminal_id)
         return None
 
@@ -148,7 +152,7 @@ def printed(
     """
     body = output.text if not output.text or output.text.endswith("\n") else f"{output.text}\n"
     text = f"{body}[{ended or 'still running'}]{more or box_note(box, ended)}"
-    structured = {**in_box(box), "output": output.text, "truncated": output.truncated, **exit_values(ended)}
+    structured = {"output": output.text, "truncated": output.truncated, **ending(ended, box)}
     if output.kept is None:
         cut = "[the beginning of the output was dropped]\n" if output.truncated else ""
         return ToolResult.success(cut + text, content=view or None, structured=structured)
@@ -157,6 +161,6 @@ def printed(
     return evolve(result, kept=output.kept)
 
 
-def exit_values(ended: ExitStatus | None) -> dict[str, object]:
-    """The end of a program, for the structured part of a result."""
-    return {"exitCode": ended.exit_code if ended else None, "signal": ended.signal if ended else None}
+def ending(ended: ExitStatus | None, box: Box) -> dict[str, object]:
+    """The end of a program and its box, for the structured part of a result."""
+    return {"exitCode": ended and ended.exit_code, "signal": ended and ended.signal, **in_box(box)}

@@ -5,13 +5,7 @@ from __future__ import annotations
 import anyio
 
 from punie.application.tools.session_tool import CallContext
-from punie.application.tools.terminals.terminal_tool import (
-    TerminalTool,
-    box_note,
-    exit_values,
-    in_box,
-    terminal_tool,
-)
+from punie.application.tools.terminals.terminal_tool import TerminalTool, box_note, ending, terminal_tool
 from punie.domain.tools.metadata import Permission
 from punie.domain.tools.tool import ToolResult
 
@@ -27,7 +21,7 @@ class WaitForTerminalExit(TerminalTool):
         with anyio.move_on_after(context.time_limit_s):
             ended = await self.ledger.terminals.wait(terminal_id)
             said = f"Terminal {terminal_id}: {ended}.{box_note(box, ended)}"
-            return ToolResult.success(said, structured={**in_box(box), **exit_values(ended)})
+            return ToolResult.success(said, structured=ending(ended, box))
         return ToolResult.failure(
             f"Terminal {terminal_id} still runs after {context.time_limit_s:g} s. Wait again, or stop it with "
             "kill_terminal.",
