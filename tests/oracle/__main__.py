@@ -74,11 +74,11 @@ def _all(runner: Runner, forms: Sequence[Form]) -> list[Ran]:
     ran: list[Ran] = []
     began = told = time.monotonic()
     try:
-        for form in forms:
-            ran.append(runner.run(form))
+        for one in runner.run_all(forms):
+            ran.append(one)
             if time.monotonic() - told > _PROGRESS_S:
                 told = time.monotonic()
-                found = sum(bool(one.findings(boxed=runner.boxed)) for one in ran)
+                found = sum(bool(done.findings(boxed=runner.boxed)) for done in ran)
                 print(
                     f"oracle: {len(ran)} of {len(forms)} forms, {found} findings, {told - began:.0f} s", file=sys.stderr
                 )

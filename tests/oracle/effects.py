@@ -103,11 +103,11 @@ class Judge:
             yield Effect("exec", self._short(path))
 
     def _opened(self, call: SystemCall, processes: set[int]) -> Iterator[Effect]:
-        flags = "".join(call.arguments[1:4])
+        asked, flags = next(iter(call.paths), "(a path that strace did not read)"), "".join(call.arguments[1:4])
         if _WRITING.search(flags):
-            yield from self._changed(call.opened or call.paths[0])
+            yield from self._changed(call.opened or asked)
             return
-        asked, found, project = call.paths[0], call.opened.removesuffix(" (deleted)"), str(self.place.project)
+        found, project = call.opened.removesuffix(" (deleted)"), str(self.place.project)
         other = _OTHERS.fullmatch(found)
         own = (*self._known(), project, str(self.place.home), str(self.place.scratch))
         if other is not None and int(other[1]) not in processes:
