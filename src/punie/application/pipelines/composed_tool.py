@@ -60,6 +60,7 @@ class PipelineTools:
     log: logging.Logger
     pipelines: tuple[Pipeline, ...] | None = field(default=None, init=False)
     _said: set[str] = field(factory=set[str], init=False)
+    _made: dict[str, ComposedTool] = field(factory=dict[str, ComposedTool], init=False)
 
     async def __call__(self, others: Iterable[SessionTool]) -> tuple[SessionTool, ...]:
         """The pipelines that can run with these other tools."""
@@ -72,7 +73,7 @@ class PipelineTools:
                 self._say(f"the pipeline {pipeline.name} is left out: another tool has its name")
             else:
                 free.append(pipeline)
-        return tuple(ComposedTool(pipeline, self.expressions) for pipeline in self._runnable(free, taken))
+        return tuple(self._tool(pipeline) for pipeline in self._runnable(free, taken))
 
     def _runnable(self, pipelines: list[Pipeline], taken: set[str]) -> list[Pipeline]:
         """The pipelines whose tools all exist; a pipeline that needs one that cannot run cannot run either."""
@@ -88,6 +89,11 @@ class PipelineTools:
             if len(can) == len(pipelines):
                 return can
             pipelines = can
+
+    def _tool(self, pipeline: Pipeline) -> ComposedTool:
+        if pipeline.name not in self._made:
+            self._made[pipeline.name] = ComposedTool(pipeline, self.expressions)
+        return self._made[pipeline.name]
 
     def _say(self, line: str) -> None:
         if line not in self._said:
