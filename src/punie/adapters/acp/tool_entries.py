@@ -13,7 +13,7 @@ from punie.domain.tools.catalog import DroppedEntry
 from punie.domain.tools.metadata import Capability, Permission, ToolExample, ToolMetadata
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from punie.domain.values.display import one_line
-from punie.domain.values.json_value import NotJsonError
+from punie.domain.values.json_value import NotJsonError, array_in
 
 WORD_LIMIT = 64
 """The items that are read of a list in an entry; each dependency is looked for on disk."""
@@ -181,9 +181,7 @@ def _text(value: object) -> str | None:
 
 
 def _words(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        return ()
-    return tuple(word for word in cast("list[object]", value) if isinstance(word, str))
+    return tuple(word for word in array_in(value) if isinstance(word, str))
 
 
 def _mapping(value: object) -> Mapping[str, object] | None:

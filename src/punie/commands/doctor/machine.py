@@ -26,8 +26,9 @@ from punie.bootstrap.settings.keys import SANDBOX, SANDBOX_NETWORK
 from punie.bootstrap.settings.values import Sandbox
 from punie.commands.doctor.examination import Case, Check
 from punie.commands.setup.ide import EntryState, FoundEntry, find_entry, read_text
-from punie.commands.setup.ides import COMMAND, Ide, agents_in, fields_of, is_wsl, this_installation
+from punie.commands.setup.ides import COMMAND, Ide, agents_in, is_wsl, this_installation
 from punie.domain.errors import PunieError
+from punie.domain.values.json_value import object_in
 from punie.domain.values.jsonc import parse_jsonc
 from punie.domain.values.terminal import Command
 
@@ -197,11 +198,11 @@ def _switches(found: FoundEntry) -> Iterator[str]:
     """The switches in the file for passing on servers, of Punie's entry, else of all agents."""
     try:
         text = read_text(found.path)
-        root, own = fields_of(parse_jsonc(text)), fields_of(agents_in(text).get(found.name or ""))
+        root, own = object_in(parse_jsonc(text)), object_in(agents_in(text).get(found.name or ""))
     except (OSError, ValueError):  # the file changed meanwhile
         return
     for key, label in _SWITCHES.items():
-        said = own.get(key, fields_of(root.get("default_mcp_settings")).get(key))
+        said = own.get(key, object_in(root.get("default_mcp_settings")).get(key))
         if isinstance(said, bool):
             yield f'As that file has it, "{label}" is {"on" if said else "OFF"}.'
 

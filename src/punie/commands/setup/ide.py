@@ -24,7 +24,6 @@ from punie.commands.setup.ides import (
     Installation,
     agent_args,
     agents_in,
-    fields_of,
     ide_named,
     runs,
     this_installation,
@@ -32,6 +31,7 @@ from punie.commands.setup.ides import (
     words_of,
 )
 from punie.domain.values.display import display_exact
+from punie.domain.values.json_value import object_in
 from punie.mechanics.files import locked_folder
 
 LOCK_LIMIT_S = 5.0
@@ -92,7 +92,7 @@ def find_entry(ide: Ide, environ: Mapping[str, str], installation: Installation)
 
 
 def _found(ide: Ide, path: Path, name: str, entry: object, installation: Installation) -> FoundEntry:
-    fields = fields_of(entry)
+    fields = object_in(entry)
     said, args = fields.get("command"), words_of(fields.get("args"))
     program = said if isinstance(said, str) else ""
     is_there = runs(program)
@@ -207,12 +207,12 @@ class IdeSetup:
         return 0
 
     def _changed(self, text: str) -> str:
-        there = fields_of(agents_in(text).get(self.name))
+        there = object_in(agents_in(text).get(self.name))
         wanted = agent_args(self.installation.args, there.get("args"), self.flags)
         return with_entry(text, self.name, self.ide.entry(self.installation.program, wanted))
 
     def _entry(self, change: Change) -> Mapping[str, object]:
-        return fields_of(agents_in(change.after)[self.name])
+        return object_in(agents_in(change.after)[self.name])
 
     def _fields(self, path: Path, change: Change, backup: Path | None) -> Mapping[str, object]:
         entry = self._entry(change)

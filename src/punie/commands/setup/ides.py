@@ -14,7 +14,7 @@ from typing import cast
 from attrs import field, frozen
 
 from punie.bootstrap.settings.permissions import home_of
-from punie.domain.values.json_value import json_type
+from punie.domain.values.json_value import array_in, json_type
 from punie.domain.values.jsonc import Twice, parse_jsonc, says_nothing, with_member, with_value
 
 AGENTS = "agent_servers"
@@ -31,15 +31,9 @@ def agents_in(text: str) -> Mapping[str, object]:
     return {} if says_nothing(text) else _agents(_root(text))
 
 
-def fields_of(entry: object) -> Mapping[str, object]:
-    """The fields of an agent's entry; empty where the entry is not an object."""
-    return cast("Mapping[str, object]", entry) if isinstance(entry, Mapping) else {}
-
-
 def words_of(args: object) -> list[str]:
     """The texts among the arguments of an entry; empty where the arguments are not a list."""
-    words = cast("list[object]", args) if isinstance(args, list) else []
-    return [word for word in words if isinstance(word, str)]
+    return [word for word in array_in(args) if isinstance(word, str)]
 
 
 def with_entry(text: str, name: str, entry: Mapping[str, object]) -> str:

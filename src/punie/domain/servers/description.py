@@ -15,6 +15,7 @@ from attrs import field, frozen
 
 from punie.domain.servers.entries import http_parts
 from punie.domain.servers.inputs import DescriptionError, Inputs, Wanted, clean, items, mapping, text
+from punie.domain.values.json_value import object_in
 from punie.domain.values.jsonc import no_number
 from shellsight.command_warnings import address_warnings, command_warnings
 from shellsight.package_runners import KINDS, PackageError
@@ -173,8 +174,7 @@ def _command_of(package: Mapping[str, object], inputs: Inputs) -> _Command:
 
 
 def _check_transport(package: Mapping[str, object]) -> None:
-    transport = package.get("transport")
-    kind = cast("Mapping[str, object]", transport).get("type") if isinstance(transport, Mapping) else None
+    kind = object_in(package.get("transport")).get("type")
     if kind != "stdio":
         raise DescriptionError(f"its package must speak over stdio, not {kind!r}: Punie does not run it at an address")
 
@@ -213,9 +213,7 @@ def _why(description: ServerDescription) -> str:
 
 
 def _official(whole: Mapping[str, object]) -> Mapping[str, object]:
-    meta = whole.get("_meta")
-    found = cast("Mapping[str, object]", meta).get(_OFFICIAL) if isinstance(meta, Mapping) else None
-    return cast("Mapping[str, object]", found) if isinstance(found, Mapping) else {}
+    return object_in(object_in(whole.get("_meta")).get(_OFFICIAL))
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
