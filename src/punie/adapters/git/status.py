@@ -51,15 +51,14 @@ class UntrackedFiles:
         top, exclude = self.checkout.top, os.path.join(self.checkout.repo.commondir(), "info", "exclude")
         self._rules = IgnoreRules(top, top, exclude=exclude)
 
-    def all(self) -> Iterator[bytes]:
-        """Every untracked file inside the roots."""
-        yield from self._below(b"", 0)
+    def paths(self, *, collapse: bool) -> Iterator[bytes]:
+        """Every untracked file inside the roots; with `collapse` a folder that holds no tracked file is one entry.
 
-    def shown(self) -> Iterator[bytes]:
-        """As `all`, but a folder that holds no tracked file is one entry that ends with a slash."""
-        yield from self._below(b"", 0, collapse=True)
+        Such an entry ends with a slash.
+        """
+        return self._below(b"", 0, collapse=collapse)
 
-    def _below(self, folder: bytes, depth: int, *, collapse: bool = False) -> Iterator[bytes]:
+    def _below(self, folder: bytes, depth: int, *, collapse: bool) -> Iterator[bytes]:
         full = self.checkout.full(folder).rstrip("/")
         for name, is_folder, is_file in _entries(full):
             self.left -= 1
@@ -110,7 +109,7 @@ def read_status(checkout: Checkout) -> RepositoryStatus:
         branch=checkout.branch(),
         staged=_shown(staged_paths(checkout, index)),
         changed=_shown(changed_paths(checkout, index)),
-        untracked=_shown(untracked.shown()),
+        untracked=_shown(untracked.paths(collapse=True)),
     )
 
 

@@ -68,11 +68,14 @@ class StreamedModel(WrapperModel):
     ) -> ModelResponse:
         """Make one request and pass on its text and thoughts as they stream."""
         self._requests += 1
+        message_id = f"{self._turn_id}-{self._requests}"
         opened: StreamedResponse | None = None
         sent = settled(messages, frozenset(t.name for t in model_request_parameters.function_tools if t.defer_loading))
         try:
             async with self.wrapped.request_stream(sent, model_settings, model_request_parameters, None) as opened:
-                await self._pass_on(opened)
+                async for event in opened:
+                    if (piece := _piece(event, message_id)) is not None:
+                        await self._events.emit(piece)
             return opened.get()
         except BaseException:
             self.left_over = None if opened is None else unfinished(opened.get())
@@ -88,14 +91,6 @@ class StreamedModel(WrapperModel):
             raise TurnStopped(reason)
         self.answered = True
         _tell_apart(response)
-
-    async def _pass_on(self, stream: StreamedResponse) -> None:
-        emit = self._events.emit
-        message_id = f"{self._turn_id}-{self._requests}"
-        async for event in stream:
-            piece = _piece(event, message_id)
-            if piece is not None:
-                await emit(piece)
 
 
 def usage_of(used: RequestUsage | RunUsage, requests: int) -> Usage:
