@@ -34,8 +34,6 @@ SET_BACK_S = 24 * 3600.0
 
 READ_ROWS = 1_000
 COLUMNS = "number, previous, hash, text"
-AT = "CASE WHEN json_valid(text) THEN json_extract(text, '$.at') END"
-"""When a row was written; null where its text was tampered with, which `verify` reports."""
 
 
 @define
@@ -149,14 +147,11 @@ def _last_number(database: Database) -> int:
 
 def _prune(database: Database, before: float) -> None:
     """Delete the rows before the first that is young enough, and keep their links."""
-    oldest = database.run(f"SELECT {AT} FROM audit ORDER BY number LIMIT 1")  # noqa: S608 - our own words
-    if not oldest or oldest[0][0] is None or oldest[0][0] >= before:
-        return
-    query = f"SELECT number FROM audit WHERE {AT} >= ? ORDER BY number LIMIT 1"  # noqa: S608 - our own words
-    ((kept,),) = database.run(query, (before,)) or [(_head(database)[0] + 1,)]
-    gone = takewhile(lambda row: row.number < kept, _all_rows(database))
-    database.run_many("INSERT OR IGNORE INTO audit_pruned VALUES (?, ?, ?)", [astuple(Link.of(row)) for row in gone])
-    database.run("DELETE FROM audit WHERE number < ?", (kept,))
+    links = map(Link.of, _all_rows(database))
+    gone = list(takewhile(lambda link: link.at is not None and link.at < before, links))
+    if gone:
+        database.run_many("INSERT OR IGNORE INTO audit_pruned VALUES (?, ?, ?)", map(astuple, gone))
+        database.run("DELETE FROM audit WHERE number <= ?", (gone[-1].number,))
 
 
 def _verified(database: Database, known: KnownKey, noted: str | None) -> ChainReport:

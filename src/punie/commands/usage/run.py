@@ -22,7 +22,6 @@ from punie.commands.running import Exit, command_environ, directory_of, start_lo
 from punie.commands.settings_writing import disable_tools
 from punie.commands.usage.report import Table, UsageReport, unused_text, usage_csv, usage_json, usage_report, usage_text
 from punie.domain.errors import PunieError, SettingsError
-from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.tool import NAME_PATTERN
 from punie.domain.values.display import display_safe, one_line
 
@@ -49,17 +48,13 @@ class UsageMode:
         if ledger.trouble is not None:
             return wrong("so long as it cannot be used, sessions run on without writing figures down.", Exit.FAILED)
         try:
-            offered = await self._offered()
+            async with open_session_here(str(self.cwd), environ=self.environ) as session:
+                offered = await session.live.desk.toolbox.current()
         except PunieError as error:
             wrong(str(error))
             return Exit.USAGE if isinstance(error, SettingsError) else Exit.FAILED
         sys.stdout.write(self._shown(usage_report(calls, turns, offered, local_day)))
         return 0
-
-    async def _offered(self) -> ToolCatalog:
-        """The tools that a session on this machine would have in that directory."""
-        async with open_session_here(str(self.cwd), environ=self.environ) as session:
-            return await session.live.desk.toolbox.current()
 
     def _shown(self, report: UsageReport) -> str:
         if self.form == "json":
