@@ -150,7 +150,7 @@ ROWS = (
         "file",
         form(
             flags=(
-                "bchiIkLNnprsz0 --brief --mime --mime-type --mime-encoding --dereference --no-dereference "
+                "bchiIkLNnrsz0 --brief --mime --mime-type --mime-encoding --dereference --no-dereference "
                 "--no-pad --raw --keep-going --uncompress --help --version"
             ),
             values="eFP --separator --exclude --parameter",
@@ -159,6 +159,7 @@ ROWS = (
         ),
         (
             "file dist/app.bin => safe: reads dist/app.bin",
+            "file -p dist/app.bin => unknown: reads dist/app.bin",
             "file -C -m evil.magic => unknown: reads evil.magic",
             "file -f .env => dangerous: reads .env, secrets",
         ),
