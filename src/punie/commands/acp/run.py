@@ -21,7 +21,7 @@ from punie.adapters.acp.agent import AcpAgent
 from punie.adapters.acp.handshake import PROTOCOL_VERSION
 from punie.bootstrap.warm_up import WarmUp
 from punie.commands.flags import settings_flags
-from punie.commands.running import Exit, exit_at_once, start_logging, watch_signals, wrong
+from punie.commands.running import Exit, beside, exit_at_once, start_logging, watch_signals, wrong
 from punie.mechanics.jsonrpc.connection import Connection
 from punie.mechanics.jsonrpc.stdio import MAX_LINE_BYTES, FdTransport, claim_stdin, claim_stdout
 
@@ -45,25 +45,29 @@ class AcpMode:
     flags: Mapping[str, str | None]
     log: logging.Logger
     draft: bool
-    _exit_code: int = field(default=Exit.DONE, init=False)
     _methods: SessionMethods | None = field(default=None, init=False)
     _offered: anyio.Event = field(factory=anyio.Event, init=False)
     _hung_up: anyio.Event = field(factory=anyio.Event, init=False)
 
     async def run(self, read_fd: int, write_fd: int) -> int:
         """Serve the client until it hangs up or a signal comes; returns the exit code."""
-        watching, loading = anyio.CancelScope(), anyio.CancelScope()
+        exit_code: int = Exit.DONE
+        loading = anyio.CancelScope()
         with closing(FdTransport(read_fd, write_fd, max_line_bytes(self.environ))) as transport:
             connection = Connection(transport, log=self.log.getChild("wire"))
             router = AcpAgent(self._session_methods, self.log, draft=self.draft)
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._watch_signals, connection, watching)
+
+            def stop(signalled: int) -> None:
+                nonlocal exit_code
+                exit_code = signalled
+                connection.stop()
+
+            async with anyio.create_task_group() as tasks, beside(partial(watch_signals, stop)):
                 tasks.start_soon(self._serve_sessions, router, connection, loading)
                 await connection.run(router)
                 self._hung_up.set()
-                watching.cancel()
                 loading.cancel()
-        return self._exit_code
+        return exit_code
 
     async def _session_methods(self) -> SessionMethods:
         await self._offered.wait()
@@ -84,14 +88,6 @@ class AcpMode:
         self._methods = methods
         self._offered.set()
         await self._hung_up.wait()
-
-    async def _watch_signals(self, connection: Connection, watching: anyio.CancelScope) -> None:
-        def stop(exit_code: int) -> None:
-            self._exit_code = exit_code
-            connection.stop()
-
-        with watching:
-            await watch_signals(stop)
 
 
 def _load_sessions(version: int) -> ServeSessions:

@@ -29,10 +29,9 @@ from punie.commands.running import (
     watch_signals,
     wrong,
 )
-from punie.commands.setup.person import MODEL_FAILED
+from punie.commands.setup.person import EXIT_OF_KIND
 from punie.domain.errors import (
     EngineError,
-    EngineErrorKind,
     PunieError,
     SettingsError,
     UnknownSessionError,
@@ -43,8 +42,6 @@ from punie.domain.tools.catalog import ClientCapabilities
 from punie.domain.values.content import Prompt
 from punie.domain.values.display import display_safe
 from punie.ports.people import Peer
-
-_EXIT_OF_KIND = {EngineErrorKind.CONFIGURATION: Exit.USAGE} | dict.fromkeys(MODEL_FAILED, Exit.MODEL)
 
 
 @define
@@ -118,11 +115,11 @@ class AskMode:
         return Exit.DENIED if self._tally.denied_last else 0
 
     def _failed(self, error: PunieError) -> int:
-        kind = EngineErrorKind(error.kind) if isinstance(error, EngineError) else None
-        code = Exit.USAGE if isinstance(error, (SettingsError, UnknownSessionError)) else Exit.FAILED
-        if kind is not None:
-            code = _EXIT_OF_KIND.get(kind, Exit.FAILED)
-        told = error.code if kind is None else kind.value
+        if isinstance(error, EngineError):
+            told, code = error.kind, EXIT_OF_KIND.get(error.kind, Exit.FAILED)
+        else:
+            told = error.code
+            code = Exit.USAGE if isinstance(error, (SettingsError, UnknownSessionError)) else Exit.FAILED
         self._say({"type": "error", "code": told, "message": display_safe(str(error)), "exitCode": code})
         if not self.as_json:
             wrong(str(error))

@@ -132,24 +132,20 @@ async def _asked(registry: ServerRegistry, config: ServerConfig, case: Case) -> 
         with anyio.fail_after(SERVER_S):
             tools = await registry.list_tools(config.name)
     except ServerUnavailableError as error:
-        return _unavailable(name, config, await _info(registry, config.name), str(error))
+        (info,) = (info for info in await registry.list_servers() if info.name == config.name)
+        return _unavailable(name, config, info, str(error))
     except TimeoutError:
         fix = f"punie servers check {config.name} waits longer; see what holds it up: {config.line}"
         return Check(name, f"it did not answer within {SERVER_S:g} seconds", fix)
     return Check(name, f"{len(tools)} tools")
 
 
-async def _info(registry: ServerRegistry, name: str) -> ServerInfo | None:
-    return next((info for info in await registry.list_servers() if info.name == name), None)
-
-
-def _unavailable(name: str, config: ServerConfig, info: ServerInfo | None, said: str) -> Check:
-    if info is not None and info.status is ServerStatus.NEEDS_APPROVAL:
+def _unavailable(name: str, config: ServerConfig, info: ServerInfo, said: str) -> Check:
+    if info.status is ServerStatus.NEEDS_APPROVAL:
         return Check(name, f"skipped: {info.message}")
-    detail = said if info is None or not info.message else info.message
     reached = isinstance(config.transport, HttpTransport)
     fix = f"See that it runs and can be reached: {config.line}" if reached else f"Run it by hand and see: {config.line}"
-    return Check(name, detail, fix)
+    return Check(name, info.message or said, fix)
 
 
 def pipelines(case: Case) -> Sequence[Check]:

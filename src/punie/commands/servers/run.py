@@ -146,8 +146,8 @@ async def _checked(registry: ServerRegistry, name: str) -> Check:
     with suppress(ServerUnavailableError):
         await registry.list_tools(name)
     took_ms = round((anyio.current_time() - began) * 1000, 1)
-    info = next((info for info in await registry.list_servers() if info.name == name), None)
-    return Check(info or ServerInfo(name, "", ServerStatus.ERROR), took_ms)
+    (info,) = (info for info in await registry.list_servers() if info.name == name)
+    return Check(info, took_ms)
 
 
 def run_servers(action: str, *, as_json: bool, cwd: str, name: str | None = None) -> int:
@@ -166,7 +166,7 @@ class Check:
     """The result of connecting to a server: its state, and the time in which its tools were listed."""
 
     info: ServerInfo
-    took_ms: float | None = None
+    took_ms: float
 
     @property
     def ok(self) -> bool:
@@ -196,7 +196,7 @@ def check_text(check: Check) -> str:
     """One line about one server."""
     name = one_line(check.info.name)
     if check.ok:
-        return f"ok    {name}: {check.info.tools} tools in {check.took_ms or 0:.0f} ms\n"
+        return f"ok    {name}: {check.info.tools} tools in {check.took_ms:.0f} ms\n"
     reason = one_line(check.info.message, 2_000) or f"it is {check.info.status.value}"
     return f"{'FAIL' if check.info.status is ServerStatus.ERROR else 'skip'}  {name}: {reason}\n"
 

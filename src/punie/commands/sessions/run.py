@@ -290,7 +290,7 @@ class ConversationText:
         """The text for that event, safe to show; often empty."""
         match event:
             case PromptAccepted(_, prompt):
-                ended, self._running = self._left_open(), True
+                ended, self._running = self.end(), True
                 said = "".join(f"> {line}\n" for line in display_safe(prompt.text).splitlines() or [""])
                 return f"{ended}\n{said}\n"
             case TextDelta(text, message_id) if text:
@@ -312,10 +312,7 @@ class ConversationText:
                 return ""
 
     def end(self) -> str:
-        """The text after the last event."""
-        return self._left_open()
-
-    def _left_open(self) -> str:
+        """The text after the last event of a turn, which may not have ended."""
         text = self._unfinished() + self._end_line()
         if self._running:
             text += "(this turn has not ended)\n"

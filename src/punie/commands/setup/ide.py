@@ -19,12 +19,12 @@ from punie.commands.running import Exit, wrong
 from punie.commands.settings_writing import replace_file
 from punie.commands.setup.ides import (
     DEFAULT_NAME,
+    IDES,
     Ide,
     IdeFileError,
     Installation,
     agent_args,
     agents_in,
-    ide_named,
     runs,
     this_installation,
     with_entry,
@@ -272,4 +272,5 @@ def _diff(change: Change) -> str:
 def run_ide_setup(ide: str, *, as_json: bool, dry_run: bool, name: str, model: str | None, mode: str | None) -> int:
     """Run `punie setup jetbrains` or `zed`; returns the exit code."""
     flags = {flag: value for flag, value in (("--model", model), ("--mode", mode)) if value is not None}
-    return IdeSetup(ide_named(ide), os.environ, this_installation(), name, flags, dry_run, as_json).run()
+    chosen = next(one for one in IDES if one.key == ide)
+    return IdeSetup(chosen, os.environ, this_installation(), name, flags, dry_run, as_json).run()

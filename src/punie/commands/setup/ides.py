@@ -196,11 +196,6 @@ ZED = Ide(
 IDES = (JETBRAINS, ZED)
 
 
-def ide_named(key: str) -> Ide:
-    """The IDE of that key. Raises `KeyError`."""
-    return {ide.key: ide for ide in IDES}[key]
-
-
 _SCRIPTS = {"punie", "punie.exe"}
 _FLEETING = ("/archive-v0/", "/builds-v0/", "/environments-v2/", "/pipx/.cache/", "/.cache/pipx/")
 """Parts of paths where `uvx` and `pipx run` keep an installation for one run."""

@@ -17,7 +17,7 @@ from punie.bootstrap.settings.settings import variable_of
 from punie.commands.running import EXIT_OF_SIGNAL, Exit, Interrupted, command_environ, start_logging, wrong
 from punie.commands.settings_writing import set_model
 from punie.commands.setup.person import (
-    MODEL_FAILED,
+    EXIT_OF_KIND,
     OFFERS,
     AnswerError,
     Offer,
@@ -32,7 +32,7 @@ from punie.commands.setup.person import (
     person_here,
     tried_now,
 )
-from punie.domain.errors import EngineErrorKind, SettingsError
+from punie.domain.errors import SettingsError
 from punie.domain.model.provider import ModelSettings
 from punie.domain.values.display import display_safe
 
@@ -168,12 +168,7 @@ class ModelSetup:
 
     def _refused(self, trial: Trial) -> int:
         hint = "" if self.person is not None else " With --yes it is kept all the same."
-        code = Exit.FAILED
-        if trial.kind in {kind.value for kind in MODEL_FAILED}:
-            code = Exit.MODEL
-        elif trial.kind == EngineErrorKind.CONFIGURATION.value:
-            code = Exit.USAGE
-        return wrong(f"{NOTHING}{hint}", code)
+        return wrong(f"{NOTHING}{hint}", EXIT_OF_KIND.get(trial.kind or "", Exit.FAILED))
 
     def _keep(self, chosen: Chosen, trial: Trial) -> int:
         place = self._stored(chosen)

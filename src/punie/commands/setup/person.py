@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import TypeVar
@@ -20,7 +20,7 @@ from attrs import frozen
 from punie.bootstrap.engines import HOW_TO_CHOOSE, make_engine
 from punie.bootstrap.plugins import PlugIns, scan
 from punie.bootstrap.settings.values import PYDANTIC_AI
-from punie.commands.running import person_is_here, unless_interrupted
+from punie.commands.running import Exit, person_is_here, unless_interrupted
 from punie.domain.errors import EngineError, EngineErrorKind
 from punie.domain.model.provider import DIRECT, OF_FILES, ModelSettings
 from punie.domain.values.display import display_safe
@@ -211,14 +211,15 @@ def _say(text: str) -> None:
 
 LIMIT_S = 30.0
 
-MODEL_FAILED = (
-    EngineErrorKind.AUTH,
-    EngineErrorKind.RATE_LIMIT,
-    EngineErrorKind.OVERLOADED,
-    EngineErrorKind.CONNECTION,
-    EngineErrorKind.TIMEOUT,
-)
-"""The kinds of errors that a model's provider is the cause of."""
+EXIT_OF_KIND: Mapping[str, Exit] = {
+    EngineErrorKind.CONFIGURATION: Exit.USAGE,
+    EngineErrorKind.AUTH: Exit.MODEL,
+    EngineErrorKind.RATE_LIMIT: Exit.MODEL,
+    EngineErrorKind.OVERLOADED: Exit.MODEL,
+    EngineErrorKind.CONNECTION: Exit.MODEL,
+    EngineErrorKind.TIMEOUT: Exit.MODEL,
+}
+"""The exit codes of the kinds of errors that the settings or a model's provider are the cause of."""
 
 
 @frozen
@@ -271,16 +272,15 @@ async def try_model(
         return _failed(error)
     except TimeoutError:
         cause = f"{model} did not answer within {limit_s:g} seconds."
-        return Trial(False, cause, "Check the network; a local server may still be loading it.", _TIMEOUT)
+        return Trial(
+            False, cause, "Check the network; a local server may still be loading it.", EngineErrorKind.TIMEOUT
+        )
     finally:
         with anyio.move_on_after(1, shield=True):
             await engine.aclose()
     if answer is None:
         return Trial(True, f"{model} can be used; it is loaded at the first prompt", asked=False)
     return Trial(True, f"{model} answers")
-
-
-_TIMEOUT = EngineErrorKind.TIMEOUT.value
 
 
 def _failed(error: EngineError) -> Trial:
