@@ -49,9 +49,10 @@ class Effect:
     """Something that a form did.
 
     `kind` is `trap` (one left its mark, `what` is its name), `exec` (a file that is no program of the machine), `write`
-    (in the project, or anywhere), `link` (a path of the project that leads out of it was opened), `read` (a file
-    outside), `shown` (its output holds a secret), `names` (a folder outside), `process` (memory or variables of another
-    process), `network`, `socket`, `signal`, `system`, `scratch`, `home`, or `unheld` (its box was not entered).
+    (in the project, or anywhere), `link` (a path of the project that leads out of it was opened), `linked` (one that
+    leads to a file of the system, which a box lets every command read), `read` (a file outside), `shown` (its output
+    holds a secret), `names` (a folder outside), `process` (memory or variables of another process), `network`,
+    `socket`, `signal`, `system`, `scratch`, `home`, or `unheld` (its box was not entered).
     """
 
     kind: str
@@ -115,7 +116,8 @@ class Judge:
         elif _DEVICES.fullmatch(found) or "O_PATH" in flags:
             return
         elif _below(asked, (project,)) and not _below(found, (project,)):
-            yield Effect("link", f"{self._short(asked)} -> {self._short(found)}")
+            system = _below(found, self._known()) and not _SECRET.fullmatch(found)
+            yield Effect("linked" if system else "link", f"{self._short(asked)} -> {self._short(found)}")
         elif _SECRET.fullmatch(found) or not _below(found, own):
             yield Effect("names" if "O_DIRECTORY" in flags or Path(found).is_dir() else "read", self._short(found))
 

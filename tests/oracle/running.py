@@ -56,7 +56,7 @@ class Ran:
 
     def findings(self, *, boxed: bool) -> list[Effect]:
         """The effects that fail it: all that have weight, for a plain form also those on its HOME; in a box all."""
-        none = frozenset({"scratch"}) if boxed else WEIGHTLESS - {"home"} if self.form.plain else WEIGHTLESS
+        none = frozenset({"scratch", "linked"}) if boxed else WEIGHTLESS - {"home"} if self.form.plain else WEIGHTLESS
         return sorted(effect for effect in self.effects if effect.kind not in none)
 
 
@@ -115,7 +115,7 @@ class Runner:
         code, effects, started = self._traced([form.line], limit, canary)
         self.slow[form.program] += code is None
         if form.program in UNREAD:
-            effects -= {effect for effect in effects if effect.kind in {"link", "read"}}
+            effects -= {effect for effect in effects if effect.kind in {"link", "linked", "read"}}
         return Ran(form, frozenset(effects), code is None, -signal.SIGKILL if code is None else code, started)
 
     def _traced(

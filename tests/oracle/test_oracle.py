@@ -35,6 +35,9 @@ STRACE = r"""
 8 utimensat(6</w/project/t>, NULL, NULL, 0) = 0
 8 kill(1, SIGTERM) = 0
 8 kill(7, SIGTERM) = 0
+8 vfork() = 9
+8 kill(9, SIGKILL) = 0
+8 execve("//bin//ls", ["ls"], 0x55 /* 9 vars */) = 0
 8 unlinkat(AT_FDCWD</w/project>, "\303\251", 0) = 0
 8 openat(AT_FDCWD</w/project>, "/dev/null", O_RDWR) = 3</dev/null<char 1:3>>
 8 open(0x7ffc7a3f1b20, O_RDONLY) = 4</w/beside>
@@ -111,6 +114,7 @@ def test_forms_that_are_run_show_what_they_do_and_leave_the_traps_as_they_were(p
 
     assert kinds("cat README.md src/*.txt; ls -la; head -n1 -- '-rf'") == set()
     assert kinds("cat links/token") == {"link", "shown"}
+    assert kinds("cat links/passwd") == {"linked"}
     assert kinds("rm -rf src; echo x > README.md; mv data.json d.json") == {"write"}
     assert {"trap", "write"} <= kinds("git -C vendor/lib status")
     assert "exec" in kinds("./trap.sh")
