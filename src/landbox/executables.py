@@ -27,7 +27,7 @@ def runs_plainly(program: str, cwd: str, environment: Mapping[str, str]) -> bool
 
 
 def _plain(path: str, cwd: str, scripts: int) -> bool:
-    head = _head(path) if _executable(path) else b""
+    head = _head(path) if executable(path) else b""
     if head.startswith(b"#!"):
         line = head[2:].split(b"\n", 1)[0].strip(b" \t")
         interpreter = line.replace(b"\t", b" ").split(b" ", 1)[0]
@@ -39,15 +39,16 @@ def _plain(path: str, cwd: str, scripts: int) -> bool:
 def _found(program: str, cwd: str, environment: Mapping[str, str]) -> str | None:
     if "/" in program:
         path = os.path.join(cwd, program)
-        return path if _executable(path) else None
+        return path if executable(path) else None
     for folder in environment.get("PATH", os.defpath).split(os.pathsep):
         path = os.path.join(cwd, folder, program)
-        if _executable(path):
+        if executable(path):
             return path
     return None
 
 
-def _executable(path: str) -> bool:
+def executable(path: str) -> bool:
+    """Whether the path leads to a file that this user may execute. Never raises."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode) and os.access(path, os.X_OK)
     except (OSError, ValueError):
@@ -79,5 +80,5 @@ def _has_its_loader(head: bytes) -> bool:
             (start,) = struct.unpack_from("<Q", head, at + 8)
             (length,) = struct.unpack_from("<Q", head, at + 32)
             name = head[start : start + length].rstrip(b"\0")
-            return len(name) + 1 == length and _executable(os.fsdecode(name))
+            return len(name) + 1 == length and executable(os.fsdecode(name))
     return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from typing import cast
 
@@ -53,7 +54,8 @@ def _run(words: Sequence[str]) -> int:
     if flags.pop("command") == WITH_ALL:
         flags["parser"] = whole
     module, _, function = flags.pop("run").partition(":")
-    exit_code: int = getattr(import_module(f"punie.commands.{module}"), function)(*flags.pop("first"), **flags)
+    command = partial(getattr(import_module(f"punie.commands.{module}"), function), *flags.pop("first"), **flags)
+    exit_code: int = import_module("punie.commands.running").ended(command)
     return exit_code
 
 

@@ -83,7 +83,8 @@ class PathUse:
     `where` is filled in by a caller that can follow links; None: its end is not known. `below` says that everything
     below it is touched as well (a recursive command, a glob). `pattern` names the links that the program would follow
     there, as an absolute path with `*`, `?`, `[...]`, and `**` for folders of any depth without links to folders; ""
-    where it follows none. A caller that can look expands it.
+    where it follows none. `***` is as `**` for names that a shell or `xargs` takes apart: the words of a name count as
+    names too, and one that begins with a dash may be an option. A caller that can look expands it.
     """
 
     path: str

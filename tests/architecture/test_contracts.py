@@ -111,7 +111,6 @@ PLANTED: list[tuple[str, dict[str, str], tuple[str, ...]]] = [
     ("dependency-injector", {"adapters/planted.py": "import dependency_injector\n"}, ("dependency_injector",)),
     ("jsonschema-rs", {"bootstrap/planted.py": "import jsonschema_rs\n"}, ("jsonschema_rs",)),
     ("dulwich", {"bootstrap/planted.py": "import dulwich\n"}, ("dulwich",)),
-    ("pathspec", {"bootstrap/planted.py": "import pathspec\n"}, ("pathspec",)),
     ("platformdirs", {"adapters/planted.py": "import platformdirs\n"}, ("platformdirs",)),
     ("snowballstemmer", {"adapters/planted.py": "def late():\n    import snowballstemmer\n"}, ("snowballstemmer",)),
     ("cattrs", {"bootstrap/planted.py": "def late():\n    import cattrs.gen\n"}, ("cattrs",)),

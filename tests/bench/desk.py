@@ -16,7 +16,6 @@ from punie.adapters.local.files.output_store import LocalOutputStore
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.local.machine import LocalClock
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.adapters.storage.usage import MemoryUsageLedger
 from punie.application.desk.call import SessionContext
 from punie.application.desk.session_desk import SessionDesk
 from punie.application.desk.turn_desk import TurnDesk
@@ -37,6 +36,7 @@ from punie.ports.tools import CallProgress
 from tests.bench.figures import Row, amount
 from tests.bench.world import World, expect
 from tests.fakes.absent import planned_alone
+from tests.fakes.memory_stores import MemoryUsageLedger
 from tests.fakes.permission import memory_approvals, permission_of
 
 _MANY = 10_000

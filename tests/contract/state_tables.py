@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from punie.adapters.storage.audit import MemoryAuditTrail, SqliteAuditTrail
+from punie.adapters.storage.audit import SqliteAuditTrail
 from punie.adapters.storage.decisions import (
     SqliteGrantStore,
     SqliteServerApprovals,
@@ -18,7 +18,13 @@ from punie.adapters.storage.state_file import StateFile
 from punie.ports.permission import AuditTrail, GrantStore, ToolPins
 from punie.ports.servers import ServerApprovals, ServerListings
 from tests.contract.tables import Maker
-from tests.fakes.memory_stores import MemoryGrantStore, MemoryServerApprovals, MemoryServerListings, MemoryToolPins
+from tests.fakes.memory_stores import (
+    MemoryAuditTrail,
+    MemoryGrantStore,
+    MemoryServerApprovals,
+    MemoryServerListings,
+    MemoryToolPins,
+)
 
 LOG = logging.getLogger("test.state")
 

@@ -28,12 +28,13 @@ from punie.adapters.local.programs.boxed_terminals import BoxedTerminals
 from punie.adapters.local.programs.boxes import LandlockBoxes
 from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.adapters.storage.usage import MemoryUsageLedger, SqliteUsageLedger
+from punie.adapters.storage.usage import SqliteUsageLedger
 from punie.domain.values.terminal import FREE, Box, Command, Confinement
 from punie.ports.sessions import UsageLedger
 from punie.ports.workspace import FileTree, PathGuard, Repository, Terminals, Workspace
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
+from tests.fakes.memory_stores import MemoryUsageLedger
 
 Maker: TypeAlias = Callable[[Path], AbstractAsyncContextManager[Any]]
 """Puts an implementation on its bench; the folder is empty, and the test's own."""

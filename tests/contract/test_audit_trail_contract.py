@@ -72,3 +72,11 @@ async def test_two_thousand_decisions_make_one_whole_chain(trail: AuditTrail):
         trail.record(a_decision(number))
     report = await trail.verify()
     assert (report.rows, report.fault) == (2_000, None)
+
+
+async def test_a_head_that_was_noted_is_asked_for(trail: AuditTrail):
+    for number in range(3):
+        trail.record(a_decision(number))
+    for row in await trail.latest(10):
+        assert (await trail.verify(row.hash)).fault is None
+    assert "noted before, is not in it" in ((await trail.verify("0" * 64)).fault or "")

@@ -159,6 +159,12 @@ async def test_a_repository_inside_the_repository_has_its_own_rules(bench: TreeB
     assert await listed(bench, "sub") == ["sub/.gitignore", "sub/a.gen"]
 
 
+async def test_a_folder_that_counts_again_does_not_bring_back_the_files_in_it(bench: TreeBench) -> None:
+    bench.build({".gitignore": "b*\n!*/\n", "bin/bee.txt": "needle", "bin/a.txt": "needle"})
+    assert await found(bench, "needle") == [("bin/a.txt", 1)]
+    assert await listed(bench) == [".gitignore", "bin/", "bin/a.txt"]
+
+
 async def test_the_exclude_file_of_the_repository_counts(bench: TreeBench) -> None:
     bench.build({".git/info/exclude": "*.mine\n", "a.mine": "needle", "b.txt": "needle"})
     assert await found(bench, "needle") == [("b.txt", 1)]

@@ -161,3 +161,14 @@ async def test_strays_are_not_told_where_there_is_too_much(bench: GuardBench, mo
     monkeypatch.setattr("punie.adapters.local.files.path_guard.MOST_ENTRIES", 0)
     assert await bench.guard.strays(f"{work}/*") is None
     assert await bench.guard.strays(f"{work}/x") == ()
+
+
+async def test_only_a_program_of_the_project_is_an_own_one(bench: GuardBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in (bench.root, bench.outside):
+        (folder / "tool").write_text("#!/bin/sh\n")
+        (folder / "tool").chmod(0o755)
+    before = os.environ["PATH"]
+    for path, own in ((bench.root, str(bench.root / "tool")), (bench.outside, None)):
+        monkeypatch.setenv("PATH", f"{path}:{before}")
+        assert bench.guard.own_program("tool") == own
+        assert bench.guard.own_program("no-such-tool") is None

@@ -146,6 +146,9 @@ async def test_what_git_ignores_is_not_untracked(bench: RepositoryBench) -> None
     assert (await bench.repository.status()).untracked == (".gitignore", "keep.log", "sub/")
     git(bench, "add", "sub/.gitignore")
     assert (await bench.repository.status()).untracked == (".gitignore", "keep.log", "sub/build/")
+    put(bench, ".git/info/exclude", "/*\n!/sub/\n/sub/*\n!/sub/keep\n")
+    put(bench, "sub/keep", "x")
+    assert (await bench.repository.status()).untracked == ("keep.log", "sub/keep")
 
 
 async def test_a_detached_head_has_no_branch_and_a_conflict_is_a_change(bench: RepositoryBench) -> None:

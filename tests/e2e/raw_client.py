@@ -29,7 +29,7 @@ from tests.e2e.wire_log import NOT_JSON, Frame, WireLog
 from tests.e2e.wire_rules import Conversation, key_of, violations
 
 #: Variables of the parent that a child may see: enough to find programs and (in a source checkout) the package.
-KEPT_VARIABLES = ("PATH", "PYTHONPATH", "LANG", "TMPDIR", "SYSTEMROOT")
+KEPT_VARIABLES = ("PATH", "PYTHONPATH", "LANG", "TMPDIR", "SYSTEMROOT", "PYTHON_KEYRING_BACKEND")
 
 
 def clean_environment(home: Path, **extra: str) -> dict[str, str]:

@@ -39,6 +39,15 @@ for file in ["{outside}/secret.txt", "{project}/.env", *glob.glob("/proc/*/envir
 """
 
 
+LOADERS = {
+    "poetry": ".poetry/plugins/poetry",
+    "bazel": "tools/bazel",
+    "webpack": "node_modules/.bin/webpack",
+    "lerna": "node_modules/.bin/lerna",
+}
+"""Tools, and the file of a project that each starts in its own place; stand-ins do so where a tool is not installed."""
+
+
 class Planted:
     """A project in which a file is run by each tool that loads code of the project; lives as long as the test."""
 
@@ -51,6 +60,7 @@ class Planted:
         (self.project / "out.txt").symlink_to(self.outside / "secret.txt")
         self.bare("vendor/lib", "git")
         self.toolchain()
+        self.loaders(folder / "programs")
         self.write("conftest.py", PYTHON_TRAP.format(project=self.project, outside=self.outside, name="pytest"))
         self.write("sitecustomize.py", PYTHON_TRAP.format(project=self.project, outside=self.outside, name="site"))
         self.trap("node_modules/.bin/jest", "jest")
@@ -86,11 +96,20 @@ class Planted:
         (self.project / "chain" / "lib").mkdir()
         self.write("rust-toolchain.toml", f'[toolchain]\npath = "{self.project}/chain"\n')
 
+    def loaders(self, programs: Path) -> None:
+        programs.mkdir()
+        self.programs = str(programs)
+        for name, file in LOADERS.items():
+            self.trap(file, name)
+            stand_in = programs / name
+            stand_in.write_text(f'#!/bin/sh\necho "started {name}"\nexec "$PWD/{file}" "$@"\n')
+            stand_in.chmod(0o755)
+
     def markers(self) -> list[str]:
         return sorted(path.name for place in (self.project, self.outside) for path in place.glob("marker-*"))
 
     def environment(self) -> dict[str, str]:
-        path = f"{PROGRAMS}:{os.environ['PATH']}"
+        path = f"{PROGRAMS}:{os.environ['PATH']}:{self.programs}"
         extra = {"PATH": path, "PUNIE_TEST_API_KEY": CANARY, "OPENAI_API_KEY": CANARY}
         cargo = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
         rustup = Path(os.environ.get("RUSTUP_HOME", Path.home() / ".rustup"))
@@ -114,6 +133,11 @@ LINES = (
     "npx jest --version",
     "node --version",
     "flake8 --version",
+    "poetry --version",
+    "poetry show",
+    "bazel --version",
+    "webpack --version",
+    "lerna --version",
     "cat out.txt; head -1 *.txt",
     "grep -R canary .",
     "find -L . -name '*.txt' -exec cat {} +",
@@ -123,24 +147,36 @@ LINES = (
 )
 
 
-def ask(planted: Planted, tmp_path: Path, *calls: scripts.Item, mode: str = "read-only", settings: str = "") -> str:
+def ask(
+    planted: Planted,
+    tmp_path: Path,
+    *calls: scripts.Item,
+    mode: str = "read-only",
+    settings: str = "",
+    before: str | None = None,
+) -> str:
+    """What `punie ask` says of these calls; `before` is an entry of PATH before all others."""
     config = planted.home / "punie" / "config.toml"
     config.parent.mkdir(parents=True, exist_ok=True)
     config.write_text(f'[permissions]\nmode = "{mode}"\n{settings}')
     steps = [item for one in calls for item in (one, RESULT)]
     model = scripts.write(tmp_path / "s.json", steps)
-    done = run_cli("ask", "--model", model, "go", env=planted.environment(), cwd=planted.project)
+    env = planted.environment()
+    path = env["PATH"] if before is None else f"{before}:{env['PATH']}"
+    done = run_cli("ask", "--model", model, "go", env=env | {"PATH": path}, cwd=planted.project)
     return done.stdout + done.stderr
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 def test_the_traps_work_without_a_box(planted: Planted) -> None:
     """The traps of this file catch a tool that is started as a person would start it."""
-    for line in ("git -C vendor/lib status", "pytest --version", "cargo --version"):
+    lines = ("git -C vendor/lib status", "pytest --version", "cargo --version")
+    for line in (*lines, *(f"{name} --version" for name in LOADERS)):
         words, environment = ["/bin/sh", "-c", line], planted.environment()
         subprocess.run(words, cwd=planted.project, env=environment, capture_output=True, check=False)
     caught = planted.markers()
-    assert "marker-git" in caught
+    missing = {f"marker-{name}" for name in LOADERS if shutil.which(name) is None}
+    assert {"marker-git", *missing} <= set(caught)
     if shutil.which("rustup"):
         assert "marker-rust" in caught
 
@@ -151,6 +187,7 @@ def test_nothing_of_a_hostile_repository_takes_effect(planted: Planted, tmp_path
     calls.append(call("run_command", command="git status", cwd="vendor/lib"))
     said = ask(planted, tmp_path, *calls, mode=mode)
     assert "exit code 0" in said  # some of the lines did run
+    assert all(f"started {name}" in said for name in LOADERS if shutil.which(name) is None)
     assert planted.markers() == []
     assert CANARY not in said
 
@@ -220,3 +257,42 @@ def test_the_checks_of_a_project_run_unasked_change_the_project_only(planted: Pl
     assert "1 passed, 1 failed" in said
     assert (planted.project / "made").read_text() == "in"
     assert not outside.exists()
+
+
+@pytest.mark.parametrize("sandbox", ["auto", "none"])
+@pytest.mark.parametrize("mode", ["read-only", "ask"])
+def test_a_program_of_the_projects_own_environment_asks_and_the_answer_names_its_file(
+    planted: Planted, tmp_path: Path, mode: str, sandbox: str
+) -> None:
+    file = planted.trap(".venv/bin/ruff", "ruff")
+    said = ask(
+        planted, tmp_path, call("run_command", command="ruff check"), call("run_command", command="timeout 9 ruff -V"),
+        mode=mode, settings=f'sandbox = "{sandbox}"\n', before=str(file.parent),
+    )  # fmt: skip
+    assert said.count("Permission denied") == 2
+    assert f"ruff is {file}, a program of the project" in said
+    assert planted.markers() == []
+
+
+def test_a_program_of_the_projects_own_environment_works_in_auto(planted: Planted, tmp_path: Path) -> None:
+    file = planted.trap(".venv/bin/ruff", "ruff")
+    said = ask(planted, tmp_path, call("run_command", command="ruff check"), mode="auto", before=str(file.parent))
+    assert f"trapped by {file}" in said
+    assert '"box": "work"' in said or "exit code 0" in said
+    assert planted.markers() == ["marker-ruff"], "in the project, and not outside"
+
+
+@pytest.mark.parametrize("sandbox", ["auto", "none"])
+@pytest.mark.parametrize("before", [".", "", "bin", "{project}/bin"])
+def test_no_planted_program_runs_for_one_that_looks(
+    planted: Planted, tmp_path: Path, before: str, sandbox: str
+) -> None:
+    for name in ("ls", "bash", "bin/ls", "bin/bash", "sub/ls"):
+        planted.trap(name, "ls")
+    lines = ("ls", "bash -c 'ls -l'", "cd sub && ls", "timeout 5 ls")
+    said = ask(
+        planted, tmp_path, *(call("run_command", command=line) for line in lines),
+        settings=f'sandbox = "{sandbox}"\n', before=before.format(project=planted.project),
+    )  # fmt: skip
+    assert said.count("Permission denied") == len(lines)
+    assert planted.markers() == []

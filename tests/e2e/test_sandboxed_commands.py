@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from punie.adapters.local.environment import PROGRAM
+from punie.adapters.local.programs.boxes import PROGRAM
 from tests.e2e import scripts
 from tests.e2e.raw_client import clean_environment, run_cli
 from tests.e2e.scripts import RESULT, call

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,10 @@ import pytest
 
 from landbox.box import held
 from tests.e2e.conftest import Spawn
-from tests.e2e.ide_parts import RefusalError
+from tests.e2e.ide_parts import Json, RefusalError
 from tests.e2e.processes import gone, pid_in
 from tests.e2e.promptness import BOUND_S, Stopwatch
+from tests.e2e.raw_client import RawClient, capabilities
 from tests.e2e.scripts import RESULT, call, text
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-5")]
@@ -276,3 +279,69 @@ async def test_where_the_clients_terminals_hold_no_box_a_command_asks(spawn: Spa
         assert "git status" in ide.person.questions[0]["toolCall"]["title"]
         assert [card.status for card in turn.cards] == ["failed", "failed"]
         assert len(ide.terminals.created) == 2
+
+
+def elsewhere(ide: RawClient) -> None:
+    """The client's terminals are on a machine that has no file of the agent's."""
+    here = ide.terminals.create
+
+    async def create(params: Json) -> Json:
+        words = [params["command"], *params["args"]]
+        there = "landbox" not in " ".join(words)
+        return await here(params if there else params | {"command": "false", "args": []})
+
+    ide.handlers["terminal/create"] = create
+
+
+TOUCH = f'{RULE}command = ["touch"]\n'
+
+
+@pytest.mark.parametrize(
+    ("settings", "line", "asks"),
+    [
+        ('permissions.mode = "auto"\n', "touch made", True),
+        ('permissions.mode = "auto"\n', "git status", True),
+        ('permissions.mode = "auto"\n', "cat notes.txt", False),
+        (TOUCH, "touch made", True),
+        (TOUCH + 'box = "off"\n', "touch made", False),
+        ('permissions.mode = "auto"\npermissions.sandbox = "none"\n', "touch made", False),
+    ],
+)
+async def test_terminals_of_another_machine_ask_about_what_needs_a_box(
+    spawn: Spawn, project: Path, tmp_path: Path, settings: str, line: str, asks: bool
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(settings)
+    async with spawn([call("run_command", command=line)], env={"PUNIE_CONFIG": str(config)}) as ide:
+        elsewhere(ide)
+        ide.person.will("allow_once")
+        turn = await ide.prompt(await ide.open(project))
+        assert turn.card.status == "completed"
+        assert len(ide.person.questions) == asks
+        for question in ide.person.questions:
+            assert "no box" in str(question["toolCall"])
+            assert "allow_session" in str(question["options"])
+
+
+@pytest.mark.skipif(not held(), reason="this kernel has no Landlock")
+@pytest.mark.parametrize("terminal", [True, False])
+async def test_results_of_background_commands_and_checks_name_the_box(
+    spawn: Spawn, project: Path, tmp_path: Path, terminal: bool
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text('permissions.mode = "auto"\ntools.local = "always"\n')
+    (project / "test_it.py").write_text("def test_it():\n    assert False\n")
+    turn = [
+        call("run_command", command="echo hi; exit 3", background=True), RESULT,
+        call("wait_for_terminal_exit", terminal_id="$result.terminalId"), RESULT,
+        call("python_tests", path="test_it.py"), RESULT,
+        call("run_command", command="sleep 60", background=True), RESULT,
+        call("get_terminal_output", terminal_id="$result.terminalId"), RESULT,
+    ]  # fmt: skip
+    env = {"PUNIE_CONFIG": str(config), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    async with spawn(turn, env=env, caps=capabilities(terminal=terminal)) as ide:
+        ended = await ide.prompt(await ide.open(project))
+        boxes = [card.shown["rawOutput"].get("box") for card in ended.cards]
+        assert boxes == ["look", "look", "work", "look", "look"]
+        assert [ended.text.count(f"[in the box {box}:") for box in ("look", "work")] == [1, 1]
+        assert ide.person.questions == []

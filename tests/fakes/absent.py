@@ -2,49 +2,36 @@
 
 from __future__ import annotations
 
+import logging
+
 import anyio.lowlevel
 
+from punie.adapters.local.machine import LocalProcessTable
 from punie.application.offer.discover import DiscoverTools
 from punie.application.offer.registry import ToolRegistry
 from punie.application.offer.toolbox import BuildTools, Toolbox
-from punie.application.sessions.kept_record import KeptSession
-from punie.application.sessions.recorder import Tell
-from punie.application.sessions.stored import SessionShelf
+from punie.application.sessions.stored import StoredSessions
 from punie.application.tools.session_tool import SessionTool
-from punie.application.turns.live_session import Commands, ForTheModel, LiveSession, Outcome
+from punie.application.turns.live_session import ForTheModel, LiveSession, Outcome, SessionCommands
 from punie.application.turns.model_shelf import ModelShelf, ReadyModel
-from punie.domain.errors import UnknownModelError, UnknownSessionError
+from punie.domain.errors import UnknownModelError
 from punie.domain.model.provider import Effort
-from punie.domain.session.log import SessionPage
-from punie.domain.session.session import SessionSpec
 from punie.domain.values.content import Prompt
 from punie.ports.engine import EventSink
+from tests.fakes.clock import FakeClock
+from tests.fakes.memory_sessions import MemorySessionStore
 
 
-class NothingKept(SessionShelf):
-    """A shelf that stays empty: every session ends with its process."""
+async def nothing_kept() -> StoredSessions:
+    """Stored sessions that stay none: every session ends with its process."""
+    clock = FakeClock()
 
-    async def begin(self, session_id: str, spec: SessionSpec) -> KeptSession | None:
+    async def keeps(_cwd: str) -> bool:
         await anyio.lowlevel.checkpoint()
+        return False
 
-    async def take_up(self, session_id: str, tell: Tell | None = None) -> KeptSession:
-        await anyio.lowlevel.checkpoint()
-        raise UnknownSessionError(session_id)
-
-    async def fork(self, session_id: str, new_id: str) -> None:
-        await self.take_up(session_id)
-
-    async def page(self, cwd: str | None, cursor: str | None) -> SessionPage:
-        await anyio.lowlevel.checkpoint()
-        return SessionPage(())
-
-    async def delete(self, session_id: str) -> None:
-        await self.take_up(session_id)
-
-
-async def nothing_kept() -> SessionShelf:
     await anyio.lowlevel.checkpoint()
-    return NothingKept()
+    return StoredSessions(MemorySessionStore(LocalProcessTable(), clock), clock, logging.getLogger("punie.test"), keeps)
 
 
 class NoShelf(ModelShelf):
@@ -64,7 +51,7 @@ class NoShelf(ModelShelf):
         await anyio.lowlevel.checkpoint()
 
 
-class NoCommands(Commands):
+class NoCommands(SessionCommands):
     """No commands: every prompt goes to the model."""
 
     async def look(self, session: LiveSession) -> None:

@@ -1,15 +1,30 @@
-"""Stores that remember as long as the test: grants, pinned tools, and answers about servers."""
+"""Stores that remember as long as the test: grants, pinned tools, decisions, figures, and answers about servers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
-from attrs import define, field
+from attrs import define, evolve, field
 
+from punie.domain.permission.audit import (
+    BEGINNING,
+    AuditRow,
+    ChainReport,
+    ChainStart,
+    DecisionRecord,
+    check_chain,
+    unknown_head,
+)
 from punie.domain.permission.grants import StoredGrant, ToolPin
 from punie.domain.servers.server import KeptListing, ServerApproval
-from punie.ports.permission import GrantStore, PinName, ToolPins
+from punie.domain.session.turn import CallRecord, TurnRecord
+from punie.ports.permission import AuditTrail, GrantStore, PinName, ToolPins
 from punie.ports.servers import ServerApprovals, ServerListings
+from punie.ports.sessions import UsageLedger
+
+R = TypeVar("R", CallRecord, TurnRecord)
 
 
 @define
@@ -52,6 +67,64 @@ class MemoryToolPins(ToolPins):
     async def pin(self, pin: ToolPin) -> bool:
         self._pins[pin.directory, (pin.source, pin.server, pin.tool)] = pin.definition
         return True
+
+
+@define
+class MemoryAuditTrail(AuditTrail):
+    """Keeps the end of the chain as long as the test lives: the last `kept` rows."""
+
+    kept: int = 10_000
+    _rows: deque[AuditRow] = field(factory=deque[AuditRow], init=False)
+    _start: ChainStart = field(factory=ChainStart, init=False)
+
+    def record(self, record: DecisionRecord) -> None:
+        number, previous = (self._rows[-1].number, self._rows[-1].hash) if self._rows else (0, BEGINNING)
+        self._rows.append(AuditRow.after(number + 1, previous, record))
+        while len(self._rows) > self.kept:
+            gone = self._rows.popleft()
+            self._start = ChainStart(gone.number + 1, gone.hash)
+
+    async def commit(self) -> None:
+        """Do nothing: the rows are kept already."""
+
+    async def latest(self, limit: int) -> Sequence[AuditRow]:
+        return tuple(self._rows)[-limit:] if limit > 0 else ()
+
+    async def verify(self, noted: str | None = None) -> ChainReport:
+        report = check_chain(tuple(self._rows), self._start)
+        if report.fault is None and noted is not None and noted not in {row.hash for row in self._rows}:
+            return evolve(report, fault=unknown_head(noted))
+        return report
+
+
+@define
+class MemoryUsageLedger(UsageLedger):
+    """Keeps the latest `kept` records of each kind as long as the test lives."""
+
+    kept: int = 10_000
+    _calls: dict[tuple[str, str], CallRecord] = field(factory=dict[tuple[str, str], CallRecord], init=False)
+    _turns: dict[tuple[str, str], TurnRecord] = field(factory=dict[tuple[str, str], TurnRecord], init=False)
+
+    def record_call(self, record: CallRecord) -> None:
+        self._calls.setdefault((record.session_id, record.correlation_id), record)
+        while len(self._calls) > self.kept:
+            del self._calls[next(iter(self._calls))]
+
+    def record_turn(self, record: TurnRecord) -> None:
+        self._turns.setdefault((record.session_id, record.turn_id), record)
+        while len(self._turns) > self.kept:
+            del self._turns[next(iter(self._turns))]
+
+    async def calls(self, *, since: float = 0.0, session_id: str | None = None) -> Sequence[CallRecord]:
+        return _asked_for(self._calls.values(), since, session_id)
+
+    async def turns(self, *, since: float = 0.0, session_id: str | None = None) -> Sequence[TurnRecord]:
+        return _asked_for(self._turns.values(), since, session_id)
+
+
+def _asked_for(records: Iterable[R], since: float, session_id: str | None) -> Sequence[R]:
+    found = (one for one in records if one.started_at >= since and session_id in {None, one.session_id})
+    return tuple(sorted(found, key=lambda record: record.started_at))
 
 
 @define

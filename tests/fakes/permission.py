@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from punie.adapters.storage.audit import MemoryAuditTrail
 from punie.application.desk.approvals import Approvals, OpenQuestions
 from punie.application.desk.call import SessionContext
 from punie.application.desk.command_review import CommandReview
@@ -10,7 +9,7 @@ from punie.application.desk.permission import SessionPermission
 from punie.domain.permission.decisions import Policy
 from punie.ports.permission import PermissionBroker
 from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
-from tests.fakes.memory_stores import MemoryGrantStore, MemoryToolPins
+from tests.fakes.memory_stores import MemoryAuditTrail, MemoryGrantStore, MemoryToolPins
 
 HOME = "/home/nobody-here"
 

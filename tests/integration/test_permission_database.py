@@ -84,6 +84,7 @@ async def test_several_processes_append_at_once_to_one_whole_chain(file: Path):
     trail = SqliteAuditTrail(StateFile(file, LOG))
     report = await trail.verify()
     assert (report.rows, report.fault) == (900, None)
+    assert report.key == str(file.with_name("audit.key")), "its seal was checked too"
     rows = await trail.latest(900)
     for name in writers:
         calls = [row.text.split('"call_id":"call_')[1].split('"')[0] for row in rows if f'"{name}"' in row.text]

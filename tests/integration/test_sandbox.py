@@ -11,7 +11,7 @@ import anyio
 import pytest
 from attrs import evolve
 
-from punie.adapters.local.environment import PROGRAM, Bubblewrap
+from punie.adapters.local.programs.boxes import PROGRAM, BubblewrapBoxes
 from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.domain.values.terminal import Box, Command, Confinement, TerminalOutput
 
@@ -45,8 +45,8 @@ def home(tmp_path: Path) -> Path:
     return folder
 
 
-async def run(terminals: LocalTerminals, box: Bubblewrap, line: str, cwd: Path) -> TerminalOutput:
-    terminal_id = await terminals.create(box.around(Command.of(line, None, str(cwd))))
+async def run(terminals: LocalTerminals, box: BubblewrapBoxes, line: str, cwd: Path) -> TerminalOutput:
+    terminal_id = await terminals.create(box.confine(Command.of(line, None, str(cwd))).command)
     await terminals.wait(terminal_id)
     return await terminals.output(terminal_id)
 
@@ -54,7 +54,7 @@ async def run(terminals: LocalTerminals, box: Bubblewrap, line: str, cwd: Path) 
 async def test_the_project_can_be_written_and_nothing_beside_it(
     terminals: LocalTerminals, project: Path, home: Path
 ) -> None:
-    box = Bubblewrap((str(project),), str(home))
+    box = BubblewrapBoxes((str(project),), str(home))
     outside = Path("/var/tmp") / f"punie-outside-{os.getpid()}"
     line = f"echo in > inside; echo out > {home}/outside; echo out > {outside}"
     output = await run(terminals, box, line, project)
@@ -70,7 +70,7 @@ async def test_secrets_and_hidden_folders_are_empty_inside(
     state = tmp_path / "state"
     state.mkdir()
     (state / "punie.db").write_text("grants")
-    box = Bubblewrap((str(project),), str(home), hidden=(str(state),))
+    box = BubblewrapBoxes((str(project),), str(home), hidden=(str(state),))
     output = await run(terminals, box, f"cat {home}/.ssh/id_ed25519 {home}/.netrc {state}/punie.db", project)
     assert "a private key" not in output.text
     assert "a password" not in output.text
@@ -78,14 +78,14 @@ async def test_secrets_and_hidden_folders_are_empty_inside(
 
 
 async def test_git_hooks_and_config_cannot_be_changed(terminals: LocalTerminals, project: Path, home: Path) -> None:
-    box = Bubblewrap((str(project),), str(home))
+    box = BubblewrapBoxes((str(project),), str(home))
     await run(terminals, box, "echo evil > .git/hooks/pre-commit; echo evil >> .git/config", project)
     assert not list((project / ".git" / "hooks").iterdir())
     assert (project / ".git" / "config").read_text() == "[core]\n"
 
 
 async def test_there_is_no_network_and_no_other_process(terminals: LocalTerminals, project: Path, home: Path) -> None:
-    box = Bubblewrap((str(project),), str(home))
+    box = BubblewrapBoxes((str(project),), str(home))
     output = await run(terminals, box, f"ls /sys/class/net 2>/dev/null; kill -0 {os.getpid()}; echo $?", project)
     assert output.text.rstrip().endswith("1")
     output = await run(terminals, box, "cat /proc/net/route | wc -l", project)
@@ -93,9 +93,11 @@ async def test_there_is_no_network_and_no_other_process(terminals: LocalTerminal
 
 
 async def test_a_killed_box_leaves_nothing_running(terminals: LocalTerminals, project: Path, home: Path) -> None:
-    box = Bubblewrap((str(project),), str(home))
+    box = BubblewrapBoxes((str(project),), str(home))
     marker = f"sleep 61.{os.getpid()}"
-    terminal_id = await terminals.create(box.around(Command.of(f"setsid {marker} & {marker}", None, str(project))))
+    terminal_id = await terminals.create(
+        box.confine(Command.of(f"setsid {marker} & {marker}", None, str(project))).command
+    )
     await terminals.kill(terminal_id)
     await terminals.wait(terminal_id)
     running = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
@@ -105,10 +107,10 @@ async def test_a_killed_box_leaves_nothing_running(terminals: LocalTerminals, pr
 async def test_a_command_that_only_looks_changes_nothing_and_has_no_network(
     terminals: LocalTerminals, project: Path, home: Path
 ) -> None:
-    box = Bubblewrap((str(project),), str(home), network=True)
+    box = BubblewrapBoxes((str(project),), str(home), network=True)
     line = "echo in > inside; cat .git/config; wc -l < /proc/net/route; echo $GIT_OPTIONAL_LOCKS"
     looking = evolve(Command.of(line, None, str(project)), confinement=Confinement(Box.LOOK))
-    terminal_id = await terminals.create(box.around(looking))
+    terminal_id = await terminals.create(box.confine(looking).command)
     await terminals.wait(terminal_id)
     text = (await terminals.output(terminal_id)).text
     assert not (project / "inside").exists()
@@ -118,6 +120,6 @@ async def test_a_command_that_only_looks_changes_nothing_and_has_no_network(
 
 
 async def test_exit_codes_come_out_of_the_box(terminals: LocalTerminals, project: Path, home: Path) -> None:
-    output = await run(terminals, Bubblewrap((str(project),), str(home)), "exit 7", project)
+    output = await run(terminals, BubblewrapBoxes((str(project),), str(home)), "exit 7", project)
     assert output.exit is not None
     assert output.exit.exit_code == 7

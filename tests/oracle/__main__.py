@@ -37,6 +37,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--plain", action="store_true", help="only forms that are said to load nothing of a project")
     parser.add_argument("--box", action="store_true", help="run each form in the box of a command that only looks")
     parser.add_argument("--off", type=int, default=1000, help="with --box: as many lines again that would ask")
+    parser.add_argument("--seconds", type=float, default=10.0, help="the time limit of one form")
     parser.add_argument("--list", action="store_true", help="print the forms, and run nothing")
     parser.add_argument("--uncaged", action="store_true", help="run without namespaces around everything")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout, with every form")
@@ -59,7 +60,8 @@ def _oracle(place: Place, options: argparse.Namespace, *, caged: bool) -> int:
     if options.list:
         sys.stdout.writelines(f"{form.program}{' plain' if form.plain else ''}: {form.line}\n" for form in forms)
         return 0
-    ran = _all(Runner(place, Judge.of(place, path), boxed=options.box, caged=caged), forms)
+    runner = Runner(place, Judge.of(place, path), boxed=options.box, caged=caged, seconds=options.seconds)
+    ran = _all(runner, forms)
     broken = [one for one in ran if (one.form.plain or options.box) and one.findings(boxed=options.box)]
     if options.json:
         print(json.dumps({"ok": not broken, "traps": traps, "missing": missing, "forms": [_told(one) for one in ran]}))
@@ -72,11 +74,11 @@ def _all(runner: Runner, forms: Sequence[Form]) -> list[Ran]:
     ran: list[Ran] = []
     began = told = time.monotonic()
     try:
-        for form in forms:
-            ran.append(runner.run(form))
+        for one in runner.run_all(forms):
+            ran.append(one)
             if time.monotonic() - told > _PROGRESS_S:
                 told = time.monotonic()
-                found = sum(bool(one.findings(boxed=runner.boxed)) for one in ran)
+                found = sum(bool(done.findings(boxed=runner.boxed)) for done in ran)
                 print(
                     f"oracle: {len(ran)} of {len(forms)} forms, {found} findings, {told - began:.0f} s", file=sys.stderr
                 )
@@ -96,9 +98,9 @@ def _report(ran: Sequence[Ran], missing: Counter[str], traps: int, *, boxed: boo
     programs, plain = len({one.form.program for one in ran}), sum(one.form.plain for one in ran)
     print(f"not installed: {sum(missing.values())} forms of {len(missing)} programs: {' '.join(sorted(missing))}")
     print(f"forms: {len(ran)} run, {plain} of them plain, of {programs} programs")
-    print(
-        f"ended: {sum(one.exit == 0 for one in ran)} with exit code 0, {sum(one.slow for one in ran)} at the time limit"
-    )
+    ended, slow = sum(one.exit == 0 for one in ran), sum(one.slow for one in ran)
+    late = sum(not one.started for one in ran)
+    print(f"ended: {ended} with exit code 0, {slow} at the time limit, of which {late} had not started")
     print(f"traps: {traps} files; forms by kind of effect: {dict(kinds.most_common())}")
     print(f"findings: {len(wrong)} forms, {len(broken)} of them failures")
 
@@ -122,6 +124,7 @@ def _told(one: Ran) -> dict[str, Any]:
         "line": one.form.line,
         "plain": one.form.plain,
         "slow": one.slow,
+        "started": one.started,
         "exit": one.exit,
         "effects": effects,
     }

@@ -49,9 +49,10 @@ class Effect:
     """Something that a form did.
 
     `kind` is `trap` (one left its mark, `what` is its name), `exec` (a file that is no program of the machine), `write`
-    (in the project, or anywhere), `link` (a path of the project that leads out of it was opened), `read` (a file
-    outside), `shown` (its output holds a secret), `names` (a folder outside), `process` (memory or variables of another
-    process), `network`, `socket`, `signal`, `system`, `scratch`, `home`, or `unheld` (its box was not entered).
+    (in the project, or anywhere), `link` (a path of the project that leads out of it was opened), `linked` (one that
+    leads to a file of the system, which a box lets every command read), `read` (a file outside), `shown` (its output
+    holds a secret), `names` (a folder outside), `process` (memory or variables of another process), `network`,
+    `socket`, `signal`, `system`, `scratch`, `home`, or `unheld` (its box was not entered).
     """
 
     kind: str
@@ -82,7 +83,7 @@ class Judge:
 
     def _of(self, call: SystemCall, processes: set[int]) -> Iterator[Effect]:
         if call.name in {"execve", "execveat"} and call.worked:
-            yield from self._executed(call.paths[0])
+            yield from (effect for path in call.paths for effect in self._executed(path))
         elif call.name in _OPENS and call.worked:
             yield from self._opened(call, processes)
         elif call.name in _CHANGES and call.worked:
@@ -103,11 +104,11 @@ class Judge:
             yield Effect("exec", self._short(path))
 
     def _opened(self, call: SystemCall, processes: set[int]) -> Iterator[Effect]:
-        flags = "".join(call.arguments[1:4])
+        asked, flags = next(iter(call.paths), "(a path that strace did not read)"), "".join(call.arguments[1:4])
         if _WRITING.search(flags):
-            yield from self._changed(call.opened or call.paths[0])
+            yield from self._changed(call.opened or asked)
             return
-        asked, found, project = call.paths[0], call.opened.removesuffix(" (deleted)"), str(self.place.project)
+        found, project = call.opened.removesuffix(" (deleted)"), str(self.place.project)
         other = _OTHERS.fullmatch(found)
         own = (*self._known(), project, str(self.place.home), str(self.place.scratch))
         if other is not None and int(other[1]) not in processes:
@@ -115,7 +116,8 @@ class Judge:
         elif _DEVICES.fullmatch(found) or "O_PATH" in flags:
             return
         elif _below(asked, (project,)) and not _below(found, (project,)):
-            yield Effect("link", f"{self._short(asked)} -> {self._short(found)}")
+            system = _below(found, self._known()) and not _SECRET.fullmatch(found)
+            yield Effect("linked" if system else "link", f"{self._short(asked)} -> {self._short(found)}")
         elif _SECRET.fullmatch(found) or not _below(found, own):
             yield Effect("names" if "O_DIRECTORY" in flags or Path(found).is_dir() else "read", self._short(found))
 

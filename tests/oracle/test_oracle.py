@@ -35,8 +35,12 @@ STRACE = r"""
 8 utimensat(6</w/project/t>, NULL, NULL, 0) = 0
 8 kill(1, SIGTERM) = 0
 8 kill(7, SIGTERM) = 0
+8 vfork() = 9
+8 kill(9, SIGKILL) = 0
+8 execve("//bin//ls", ["ls"], 0x55 /* 9 vars */) = 0
 8 unlinkat(AT_FDCWD</w/project>, "\303\251", 0) = 0
 8 openat(AT_FDCWD</w/project>, "/dev/null", O_RDWR) = 3</dev/null<char 1:3>>
+8 open(0x7ffc7a3f1b20, O_RDONLY) = 4</w/beside>
 """.strip()
 
 
@@ -68,6 +72,7 @@ def test_every_effect_of_a_trace_is_seen_and_nothing_else() -> None:
         Effect("write", "project/t"),
         Effect("signal", "kill 1"),
         Effect("write", "project/é"),
+        Effect("read", "beside"),
     }
 
 
@@ -109,6 +114,7 @@ def test_forms_that_are_run_show_what_they_do_and_leave_the_traps_as_they_were(p
 
     assert kinds("cat README.md src/*.txt; ls -la; head -n1 -- '-rf'") == set()
     assert kinds("cat links/token") == {"link", "shown"}
+    assert kinds("cat links/passwd") == {"linked"}
     assert kinds("rm -rf src; echo x > README.md; mv data.json d.json") == {"write"}
     assert {"trap", "write"} <= kinds("git -C vendor/lib status")
     assert "exec" in kinds("./trap.sh")
@@ -138,6 +144,14 @@ def test_nothing_happens_in_the_box_whatever_is_run(place: Place) -> None:
     assert found("echo seen; rm -rf src; echo x > README.md; ./trap.sh; sh trap.sh; cat links/token") == []
     assert (place.base / "output").read_text("utf-8").startswith("seen\n"), "the line did run"
     assert found("git status; git -C vendor/lib status; git log -p") == []
+
+
+@pytest.mark.usefixtures("traced")
+def test_a_form_that_had_no_time_to_start_proves_nothing(place: Place) -> None:
+    ran = Runner(place, Judge.of(place, os.environ["PATH"]), boxed=bool(held()), seconds=0.0).run(
+        Form("x", "ls", plain=False)
+    )
+    assert (ran.started, ran.slow, ran.findings(boxed=True)) == (False, True, [])
 
 
 def _texts(folder: Path) -> dict[str, bytes]:

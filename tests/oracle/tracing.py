@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from attrs import define, field, frozen
 
 from shellsight.words.arguments import prefixes
+from shellsight.words.places import joined
 
 TRACED = prefixes(
     "execve execveat open openat openat2 creat rename renameat renameat2 unlink unlinkat mkdir mkdirat rmdir link "
@@ -93,10 +94,13 @@ class Reader:
             return None
         name, arguments, result = found[1], tuple(split(found[2])), int(found[3], 0)
         here = self._folders[process]
-        paths = tuple(posixpath.normpath(posixpath.join(here, path)) for path in _paths(name, arguments))
-        call = SystemCall(process, name, arguments, paths, result, found[5] or "", unescaped(found[4] or ""))
+        opened = unescaped(found[4] or "")
+        named = list(_paths(name, arguments)) or ([opened] if opened else [])  # strace could not read the path
+        paths = tuple(joined(here, path) for path in named)
+        call = SystemCall(process, name, arguments, paths, result, found[5] or "", opened)
         if name in _SPAWN and result > 0:
             self._folders.setdefault(result, here)
+            self.processes.add(result)
         elif call.worked and name == "chdir":
             self._folders[process] = os.path.realpath(paths[0])
         elif call.worked and name == "fchdir" and (into := _DESCRIPTOR.fullmatch(arguments[0])) is not None:

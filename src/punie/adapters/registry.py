@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 import json
-from collections.abc import Mapping
 from typing import Final, NoReturn, cast
 from urllib.parse import SplitResult, quote, urlencode, urljoin, urlsplit
 
 import anyio
 import httpx2
 from attrs import frozen
+
+from punie.domain.values.json_value import object_in
 
 TEXT_LIMIT_BYTES: Final = 1_048_576
 TIME_LIMIT_S: Final = 15.0
@@ -154,14 +155,10 @@ class RegistryClient:
             parsed: object = json.loads(answer)
         except (ValueError, RecursionError) as error:
             raise FetchError(f"{shown(self.base)} did not answer as a registry does: {error}") from error
-        fields = _object(parsed)
-        servers, onward = fields.get("servers"), _object(fields.get("metadata")).get("nextCursor")
+        fields = object_in(parsed)
+        servers, onward = fields.get("servers"), object_in(fields.get("metadata")).get("nextCursor")
         if not isinstance(servers, list):
             raise FetchError(f"{shown(self.base)} did not answer as a registry does: it names no servers")
         if not isinstance(onward, str) or not 0 < len(onward) <= LONGEST_CURSOR:
             onward = None
         return cast("list[object]", servers), onward
-
-
-def _object(value: object) -> Mapping[str, object]:
-    return cast("Mapping[str, object]", value) if isinstance(value, dict) else {}

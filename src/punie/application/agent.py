@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
@@ -16,7 +17,7 @@ from punie.application.desk.session_desk import SessionDesk
 from punie.application.own_task_group import OwnTaskGroup
 from punie.application.sessions.kept_record import KeptSession
 from punie.application.sessions.recorder import Tell
-from punie.application.sessions.stored import SessionShelf
+from punie.application.sessions.stored import StoredSessions
 from punie.application.turns import model_switch
 from punie.application.turns.live_session import LiveSession
 from punie.application.turns.run_turn import PromptTurn
@@ -31,23 +32,17 @@ from punie.domain.values.content import Prompt
 from punie.ports.agent import Agent
 from punie.ports.people import Peer
 
-
-class SessionScope(Protocol):
-    """Builds a session and takes it down again."""
-
-    def __call__(
-        self, session_id: str, spec: SessionSpec, peer: Peer, *, taken: KeptSession | None = None
-    ) -> AbstractAsyncContextManager[LiveSession]:
-        """`taken` is the session's place on the shelf; None for a session that ends with the process."""
-        ...
-
+SessionScope: TypeAlias = Callable[
+    [str, SessionSpec, Peer, KeptSession | None], AbstractAsyncContextManager[LiveSession]
+]
+"""Builds a session and takes it down again. Without a place in the store the session ends with the process."""
 
 TURN_END_LIMIT_S = 3.0
 """How long a cancelled turn may hold up the closing of its session."""
 
 
 @define
-class _Place:
+class Place:
     """An open session, the turn that runs in it, and the events that close it; lives as long as the session."""
 
     session: LiveSession
@@ -57,8 +52,73 @@ class _Place:
     gone: anyio.Event = field(factory=anyio.Event)
 
 
+class SessionRequests(ABC):
+    """The requests on an open session, the same for every agent, which says whose sessions it serves."""
+
+    @abstractmethod
+    def place(self, session_id: str) -> Place:
+        """The session, for a request. Raises `UnknownSessionError`, or `SessionHeldError` for another connection's."""
+        ...
+
+    @abstractmethod
+    def found(self, session_id: str) -> Place | None:
+        """The session, for a notification, which has no answer; None where it is not open, or another connection's."""
+        ...
+
+    def cancel(self, session_id: str) -> None:
+        place = self.found(session_id)
+        if place is not None and place.turn is not None:
+            place.turn.cancel()
+
+    def running_calls(self, session_id: str) -> tuple[RunningCall, ...]:
+        return self._desk(session_id).running.all()
+
+    def call_statistics(self, session_id: str) -> ToolStatistics:
+        return self._desk(session_id).statistics.snapshot()
+
+    def cancel_calls(self, session_id: str, correlation_id: str) -> int:
+        return self._desk(session_id).running.stop(correlation_id)
+
+    def tools(self, session_id: str) -> ToolListing:
+        return self._desk(session_id).registry.listing
+
+    def set_tool_enabled(self, session_id: str, name: str, *, enabled: bool) -> ListedTool | None:
+        registry = self._desk(session_id).registry
+        registry.set_enabled(name, enabled=enabled)
+        return registry.listed(name)
+
+    def set_model(self, session_id: str, model: str) -> Awaitable[None]:
+        return model_switch.switch_model(self._idle(session_id).session, model)
+
+    async def set_effort(self, session_id: str, effort: Effort | None) -> None:
+        await model_switch.set_effort(self.place(session_id).session, effort)
+
+    def greet(self, session_id: str) -> None:
+        place = self.found(session_id)
+        if place is not None:
+            place.session.greeted.set()
+
+    def explore_models(self, session_id: str) -> None:
+        place = self.found(session_id)
+        if place is not None:
+            place.session.tasks.start_soon(model_switch.explore, place.session)
+
+    async def set_mode(self, session_id: str, mode: Mode) -> None:
+        await self.place(session_id).session.mode.switch(mode)
+
+    def _idle(self, session_id: str) -> Place:
+        """The session, in which no turn runs. Raises `UnknownSessionError` or `SessionBusyError`."""
+        place = self.place(session_id)
+        if place.turn is not None:
+            raise SessionBusyError(session_id)
+        return place
+
+    def _desk(self, session_id: str) -> SessionDesk:
+        return self.place(session_id).session.desk
+
+
 @define
-class PunieAgent(OwnTaskGroup, Agent):
+class PunieAgent(OwnTaskGroup, SessionRequests, Agent):
     """The sessions of one connection, or of a whole server; an async context manager that lives as long as that.
 
     Each session is owned by one task, which enters everything that the session needs and leaves it in reverse.
@@ -66,8 +126,8 @@ class PunieAgent(OwnTaskGroup, Agent):
 
     scope: SessionScope
     log: logging.Logger
-    keeping: Callable[[], Awaitable[SessionShelf]]
-    _places: dict[str, _Place] = field(factory=dict, init=False)
+    keeping: Callable[[], Awaitable[StoredSessions]]
+    _places: dict[str, Place] = field(factory=dict, init=False)
     _opening: dict[str, LiveSession] = field(factory=dict, init=False)
 
     async def _let_go(self, tasks: TaskGroup) -> None:
@@ -113,16 +173,14 @@ class PunieAgent(OwnTaskGroup, Agent):
 
         def left() -> None:
             place.turn = None
-            place.session.turn_is_over()
+            place.session.turn_over.set()
 
         place.turn = PromptTurn(place.session, prompt, left, first=place.turns == 0)
         place.turns += 1
         return place.turn
 
-    def cancel(self, session_id: str) -> None:
-        place = self._places.get(session_id)
-        if place is not None and place.turn is not None:
-            place.turn.cancel()
+    def found(self, session_id: str) -> Place | None:
+        return self._places.get(session_id)
 
     def live(self, session_id: str) -> LiveSession | None:
         """The open session of that id; None where there is none."""
@@ -134,45 +192,9 @@ class PunieAgent(OwnTaskGroup, Agent):
         place = self._places.get(session_id)
         return place is not None and place.turn is not None
 
-    def running_calls(self, session_id: str) -> tuple[RunningCall, ...]:
-        return self._desk(session_id).running.all()
-
-    def call_statistics(self, session_id: str) -> ToolStatistics:
-        return self._desk(session_id).statistics.snapshot()
-
-    def cancel_calls(self, session_id: str, correlation_id: str) -> int:
-        return self._desk(session_id).running.stop(correlation_id)
-
-    def tools(self, session_id: str) -> ToolListing:
-        return self._desk(session_id).registry.listing
-
-    def set_tool_enabled(self, session_id: str, name: str, *, enabled: bool) -> ListedTool | None:
-        registry = self._desk(session_id).registry
-        registry.set_enabled(name, enabled=enabled)
-        return registry.listed(name)
-
     def options(self, session_id: str) -> SessionOptions:
-        session = self._opening.get(session_id) or self._place(session_id).session
+        session = self._opening.get(session_id) or self.place(session_id).session
         return session.options()
-
-    def set_model(self, session_id: str, model: str) -> Awaitable[None]:
-        return model_switch.switch_model(self._idle(session_id).session, model)
-
-    async def set_effort(self, session_id: str, effort: Effort | None) -> None:
-        await model_switch.set_effort(self._place(session_id).session, effort)
-
-    def greet(self, session_id: str) -> None:
-        session = self.live(session_id)
-        if session is not None:
-            session.greet()
-
-    def explore_models(self, session_id: str) -> None:
-        session = self.live(session_id)
-        if session is not None:
-            session.tasks.start_soon(model_switch.explore, session)
-
-    async def set_mode(self, session_id: str, mode: Mode) -> None:
-        await self._place(session_id).session.mode.switch(mode)
 
     def tools_changed(self, session_id: str) -> None:
         # A client knows the id from the moment it is asked for its tools, and they may change before it has the answer.
@@ -181,7 +203,7 @@ class PunieAgent(OwnTaskGroup, Agent):
             session.desk.toolbox.mark_stale()
 
     async def close_session(self, session_id: str) -> None:
-        place = self._place(session_id)
+        place = self.place(session_id)
         del self._places[session_id]
         _dismiss(place)
         await place.gone.wait()
@@ -190,20 +212,10 @@ class PunieAgent(OwnTaskGroup, Agent):
         opened: OpenedSession = await self.tasks.start(self._host, session_id, spec, peer, taken)
         return opened
 
-    def _desk(self, session_id: str) -> SessionDesk:
-        return self._place(session_id).session.desk
-
-    def _place(self, session_id: str) -> _Place:
+    def place(self, session_id: str) -> Place:
         place = self._places.get(session_id)
         if place is None:
             raise UnknownSessionError(session_id)
-        return place
-
-    def _idle(self, session_id: str) -> _Place:
-        """The session, in which no turn runs. Raises `UnknownSessionError` or `SessionBusyError`."""
-        place = self._place(session_id)
-        if place.turn is not None:
-            raise SessionBusyError(session_id)
         return place
 
     async def _host(
@@ -216,12 +228,15 @@ class PunieAgent(OwnTaskGroup, Agent):
         task_status: TaskStatus[OpenedSession],
     ) -> None:
         """Own one session from its first resource to its last."""
-        place: _Place | None = None
+        place: Place | None = None
         try:
-            async with _held(taken), self.scope(session_id, spec, peer, taken=taken) as session:
+            async with AsyncExitStack() as stack:
+                if taken is not None:  # its lease is released at the end, also where the session could not be opened
+                    stack.push_async_callback(taken.let_go)
+                session = await stack.enter_async_context(self.scope(session_id, spec, peer, taken))
                 self._opening[session_id] = session
                 opened = await session.open()
-                place = self._places[session_id] = _Place(self._opening.pop(session_id))
+                place = self._places[session_id] = Place(self._opening.pop(session_id))
                 task_status.started(opened)
                 await place.closing.wait()
                 if place.turn is not None:
@@ -239,17 +254,7 @@ class PunieAgent(OwnTaskGroup, Agent):
                 place.gone.set()
 
 
-@asynccontextmanager
-async def _held(taken: KeptSession | None) -> AsyncGenerator[None]:
-    """Release the session's lease at the end, also where the session could not be opened."""
-    try:
-        yield
-    finally:
-        if taken is not None:
-            await taken.let_go()
-
-
-def _dismiss(place: _Place) -> None:
+def _dismiss(place: Place) -> None:
     if place.turn is not None:
         place.turn.cancel()
     place.closing.set()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self
 
@@ -12,7 +11,7 @@ from attrs import define, field
 
 
 @define
-class OwnTaskGroup(ABC):
+class OwnTaskGroup:
     """An async context manager with a task group, entered and left by the task that owns it; its tasks end then."""
 
     _tasks: TaskGroup | None = field(default=None, init=False)
@@ -38,7 +37,6 @@ class OwnTaskGroup(ABC):
             raise RuntimeError(f"this {type(self).__name__} was not entered")
         return self._tasks
 
-    @abstractmethod
     async def _let_go(self, tasks: TaskGroup) -> None:
         """Release resources and make the tasks end; the caller waits for the tasks afterwards."""
-        ...
+        tasks.cancel_scope.cancel()

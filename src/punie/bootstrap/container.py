@@ -11,9 +11,11 @@ from dependency_injector import containers, providers
 from punie.adapters.local.machine import LocalClock
 from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
+from punie.application.offer.toolbox import Toolbox
 from punie.application.sessions.stored import StoredSessions
 from punie.bootstrap import session_parts as parts
 from punie.bootstrap.session_setup import SessionSetup, Shared
+from punie.bootstrap.tool_profiles import other_parties
 from punie.ports.people import Peer
 
 
@@ -47,7 +49,7 @@ class SessionContainer(containers.DeclarativeContainer):
     # servers
     connections = providers.Singleton(parts.connections, setup, peer, clock, validator)
     server_registry = providers.Singleton(parts.server_registry, setup, shared, connections, clock, recorder)
-    others = providers.Singleton(parts.others, setup, peer, local)
+    others = providers.Singleton(other_parties, setup, peer, local)
     servers = providers.Singleton(parts.servers, setup, server_registry, validator, others)
 
     # tools
@@ -58,7 +60,7 @@ class SessionContainer(containers.DeclarativeContainer):
     plug_ins = providers.Singleton(parts.plug_in_tools, setup, validator, others)
     further = providers.Singleton(parts.further_tools, peer, recorder, skills, plug_ins, servers)
     composed = providers.Singleton(parts.composed, setup)
-    toolbox = providers.Singleton(parts.toolbox, discover, assemble, registry, further, composed)
+    toolbox = providers.Singleton(Toolbox, discover, assemble, registry, further, composed)
     offered = providers.Singleton(parts.offered, setup, toolbox, servers)
 
     # desk and session

@@ -20,7 +20,7 @@ from punie.bootstrap.engines import Engines, EngineShelf, ProviderLists, sized_b
 from punie.bootstrap.plugins import PlugIns, scan
 from punie.bootstrap.server_files import configured_servers
 from punie.bootstrap.settings.keys import EFFORT, ENGINE, KEEP_SESSIONS, MODEL
-from punie.bootstrap.settings.settings import Settings, load_settings
+from punie.bootstrap.settings.settings import Settings, load_settings, stored_trust
 from punie.bootstrap.warm_up import WarmUp
 from punie.domain.errors import PunieError, SettingsError
 from punie.domain.model.provider import DIRECT
@@ -94,17 +94,11 @@ class Process:
 
     def settings(self, cwd: str) -> Settings:
         """The settings for a session in that directory. Raises `SettingsError`."""
-        return load_settings(self.environ, self.flags, cwd, self._trusted)
+        return load_settings(self.environ, self.flags, cwd, stored_trust(self.environ, self.log))
 
     async def _read(self, cwd: str) -> Settings:
         """As `settings`, in a thread: a project's file may take its time."""
         return await anyio.to_thread.run_sync(self.settings, cwd)
-
-    def _trusted(self, path: str, digest: str) -> bool:
-        """Whether the user trusted a project's file; the state is not opened before this call."""
-        from punie.bootstrap.settings.settings import stored_trust
-
-        return stored_trust(self.environ, self.log)(path, digest)
 
     def _servers(self, spec: SessionSpec) -> tuple[ServerConfig, ...]:
         """The client's servers, the project's and the user's; a file that cannot be read is named in the log."""
@@ -119,7 +113,7 @@ class Process:
 
     @asynccontextmanager
     async def session_scope(
-        self, session_id: str, spec: SessionSpec, peer: Peer, *, taken: KeptSession | None = None
+        self, session_id: str, spec: SessionSpec, peer: Peer, taken: KeptSession | None = None
     ) -> AsyncGenerator[LiveSession]:
         """Build a session, enter its resources in order, and leave them in reverse, also if entering one fails.
 

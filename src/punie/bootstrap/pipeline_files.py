@@ -71,8 +71,7 @@ def shelf_of(own: str | None, cwd: str) -> Shelf:
 
 def offered_shelf(own: str | None, cwd: str, shipped: tuple[str, ...]) -> Shelf:
     """The pipelines for a model: the user's, the project's, shipped ones of these names, and those that they call."""
-    reader = _reader()
-    whole = _shelf([*_written(own, cwd, reader), *_shipped(reader)])
+    whole = shelf_of(own, cwd)
     known = {pipeline.name: pipeline for pipeline in whole.pipelines}
     named = {one.name for one in known.values() for pattern in shipped if fnmatchcase(one.name, pattern)}
     ahead = [one for one in known.values() if one.place != SHIPPED or one.name in named]

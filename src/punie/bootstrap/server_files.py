@@ -12,7 +12,7 @@ from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of, user_settin
 from punie.domain.servers.entries import EntryError, EntrySource, broken, server_of
 from punie.domain.servers.server import ServerConfig, ServerOrigin
 from punie.domain.values.display import one_line
-from punie.domain.values.json_value import json_type
+from punie.domain.values.json_value import array_in, json_type, object_in
 from punie.domain.values.jsonc import Twice, parse_jsonc
 from punie.domain.values.variables import DotenvError, Input, Variables, parse_dotenv
 
@@ -112,9 +112,8 @@ def env_file(path: str) -> Mapping[str, str]:
 def _inputs_of(parsed: dict[str, object]) -> Mapping[str, Input]:
     """The `inputs` of VS Code; an input of another form is left out, as if it were not defined."""
     found: dict[str, Input] = {}
-    listed = parsed.get("inputs")
-    for item in cast("list[object]", listed) if isinstance(listed, list) else []:
-        given = cast("dict[str, object]", item) if isinstance(item, dict) else {}
+    for item in array_in(parsed.get("inputs")):
+        given = object_in(item)
         name, default, asks = given.get("id"), given.get("default"), given.get("description")
         if isinstance(name, str):
             shown = one_line(asks, LONGEST_QUESTION) if isinstance(asks, str) else ""

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 
 from punie.adapters.checks.python_checks import ProjectChecks
 from punie.adapters.git.repository import DulwichRepository
-from punie.adapters.local.environment import Bubblewrap, is_installed
 from punie.adapters.local.files.file_tree import LocalFileTree
 from punie.adapters.local.files.output_store import LocalOutputStore
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.local.files.workspace import LocalWorkspace
-from punie.adapters.local.machine import LocalClock
+from punie.adapters.local.machine import LocalClock, is_installed
 from punie.adapters.local.programs.boxed_terminals import BoxedTerminals
 from punie.adapters.local.programs.boxes import Boxes, BubblewrapBoxes, LandlockBoxes
 from punie.adapters.local.programs.terminals import LocalTerminals
@@ -43,9 +42,9 @@ from punie.application.tools.session.update_plan import UpdatePlan
 from punie.application.tools.session_tool import Services, SessionTool
 from punie.application.tools.terminals.get_shell_info import ShellInfo
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
-from punie.application.turns.live_session import Instructions, LiveSession
+from punie.application.turns.instructions import Instructions
+from punie.application.turns.live_session import LiveSession, SessionCommands
 from punie.application.turns.own_commands import OWN_COMMANDS
-from punie.application.turns.slash_commands import SessionCommands
 from punie.bootstrap.engines import disclosure_of
 from punie.bootstrap.session_pipelines import ComposedTools
 from punie.bootstrap.session_setup import SessionSetup, Shared
@@ -96,7 +95,7 @@ def boxes(setup: SessionSetup, guard: LocalPathGuard, outputs: LocalOutputStore)
         return LandlockBoxes(roots, home, settings.policy.protected, outputs, os.environ, required=required)
     # Punie's state is hidden from programs. Where the state is inside a project, hiding it would hide the project too.
     hidden = tuple(path for path in settings.policy.protected if not any(is_inside(root, (path,)) for root in roots))
-    return BubblewrapBoxes(Bubblewrap(setup.spec.roots, home, hidden, network=settings[SANDBOX_NETWORK]))
+    return BubblewrapBoxes(setup.spec.roots, home, hidden, network=settings[SANDBOX_NETWORK])
 
 
 def files(setup: SessionSetup, guard: LocalPathGuard, outputs: LocalOutputStore) -> Services:
@@ -126,7 +125,7 @@ def client_ledger(
     if peer.terminals is None:
         return None
     terminals = peer.terminals if boxes is None else BoxedTerminals(peer.terminals, boxes, outputs)
-    return TerminalLedger(terminals, setup.log)
+    return TerminalLedger(terminals, setup.log, asks_unboxed=boxes is not None)
 
 
 def recorder(setup: SessionSetup, peer: Peer, clock: LocalClock) -> SessionRecorder:
@@ -199,11 +198,6 @@ def discover(setup: SessionSetup, peer: Peer, validator: JsonSchemaRsValidator, 
     return DiscoverTools(setup.id, peer.capabilities, peer.catalog, validator, clock, local_tools, setup.log)
 
 
-def others(setup: SessionSetup, peer: Peer, local: Services) -> OtherParties:
-    """Makes the tools of other parties."""
-    return other_parties(setup, peer, local.get(Workspace))
-
-
 def assemble(
     setup: SessionSetup,
     peer: Peer,
@@ -214,7 +208,7 @@ def assemble(
     """Binds the tools of a plan to this machine and the client."""
     kept = KeptOutputs(outputs, LocalWorkspace(LocalPathGuard((outputs.folder,), outputs.folder)))
     reads_disk = setup.settings[LOCAL_TOOLS] is not LocalTools.NEVER
-    parties = others(setup, peer, local)
+    parties = other_parties(setup, peer, local)
     return AssembleTools(
         setup.id, peer, local, client_ledger, setup.log, kept=kept, reads_disk=reads_disk, others=parties
     )
@@ -255,17 +249,6 @@ def further_tools(
 def composed(setup: SessionSetup) -> ComposedTools:
     """The tools that are made of others: pipelines and code mode."""
     return ComposedTools(setup.spec, setup.settings, setup.log)
-
-
-def toolbox(
-    discover: DiscoverTools,
-    assemble: AssembleTools,
-    registry: ToolRegistry,
-    further: ListMore,
-    composed: ComposedTools,
-) -> Toolbox:
-    """All tools of the session."""
-    return Toolbox(discover, assemble, registry, further, composed)
 
 
 def offered(setup: SessionSetup, toolbox: Toolbox, servers: Elsewhere) -> OfferedTools:

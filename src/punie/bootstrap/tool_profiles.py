@@ -7,6 +7,7 @@ from functools import cache
 from importlib.resources import files
 
 from punie.application.offer.assemble import OtherParties
+from punie.application.tools.session_tool import Services
 from punie.bootstrap.session_setup import SessionSetup
 from punie.bootstrap.settings.keys import LOCAL_TOOLS
 from punie.domain.tools.catalog import LocalTools
@@ -22,8 +23,9 @@ def tool_profiles() -> tuple[Profile, ...]:
     return tuple(Profile.of(**profile) for profile in tomllib.loads(text)["profile"])
 
 
-def other_parties(setup: SessionSetup, peer: Peer, disk: Workspace) -> OtherParties:
-    """Makes the session's tools of other parties. Old texts are read by the client where it reads, else from `disk`."""
+def other_parties(setup: SessionSetup, peer: Peer, local: Services) -> OtherParties:
+    """Makes the session's tools of other parties. Old texts are read by the client where it reads, else by `local`."""
     if peer.capabilities.read_text_file:
         return OtherParties(tool_profiles(), peer.workspace)
-    return OtherParties(tool_profiles(), None if setup.settings[LOCAL_TOOLS] is LocalTools.NEVER else disk)
+    unread = setup.settings[LOCAL_TOOLS] is LocalTools.NEVER
+    return OtherParties(tool_profiles(), None if unread else local.get(Workspace))

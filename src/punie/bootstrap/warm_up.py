@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import TracebackType
 
 import anyio
@@ -21,11 +22,6 @@ class _Job:
         self.trace: TracebackType | None = None
         self.done = False
         self.waiters: list[tuple[EventLoopToken, anyio.Event]] = []
-
-    def fail(self, error: BaseException) -> None:
-        """Keep the error. Where a library tries to end the process, only the job ends, with a `RuntimeError`."""
-        self.error = error if isinstance(error, Exception) else RuntimeError(f"it ended with {error!r}")
-        self.trace = error.__traceback__
 
 
 class WarmUp:
@@ -65,16 +61,12 @@ class WarmUp:
             try:
                 job.result = job.work()
             except BaseException as error:  # noqa: BLE001 - raised again for those that wait
-                job.fail(error)
+                # Where a library tries to end the process, only the job ends.
+                job.error = error if isinstance(error, Exception) else RuntimeError(f"it ended with {error!r}")
+                job.trace = error.__traceback__
             with self._lock:
                 job.done = True
                 waiters, job.waiters = job.waiters, []
             for token, ready in waiters:
-                _wake(token, ready)
-
-
-def _wake(token: EventLoopToken, ready: anyio.Event) -> None:
-    try:
-        from_thread.run_sync(ready.set, token=token)
-    except RuntimeError:
-        return  # the event loop has ended, and nothing waits any more
+                with suppress(RuntimeError):  # the event loop has ended, and nothing waits any more
+                    from_thread.run_sync(ready.set, token=token)

@@ -1,27 +1,33 @@
-"""Parts of a run that commands share: the log, signals and the exit codes that report them, and `--cwd`."""
+"""Parts of a run that commands share: the log, output, errors, signals and their exit codes, and `--cwd`."""
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
 import stat
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from enum import IntEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 
 import anyio
 
+from punie.domain.errors import EngineError, PunieError, SettingsError, UnknownServerError
 from punie.domain.values.display import display_safe
 from punie.mechanics.output import exit_code_with_loss
-from punie.mechanics.questions import YES_OR_NO, YES_OR_NO_HINT, answer, asking
+from punie.mechanics.questions import agrees
 
 if TYPE_CHECKING:
     from io import TextIOWrapper
 
     from anyio.abc import TaskStatus
+
+T = TypeVar("T")
 
 
 class Exit(IntEnum):
@@ -103,21 +109,37 @@ async def watch_signals(
             act(EXIT_OF_SIGNAL[number])
 
 
-async def unless_interrupted(work: Callable[[], Awaitable[int]]) -> int:
-    """The exit code of the work; a signal cancels it, and then the code is the signal's."""
-    interrupted: int | None = None
-    code = 1
-    async with anyio.create_task_group() as tasks:
-
-        def stop(exit_code: int) -> None:
-            nonlocal interrupted
-            interrupted = exit_code
+@asynccontextmanager
+async def beside(work: Callable[[], Coroutine[object, object, None]]) -> AsyncGenerator[anyio.CancelScope]:
+    """Do that work beside the block, which ends it. An error of the block is raised as it is, not in a group."""
+    failed: Exception | None = None
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(work)
+            try:
+                yield tasks.cancel_scope
+            except Exception as error:
+                failed = error
+                raise
             tasks.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        raise failed or group from group.__cause__
 
-        tasks.start_soon(watch_signals, stop)
-        code = await work()
-        tasks.cancel_scope.cancel()
-    return code if interrupted is None else interrupted
+
+async def unless_interrupted(work: Callable[[], Awaitable[T]]) -> T:
+    """The result of the work. A signal cancels the work; raises `Interrupted` then."""
+    interrupted: list[int] = []
+    done: list[T] = []
+
+    def stop(exit_code: int) -> None:
+        interrupted.append(exit_code)
+        everything.cancel()
+
+    async with beside(partial(watch_signals, stop)) as everything:
+        done.append(await work())
+    if interrupted:
+        raise Interrupted(interrupted[-1])
+    return done[0]
 
 
 def command_environ() -> dict[str, str]:
@@ -131,17 +153,77 @@ def wrong(what: str, exit_code: int = Exit.USAGE) -> int:
     return exit_code
 
 
+def told(value: object, text: str, *, as_json: bool, exit_code: int = Exit.DONE) -> int:
+    """Print the value as JSON, on one line, or the text; returns the exit code."""
+    sys.stdout.write(json.dumps(value) + "\n" if as_json else text)
+    return exit_code
+
+
+class CommandError(Exception):
+    """A command cannot do what was asked for; the message says why and what to do."""
+
+    def __init__(self, message: str, exit_code: int = Exit.USAGE) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class Interrupted(Exception):  # noqa: N818 - a signal is no error
+    """A signal ended the work of a command; `exit_code` is that of the signal."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__(exit_code)
+        self.exit_code = exit_code
+
+
+def ended(command: Callable[[], int]) -> int:
+    """The exit code of a command, or of the error that it raises, which is written to stderr."""
+    try:
+        return command()
+    except (CommandError, PunieError, Interrupted, KeyboardInterrupt, ExceptionGroup) as raised:
+        error = cast("BaseException", raised)
+        while isinstance(error, BaseExceptionGroup):  # the task group of a session wraps what its block raises
+            error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+        match error:
+            case CommandError():
+                return wrong(str(error), error.exit_code)
+            case Interrupted():
+                return error.exit_code
+            case SettingsError() | EngineError() | UnknownServerError():
+                return wrong(str(error))
+            case PunieError():
+                return wrong(str(error), Exit.FAILED)
+            case KeyboardInterrupt():
+                return EXIT_OF_SIGNAL[signal.SIGINT]
+            case _:
+                raise
+
+
 def person_is_here() -> bool:
     """Whether a person sits at this terminal, to read stderr and to answer."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def person_agrees(question: str) -> bool:
-    """Whether the person says yes, asked on stderr, since stdout is for programs. Raises `KeyboardInterrupt`."""
-    asked = asking(sys.stderr.write, "", f"{question} [y/N] ", YES_OR_NO, False, YES_OR_NO_HINT)
-    if not (agreed := answer(asked, sys.stdin.readline)):
+def confirm(
+    shown: str, question: str, *, yes: bool, as_json: bool = False, to: str = "agree to it", unasked: int = Exit.FAILED
+) -> None:
+    """Show what a person decides on, and ask, on stderr where stdout is for programs; `yes` answers for the person.
+
+    Raises `CommandError` with the exit code `unasked` where there is no person, `SystemExit` for a no, and
+    `KeyboardInterrupt`.
+    """
+    (sys.stderr if as_json else sys.stdout).write(shown)
+    if yes:
+        return
+    if not person_is_here():
+        raise CommandError(f"nobody can be asked here. Look at what is shown and add --yes to {to}.", unasked)
+    try:
+        agreed = agrees(question, sys.stderr.write, sys.stdin.readline)
+    except KeyboardInterrupt:
+        sys.stderr.write("\nNothing was changed.\n")
+        raise
+    if not agreed:
         sys.stderr.write("Nothing was changed.\n")
-    return agreed
+        raise SystemExit(Exit.FAILED)
 
 
 def directory_of(cwd: str) -> Path:
@@ -158,24 +240,41 @@ def directory_of(cwd: str) -> Path:
     raise SystemExit(wrong(f"--cwd {cwd} is not a directory. Name one that exists."))
 
 
-class WaitingLine:
-    """A line on stderr that says what is waited for, and goes away; one run of a command."""
+WAIT_SHOWN_S = 1.0
+"""The time after which a person is told what is waited for."""
 
-    def __init__(self) -> None:
-        self._shown = False
 
-    def show(self, text: str) -> None:
-        """Show the line, in place of the former one."""
-        sys.stderr.write(f"\r\x1b[K{text}")
-        sys.stderr.flush()
-        self._shown = True
+@asynccontextmanager
+async def waiting(text: Callable[[], str], *, watched: bool) -> AsyncGenerator[Callable[[], None]]:
+    """Show every second what the block waits for, on a line on stderr that goes away, where a person looks at it.
 
-    def clear(self) -> None:
-        """Remove the line, where one is shown."""
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-            self._shown = False
+    Yields a function that removes the line until it is shown again.
+    """
+    shown = False
+
+    def clear() -> None:
+        nonlocal shown
+        if shown:
+            _write_line("")
+            shown = False
+
+    async def show() -> None:
+        nonlocal shown
+        while watched:
+            await anyio.sleep(WAIT_SHOWN_S)
+            _write_line(text())
+            shown = True
+
+    async with beside(show):
+        try:
+            yield clear
+        finally:
+            clear()
+
+
+def _write_line(text: str) -> None:
+    sys.stderr.write(f"\r\x1b[K{text}")
+    sys.stderr.flush()
 
 
 def exit_at_once(exit_code: int) -> NoReturn:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, cast
 
-from punie.bootstrap.settings.files import read_settings
+from punie.bootstrap.settings.files import read_settings_file
 from punie.domain.errors import SettingsError
 from punie.mechanics.files import write_at_once
 
@@ -20,62 +20,46 @@ def disable_tools(path: Path, names: Iterable[str]) -> bool:
     The file is replaced at once or not at all, and its former content is kept beside it as `config.toml.bak`.
     Raises `SettingsError` for a file that cannot be understood or written, which then stays as it is.
     """
-    return _changed(path, lambda before: _with_disabled(before, list(names), str(path)))
+    given = list(names)
+
+    def disable(settings: MutableMapping[str, Any]) -> None:
+        tools = settings.get("tools", {})
+        if not isinstance(tools, MutableMapping):
+            raise SettingsError(str(path), "tools: expected a table")
+        table = cast("MutableMapping[str, Any]", tools)
+        disabled = _listed(table.get("disabled", []), str(path))
+        missing = [name for name in dict.fromkeys(given) if name not in disabled]
+        if isinstance(table.get("disabled"), list):
+            table["disabled"].extend(missing)
+        elif missing:
+            settings.setdefault("tools", {})["disabled"] = [*disabled, *missing]
+
+    return _changed(path, disable)
 
 
 def set_model(path: Path, model: str) -> bool:
     """Set `model`; returns and raises as `disable_tools` does."""
-    return _changed(path, lambda before: _with_model(before, model, str(path)))
+    return _changed(path, lambda settings: settings.update(model=model))
 
 
-def _changed(path: Path, change: Callable[[str], str]) -> bool:
-    read_settings(path)
+def _changed(path: Path, change: Callable[[MutableMapping[str, Any]], None]) -> bool:
+    """Make the change in the file's text; the same change of its bare values says how the text has to read."""
+    import tomlkit
+
+    read_settings_file(path)
     try:
         before = path.read_bytes().decode("utf-8") if path.exists() else ""
-        after = change(before)
-        if after == before:
+        document, expected = cast("MutableMapping[str, Any]", tomlkit.parse(before)), tomllib.loads(before)
+        change(document)
+        change(expected)
+        if expected == tomllib.loads(before):
             return False
+        after = tomlkit.dumps(document)
+        _check(after, expected, str(path))
         replace_file(path, before, after)
     except OSError as error:
         raise SettingsError(str(path), error.strerror or "it cannot be written") from error
     return True
-
-
-def _with_model(text: str, model: str, source: str) -> str:
-    import tomlkit
-
-    document = cast("MutableMapping[str, Any]", tomlkit.parse(text))
-    if document.get("model") == model:
-        return text
-    document["model"] = model
-    after = tomlkit.dumps(document)
-    _check(after, {**tomllib.loads(text), "model": model}, source)
-    return after
-
-
-def _with_disabled(text: str, names: list[str], source: str) -> str:
-    import tomlkit
-
-    document = cast("MutableMapping[str, Any]", tomlkit.parse(text))
-    if "tools" not in document:
-        document["tools"] = tomlkit.table()
-    tools = document["tools"]
-    if not isinstance(tools, MutableMapping):
-        raise SettingsError(source, "tools: expected a table")
-    table = cast("MutableMapping[str, Any]", tools)
-    disabled = _listed(table.get("disabled", []), source)
-    missing = [name for name in dict.fromkeys(names) if name not in disabled]
-    if not missing:
-        return text
-    if isinstance(table.get("disabled"), list):
-        table["disabled"].extend(missing)
-    else:
-        table["disabled"] = [*disabled, *missing]
-    after = tomlkit.dumps(document)
-    expected: dict[str, Any] = tomllib.loads(text)
-    expected["tools"] = {**cast("Mapping[str, Any]", expected.get("tools", {})), "disabled": [*disabled, *missing]}
-    _check(after, expected, source)
-    return after
 
 
 def _listed(value: object, source: str) -> list[str]:

@@ -83,16 +83,23 @@ def _step(current: int, part: str, so_far: str, made: list[tuple[int, str]] | No
     return found
 
 
-def open_file(folder: int, name: str) -> int:
+@contextmanager
+def opened(path: str | bytes, flags: int, folder: int | None = None) -> Generator[int]:
+    """A descriptor of a path, which may start in an opened folder."""
+    descriptor = os.open(path, flags, dir_fd=folder)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def opened_file(folder: int, name: str) -> Generator[int]:
     """A descriptor for reading the regular file `name` of an opened folder. Raises `NotAFileError`."""
     _require_regular(os.stat(name, dir_fd=folder, follow_symlinks=False))  # opening a device may have effects
-    found = os.open(name, READ_FLAGS, dir_fd=folder)
-    try:
+    with opened(name, READ_FLAGS, folder) as found:
         _require_regular(os.fstat(found))
-    except BaseException:
-        os.close(found)
-        raise
-    return found
+        yield found
 
 
 def existing_file(folder: int, name: str) -> os.stat_result | None:
@@ -117,40 +124,26 @@ def read_at_most(descriptor: int, limit_bytes: int) -> bytes:
 
 def read_file(folder: int, name: str, limit_bytes: int) -> bytes:
     """As `read_at_most`, of the regular file `name` of an opened folder. Raises `NotAFileError`."""
-    descriptor = open_file(folder, name)
-    try:
+    with opened_file(folder, name) as descriptor:
         return read_at_most(descriptor, limit_bytes)
-    finally:
-        os.close(descriptor)
 
 
 def read_path(path: str | bytes, limit_bytes: int) -> bytes | None:
     """As `read_at_most`, of the file at a path, no link; None where it is missing, not regular, or not readable."""
     try:
-        descriptor = os.open(path, READ_FLAGS)
+        with opened(path, READ_FLAGS) as descriptor:
+            return read_at_most(descriptor, limit_bytes) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
     except OSError:
         return None
-    try:
-        return read_at_most(descriptor, limit_bytes) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
 
 
 def names_in(folder: int, limit: int) -> list[str]:
     """Up to `limit` names of an opened folder, in no order; empty where it must not be listed."""
     try:
-        listed = os.open(".", LIST_FLAGS, dir_fd=folder)
-    except OSError:
-        return []
-    try:
-        with os.scandir(listed) as entries:
+        with opened(".", LIST_FLAGS, folder) as listed, os.scandir(listed) as entries:
             return [entry.name for entry, _ in zip(entries, range(limit), strict=False)]
     except OSError:
         return []
-    finally:
-        os.close(listed)
 
 
 def _require_regular(known: os.stat_result) -> None:
@@ -187,8 +180,7 @@ def locked_folder(folder: str, limit_s: float) -> Generator[None]:
     except ImportError:  # Windows
         yield
         return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
+    with opened(folder, os.O_RDONLY) as descriptor:
         until = time.monotonic() + limit_s
         while True:
             try:
@@ -201,8 +193,6 @@ def locked_folder(folder: str, limit_s: float) -> Generator[None]:
             except OSError:
                 break  # a file system without locks
         yield
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -13,8 +13,7 @@ MOST_TRIES: Final = 6
 TRIES_UNTIL_HELP: Final = 3
 """After so many, the whole question is shown again, since its beginning may have scrolled away."""
 
-YES_OR_NO_HINT: Final = "Type y for yes or n for no."
-YES_OR_NO: Final[Mapping[str, bool]] = {"y": True, "yes": True, "n": False, "no": False, "": False}
+_YES_OR_NO: Final[Mapping[str, bool]] = {"y": True, "yes": True, "n": False, "no": False, "": False}
 
 Asking = Generator[None, str, T]
 """A question that is being asked: each `send` hands it one line, which is empty at the end of the input alone."""
@@ -52,6 +51,11 @@ def answer(question: Asking[T], read_line: Callable[[], str]) -> T:
             question.send(read_line())
     except StopIteration as end:
         return end.value
+
+
+def agrees(question: str, say: Callable[[str], object], read_line: Callable[[], str]) -> bool:
+    """The answer to a question of yes or no; Enter is a no."""
+    return answer(asking(say, "", f"{question} [y/N] ", _YES_OR_NO, False, "Type y for yes or n for no."), read_line)
 
 
 async def answer_later(question: Asking[T], read_line: Callable[[], Awaitable[str]]) -> T:

@@ -98,8 +98,8 @@ class AuditTrail(Protocol):
         ...
 
     @abstractmethod
-    async def verify(self) -> ChainReport:
-        """Check the whole chain."""
+    async def verify(self, noted: str | None = None) -> ChainReport:
+        """Check the whole chain; the head `noted` before, the hash of a row, must still be in it."""
         ...
 
 

@@ -43,7 +43,8 @@ class PathGuard(Protocol):
         """The places outside, and the secrets, that names matching the absolute pattern lead to.
 
         `*`, `?` and `[...]` match as in a shell; `**` is folders of any depth, of which only links count and none is
-        entered. Returns None where there is more to look through than a bound. Never raises.
+        entered; `***` is the same, and names that arrive as other words count for those. Returns None where there is
+        more to look through than a bound, or a name may become an option. Never raises.
         """
         ...
 
@@ -53,6 +54,15 @@ class PathGuard(Protocol):
 
         A relative path is taken from the session's working directory. Never raises: a path that cannot be resolved is
         outside.
+        """
+        ...
+
+    @abstractmethod
+    def own_program(self, program: str) -> str | None:
+        """The file of the session's directories that a program's name leads to by PATH; None for any other program.
+
+        A link in these directories counts too, unless an environment has it for an interpreter. The answer is a
+        relative path where PATH names a folder from wherever a program runs, in which any program may be. Never raises.
         """
         ...
 

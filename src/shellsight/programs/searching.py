@@ -7,9 +7,9 @@ from itertools import pairwise
 
 from attrs import evolve
 
-from shellsight.report import FED, PathEffect, Standing
-from shellsight.words.arguments import Arg, Kind, names
-from shellsight.words.call import Call, Feed, Inner, Outcome, dangerous, forbidden, ordinary, unknown
+from shellsight.report import PathEffect, Standing
+from shellsight.words.arguments import Arg, Listing, fed, filled, names
+from shellsight.words.call import Call, Inner, Outcome, dangerous, forbidden, ordinary, unknown
 from shellsight.words.form import Operands, form, seeks, stricter
 from shellsight.words.places import here, is_below, is_vital, uses
 from shellsight.words.secrecy import is_narrow
@@ -38,6 +38,7 @@ _GREP_FORM = form(
     digits=True,
     lists="-l -L --files-with-matches --files-without-match",
     passes=True,
+    tells="o --only-matching",
 )
 _SAMPLES = (
     " .env .env.local id_rsa id_ed25519 server.key cert.pem .netrc credentials.json .aws/credentials .npmrc "
@@ -167,12 +168,14 @@ def find(call: Call) -> Outcome:
         args = args[1:]
     found = (use for arg in starts for use in uses(call, arg, PathEffect.LOOK, below=True, follows=follows))
     paths = tuple(found) or here(call, PathEffect.LOOK, below=True, follows=follows)
-    lists = not seeks(args) and all(is_below(use.path, call.cwds) for use in paths)
-    links = "*" if follows else _links(args)
-    outcome = Outcome(Standing.SAFE, "lists files", paths, lists=lists, narrow=lists and _narrow(args), links=links)
+    lists = None
+    if not seeks(args) and all(is_below(use.path, call.cwds) for use in paths):
+        lists = Listing(_narrow(args), "*" if follows else _links(args))
+    outcome = Outcome(Standing.SAFE, "lists files", paths, lists=lists)
     if any(arg.may_be_option for arg in starts):
         outcome = stricter(outcome, unknown("a word that might become part of the expression"))
-    return _expression(call, args, starts, outcome)
+    outcome = _expression(call, args, starts, outcome)
+    return evolve(outcome, lists=None) if outcome.inner else outcome  # what a command prints is no list of names
 
 
 def _links(args: tuple[Arg, ...]) -> str:
@@ -204,15 +207,16 @@ def _expression(call: Call, args: tuple[Arg, ...], starts: list[Arg], outcome: O
             return stricter(outcome, unknown(f"a word that is not certain: {arg.text}"))
         if arg.text in _FIND_RUNS:
             end = _end_of_command(args, place + 1)
-            feed = Feed(listing=outcome.lists, narrow=outcome.narrow, links=outcome.links)
-            inner = Inner(args[place + 1 : end], reason="runs for each file that is found", feed=feed)
-            outcome = evolve(outcome, inner=(*outcome.inner, _filled(inner)))
+            listing = evolve(outcome.lists, whole=True) if outcome.lists else None
+            words = tuple(filled(arg, "{}", listing) if "{}" in arg.text else arg for arg in args[place + 1 : end])
+            inner = Inner(words, reason="runs for each file that is found")
+            outcome = evolve(outcome, inner=(*outcome.inner, inner))
             if end == place + 1:
                 outcome = stricter(outcome, unknown("-exec without a command"))
             place = end + 1
             continue
         if arg.text == "-delete":
-            outcome = evolve(_deleting(call, starts, outcome, narrow=len(args) > 1), lists=False)
+            outcome = evolve(_deleting(call, starts, outcome, narrow=len(args) > 1), lists=None)
         elif arg.text in _FIND_WRITES:
             target = args[place + 1 : place + 2]
             written = tuple(use for value in target for use in uses(call, value, PathEffect.WRITE))
@@ -244,16 +248,6 @@ def _end_of_command(args: tuple[Arg, ...], place: int) -> int:
     return len(args)
 
 
-def _filled(inner: Inner) -> Inner:
-    """The command with `{}` replaced by a file that is not known yet."""
-    return evolve(inner, args=tuple(fed(arg) if "{}" in arg.text else arg for arg in inner.args))
-
-
-def fed(arg: Arg) -> Arg:
-    """The argument as one that is known only once the command runs."""
-    return Arg(FED, Kind.UNCERTAIN, "./")
-
-
 _FD = form(
     (
         "HIusigFaLp0lt1qjh --hidden --no-ignore --no-ignore-vcs --unrestricted --case-sensitive --ignore-case "
@@ -267,6 +261,7 @@ _FD = form(
     ),
     Operands.TEXT,
     always_lists=True,
+    tells="-l --list-details",
     walks=True,
     keen=True,
 )
@@ -277,8 +272,10 @@ def fd(call: Call) -> Outcome:
     for place, arg in enumerate(call.args):
         if arg.text in {"-x", "-X", "--exec", "--exec-batch"}:
             rest = tuple(value for value in call.args[place + 1 :] if value.text != ";")
+            base = fd(evolve(call, args=call.args[:place]))
+            listing = evolve(base.lists, whole=True) if base.lists else None
             inner = Inner(
-                (*(fed(value) if "{" in value.text else value for value in rest), fed(Arg("{}"))),
+                (*(filled(value, "{", None) if "{" in value.text else value for value in rest), fed(listing)),
                 floor=Standing.ORDINARY,
                 reason="runs for each file that is found",
             )
@@ -300,8 +297,7 @@ def fd(call: Call) -> Outcome:
         outcome = stricter(outcome, unknown("nobody knows where it looks"))
     return evolve(
         outcome,
-        lists=outcome.lists and not seeks(call.args),
-        links="" if plain and not follows else "*",
+        lists=evolve(outcome.lists, links="" if plain and not follows else "*") if outcome.lists else None,
         paths=(*outcome.paths, *places, *here(call, PathEffect.LOOK, below=True, follows=follows)),
     )
 

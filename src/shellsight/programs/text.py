@@ -6,11 +6,11 @@ import re
 
 from attrs import evolve
 
-from shellsight.report import FED, Effect, PathEffect, PathUse
+from shellsight.report import Effect, PathEffect, PathUse
 from shellsight.words.arguments import Arg, Reading, names, options
 from shellsight.words.call import Call, Outcome, dangerous, ordinary, safe, unknown
 from shellsight.words.form import stricter
-from shellsight.words.places import fed_places, uses
+from shellsight.words.places import uses
 from shellsight.words.secrecy import could_be_private
 
 _BODY = r"(?:[^%(mark)s\\\n]|\\.)*+"
@@ -68,11 +68,10 @@ def _changed(call: Call, reading: Reading, files: tuple[Arg, ...]) -> Outcome:
 def _reader(call: Call, files: tuple[Arg, ...]) -> Outcome:
     read: list[PathUse] = []
     for arg in files:
-        listed = arg.text == FED and call.feed.narrow and call.feed.listing
-        read += fed_places(call, PathEffect.READ) if listed else uses(call, arg, PathEffect.READ)
+        read += uses(call, arg, PathEffect.READ)
     outcome = safe("only looks", tuple(read))
     for arg in files:
-        if arg.process or (arg.text == FED and call.feed.narrow):
+        if arg.process or (arg.listing is not None and arg.listing.narrow):
             continue
         if not arg.certain and (
             (not arg.prefix and not arg.many) or could_be_private(arg.text) or arg.kind.value == "uncertain"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from shellsight.report import FED, Effect, PathEffect, Standing
-from shellsight.words.arguments import Arg, Kind, Options, options
+from shellsight.report import Effect, PathEffect, Standing
+from shellsight.words.arguments import Arg, Options, fed, filled, options
 from shellsight.words.assigning import is_harmless
 from shellsight.words.call import Call, Feed, Inner, Judge, Outcome, dangerous, safe, unknown
 from shellsight.words.places import uses
@@ -90,6 +90,8 @@ def env(call: Call) -> Outcome:
 
 MOST_PROCESSES = 64
 """As many processes at once as any machine holds."""
+_LINES = frozenset({"\n", "\\n", "\\0"})
+"""Delimiters of words that are whole lines."""
 _XARGS = options(
     "0rtpxo --null --no-run-if-empty --verbose --exit --open-tty --show-limits",
     "dEILnPsaJR --delimiter --max-args --max-procs --max-lines --max-chars --arg-file --eof --replace",
@@ -101,27 +103,27 @@ _XARGS = options(
 def xargs(call: Call) -> Outcome:
     """`xargs`: a command, with words that it reads at its end or in place of `{}`."""
     reading = _XARGS.read(call.args)
-    more = Arg(FED, Kind.UNCERTAIN, "./" if call.feed.listing else "", many=True)
+    lists = reading.values("-a", "--arg-file")
+    known = not lists and all(arg.text in _LINES for arg in reading.values("-d", "--delimiter"))
+    more = fed(call.feed.listing if known else None)
     if reading.strange:
         return unknown(f"an option that nothing is known of: {reading.strange[0].text}")
     if "-p" in reading.names:
         return unknown("asks before each command")
     if not call.feed.listing and any(not _few(arg) for arg in reading.values("-P", "--max-procs")):
         return unknown("starts as many processes at once as it is fed words")
-    lists = reading.values("-a", "--arg-file")
-    if lists:
-        more = evolve(more, prefix="")
     if not all(arg.certain for arg in lists):
         return unknown("nobody knows which file it reads words from")
     rest = reading.operands or (Arg("echo"),)
     marks = [value.text for value in reading.values("-I", "-J", "--replace", "-i") if value.text] or (
         ["{}"] if reading.names & {"-I", "-i", "--replace"} else []
     )
-    filled = tuple(
-        evolve(more, ran=place == 0) if any(mark in arg.text for mark in marks) else arg
-        for place, arg in enumerate(rest)
+    found = [next((mark for mark in marks if mark in arg.text), "") for arg in rest]
+    full = tuple(
+        evolve(filled(arg, mark, more.listing), ran=place == 0) if mark else arg
+        for place, (arg, mark) in enumerate(zip(rest, found, strict=True))
     )
-    words = filled if marks else (*rest, more)
+    words = full if marks else (*rest, more)
     if lists:
         read = tuple(use for arg in lists for use in uses(call, arg, PathEffect.READ))
         return Outcome(Standing.SAFE, "runs a command with words of a file", read, inner=(Inner(words, feed=Feed()),))

@@ -7,7 +7,7 @@ from attrs import evolve, frozen
 from shellsight.line import Redirect
 from shellsight.report import Effect, PathEffect, Standing
 from shellsight.walk.judging import of_path
-from shellsight.words.arguments import Arg, Kind
+from shellsight.words.arguments import Arg, Kind, Listing
 from shellsight.words.call import Call, Feed, Outcome, dangerous, forbidden, unknown
 from shellsight.words.form import stricter
 from shellsight.words.places import uses
@@ -70,23 +70,26 @@ class Flow:
     """The output of a command: `source` as in `Feed`, names of files, or exactly `text`."""
 
     source: str = ""
-    listing: bool = False
-    narrow: bool = False
-    links: str = "*"
+    listing: Listing | None = None
     text: str | None = None
 
     def feed(self, source: str) -> Feed:
         """The feed of the next command; `source` is where the output came from, if not from the command itself."""
-        return Feed(True, self.source or source, self.listing, self.narrow, self.links, self.text)
+        return Feed(True, self.source or source, self.listing, self.text)
+
+
+def one_of(flows: list[Flow]) -> Flow:
+    """The output of a command that may be any of these."""
+    same = all(flow == flows[0] for flow in flows[1:])
+    return flows[0] if same else Flow(next((flow.source for flow in flows if flow.source), ""))
 
 
 def flow_of(call: Call, outcome: Outcome) -> Flow:
     """The output of the command, given its outcome and its own feed."""
+    handed_on = call.feed.listing if outcome.passes else None
     return Flow(
         source=outcome.source or call.feed.source,
-        listing=outcome.lists or (outcome.passes and call.feed.listing),
-        narrow=outcome.narrow or (outcome.passes and call.feed.narrow),
-        links=outcome.links if outcome.lists else call.feed.links,
+        listing=evolve(outcome.lists, folders=call.cwds) if outcome.lists else handed_on,
         text=_printed(call),
     )
 

@@ -111,7 +111,7 @@ def _doubts(call: Call, outcome: Outcome) -> Outcome:
     if not call.cwds and call.name not in _ANYWHERE and outcome.own:
         return unknown("nobody knows in which directory this runs")
     acts = outcome.standing is Standing.ORDINARY
-    if acts and any(arg.kind is Kind.UNCERTAIN and not (arg.text == FED and call.feed.listing) for arg in call.args):
+    if acts and any(arg.kind is Kind.UNCERTAIN and not (arg.text == FED and arg.listing) for arg in call.args):
         return unknown("it acts on something that is not known beforehand")
     if outcome.own and (acts or call.name == "git") and not all(is_below(cwd, (call.start,)) for cwd in call.cwds):
         return unknown("it acts in another folder, whose settings may run programs")

@@ -10,7 +10,7 @@ from attrs import evolve, field, frozen
 
 from shellsight.line import Glob, Literal, Opaque, Piece, Script, Simple, Substitution, Tilde, Variable, Word
 from shellsight.walk.state import State
-from shellsight.words.arguments import Arg, Kind
+from shellsight.words.arguments import Arg, Kind, Listing
 from shellsight.words.secrecy import is_shown_freely
 
 MOST_BINDINGS = 32
@@ -24,6 +24,10 @@ _CUTTING = re.compile(
 )
 _TAB = re.compile(r"\$'(?:\\[tnr]|[A-Za-z0-9 ,:;|=_])+'\Z")
 """One word in every shell, and never an option: a tab, a line break, plain text; dash puts a `$` before it."""
+
+Printed = Mapping[int, Listing | None]
+"""The listings that the scripts of substitutions print, by the `id` of the script; set anew whenever one was run."""
+_NONE: Printed = {}
 
 Binding = Mapping[str, Arg]
 _PLAIN: tuple[Binding, ...] = ({},)
@@ -57,10 +61,12 @@ def scripts_in(word: Word) -> Iterator[Script]:
             yield from piece.scripts
 
 
-def resolve(words: tuple[Word, ...], state: State, home: str, binding: Binding | None = None) -> tuple[Arg, ...]:
+def resolve(
+    words: tuple[Word, ...], state: State, home: str, binding: Binding | None = None, printed: Printed = _NONE
+) -> tuple[Arg, ...]:
     """The arguments these words become; a lone unquoted variable falls into its words."""
     found: list[Arg] = []
-    scope = _Scope(state, home, binding or {})
+    scope = _Scope(state, home, binding or {}, printed)
     for word in words:
         text = word.text
         if text is None:
@@ -75,6 +81,7 @@ class _Scope:
     state: State
     home: str
     binding: Binding
+    printed: Printed = _NONE
 
     def value(self, name: str) -> Arg | None:
         """The value of a variable, where it has one only."""
@@ -136,10 +143,23 @@ def as_argument(word: Word, scope: _Scope) -> Arg:
         _add(piece, draft, scope)
     prefix = "".join(draft.prefix)
     if Kind.UNCERTAIN in draft.kinds:
-        return Arg(word.source, Kind.UNCERTAIN, prefix, tuple(draft.names), ran=ran, many=many, odd=odd)
+        listing = _listing(word, scope) if len(word.pieces) == 1 else None
+        prefix = prefix if listing is None else "./"
+        return Arg(
+            word.source, Kind.UNCERTAIN, prefix, tuple(draft.names), ran=ran, many=many, odd=odd, listing=listing
+        )
     if Kind.GLOB in draft.kinds:
         return Arg("".join(draft.text), Kind.GLOB, prefix, ran=ran, many=True)
     return Arg(prefix, prefix=prefix, ran=ran)
+
+
+def _listing(word: Word, scope: _Scope) -> Listing | None:
+    """The names of files that a word of one piece becomes."""
+    piece = word.pieces[0]
+    if isinstance(piece, Substitution):
+        return scope.printed.get(id(piece.script))
+    value = scope.value(piece.name) if isinstance(piece, Variable) else None
+    return None if value is None else value.listing
 
 
 def _add(piece: Piece, draft: _Draft, scope: _Scope) -> None:
@@ -220,15 +240,15 @@ def output_of(script: Script, scope: _Scope) -> str | None:
     return " ".join(words) if texts[0] == "echo" else (words[0] if len(words) == 1 else None)
 
 
-def one_argument(word: Word, state: State, home: str, binding: Binding | None = None) -> Arg:
+def one_argument(word: Word, state: State, home: str, binding: Binding | None = None, printed: Printed = _NONE) -> Arg:
     """One word that is never split: an assignment's value, a redirection's target."""
-    return as_argument(word, _Scope(state, home, binding or {}))
+    return as_argument(word, _Scope(state, home, binding or {}, printed))
 
 
-def loop_values(words: tuple[Word, ...], state: State, home: str) -> tuple[Arg, ...] | None:
+def loop_values(words: tuple[Word, ...], state: State, home: str, printed: Printed = _NONE) -> tuple[Arg, ...] | None:
     """The values that a loop's variable takes in turn; None where they are not known."""
     found: list[Arg] = []
     for binding in bindings(words, state):
-        found.extend(resolve(words, state, home, binding))
+        found.extend(resolve(words, state, home, binding, printed))
     unknown = any(arg.kind is Kind.UNCERTAIN and not arg.names and not arg.ran for arg in found)
     return None if unknown or not found else tuple(dict.fromkeys(evolve(arg, process="") for arg in found))

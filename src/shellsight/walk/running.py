@@ -91,37 +91,33 @@ class Bench:
             self.host.sources.append(outcome.source)
         flow = flow_of(call, outcome)
         for inner in outcome.inner:
-            inside = self._inner(inner, base, argv if not outer else outer[0], outer)
+            inside = self._inner(inner, base, (*outer, argv))
             flow = evolve(
                 flow,
                 source=flow.source or inside.source,
                 listing=flow.listing if outcome.own else inside.listing,
-                narrow=flow.narrow if outcome.own else inside.narrow,
-                links=flow.links if outcome.own else inside.links,
             )
         return flow
 
-    def _inner(self, inner: Inner, base: Outcome, argv: tuple[str, ...], outer: tuple[tuple[str, ...], ...]) -> Flow:
+    def _inner(self, inner: Inner, base: Outcome, outer: tuple[tuple[str, ...], ...]) -> Flow:
+        """A command inside others, `outer`; the line's own words are the first."""
         floor = Outcome(inner.floor, inner.reason, base.paths, inner.effects | base.effects)
         base = stricter(floor, base)
         if inner.code is None:
-            return self._one(inner.args, base, inner, (*outer, argv)) if inner.args else Flow()
+            return self._one(inner.args, base, inner, outer) if inner.args else Flow()
         before, once = len(self.host.parts), self.host.often
-        if any(form[:1] and form[0].rpartition("/")[2] in REPEATING for form in (argv, *outer)):
+        if any(form[:1] and form[0].rpartition("/")[2] in REPEATING for form in outer):
             self.host.often = ENDLESS
         read = self.host.code(inner.code, self._state(inner), self.feed)
         self.host.often = once
         if not read:
-            self._add(
-                argv,
-                stricter(base, unknown("shell code inside the line, which nothing can read here")),
-                None,
-                literal=False,
-            )
+            unread = unknown("shell code inside the line, which nothing can read here")
+            self._add(outer[0], stricter(base, unread), None, literal=False, outer=outer)
         self.host.parts[before:] = [
             evolve(
                 part.raised(base.standing, base.reason),
                 literal=False,
+                forms=(*part.forms, *outer),
                 effects=part.effects | base.effects,
                 paths=(*part.paths, *base.paths),
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import evolve
 
 from shellsight.walk.state import State
-from shellsight.words.arguments import Arg, names
+from shellsight.words.arguments import Arg, Listing, fed, names
 from shellsight.words.places import joined
 
 Ends = tuple[State | None, State | None]
@@ -14,8 +14,8 @@ _FILLING = names("read readarray mapfile getopts export declare typeset local re
 _ANYTHING = names("eval source . trap fc coproc enable exec")
 
 
-def after(args: tuple[Arg, ...], state: State, home: str) -> Ends:
-    """The states after a command with these words, where it succeeded and where it failed."""
+def after(args: tuple[Arg, ...], state: State, home: str, listing: Listing | None = None) -> Ends:
+    """The states after a command with these words, fed that listing, where it succeeded and where it failed."""
     while args and args[0].certain and args[0].text in {"command", "builtin"} and len(args) > 1:
         args = args[1:]
     if not args:
@@ -33,7 +33,19 @@ def after(args: tuple[Arg, ...], state: State, home: str) -> Ends:
     if name in {"pushd", "popd"}:
         return state.somewhere(), state
     changed = _renamed(name, args[1:], state)
+    filled = _read(args[1:]) if listing is not None and name == "read" else ""
+    changed = changed.holding(filled, (fed(listing),)) if filled else changed
     return changed, changed
+
+
+def _read(args: tuple[Arg, ...]) -> str:
+    """The one variable that `read` fills with a whole line; "" where that is not certain."""
+    texts = [arg.text for arg in args]
+    return texts[-1] if texts and texts[-1].isidentifier() and _PLAINLY.issuperset(texts[:-1]) else ""
+
+
+_PLAINLY = frozenset({"-r", "-d", "-rd", "-rd ", ""})
+"""Words of `read` with which its one variable gets a whole line, or all up to a NUL."""
 
 
 def moved(args: tuple[Arg, ...], state: State, home: str) -> State:

@@ -20,12 +20,12 @@ from shellsight.line import (
 from shellsight.report import CommandPart, Effect, Standing
 from shellsight.surroundings import Surroundings
 from shellsight.walk.bombs import ENDLESS, LEFT_BEHIND, MOST_AT_ONCE, calls_itself, looks_like_bomb, rounds
-from shellsight.walk.flows import Flow, fed_by
+from shellsight.walk.flows import Flow, fed_by, one_of
 from shellsight.walk.resolving import bindings, loop_values, one_argument, resolve, scripts_in
 from shellsight.walk.running import Bench
 from shellsight.walk.state import State, merged
 from shellsight.walk.steering import after
-from shellsight.words.arguments import Arg, Kind
+from shellsight.words.arguments import Arg, Kind, Listing
 from shellsight.words.assigning import is_own, standing_of, values_of
 from shellsight.words.call import Feed, Outcome
 
@@ -51,6 +51,9 @@ class Walk:
     seen: int = 0
     depth: int = 0
     full: bool = False
+    flow: Flow = field(factory=Flow)
+    """The output of the command that was looked at last."""
+    printed: dict[int, Listing | None] = field(factory=dict[int, Listing | None])
     often: int = 1
     """How often the loops around this place may come to it."""
 
@@ -98,8 +101,10 @@ class Walk:
             return self.pipeline(command, state, feed)
         if isinstance(command, Compound):
             left = self.compound(command, state, feed)
+            self.flow = Flow()
             return left, left
         self.unreadable(command)
+        self.flow = Flow()
         lost = State((), {}, state.shadowed)
         return lost, lost
 
@@ -134,7 +139,9 @@ class Walk:
             case CompoundKind.FOR | CompoundKind.SELECT:
                 if not is_own(compound.name):
                     self.doubt(f"a loop over {compound.name}, which programs look at", Standing.DANGEROUS)
-                values = loop_values(compound.words, state, self.surroundings.home) if compound.words else None
+                values = (
+                    loop_values(compound.words, state, self.surroundings.home, self.printed) if compound.words else None
+                )
                 return self.loop(compound, state.holding(compound.name, values), feed)
             case CompoundKind.WHILE | CompoundKind.UNTIL:
                 return self.loop(compound, state, feed)
@@ -157,8 +164,10 @@ class Walk:
         fed = evolve(feed, text=None)
         left, once = state, self.often
         self.often = min(ENDLESS, once * rounds(compound))
+        now = state
         for script in compound.scripts:
-            left = merged(left, self.script(script, left, fed))
+            now = self.script(script, now, fed)
+            left = merged(left, now)
         if left != state:
             left = self.next_round(compound, state, left, fed)
         self.often = once
@@ -168,8 +177,10 @@ class Walk:
         """The state after any number of rounds, of which the first left that state behind."""
         steady = {name: value for name, value in state.values.items() if left.values.get(name) == value}
         wide = State(state.cwds if left.cwds == state.cwds else (), steady, left.shadowed)
+        now = wide
         for script in compound.scripts:
-            wide = merged(wide, self.script(script, wide, fed))
+            now = self.script(script, now, fed)
+            wide = merged(wide, now)
         return wide
 
     def function(self, compound: Compound, state: State) -> State:
@@ -221,10 +232,12 @@ class Walk:
         self.seen += 1 + len(simple.words) // 8
         if self.seen > MOST_COMMANDS or len(simple.words) > MOST_WORDS:
             self.give_up("too long to be understood")
-            return Flow(), (state, state)
+            self.flow = Flow()
+            return self.flow, (state, state)
         again = self.known.get((simple.source, feed))
         if again is not None and again[0] is state and again[1] == simple.words:
             self.add(again[2])
+            self.flow = again[3]
             return again[3:]
         start, before, parts = state, len(self.sources), len(self.parts)
         words = _words_of(simple)
@@ -241,18 +254,19 @@ class Walk:
             reader=bool(simple.words) and simple.words[0].text == "read",
         )
         feed = self.fed(simple, state, feed, ran)
-        flow = Flow()
+        flows: list[Flow] = []
         ends: list[Ends] = []
         for binding in bindings(words, state):
-            args = resolve(simple.words, state, self.surroundings.home, binding)
+            args = resolve(simple.words, state, self.surroundings.home, binding, self.printed)
             bench = Bench(
                 self, simple, state, self.surroundings.home, feed, ran, binding, exact, (self.surroundings.cwd,)
             )
-            flow = bench.run(args, Outcome(floor, reason))
-            ends.append(after(args, state, self.surroundings.home))
+            flows.append(bench.run(args, Outcome(floor, reason)))
+            ends.append(after(args, state, self.surroundings.home, feed.listing))
         good, bad = ends[0]
         for other_good, other_bad in ends[1:]:
             good, bad = _either(good, other_good), _either(bad, other_bad)
+        flow = self.flow = one_of(flows)
         if plain and len(self.sources) == before and len(self.parts) == parts + 1:
             self.keep(simple, start, feed, (flow, (good, bad)))
         return flow, (good, bad)
@@ -281,7 +295,9 @@ class Walk:
             standing, reason = standing_of(assignment, alone=alone)
             if reader and assignment.name == "IFS":
                 standing, reason = Standing.SAFE, "how a line is split"
-            value = one_argument(assignment.value, changed, self.surroundings.home) if assignment.value else None
+            value = None
+            if assignment.value is not None:
+                value = one_argument(assignment.value, changed, self.surroundings.home, printed=self.printed)
             if value is not None and value.odd and standing < Standing.UNKNOWN:
                 standing, reason = Standing.UNKNOWN, value.odd
             held = values_of(assignment, value, changed.values.get(assignment.name))
@@ -303,6 +319,9 @@ class Walk:
         """The scripts that run to find a word's value."""
         for script in scripts_in(word):
             self.inside(script, state)
+            lone = script.steps[0].command if len(script.steps) == 1 else None
+            known = self.flow.listing is not None and isinstance(lone, Simple | Pipeline)
+            self.printed[id(script)] = self.flow.listing if known else None
 
     def unreadable(self, piece: Unreadable) -> None:
         """A piece that the parser could not read."""

@@ -7,6 +7,8 @@ from functools import lru_cache
 
 from attrs import field, frozen
 
+from shellsight.report import FED
+
 
 class Kind(Enum):
     """How much is known of a word's value."""
@@ -18,12 +20,27 @@ class Kind(Enum):
 
 
 @frozen
+class Listing:
+    """Names of the project's files, as a lister prints them.
+
+    `narrow`: only names that cannot be secrets. `links`: the pattern of those that may be links, "" where none is one.
+    `whole`: each name arrives as the one word that it is; else its blanks may take it apart, and it may look like an
+    option. `folders`: where the lister ran.
+    """
+
+    narrow: bool = False
+    links: str = "*"
+    whole: bool = False
+    folders: tuple[str, ...] = ()
+
+
+@frozen
 class Arg:
     """One argument: `text` is its value, its pattern, or itself as written, in the order of `Kind`.
 
     `prefix` is the text that is fixed at its beginning. `names` are variables in it that nothing is known of. `ran`:
     a command's output is in it. `process` is the `<` or `>` of a process substitution. `many`: it may become several
-    words or none. `odd`: why even looking at it needs care (`${x@P}` runs code).
+    words or none. `odd`: why even looking at it needs care (`${x@P}` runs code). `listing`: it becomes such names.
     """
 
     text: str
@@ -34,6 +51,7 @@ class Arg:
     process: str = ""
     many: bool = False
     odd: str = ""
+    listing: Listing | None = None
 
     @property
     def certain(self) -> bool:
@@ -48,6 +66,17 @@ class Arg:
         if self.kind is Kind.CERTAIN:
             return self.text.startswith("-") and self.text != "-"
         return not self.prefix or self.prefix.startswith("-")
+
+
+def fed(listing: Listing | None, before: str = "") -> Arg:
+    """A word that arrives on standard input, behind the text `before` in the same word."""
+    return Arg(FED, Kind.UNCERTAIN, before or ("" if listing is None else "./"), many=True, listing=listing)
+
+
+def filled(arg: Arg, mark: str, listing: Listing | None) -> Arg:
+    """The argument with such a word in place of the mark."""
+    alone = arg.certain and arg.text in {mark, f"./{mark}"}
+    return fed(listing if alone else None, (arg.text if arg.certain else arg.prefix).partition(mark)[0])
 
 
 def words(text: str) -> tuple[Arg, ...]:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from attrs import field, frozen
 
 from shellsight.report import Effect, PathUse, Standing
-from shellsight.words.arguments import Arg
+from shellsight.words.arguments import Arg, Listing
 
 NOTHING: frozenset[Effect] = frozenset()
 
@@ -17,16 +17,13 @@ NOTHING: frozenset[Effect] = frozenset()
 class Feed:
     """The input of a command.
 
-    `source` is "" (nothing is known), "network" or "decoder". `listing`: names of files as a lister of the project
-    prints them; `narrow`: only names that cannot be secrets; `links`: the pattern of those that may be links, "" where
-    none is one. `text`: exactly this text. `fed`: something is put there.
+    `source` is "" (nothing is known), "network" or "decoder". `listing`: names of the project's files. `text`: exactly
+    this text. `fed`: something is put there.
     """
 
     fed: bool = False
     source: str = ""
-    listing: bool = False
-    narrow: bool = False
-    links: str = "*"
+    listing: Listing | None = None
     text: str | None = None
 
 
@@ -70,7 +67,7 @@ class Outcome:
     """The outcome of a call.
 
     `inner` are the commands it runs. `own` False: it does nothing beside running those. `lists`: it prints names
-    of the project's files, none of them sought for being a secret; `narrow`, `links`: of these names, as in `Feed`.
+    of the project's files, none of them sought for being a secret.
     `passes`: it hands lines of its input on as they are. `source`: its output comes from the "network" or a "decoder".
     `runs_input`: it runs what it is fed as a program. `script`: its paths that are read are programs which run.
     `forms` are further ways for a rule to recognise it.
@@ -83,9 +80,7 @@ class Outcome:
     inline_code: bool = False
     inner: tuple[Inner, ...] = ()
     own: bool = True
-    lists: bool = False
-    narrow: bool = False
-    links: str = "*"
+    lists: Listing | None = None
     passes: bool = False
     source: str = ""
     runs_input: bool = False

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from attrs import evolve, frozen
 
-from shellsight.report import FED, Effect, PathEffect, PathUse, Standing
+from shellsight.report import Effect, PathEffect, PathUse, Standing
 from shellsight.secret_names import is_secret
-from shellsight.words.arguments import Arg, Given, Kind, Options, Reading, flag_set, prefixes
+from shellsight.words.arguments import Arg, Given, Kind, Listing, Options, Reading, flag_set, prefixes
 from shellsight.words.call import FINE, Call, Judge, Outcome, dangerous, unknown
-from shellsight.words.places import fed_places, here, is_below, uses
+from shellsight.words.places import here, is_below, uses
 from shellsight.words.secrecy import could_be_private, has_glob, seeks_private
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ class Form:
     `reads`, `globs`: valued options that hold a path, or a pattern for names. `deep`: options that make it go into
     folders; `follows`: options that make it follow the links there. `pattern`: options that hold the pattern, so that
     no operand does. `keen`: some option of it runs or writes, so a word that might become one is no operand. `walks`:
-    without operands it looks at the working directory.
+    without operands it looks at the working directory. `tells`: options with which it prints more than names (the
+    targets of links), or parts of them, so that its output is no listing.
     """
 
     options: Options
@@ -66,6 +67,7 @@ class Form:
     keen: bool = False
     lists: frozenset[str] = frozenset()
     always_lists: bool = False
+    tells: frozenset[str] = frozenset()
     passes: bool = False
     effects: frozenset[Effect] = frozenset()
 
@@ -76,16 +78,21 @@ class Form:
             return unknown(f"an option that nothing is known of: {reading.strange[0].text}", self._paths(call, reading))
         paths = self._paths(call, reading)
         listed = self.always_lists or (bool(self.lists) and not self.lists.isdisjoint(reading.names))
+        names_only = self.tells.isdisjoint(reading.names) and not _renames(call.args)
         outcome = Outcome(
             self.standing,
             self.reason,
             paths,
             self.effects,
-            links="" if self.operands is Operands.SEARCH else "*",  # a search itself reads what it lists
-            lists=listed and not seeks(call.args) and all(is_below(use.path, call.cwds) for use in paths),
-            passes=self.passes and not self._files(reading),
+            lists=self._listing(call, paths) if listed and names_only else None,
+            passes=self.passes and names_only and not self._files(reading),
         )
         return stricter(outcome, self._doubts(call, reading))
+
+    def _listing(self, call: Call, paths: tuple[PathUse, ...]) -> Listing | None:
+        if seeks(call.args) or not all(is_below(use.path, call.cwds) for use in paths):
+            return None
+        return Listing(links="" if self.operands is Operands.SEARCH else "*")  # a search itself reads what it lists
 
     def _files(self, reading: Reading) -> tuple[Arg, ...]:
         """The operands that are paths."""
@@ -98,14 +105,12 @@ class Form:
     def _paths(self, call: Call, reading: Reading) -> tuple[PathUse, ...]:
         found: list[PathUse] = []
         effect = _EFFECTS.get(self.operands, PathEffect.READ)
-        unread = self.operands in (Operands.LOOK, Operands.COUNT)
         deep = self.always_deep or (bool(self.deep) and not self.deep.isdisjoint(reading.names))
         follows = deep and bool(self.follows) and not self.follows.isdisjoint(reading.names)
         files = self._files(reading)
         for arg in files:
-            if arg.text == FED and call.feed.listing:
-                found.extend(fed_places(call, effect))
-            elif not (arg.certain and arg.text == "-") and not (unread and arg.kind is Kind.UNCERTAIN):
+            looked = effect is PathEffect.LOOK and arg.kind is Kind.UNCERTAIN and arg.listing is None
+            if not looked and not (arg.certain and arg.text == "-"):
                 found.extend(uses(call, arg, effect, below=deep, follows=follows))
         if not files and (self.walks or (deep and effect is PathEffect.READ and self.operands is Operands.SEARCH)):
             found.extend(here(call, effect, below=deep, follows=follows))
@@ -156,7 +161,7 @@ class Form:
         for arg in self._files(reading):
             if arg.process:
                 continue
-            if arg.text == FED and (call.feed.narrow or (search and call.feed.listing)):
+            if arg.listing is not None and (arg.listing.narrow or search):
                 continue
             if arg.kind is Kind.UNCERTAIN:
                 return unknown(f"nobody knows which files are read: {arg.text}")
@@ -219,6 +224,7 @@ class Details(TypedDict, total=False):
     deep: str
     follows: str
     lists: str
+    tells: str
     digits: bool
     single: bool
     first: bool
@@ -265,14 +271,16 @@ def _built(flags: str, values: str, operands: Operands, details: dict[str, Any])
     return Form(Options(flag_set(flags), flag_set(values) | held, optional, **kinds), operands, **named)
 
 
-_FLAGS = frozenset({"reads", "writes", "globs", "deep", "follows", "lists", "pattern"})
+_FLAGS = frozenset({"reads", "writes", "globs", "deep", "follows", "lists", "tells", "pattern"})
 
 
 def seeks(args: tuple[Arg, ...]) -> bool:
     """Whether one of these words names a secret, or is a pattern for one."""
-    if any(arg.text.startswith(_RENAMING) for arg in args):
-        return True
-    return any(seeks_private(arg.text) if has_glob(arg.text) else is_secret(arg.text) for arg in args)
+    return _renames(args) or any(seeks_private(arg.text) if has_glob(arg.text) else is_secret(arg.text) for arg in args)
+
+
+def _renames(args: tuple[Arg, ...]) -> bool:
+    return any(arg.text.startswith(_RENAMING) for arg in args)
 
 
 _RENAMING = prefixes("-printf -ls -fprintf --format --label --line-prefix --path-separator")

@@ -11,7 +11,7 @@ from attrs import evolve
 
 from shellsight.report import PathEffect, PathUse
 from shellsight.secret_names import is_secret
-from shellsight.words.arguments import Arg, Kind, names
+from shellsight.words.arguments import Arg, Kind, Listing, names
 from shellsight.words.call import Call
 from shellsight.words.secrecy import CODE_FOLDERS, has_glob
 
@@ -45,6 +45,8 @@ def uses(
 
     `below`: everything below it is touched too; `follows`: and links there are followed.
     """
+    if arg.listing is not None and effect in (PathEffect.LOOK, PathEffect.READ):
+        return _listed_places(call, arg.listing, effect)
     found = _uses(call, arg, effect, below=below)
     opened = effect is PathEffect.READ or effect is PathEffect.WRITE or below
     starts = ("/",) if arg.text.startswith("/") else call.cwds
@@ -88,10 +90,14 @@ def here(call: Call, effect: PathEffect, *, below: bool = False, follows: bool =
     return uses(call, Arg("."), effect, below=below, follows=follows)
 
 
-def fed_places(call: Call, effect: PathEffect) -> tuple[PathUse, ...]:
-    """The files of the project that a lister feeds to the command, which follows those that are links."""
-    found, links = here(call, effect, below=True), call.feed.links
-    return tuple(evolve(use, pattern=f"{use.path.rstrip('/')}/**/{links}") for use in found) if links else found
+def _listed_places(call: Call, listing: Listing, effect: PathEffect) -> tuple[PathUse, ...]:
+    """The files of the project that a lister names to the command, which follows those that are links."""
+    folders = tuple(dict.fromkeys((*call.cwds, *listing.folders))) if call.cwds else ()
+    found = here(evolve(call, cwds=folders), effect, below=True)
+    if listing.whole and not listing.links:
+        return found
+    below = "**" if listing.whole else "***"
+    return tuple(evolve(use, pattern=posixpath.join(use.path, below, listing.links)) for use in found)
 
 
 def is_below(path: str, folders: tuple[str, ...]) -> bool:

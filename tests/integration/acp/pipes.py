@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from attrs import frozen
 
@@ -38,7 +38,7 @@ def wire(kind: str = "pipe", max_line_bytes: int = 2**26) -> Iterator[Ends]:
         pairs = [[end.detach() for end in socket.socketpair()] for _ in range(1 if kind == "one socket" else 2)]
         our_in, to_us = pairs[0]
         our_out, from_us = pairs[-1]
-    with FdTransport(our_in, our_out, max_line_bytes) as ours:
+    with closing(FdTransport(our_in, our_out, max_line_bytes)) as ours:
         if kind == "threads":
             ours._use_threads()
             ours.close()  # blocking again: the threads may block

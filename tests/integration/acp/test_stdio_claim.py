@@ -13,6 +13,7 @@ import pytest
 
 AGENT = """
 import ctypes, logging, os, subprocess, sys
+from contextlib import closing
 import anyio
 from punie.mechanics.jsonrpc.connection import Connection, Router
 from punie.mechanics.jsonrpc.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError
@@ -49,7 +50,7 @@ print("before the claim", end="") if "early" in sys.argv else None
 wire_out, wire_in = claim_stdout(), claim_stdin()
 
 async def main():
-    with FdTransport(wire_in, wire_out) as transport:
+    with closing(FdTransport(wire_in, wire_out)) as transport:
         if "threads" in sys.argv:
             transport.close()
             transport._use_threads()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tracemalloc
+from contextlib import closing
 from pathlib import Path
 
 import anyio
@@ -154,12 +155,12 @@ async def test_a_client_that_goes_while_a_write_waits_is_told_by_an_error():
 async def test_our_input_is_left_blocking_and_our_output_is_given_back_as_it_was():
     (our_in, to_us), (from_us, our_out) = os.pipe(), os.pipe()
     try:
-        with FdTransport(our_in, our_out):
+        with closing(FdTransport(our_in, our_out)):
             assert os.get_blocking(our_in)
             assert not os.get_blocking(our_out)
         assert os.get_blocking(our_out)
         os.set_blocking(our_out, False)
-        with FdTransport(our_in, our_out):
+        with closing(FdTransport(our_in, our_out)):
             pass
         assert not os.get_blocking(our_out)
         transport = FdTransport(our_in, our_out)
@@ -196,7 +197,7 @@ async def test_input_and_output_may_be_files(tmp_path: Path, last: bytes):
     source.write_bytes(b"\n".join(lines) + last)
     our_in, our_out = os.open(source, os.O_RDONLY), os.open(sink, os.O_WRONLY | os.O_CREAT)
     try:
-        with anyio.fail_after(10), FdTransport(our_in, our_out) as transport:
+        with anyio.fail_after(10), closing(FdTransport(our_in, our_out)) as transport:
             got: list[bytes] = []
             while (line := await transport.receive()) is not None:
                 assert not isinstance(line, Oversized)
@@ -221,7 +222,7 @@ async def test_a_large_file_does_not_keep_the_other_tasks_from_running(tmp_path:
             turns += 1
 
     try:
-        with anyio.fail_after(10), FdTransport(our_in, 2) as transport:
+        with anyio.fail_after(10), closing(FdTransport(our_in, 2)) as transport:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(count)
                 while await transport.receive() is not None:
@@ -235,7 +236,7 @@ async def test_a_large_file_does_not_keep_the_other_tasks_from_running(tmp_path:
 async def test_the_null_device_is_an_empty_input_and_a_silent_output():
     null = os.open(os.devnull, os.O_RDWR)
     try:
-        with anyio.fail_after(10), FdTransport(null, null) as transport:
+        with anyio.fail_after(10), closing(FdTransport(null, null)) as transport:
             await transport.send(b"x" * 2**20 + b"\n")
             assert await transport.receive() is None
     finally:
@@ -250,7 +251,7 @@ async def test_a_terminal_serves_as_a_wire():
     ours, person = pty.openpty()
     tty.setraw(person)
     try:
-        with anyio.fail_after(10), FdTransport(person, person) as transport:
+        with anyio.fail_after(10), closing(FdTransport(person, person)) as transport:
             os.write(ours, b'{"a":1}\n')
             assert await transport.receive() == b'{"a":1}'
             await transport.send(b'{"b":2}\n')

@@ -11,7 +11,6 @@ from attrs import define, field
 
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.adapters.storage.usage import MemoryUsageLedger
 from punie.application.desk.approvals import Approvals
 from punie.application.desk.call import SessionContext
 from punie.application.desk.session_desk import SessionDesk
@@ -36,6 +35,7 @@ from tests.fakes.absent import planned_alone
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 from tests.fakes.gate import Gate
+from tests.fakes.memory_stores import MemoryUsageLedger
 from tests.fakes.permission import permission_of
 from tests.unit.application.doubles import MemoryOutputs
 

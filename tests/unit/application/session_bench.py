@@ -11,7 +11,6 @@ from attrs import define, field
 
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.adapters.storage.usage import MemoryUsageLedger
 from punie.application.agent import PunieAgent
 from punie.application.desk.call import SessionContext
 from punie.application.desk.session_desk import SessionDesk
@@ -20,9 +19,10 @@ from punie.application.offer.discover import DiscoverTools
 from punie.application.offer.offered import OfferedTools
 from punie.application.sessions.kept_record import KeptRecord, KeptSession
 from punie.application.sessions.recorder import MemoryRecord, SessionRecorder
-from punie.application.sessions.stored import SessionShelf, StoredSessions
+from punie.application.sessions.stored import StoredSessions
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
-from punie.application.turns.live_session import Instructions, LiveSession
+from punie.application.turns.instructions import Instructions
+from punie.application.turns.live_session import LiveSession
 from punie.bootstrap.word_stems import stem
 from punie.domain.session.prompt_files import CommandInfo
 from punie.domain.session.session import OpenedSession, SessionSpec
@@ -32,9 +32,10 @@ from punie.domain.tools.disclosure import DisclosurePolicy
 from punie.domain.tools.execution import Limits
 from punie.ports.engine import EngineSession, EventSink, ToolDoor
 from punie.ports.people import Peer
-from tests.fakes.absent import NoCommands, NoShelf, NothingKept, planned_alone
+from tests.fakes.absent import NoCommands, NoShelf, nothing_kept, planned_alone
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
+from tests.fakes.memory_stores import MemoryUsageLedger
 from tests.fakes.permission import permission_of
 from tests.unit.application.desk_bench import CWD, LOG
 from tests.unit.application.doubles import MadeUpNotes, MemoryOutputs, local_services
@@ -100,7 +101,7 @@ class SessionBench:
 
     @asynccontextmanager
     async def scope(
-        self, session_id: str, spec: SessionSpec, peer: Peer, *, taken: KeptSession | None = None
+        self, session_id: str, spec: SessionSpec, peer: Peer, taken: KeptSession | None = None
     ) -> AsyncIterator[LiveSession]:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(Outer(self.log))
@@ -152,8 +153,8 @@ class SessionBench:
             async with PunieAgent(self.scope, LOG, self._keeping) as agent:
                 yield agent
 
-    async def _keeping(self) -> SessionShelf:
-        return self.stored or NothingKept()
+    async def _keeping(self) -> StoredSessions:
+        return self.stored or await nothing_kept()
 
     async def opened(self, agent: PunieAgent) -> OpenedSession:
         return await agent.open_session(SessionSpec(CWD), self.peer)

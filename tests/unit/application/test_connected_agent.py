@@ -216,7 +216,7 @@ async def test_how_far_a_turn_is_counts_its_calls_and_knows_those_that_are_open(
         await second.load(session)
         (so_far,) = second.adopted
         assert (so_far.announced, so_far.open_calls) == (3, {"c0": False, "c1": True})
-        assert live.recorder.progress.of("another") == TurnSoFar("another")
+        assert live.recorder.turn.so_far("another") == TurnSoFar("another")
 
 
 async def test_a_client_that_shows_terminals_of_this_machine_is_another_than_one_that_does_not() -> None:
@@ -266,9 +266,9 @@ async def test_what_is_asked_of_a_session_of_another_connection_is_refused_and_n
         assert owner.agent.options(session).mode is Mode.ASK
         live = there.reception.agent.live(session)
         assert live is not None
-        assert not live._greeted.is_set()
+        assert not live.greeted.is_set()
         owner.agent.greet(session)
-        assert live._greeted.is_set()
+        assert live.greeted.is_set()
 
 
 async def test_the_owners_own_requests_reach_its_session() -> None:

@@ -14,7 +14,7 @@ from punie.application.offer.assemble import AssembleTools
 from punie.application.offer.discover import DiscoverTools
 from punie.application.tools.own_tools import OWN_TOOLS
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
-from punie.application.turns.live_session import Instructions
+from punie.application.turns.instructions import Instructions
 from punie.domain.tools.catalog import ClientCapabilities, LocalTools, ToolCatalog
 from punie.domain.values.json_value import freeze_object, thaw_object
 from punie.ports.people import Peer

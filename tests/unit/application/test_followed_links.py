@@ -51,6 +51,41 @@ ASKED = (
     "git ls-files '*.py' | xargs cat",
     "git ls-files | xargs grep -n x",
     "ls src | xargs grep x",
+    "wc -l $(find src -name '*.py')",
+    "wc -l `find src -name '*.py'`",
+    "wc -l $(find . -name '*.py' | sort | head -3)",
+    "wc -l $(ls src)",
+    "md5sum $(git ls-files)",
+    "cat $(git ls-files '*.py')",
+    "grep x $(find . -name '*.py')",
+    "x=$(find . -name '*.py'); wc -l $x",
+    "for f in $(find . -name '*.py'); do wc -l $f; done",
+    'for f in $(find . -name "*.py"); do head -1 "$f"; done',
+    'find . -name "*.py" | while read -r f; do wc -l "$f"; done',
+    "find . -name '*.py' | while IFS= read -r f; do cat \"$f\"; done",
+    "find . -name '*.py' -exec wc -l {} +",
+    "find . -name '*.py' | xargs -I{} wc -l {}",
+    "find . -print0 | wc --files0-from=-",
+    "wc -l --files0-from=list",
+    "md5sum -c sums",
+    "file -f list",
+    "wc -l $(cat list)",
+    "cat list | xargs wc -l",
+    "xargs -a list wc -l",
+    'while read f; do wc -l "$f"; done < list',
+    "wc -l $x",
+    "wc -l $(find lib -name '*.md'; cat list)",
+    "ls -l src | xargs wc -l",
+    "tree -fi | xargs wc -l",
+    "find . -type f | grep -o /etc/hosts | xargs wc -l",
+    "find lib -name '*.py' -exec cat {} + | xargs wc -l",
+    "find lib -name '*.py' -exec wc -l ../../outside/{} +",
+    "git ls-files '*.md' | xargs -I{} cat ../outside/{}",
+    "for n in '*.py' '*.md'; do find . -name \"$n\" | xargs cat; done",
+    "find lib -name '*.md' | xargs -d / wc -l",
+    "find lib -name '*.md' | head -c 20 | xargs wc -l",
+    "find lib -name '*.md' | grep -H --label='/etc/hosts ' md | xargs wc -l",
+    "find $PWD -name '*.py' | (cd lib && xargs wc -l)",
     "find -L . -name '*.txt'",
     "find . -follow -name '*.txt'",
     "ls -LR",
@@ -83,6 +118,17 @@ FREE = (
     "rg -l x | xargs grep y",
     "fd -t f x | xargs grep x",
     "cd .venv && find . | xargs grep x",
+    "wc -l $(find lib -name '*.md')",
+    "wc -l $(find lib -name '*.md' | sort | head -3)",
+    "wc -l $(find . -type f -name '*.py')",
+    "cat $(git ls-files '*.md')",
+    "for f in $(find lib -name '*.md'); do wc -l $f; done",
+    "find . -type f -name '*.py' | while read -r f; do wc -l \"$f\"; done",
+    "find . -type f -name '*.py' | while read -r f; do cat \"$f\"; done",
+    "find . -type f -name '*.py' | xargs -I{} wc -l {}",
+    "grep x $(rg -l y)",
+    "ls -la $(which python3)",
+    "stat $x",
     "find .",
     "ls -R",
     "tree",
@@ -118,6 +164,34 @@ async def test_what_would_follow_a_link_out_of_the_project_asks(project: Path, l
 @pytest.mark.parametrize("line", FREE)
 async def test_what_follows_no_such_link_asks_nothing(project: Path, line: str) -> None:
     assert await verdict(project, line, Mode.READ_ONLY) is Verdict.ALLOW
+
+
+FED = (
+    "find . -type f | xargs wc -l",
+    "find . -name '*.md' | xargs cat",
+    "wc -l $(find . -name '*.md')",
+    "for f in $(find . -type f); do wc -l $f; done",
+    'find . -type f | while read -r f; do wc -l "$f"; done',
+    "git ls-files '*.md' | xargs sort",
+)
+
+
+@pytest.mark.parametrize("name", ["x ../../outside/notes.md", "x '/etc/hosts .md", "x data.md", "-o.md", "a -ox.md"])
+@pytest.mark.parametrize("line", FED)
+async def test_names_that_arrive_as_other_words_ask(project: Path, line: str, name: str) -> None:
+    if "data.md" in name:
+        (project / "data.md").symlink_to("../outside/notes.txt")
+    file = project / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("x\n")
+    assert await verdict(project, line) is Verdict.ASK
+
+
+@pytest.mark.parametrize("name", ["Screen Shot - 2.md", "[id].md", "it's.md", "a*b.md"])
+@pytest.mark.parametrize("line", FED)
+async def test_names_with_blanks_and_brackets_alone_ask_nothing(project: Path, line: str, name: str) -> None:
+    (project / "lib" / name).write_text("x\n")
+    assert await verdict(project, line) is Verdict.ALLOW
 
 
 @pytest.mark.parametrize("line", ["cat lib/*.py", "grep -R x lib", "find . -name '*.md' | xargs cat"])

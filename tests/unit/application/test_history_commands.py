@@ -6,9 +6,8 @@ import anyio.lowlevel
 import pytest
 from attrs import define, field
 
-from punie.application.turns.live_session import Answered
+from punie.application.turns.live_session import Answered, Invocation, SlashCommand
 from punie.application.turns.own_commands import NOTHING_KEPT, OWN_COMMANDS
-from punie.application.turns.slash_commands import Invocation, SlashCommand
 from punie.domain.errors import EngineError
 from punie.domain.model.compaction import CompactionOrder
 from punie.domain.model.provider import DIRECT, Effort

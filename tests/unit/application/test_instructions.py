@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from punie.application.turns.live_session import Instructions
+from punie.application.turns.instructions import Instructions
 from punie.domain.session.prompt_files import Skill
 from tests.unit.application.doubles import MadeUpNotes, MadeUpShelf
 

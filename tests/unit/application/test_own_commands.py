@@ -11,9 +11,8 @@ from attrs import define, evolve, field
 
 from punie.application.agent import PunieAgent
 from punie.application.turns import own_commands
-from punie.application.turns.live_session import Answered, ForTheModel, LiveSession, Outcome
+from punie.application.turns.live_session import Answered, ForTheModel, LiveSession, Outcome, SessionCommands
 from punie.application.turns.own_commands import OWN_COMMANDS
-from punie.application.turns.slash_commands import SessionCommands
 from punie.domain.model.provider import DIRECT
 from punie.domain.permission.rules import Mode
 from punie.domain.session.events import CommandsChanged, ContextUsed, SessionEvent, TextDelta, UsageChanged

@@ -84,7 +84,7 @@ async def test_a_command_is_created_awaited_read_and_released_in_this_order() ->
     assert client.commands == [
         Command("make", ("test",), CWD, "make test", memory_mb=Limits().general.memory_mb, keeps_all=True)
     ]
-    assert ledger._turn_of == {}
+    assert ledger._started == {}
 
 
 @define
@@ -175,7 +175,7 @@ async def test_it_is_released_when_a_later_step_fails(step: str) -> None:
     result = await run(bench, {"command": "make"})
     assert (result.outcome, result.text) == (ToolOutcome.FAILED, f"the client could not {step}")
     assert client.steps[-1] == "release"
-    assert (client.terminals, ledger._turn_of) == ({}, {})
+    assert (client.terminals, ledger._started) == ({}, {})
 
 
 async def test_a_command_that_cannot_be_started_has_nothing_to_release() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from punie.commands import running
 from punie.commands.doctor import run as doctor_mode
 from punie.commands.doctor.examination import Case, Check, Examination, Page, Probe, as_json, on_disk, settled, summary
 from punie.commands.doctor.state import all_settings
@@ -20,8 +20,8 @@ from punie.domain.errors import SettingsError
 pytestmark = pytest.mark.anyio
 
 CASE = Case({}, "/project", offline=False, log=logging.getLogger("punie.tests.doctor"), traced=None)
-WELL = Check("well", ok=True, detail="as it should be")
-ILL = Check("ill", ok=False, detail="broken", fix="mend it")
+WELL = Check("well", "as it should be")
+ILL = Check("ill", "broken", fix="mend it")
 
 
 def gives(*checks: Check) -> Probe:
@@ -55,12 +55,12 @@ async def test_checks_run_side_by_side_and_are_shown_in_order_as_soon_as_they_ca
         await met.wait()  # only the other one can let it go on
         await second_is_in.wait()
         assert shown == [], "the second waits for the first to be shown"
-        return [Check("first", ok=True, detail="")]
+        return [Check("first", "")]
 
     async def second(_case: Case) -> Sequence[Check]:
         met.set()
         second_is_in.set()
-        return [Check("second", ok=True, detail=""), Check("third", ok=True, detail="")]
+        return [Check("second", ""), Check("third", "")]
 
     probes = (Probe("first", first), Probe("second", second))
     with anyio.fail_after(10):
@@ -131,7 +131,7 @@ async def test_a_disk_that_hangs_fails_its_check_and_holds_up_nobody():
 async def test_a_person_is_told_what_is_awaited_and_the_line_goes_away(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ):
-    monkeypatch.setattr(doctor_mode, "WAIT_SHOWN_S", 0.01)
+    monkeypatch.setattr(running, "WAIT_SHOWN_S", 0.01)
     told = anyio.Event()
 
     async def slow(_case: Case) -> Sequence[Check]:
@@ -173,7 +173,7 @@ def test_a_line_a_check_and_a_fix_line_where_it_failed():
 
 
 def test_what_strangers_wrote_stays_on_its_line_and_moves_no_cursor():
-    check = Check("server a\nok  b", ok=False, detail="one\ntwo\x1b[2J\u202e", fix="a\r\nb")
+    check = Check("server a\nok  b", "one\ntwo\x1b[2J\u202e", fix="a\r\nb")
     text = Page().lines(check)
     assert text.count("\n") == 2
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e]", text)
@@ -181,7 +181,7 @@ def test_what_strangers_wrote_stays_on_its_line_and_moves_no_cursor():
 
 @pytest.mark.parametrize("width", [40, 80])
 def test_on_a_terminal_lines_are_wrapped_to_its_width(width: int):
-    check = Check("settings", ok=False, detail=f"/a/{'long/' * 30}file: {'some words ' * 20}", fix="mend it " * 20)
+    check = Check("settings", f"/a/{'long/' * 30}file: {'some words ' * 20}", fix="mend it " * 20)
     lines = Page(width).lines(check).splitlines()
     assert max(map(len, lines)) <= width
     assert all(line.startswith(" " * 6) for line in lines[1:])
@@ -196,7 +196,7 @@ def test_colour_is_on_the_label_alone_and_only_where_it_is_wanted():
 
 @pytest.mark.requirement("INTERFACES-1")
 def test_json_has_what_programs_read():
-    assert json.loads(as_json([WELL, ILL])) == {
+    assert as_json([WELL, ILL]) == {
         "ok": False,
         "checks": [
             {"name": "well", "ok": True, "detail": "as it should be", "fix": None},

@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from punie.commands.pipelines.run import PipelinesMode
+from punie.commands.running import ended
 
 pytestmark = pytest.mark.requirement("INTERFACES-1")
 
@@ -52,7 +53,8 @@ Mode = Callable[..., PipelinesMode]
 
 
 def run(mode: PipelinesMode, name: str, *inputs: str, written: str | None = None, **flags: str) -> int:
-    return anyio.run(mode.run, name, inputs, written, {key.replace("_", "."): value for key, value in flags.items()})
+    given = {key.replace("_", "."): value for key, value in flags.items()}
+    return ended(lambda: anyio.run(mode.run, name, inputs, written, given))
 
 
 def test_the_list_says_where_each_is_from(mode: Mode, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from punie.bootstrap.settings.files import (
     MAX_TOML_BYTES,
     parse_toml,
     project_settings_file,
-    read_settings,
+    read_settings_file,
     user_settings_file,
 )
 from punie.bootstrap.settings.keys import DISABLED_TOOLS, EFFORT, LOCAL_TOOLS, MODEL, MODELS
@@ -319,13 +319,13 @@ def test_the_users_file_is_where_the_environment_says() -> None:
 
 
 def test_no_file_is_no_settings_and_a_folder_in_its_place_is_an_error(tmp_path: Path) -> None:
-    assert dict(read_settings(tmp_path / "none.toml")) == {}
-    assert dict(read_settings(tmp_path / "none" / "none.toml")) == {}
+    assert dict(read_settings_file(tmp_path / "none.toml").values) == {}
+    assert dict(read_settings_file(tmp_path / "none" / "none.toml").values) == {}
     (tmp_path / "file").write_text("x")
-    assert dict(read_settings(tmp_path / "file" / "config.toml")) == {}
+    assert dict(read_settings_file(tmp_path / "file" / "config.toml").values) == {}
     with pytest.raises(SettingsError, match="not a regular file"):
-        read_settings(tmp_path)
-    assert dict(read_settings(Path(os.devnull))) == {}
+        read_settings_file(tmp_path)
+    assert dict(read_settings_file(Path(os.devnull)).values) == {}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="named pipes are POSIX")
@@ -333,7 +333,7 @@ def test_a_pipe_in_place_of_the_file_is_refused_at_once_and_not_waited_for(tmp_p
     path = tmp_path / "config.toml"
     os.mkfifo(path)
     with pytest.raises(SettingsError, match="not a regular file"):
-        read_settings(path)
+        read_settings_file(path)
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root reads everything")
@@ -342,7 +342,7 @@ def test_a_file_that_may_not_be_read_closes_the_door(tmp_path: Path) -> None:
     path.write_text("model = 'x'")
     path.chmod(0)
     with pytest.raises(SettingsError):
-        read_settings(path)
+        read_settings_file(path)
 
 
 @pytest.mark.requirement("S2-33", "S2-50")

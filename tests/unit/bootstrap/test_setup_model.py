@@ -12,10 +12,10 @@ import anyio
 import pytest
 
 from punie.bootstrap.credentials import Credentials
+from punie.commands.running import Interrupted
 from punie.commands.setup.model import ModelFlags, ModelSetup
 from punie.commands.setup.person import (
     AnswerError,
-    Interrupted,
     Person,
     Trial,
     checked_address,

@@ -10,6 +10,7 @@ from punie.domain.permission.policy import Facts, PermissionRequest, Policy, dec
 from punie.domain.permission.rules import Mode, Verdict
 from punie.domain.tools.metadata import ToolMetadata
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
+from punie.domain.values.terminal import Box
 from shellsight.report import Effect, PathEffect, PathUse, Standing
 from shellsight.secret_names import is_secret
 from tests.unit.domain.policy_doubles import READ, RUN, WRITE, known, on_line, on_paths, part, place, rule, use
@@ -348,3 +349,41 @@ def test_a_source_or_a_manifest_of_the_project_is_edited_unasked(name: str) -> N
     assert on_paths(WRITE, path, mode=Mode.ACCEPT_EDITS).verdict is Verdict.ALLOW
     changed = part("thing", Standing.ORDINARY, use(path, PathEffect.WRITE))
     assert on_line(changed, mode=Mode.AUTO).verdict is Verdict.ALLOW
+
+
+# --- terminals without a box
+
+
+@pytest.mark.parametrize(
+    ("looks", "plain", "verdict"),
+    [(True, True, Verdict.ALLOW), (True, False, Verdict.ASK), (False, False, Verdict.ASK)],
+)
+def test_terminals_that_hold_no_box_ask_about_whatever_would_need_one(
+    looks: bool, plain: bool, verdict: Verdict
+) -> None:
+    made = part("make", Standing.SAFE if looks else Standing.ORDINARY, plain=plain)
+    there = on_line(made, mode=Mode.AUTO, boxed=False, asks_unboxed=True)
+    assert (there.verdict, there.box) == (verdict, Box.NONE)
+    assert ("no box" in there.reason) == (verdict is Verdict.ASK)
+    here = on_line(made, mode=Mode.AUTO, boxed=False)
+    held = on_line(made, mode=Mode.AUTO, asks_unboxed=True)
+    assert (here.verdict, here.box) == (Verdict.ALLOW, Box.NONE)
+    assert (held.verdict, held.box) == (Verdict.ALLOW, Box.LOOK if looks else Box.WORK)
+
+
+@pytest.mark.parametrize("command", ["make", None])
+@pytest.mark.parametrize("mode", Mode)
+def test_an_allow_rule_needs_the_box_there_unless_it_says_otherwise(mode: Mode, command: str | None) -> None:
+    for boxed, verdict in ((True, Verdict.ASK), (False, Verdict.ALLOW)):
+        allow = evolve(rule("allow", command=command), boxed=boxed)
+        decision = on_line(part("make all"), mode=mode, rules=(allow,), boxed=False, asks_unboxed=True)
+        assert decision.verdict is verdict
+        assert on_line(part("make all"), mode=mode, rules=(allow,), boxed=False).verdict is Verdict.ALLOW
+    deny = rule("deny", command="make")
+    assert on_line(part("make"), mode=mode, rules=(deny,), boxed=False, asks_unboxed=True).verdict is Verdict.DENY
+
+
+def test_a_command_beside_one_that_a_rule_frees_from_the_box_asks_there() -> None:
+    free = evolve(rule("allow", command="make"), boxed=False)
+    decision = on_line(part("make"), part("touch a"), mode=Mode.AUTO, rules=(free,), asks_unboxed=True)
+    assert [one.verdict for one in decision.parts] == [Verdict.ALLOW, Verdict.ASK]

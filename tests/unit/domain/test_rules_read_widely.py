@@ -38,6 +38,10 @@ def deny(*words: str, path: str | None = None) -> Rule:
         (("make", "deploy"), "gmake deploy"),
         (("git", "push"), "git --attr-source HEAD push"),
         (("rm",), "RM notes.txt"),
+        (("bash",), "bash -c 'ls src'"),
+        (("bash",), "timeout 5 bash -ec 'cd src; ls'"),
+        (("timeout",), "env timeout 5 bash -ec 'cd src; ls'"),
+        (("timeout",), "env timeout 5 nice ls"),
     ],
 )
 def test_a_deny_rule_recognises_a_command_whatever_stands_between_its_words(words: tuple[str, ...], line: str) -> None:

@@ -27,10 +27,6 @@ class _Tag(msgspec.Struct):
     type: str
 
 
-class _Text(msgspec.Struct):
-    text: str
-
-
 class _Image(msgspec.Struct, rename="camel"):
     data: str
     mime_type: str
@@ -69,7 +65,7 @@ def decode_block(raw: Raw) -> Block:
 
 def _decode(tag: str, raw: Raw) -> Block:
     if tag == "text":
-        return Text(msgspec.json.decode(raw, type=_Text).text)
+        return msgspec.json.decode(raw, type=Text)
     if tag == "resource_link":
         link = msgspec.json.decode(raw, type=_Link)
         return ResourceLink(link.uri, link.name, link.description, link.mime_type, link.title)
@@ -91,12 +87,12 @@ def encode_block(block: Block) -> dict[str, object]:
         case Text(text):
             return {"type": "text", "text": text}
         case Image(data, mime_type, uri):
-            return {"type": "image", "data": data, "mimeType": mime_type, **_present(uri=uri)}
+            return {"type": "image", "data": data, "mimeType": mime_type, **present(uri=uri)}
         case ResourceLink():
-            optional = _present(description=block.description, mimeType=block.mime_type, title=block.title)
+            optional = present(description=block.description, mimeType=block.mime_type, title=block.title)
             return {"type": "resource_link", "uri": block.uri, "name": block.name, **optional}
         case EmbeddedResource():
-            inner = _present(text=block.text, blob=block.blob, mimeType=block.mime_type)
+            inner = present(text=block.text, blob=block.blob, mimeType=block.mime_type)
             return {"type": "resource", "resource": {"uri": block.uri, **inner}}
 
 
@@ -111,5 +107,6 @@ def encode_result_content(content: ResultContent) -> dict[str, object]:
             return {"type": "content", "content": encode_block(content)}
 
 
-def _present(**fields: object) -> Mapping[str, object]:
+def present(**fields: object) -> Mapping[str, object]:
+    """The members of an object that are there: ACP leaves out the others."""
     return {key: value for key, value in fields.items() if value is not None}

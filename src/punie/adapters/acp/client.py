@@ -12,8 +12,8 @@ import msgspec
 from attrs import frozen
 from msgspec import Raw
 
-from punie.adapters.acp.blocks import encode_result_content
-from punie.adapters.acp.config_options import config_update
+from punie.adapters.acp.blocks import encode_result_content, present
+from punie.adapters.acp.config_options import Option, config_options, config_update
 from punie.adapters.acp.errors import RESOURCE_NOT_FOUND
 from punie.adapters.acp.handshake import EXTENSION, decode
 from punie.adapters.acp.session_tools import encode_changes
@@ -104,11 +104,7 @@ class AcpWorkspace(_ClientSide, Workspace):
 
     async def read_text(self, path: str, *, line_1based: int | None = None, limit_lines: int | None = None) -> str:
         what = f"read {path}"
-        params: dict[str, object] = {"path": path}
-        if line_1based is not None:
-            params["line"] = line_1based
-        if limit_lines is not None:
-            params["limit"] = limit_lines
+        params = {"path": path, **present(line=line_1based, limit=limit_lines)}
         return self._read(what, await self._ask(what, "fs/read_text_file", params), ReadAnswer).content
 
     async def write_text(self, path: str, content: str) -> None:
@@ -218,11 +214,11 @@ class AcpEventSink(_ClientSide, EventSink):
         if update is not None:
             yield update
         if isinstance(event, OPTION_EVENTS):
-            yield from self._all_options(config_update)
+            yield from self._all_options(config_options)
 
-    def _all_options(self, encode: Callable[[SessionOptions], dict[str, object]]) -> Iterator[dict[str, object]]:
+    def _all_options(self, encode: Callable[[SessionOptions], list[Option]]) -> Iterator[dict[str, object]]:
         try:
-            yield encode(self.options())
+            yield config_update(encode(self.options()))
         except UnknownSessionError:
             return  # the session is being closed, and its options are not shown any more
 
@@ -283,10 +279,9 @@ class AcpElicitor(_ClientSide, Elicitor):
             return CANCELLED
 
     def _params(self, elicitation: Elicitation) -> dict[str, object]:
-        call = {} if elicitation.call_id is None else {"toolCallId": elicitation.call_id}
         return {
             "sessionId": self.session_id,
-            **call,
+            **present(toolCallId=elicitation.call_id),
             "mode": "form",
             "message": f"{elicitation.asker} asks: {elicitation.message}",
             "requestedSchema": thaw_object(elicitation.schema),

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from msgspec import Raw
 
+from punie.adapters.acp.blocks import present
 from punie.adapters.acp.handshake import Params, decode_params
 from punie.domain.model.provider import DIRECT, Effort
 from punie.domain.permission.rules import Mode
@@ -33,11 +34,6 @@ def mode_state(mode: Mode) -> dict[str, object]:
     """ACP's `SessionModeState`."""
     listed = [{"id": one.value, "name": name, "description": text} for one, (name, text) in MODE_WORDS.items()]
     return {"currentModeId": mode.value, "availableModes": listed}
-
-
-def mode_update(mode: Mode) -> dict[str, object]:
-    """The update for a mode that changed."""
-    return {"sessionUpdate": "current_mode_update", "currentModeId": mode.value}
 
 
 async def set_mode(agent: Agent, raw: Raw) -> object:
@@ -98,9 +94,9 @@ def config_options(options: SessionOptions) -> list[Option]:
     return told
 
 
-def config_update(options: SessionOptions) -> Option:
-    """The update for any change of a config option."""
-    return {"sessionUpdate": "config_option_update", "configOptions": config_options(options)}
+def config_update(options: list[Option]) -> Option:
+    """The update for any change of a config option; it has all of them."""
+    return {"sessionUpdate": "config_option_update", "configOptions": options}
 
 
 def set_config_option(agent: Agent, raw: Raw) -> Awaitable[object]:
@@ -176,8 +172,5 @@ def _select(
         "category": category,
         "type": "select",
         "currentValue": chosen,
-        "options": [
-            {"value": value, "name": label} if words is None else {"value": value, "name": label, "description": words}
-            for value, label, words in values
-        ],
+        "options": [{"value": value, "name": label, **present(description=words)} for value, label, words in values],
     }

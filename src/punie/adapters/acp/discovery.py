@@ -12,7 +12,7 @@ import msgspec
 from attrs import define, evolve, field, frozen
 from msgspec import Raw
 
-from punie.adapters.acp.blocks import BlockError, decode_block
+from punie.adapters.acp.blocks import BlockError, decode_block, present
 from punie.adapters.acp.handshake import decode, is_true
 from punie.adapters.acp.tool_entries import decode_entry
 from punie.adapters.acp.wire import CallAnswer, DiscoverAnswer
@@ -56,9 +56,6 @@ class _Reading:
                 self.tools[entry.name] = entry
         return True
 
-    def answer(self, *, extends: bool) -> CatalogAnswer:
-        return CatalogAnswer(ToolCatalog(self.tools.values()), tuple(self.dropped), extends)
-
 
 @frozen
 class AcpToolCatalog(ToolProvider):
@@ -80,12 +77,10 @@ class AcpToolCatalog(ToolProvider):
                 "session %s: the catalogue goes on after %d entries or %d pages; what was read stands",
                 self.session_id, reading.entries, MAX_PAGES,
             )  # fmt: skip
-        return reading.answer(extends=is_true(page.extends))
+        return CatalogAnswer(ToolCatalog(reading.tools.values()), tuple(reading.dropped), is_true(page.extends))
 
     async def _page(self, cursor: str | None) -> DiscoverAnswer:
-        params: dict[str, object] = {"sessionId": self.session_id, "cwd": self.cwd}
-        if cursor is not None:
-            params["cursor"] = cursor
+        params = {"sessionId": self.session_id, "cwd": self.cwd, **present(cursor=cursor)}
         try:
             return decode(await self.connection.request(DISCOVER, params), DiscoverAnswer)
         except RpcError as error:

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from attrs import asdict, evolve
 from msgspec import Raw
 
+from punie.adapters.acp.blocks import present
 from punie.adapters.acp.handshake import Params, decode_params
 from punie.adapters.acp.wire import SessionParams
 from punie.domain.session.events import ToolsChanged
-from punie.domain.tools.availability import ListedTool, RegistryStatistics
-from punie.domain.tools.execution import CallCounts, RunningCall
+from punie.domain.tools.availability import ListedTool
+from punie.domain.tools.execution import CallCounts
 from punie.domain.tools.tool import ToolDescriptor
 from punie.domain.values.display import one_line
+from punie.domain.values.json_value import camel, thaw
 from punie.mechanics.jsonrpc.errors import INVALID_PARAMS, RpcError
 from punie.ports.agent import Agent
 
@@ -42,7 +45,7 @@ async def tools(agent: Agent, raw: Raw) -> object:
     return {
         "tools": [_listed(listed) for listed in listing.tools],
         "leftOut": [{**_tool(left.tool), "reason": left.reason} for left in listing.left_out],
-        "statistics": _registry_statistics(listing.statistics),
+        "statistics": camel({name: thaw(figure) for name, figure in asdict(listing.statistics).items()}),
     }
 
 
@@ -73,21 +76,10 @@ def _listed(listed: ListedTool) -> dict[str, object]:
 
 
 def _tool(tool: ToolDescriptor) -> dict[str, object]:
-    shown: dict[str, object] = {"name": tool.name, "source": tool.source.value, "kind": tool.kind.value}
-    if tool.title:
-        shown["title"] = one_line(tool.title, DESCRIPTION_LIMIT_CHARS)
-    return {**shown, "description": one_line(tool.description, DESCRIPTION_LIMIT_CHARS)}
-
-
-def _registry_statistics(statistics: RegistryStatistics) -> dict[str, object]:
-    return {
-        "registered": statistics.registered,
-        "enabled": statistics.enabled,
-        "disabled": statistics.disabled,
-        "leftOut": statistics.left_out,
-        "bySource": dict(statistics.by_source),
-        "byCategory": dict(statistics.by_category),
-    }
+    title = one_line(tool.title, DESCRIPTION_LIMIT_CHARS) if tool.title else None
+    description = one_line(tool.description, DESCRIPTION_LIMIT_CHARS)
+    named = {"name": tool.name, "source": tool.source.value, "kind": tool.kind.value}
+    return {**named, **present(title=title), "description": description}
 
 
 class CancelExecutionsParams(Params):
@@ -103,7 +95,10 @@ async def executions(agent: Agent, raw: Raw) -> object:
     statistics = agent.call_statistics(session_id)
     by_tool = {name: _counts(counts) for name, counts in statistics.by_tool.items()}
     return {
-        "running": [_running(call) for call in agent.running_calls(session_id)],
+        "running": [
+            camel(asdict(evolve(call, elapsed_ms=round(call.elapsed_ms, 3))))
+            for call in agent.running_calls(session_id)
+        ],
         "statistics": {"total": _counts(statistics.total), "tools": by_tool},
     }
 
@@ -114,26 +109,6 @@ async def cancel_executions(agent: Agent, raw: Raw) -> object:
     return {"cancelled": agent.cancel_calls(params.session_id, params.correlation_id)}
 
 
-def _running(call: RunningCall) -> dict[str, object]:
-    return {
-        "correlationId": call.correlation_id,
-        "turnId": call.turn_id,
-        "tool": call.tool,
-        "startedAt": call.started_at,
-        "elapsedMs": round(call.elapsed_ms, 3),
-    }
-
-
 def _counts(counts: CallCounts) -> dict[str, object]:
-    return {
-        "calls": counts.calls,
-        "succeeded": counts.succeeded,
-        "failed": counts.failed,
-        "denied": counts.denied,
-        "cancelled": counts.cancelled,
-        "violations": counts.violations,
-        "averageMs": round(counts.average_ms, 3),
-        "p95Ms": round(counts.p95_ms, 3),
-        "bytesIn": counts.bytes_in,
-        "bytesOut": counts.bytes_out,
-    }
+    rounded = evolve(counts, average_ms=round(counts.average_ms, 3), p95_ms=round(counts.p95_ms, 3))
+    return {"calls": counts.calls, **camel(asdict(rounded))}

@@ -8,9 +8,10 @@ from functools import partial
 from pathlib import PurePath
 from typing import TypeAlias
 
+from attrs import asdict
 from msgspec import Raw
 
-from punie.adapters.acp.blocks import BlockError, decode_block
+from punie.adapters.acp.blocks import BlockError, decode_block, present
 from punie.adapters.acp.client import AcpElicitor, AcpEventSink, AcpPermissionBroker, AcpTerminals, AcpWorkspace
 from punie.adapters.acp.client_servers import MCP_MESSAGE, AcpServerChannel, decode_servers
 from punie.adapters.acp.config_options import config_options, mode_state, set_config_option, set_mode, set_model
@@ -31,6 +32,7 @@ from punie.domain.session.session import DiscoveryReport, OpenedSession, Session
 from punie.domain.session.turn import Usage
 from punie.domain.tools.catalog import ClientCapabilities
 from punie.domain.values.content import Prompt
+from punie.domain.values.json_value import camel
 from punie.mechanics.jsonrpc.connection import Connection
 from punie.mechanics.jsonrpc.errors import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
 from punie.ports.agent import Agent, RunningTurn
@@ -230,14 +232,7 @@ def used(usage: Usage) -> dict[str, object]:
 
 def encode_usage(usage: Usage) -> dict[str, object]:
     """Usage in Punie's own JSON form."""
-    encoded: dict[str, object] = {
-        "inputTokens": usage.input_tokens,
-        "outputTokens": usage.output_tokens,
-        "cachedReadTokens": usage.cached_read_tokens,
-        "cachedWriteTokens": usage.cached_write_tokens,
-        "requests": usage.requests,
-    }
-    return encoded if usage.cost_usd is None else {**encoded, "costUsd": usage.cost_usd}
+    return {name: value for name, value in camel(asdict(usage)).items() if value is not None}
 
 
 def discovered(report: DiscoveryReport, *, working: bool = False) -> dict[str, object]:
@@ -248,5 +243,4 @@ def discovered(report: DiscoveryReport, *, working: bool = False) -> dict[str, o
         "dropped": [{"name": entry.name, "reason": entry.reason} for entry in report.dropped],
         "elapsedMs": report.elapsed_ms,
     }
-    running = {"turnRunning": True} if working else {}
-    return {"_meta": {EXTENSION: {"discovery": found, **running}}}
+    return {"_meta": {EXTENSION: {"discovery": found, **present(turnRunning=working or None)}}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import cast
 
 import msgspec
@@ -13,7 +13,7 @@ from punie.domain.tools.catalog import DroppedEntry
 from punie.domain.tools.metadata import Capability, Permission, ToolExample, ToolMetadata
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from punie.domain.values.display import one_line
-from punie.domain.values.json_value import NotJsonError
+from punie.domain.values.json_value import NotJsonError, array_in
 
 WORD_LIMIT = 64
 """The items that are read of a list in an entry; each dependency is looked for on disk."""
@@ -71,28 +71,23 @@ def _flags(value: object, kind: type[Capability | Permission]) -> int:
     return sum({known[_plain(word)] for word in _few_words(value) if _plain(word) in known})
 
 
-def _examples(value: object) -> list[ToolExample]:
+def _examples(value: object) -> Iterator[ToolExample]:
     """The examples with arguments: `{"arguments": {...}, "description": "..."}`."""
-    found: list[ToolExample] = []
     items = _several(value)
     for item in items if isinstance(value, list) else ():
         example = _mapping(item) or {}
         arguments = _mapping(example.get("arguments"))
         if arguments is not None:
-            found.append(ToolExample(arguments, _plain_text(example.get("description")) or ""))
-    return found
+            yield ToolExample(arguments, _plain_text(example.get("description")) or "")
 
 
-def _dependencies(value: object) -> list[str]:
+def _dependencies(value: object) -> Iterator[str]:
     """The names of required dependencies: texts, or objects with a `name` and without `"required": false`."""
-    return [name for item in _several(value) if (name := _dependency(item)) is not None]
-
-
-def _dependency(item: object) -> str | None:
-    dependency = _mapping(item)
-    if dependency is None:
-        return _plain_text(item)
-    return None if dependency.get("required") is False else _plain_text(dependency.get("name"))
+    for item in _several(value):
+        dependency = _mapping(item) or {"name": item}
+        name = _plain_text(dependency.get("name"))
+        if name is not None and dependency.get("required") is not False:
+            yield name
 
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -186,9 +181,7 @@ def _text(value: object) -> str | None:
 
 
 def _words(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        return ()
-    return tuple(word for word in cast("list[object]", value) if isinstance(word, str))
+    return tuple(word for word in array_in(value) if isinstance(word, str))
 
 
 def _mapping(value: object) -> Mapping[str, object] | None:

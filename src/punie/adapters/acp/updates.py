@@ -9,8 +9,7 @@ from typing import TypeAlias
 
 from attrs import evolve
 
-from punie.adapters.acp.blocks import encode_block, encode_result_content
-from punie.adapters.acp.config_options import mode_update
+from punie.adapters.acp.blocks import encode_block, encode_result_content, present
 from punie.adapters.acp.handshake import EXTENSION
 from punie.domain.model.compaction import CompactionStatus
 from punie.domain.session.events import (
@@ -84,7 +83,7 @@ def encode_update(event: SessionEvent | LoggedEvent) -> dict[str, object] | None
 
 
 def _moded(event: ModeChanged) -> dict[str, object]:
-    return mode_update(event.mode)
+    return {"sessionUpdate": "current_mode_update", "currentModeId": event.mode.value}
 
 
 def _titled(event: TitleChanged) -> dict[str, object]:
@@ -111,22 +110,16 @@ def _commands(event: CommandsChanged) -> dict[str, object]:
 
 
 def _notice(event: NoticeGiven) -> dict[str, object]:
-    update: dict[str, object] = {
-        "sessionUpdate": "notice", "severity": event.severity.value, "title": event.title,
-    }  # fmt: skip
-    return update if event.description is None else {**update, "description": event.description}
+    words = present(title=event.title, description=event.description)
+    return {"sessionUpdate": "notice", "severity": event.severity.value, **words}
 
 
 def _context(event: ContextUsed) -> dict[str, object] | None:
     """The used part of the context; None where its size is not known, for which ACP has no form."""
     if event.size_tokens is None:
         return None
-    update: dict[str, object] = {
-        "sessionUpdate": "usage_update", "used": event.used_tokens, "size": event.size_tokens,
-    }  # fmt: skip
-    if event.cost_usd is not None:
-        update["cost"] = {"amount": event.cost_usd, "currency": "USD"}
-    return update
+    cost = None if event.cost_usd is None else {"amount": event.cost_usd, "currency": "USD"}
+    return {"sessionUpdate": "usage_update", "used": event.used_tokens, "size": event.size_tokens, **present(cost=cost)}
 
 
 def _chunk(kind: str, event: TextDelta | ThoughtDelta) -> dict[str, object]:
@@ -138,17 +131,15 @@ def _chunk(kind: str, event: TextDelta | ThoughtDelta) -> dict[str, object]:
 
 def announced_call(event: ToolCallAnnounced) -> dict[str, object]:
     """The first update of a call."""
-    update: dict[str, object] = {
+    return {
         "sessionUpdate": "tool_call",
         "toolCallId": event.call_id,
         "title": event.title,
         "kind": event.kind.value,
         "status": CallStatus.PENDING.value,
         "rawInput": thaw(event.raw_input),
+        **present(locations=_places(event.locations, event.line) or None),
     }
-    if event.locations:
-        update["locations"] = _places(event.locations, event.line)
-    return update
 
 
 def _places(paths: tuple[str, ...], line: int | None) -> list[dict[str, object]]:
@@ -232,16 +223,13 @@ def without_terminals(event: ToolCallUpdated) -> ToolCallUpdated:
 
 def encode_page(page: SessionPage) -> dict[str, object]:
     """The answer to `session/list`."""
-    answer: dict[str, object] = {"sessions": [_encode_summary(summary) for summary in page.sessions]}
-    return answer if page.next_cursor is None else {**answer, "nextCursor": page.next_cursor}
+    return {"sessions": [_encode_summary(each) for each in page.sessions], **present(nextCursor=page.next_cursor)}
 
 
 def _encode_summary(summary: SessionSummary) -> dict[str, object]:
-    told: dict[str, object] = {
+    return {
         "sessionId": summary.id,
         "cwd": summary.cwd,
         "updatedAt": datetime.fromtimestamp(summary.updated_at, UTC).isoformat(),
+        **present(additionalDirectories=list(summary.additional_directories) or None, title=summary.title),
     }
-    if summary.additional_directories:
-        told["additionalDirectories"] = list(summary.additional_directories)
-    return told if summary.title is None else {**told, "title": summary.title}

@@ -40,21 +40,6 @@ _NEEDS_A_PATH = frozenset({"mypy"})
 _PLAIN_FIRST = "._/"
 
 
-def plan_check(cwd: str, check: Check, path: str | None) -> PlannedCheck:
-    """See `PythonChecks.plan`. The project's `.venv` is searched first, then the folder of this Python, then PATH."""
-    found = next(_found(cwd, TOOLS[check]), None)
-    if found is None:
-        names = " or ".join(TOOLS[check])
-        raise ToolFailedError(
-            f"{names} is not installed: it is neither in {cwd}/.venv/bin nor on PATH. "
-            f"Install it in the project's environment (such as: .venv/bin/python -m pip install {TOOLS[check][0]})."
-        )
-    tool, program = found
-    words = (*_OPTIONS[tool], *_path_words(tool, path))
-    line = shlex.join((shown_path(program, cwd), *words))
-    return PlannedCheck(check, tool, Command(program, words, cwd, line, REPORT_LIMIT_BYTES))
-
-
 def _found(cwd: str, tools: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     for folder in (Path(cwd, ".venv", "bin"), Path(sys.executable).parent, None):
         for tool in tools:
@@ -82,7 +67,18 @@ class ProjectChecks(PythonChecks):
         self._cwd = cwd
 
     def plan(self, check: Check, path: str | None) -> PlannedCheck:
-        return plan_check(self._cwd, check, path)
+        """The project's `.venv` is searched first, then the folder of this Python, then PATH."""
+        found = next(_found(self._cwd, TOOLS[check]), None)
+        if found is None:
+            names = " or ".join(TOOLS[check])
+            raise ToolFailedError(
+                f"{names} is not installed: it is neither in {self._cwd}/.venv/bin nor on PATH. "
+                f"Install it in the project's environment (such as: .venv/bin/python -m pip install {TOOLS[check][0]})."
+            )
+        tool, program = found
+        words = (*_OPTIONS[tool], *_path_words(tool, path))
+        line = shlex.join((shown_path(program, self._cwd), *words))
+        return PlannedCheck(check, tool, Command(program, words, self._cwd, line, REPORT_LIMIT_BYTES))
 
     async def read(
         self, planned: PlannedCheck, output: TerminalOutput, ended: ExitStatus

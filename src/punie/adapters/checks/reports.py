@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
-from xml.parsers import expat
-
-from attrs import define, field
+from xml.etree import ElementTree as ET
 
 from punie.domain.tools.checks import (
     FAILED_TESTS_LIMIT,
@@ -132,6 +131,9 @@ def _problem(path: object, where: Any, code: object, message: object, severity: 
 
 _BEGIN = re.compile(r'<\?xml version="1\.0" encoding="utf-8"\?><testsuites[ >]')
 _CANDIDATES = 10
+_MOST_TAGS = 1_000_000
+"""More than a report of `REPORT_LIMIT_BYTES` has; so many take 140 MB and a third of a second."""
+
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _BAD = {"failure": "failed", "error": "error"}
 
@@ -154,91 +156,37 @@ def _report(text: str) -> TestReport:
     """The last text that is a whole report: tests may print reports too, and pytest shows their output."""
     problem = ReportError("there is no report in its output")
     for number, match in enumerate(reversed([*_BEGIN.finditer(text)][-_CANDIDATES:])):
-        reader = _Reader()
+        whole, end, _ = text[match.start() :].partition("</testsuites>")
+        if whole.count("<") > _MOST_TAGS:
+            continue
         try:
             # pytest writes some characters into attributes that no XML may hold.
-            reader.read(_NOT_XML.sub("\ufffd", text[match.start() :]))
-        except ReportError as error:
-            problem = problem if number else error  # of the last candidate
+            root = ET.fromstring(_NOT_XML.sub("\ufffd", whole + end))  # noqa: S314 - its root comes first: no entities
+        except ET.ParseError as error:
+            problem = problem if number else ReportError(f"its report is broken: {error}")  # of the last candidate
         else:
-            return reader.report
+            return _counted(root)
     raise problem
 
 
-@define
-class _Reader:
-    """Reads one report without document type and entities; lives as long as the reading."""
-
-    counts: dict[str, int] = field(factory=lambda: dict.fromkeys(("passed", "failed", "error", "skipped"), 0))
-    problems: list[FailedTest] = field(factory=list)
-    time_s: float = 0.0
-    closed: bool = False
-    _case: dict[str, str] = field(factory=dict)
-    _outcome: str = "passed"
-    _words: list[str] = field(factory=list)
-    _listens: bool = False
-
-    @property
-    def report(self) -> TestReport:
-        count = self.counts
-        return TestReport(
-            count["passed"], count["failed"], count["error"], count["skipped"], self.time_s, tuple(self.problems)
-        )
-
-    def read(self, text: str) -> None:
-        parser = expat.ParserCreate()
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._said
-        parser.StartDoctypeDeclHandler = _refuse_doctype
-        try:
-            parser.Parse(text, True)
-        except expat.ExpatError as error:
-            # pytest's output after the report is no part of it.
-            if not self.closed:
-                raise ReportError(f"its report is broken: {error}") from None
-        if not self.closed:
-            raise ReportError("its report is cut off")
-
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
-        if name == "testsuite":
-            self.time_s += float(attributes.get("time", "0") or 0)
-        elif name == "testcase":
-            self._case, self._outcome, self._words = attributes, "passed", []
-        elif name == "skipped" and self._outcome == "passed":
-            self._outcome = "skipped"
-        elif name in _BAD:
-            self._outcome = _BAD[name]
-            self._words.append(f"{attributes.get('message', '')}\n")
-            self._listens = True
-
-    def _said(self, text: str) -> None:
-        if self._listens:
-            self._words.append(text)
-
-    def _end(self, name: str) -> None:
-        if name in _BAD:
-            self._listens = False
-        elif name == "testcase":
-            self._count()
-        elif name == "testsuites":
-            self.closed = True
-
-    def _count(self) -> None:
-        self.counts[self._outcome] += 1
-        if self._outcome in {"failed", "error"} and len(self.problems) < FAILED_TESTS_LIMIT:
-            case = self._case
+def _counted(report: ET.Element) -> TestReport:
+    counts = Counter[str]()
+    problems: list[FailedTest] = []
+    for case in report.iter("testcase"):
+        bad = [part for part in case if part.tag in _BAD]
+        outcome = _BAD[bad[-1].tag] if bad else "passed" if case.find("skipped") is None else "skipped"
+        counts[outcome] += 1
+        if bad and len(problems) < FAILED_TESTS_LIMIT:
+            words = "".join(f"{part.get('message', '')}\n{''.join(part.itertext())}" for part in bad).strip()
+            shown = words if len(words) <= FAILURE_LIMIT_CHARS else f"[...] {words[-FAILURE_LIMIT_CHARS:]}"
             line = case.get("line", "")
-            words = "".join(self._words).strip()
-            self.problems.append(
-                FailedTest(
-                    _test_id(case), case.get("file", ""), int(line) + 1 if line.isdigit() else 0, self._outcome,
-                    words if len(words) <= FAILURE_LIMIT_CHARS else f"[...] {words[-FAILURE_LIMIT_CHARS:]}",
-                )
-            )  # fmt: skip
+            file, line_1based = case.get("file", ""), int(line) + 1 if line.isdigit() else 0
+            problems.append(FailedTest(_test_id(case), file, line_1based, outcome, shown))
+    time_s = sum(float(suite.get("time") or 0) for suite in report.iter("testsuite"))
+    return TestReport(counts["passed"], counts["failed"], counts["error"], counts["skipped"], time_s, tuple(problems))
 
 
-def _test_id(case: dict[str, str]) -> str:
+def _test_id(case: ET.Element) -> str:
     """The test as pytest names it on its command line, as far as the report tells."""
     file, name, inside = case.get("file", ""), case.get("name", ""), case.get("classname", "")
     if not file or not inside:
@@ -246,7 +194,3 @@ def _test_id(case: dict[str, str]) -> str:
     module = file.removesuffix(".py").replace("/", ".")
     classes = inside.removeprefix(module).strip(".").replace(".", "::")
     return "::".join(part for part in (file, classes, name) if part)
-
-
-def _refuse_doctype(*_declared: Any) -> None:
-    raise ReportError("its report declares a document type, which pytest's never does")

@@ -66,13 +66,10 @@ class ConsoleBroker(PermissionBroker):
         answers: dict[str, PermissionOutcome] = {word: Selected(options[at].id) for word, at in places.items()}
         answers[""] = refused = Dismissed("the user did not allow it")
         whole = "\n".join(_shown(question)) + "\n"
+        say = partial(print, end="", file=self.out, flush=True)
         async with self._turn:
-            asked = asking(self._say, whole, f"  {prompt}", answers, refused, CHOICES_HINT)
+            asked = asking(say, whole, f"  {prompt}", answers, refused, CHOICES_HINT)
             return await answer_later(asked, partial(anyio.to_thread.run_sync, self.read_line, abandon_on_cancel=True))
-
-    def _say(self, text: str) -> None:
-        self.out.write(text)
-        self.out.flush()
 
 
 def _shown(question: PermissionQuestion) -> Iterator[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
@@ -52,28 +53,8 @@ class UseTool:
     remark: str = ""
 
 
-@frozen
-class ListTools:
-    """List the tools that match; all of them for an empty query."""
-
-    query: str
-
-
-@frozen
-class ShowTool:
-    """Show one tool."""
-
-    name: str
-
-
-@frozen
-class Answer:
-    """Say a text: the commands, with the reason why one could not be carried out."""
-
-    text: str
-
-
-Command: TypeAlias = UseTool | ListTools | ShowTool | Answer
+Command: TypeAlias = UseTool | Callable[[ToolCatalog], str] | str
+"""A call, or what is said: a text of its own, or one about the tools of the session."""
 
 
 class DirectEngine(Engine):
@@ -117,7 +98,7 @@ class DirectSession(EngineSession):
             # After the card of the call a new message begins.
             await events.emit(TextDelta(_shown(command, result), f"{turn.id}-2"))
         else:
-            await events.emit(TextDelta(await self._answer(command, tools, first=first), message_id))
+            await events.emit(TextDelta(await self._said(command, tools, first=first), message_id))
         return StopReason.END_TURN
 
     @property
@@ -132,17 +113,11 @@ class DirectSession(EngineSession):
     async def aclose(self) -> None:
         """Do nothing: nothing is held."""
 
-    async def _answer(self, command: ListTools | ShowTool | Answer | None, tools: ToolDoor, *, first: bool) -> str:
-        match command:
-            case ListTools(query):
-                return _listed(await tools.offered(), query)
-            case ShowTool(name):
-                return _described(await tools.offered(), name)
-            case Answer(text):
-                return text
-            case None:
-                again = "" if first else f"{self._notice}\n\n"
-                return f"{again}Without a model I cannot answer that; I can carry out commands:\n\n{_help()}"
+    async def _said(self, command: Callable[[ToolCatalog], str] | str | None, tools: ToolDoor, *, first: bool) -> str:
+        if command is None:
+            again = "" if first else f"{self._notice}\n\n"
+            return f"{again}Without a model I cannot answer that; I can carry out commands:\n\n{_help()}"
+        return command if isinstance(command, str) else command(await tools.offered())
 
 
 def parse_command(prompt: Prompt) -> Command | None:
@@ -167,11 +142,11 @@ def parse_command(prompt: Prompt) -> Command | None:
         case "call":
             return _call(f"{line}{newline}{body}")
         case "tools":
-            return ListTools(line)
+            return partial(_listed, line)
         case "tool":
-            return ShowTool(line) if line else _lacks(name)
+            return partial(_described, line) if line else _lacks(name)
         case "help":
-            return Answer(_help())
+            return _help()
         case _:
             return _misread(f"There is no command /{word.strip()}.")
 
@@ -192,13 +167,13 @@ def _call(line: str) -> Command:
         return UseTool(words[0], written, remark=f"The arguments are not JSON: {error}.")
 
 
-def _lacks(name: str) -> Answer:
+def _lacks(name: str) -> str:
     form, does = USAGE[name]
     return _misread(f"/{name} needs more: `{form}` ({does}).")
 
 
-def _misread(problem: str) -> Answer:
-    return Answer(f"{problem}\n\n{_help()}")
+def _misread(problem: str) -> str:
+    return f"{problem}\n\n{_help()}"
 
 
 def _linked(prompt: Prompt) -> str:
@@ -240,7 +215,7 @@ def _text_of(result: ToolResult) -> str:
     return json.dumps(thaw(result.structured), ensure_ascii=False, indent=2)
 
 
-def _listed(catalog: ToolCatalog, query: str) -> str:
+def _listed(query: str, catalog: ToolCatalog) -> str:
     if not len(catalog):
         return "This session offers no tools."
     found = [tool for tool in catalog if _matches(tool, query.lower())]
@@ -259,7 +234,7 @@ def _first_line(tool: ToolDescriptor) -> str:
     return f" : {lines[0]}" if lines else ""
 
 
-def _described(catalog: ToolCatalog, name: str) -> str:
+def _described(name: str, catalog: ToolCatalog) -> str:
     tool = catalog.by_name(name)
     if tool is None:
         near = [other for other in catalog.names if name.lower() in other.lower()]

@@ -20,6 +20,15 @@ CONSTANTS: Mapping[str, JsonValue] = {"true": True, "false": False, "null": None
 
 LONGEST_INT_BITS = 1_024
 
+ALLOWED = (
+    ast.Expression, ast.Name, ast.Load, ast.Store, ast.Attribute, ast.Subscript, ast.Slice, ast.Constant,
+    ast.UnaryOp, ast.Not, ast.USub, ast.UAdd, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod,
+    ast.BoolOp, ast.And, ast.Or, ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn,
+    ast.Is, ast.IsNot, ast.IfExp, ast.Call, ast.Dict, ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp,
+    ast.comprehension,
+)  # fmt: skip
+"""The nodes of the language: the reading refuses all others, and the evaluation knows none of them."""
+
 Two: TypeAlias = Callable[[Any, Any], Any]
 
 
@@ -49,8 +58,8 @@ def operators_of(meter: Meter) -> dict[type[ast.AST], Callable[..., object]]:
         ast.Add: partial(_added, meter),
         ast.Mult: partial(_multiplied, meter),
         ast.Not: operator.not_,
-        ast.USub: partial(_signed, operator.neg),
-        ast.UAdd: partial(_signed, operator.pos),
+        ast.USub: partial(_number, operator.neg),
+        ast.UAdd: partial(_number, operator.pos),
     }
 
 
@@ -62,16 +71,10 @@ def small_enough(value: object) -> object:
     return value
 
 
-def _number(does: Two, left: object, right: object) -> object:
-    if not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
-        raise ExpressionError(f"no arithmetic with {json_type(left)} and {json_type(right)}")
-    return small_enough(does(left, right))
-
-
-def _signed(does: Callable[[Any], object], value: object) -> object:
-    if not isinstance(value, (int, float)):
-        raise ExpressionError(f"no arithmetic with {json_type(value)}")
-    return does(value)
+def _number(does: Callable[..., object], *values: object) -> object:
+    if not all(isinstance(value, (int, float)) for value in values):
+        raise ExpressionError(f"no arithmetic with {' and '.join(map(json_type, values))}")
+    return small_enough(does(*values))
 
 
 def _added(meter: Meter, left: object, right: object) -> object:
@@ -122,9 +125,9 @@ def evaluated(
     """The value of an expression; see `Expressions.value`."""
     if not isinstance(expression.compiled, ast.Expression):
         raise ExpressionError("it was not parsed here")
-    evaluator = _Evaluator(Meter(left), {**CONSTANTS, **names})
+    evaluator: Any = _Evaluator(Meter(left), {**CONSTANTS, **names})  # the library says nothing of types
     try:
-        return freeze(evaluator.whole(expression.compiled))
+        return freeze(evaluator.eval(expression.text, expression.compiled.body))
     except ExpressionError:
         raise
     except (InvalidExpression, NotJsonError, TypeError, ValueError, ArithmeticError, LookupError) as error:
@@ -151,14 +154,10 @@ class _Evaluator(EvalWithCompoundTypes):
         self.functions = functions
         handlers = cast("dict[type[ast.AST], Callable[[Any], Any]]", self.nodes)
         self._handlers: Mapping[type[ast.AST], Callable[[Any], Any]] = {
-            kind: handler for kind, handler in handlers.items() if kind in _NODES
+            kind: handler for kind, handler in handlers.items() if kind in ALLOWED
         }
         self._names = dict(names)
         self._meter = meter
-
-    def whole(self, tree: ast.Expression) -> object:
-        """The value of the whole expression."""
-        return self._eval(tree.body)
 
     def _eval(self, node: ast.AST) -> Any:
         value = self._raw(node)
@@ -236,23 +235,14 @@ class _Evaluator(EvalWithCompoundTypes):
             self._bind(name, item)
 
 
-_NODES = frozenset({
-    ast.Name, ast.UnaryOp, ast.BinOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call, ast.Subscript, ast.Attribute,
-    ast.Slice, ast.Constant, ast.Dict, ast.Tuple, ast.List, ast.ListComp, ast.GeneratorExp,
-})  # fmt: skip
-
-
 def _called(name: str, function: Callable[..., object], meter: Meter, *arguments: object) -> object:
     try:
         return small_enough(function(meter, *arguments))
     except ExpressionError:
         raise
     except (TypeError, ValueError, ArithmeticError) as error:
-        said = str(error)
-        raise ExpressionError(f"{name}(): {_COUNT if 'positional' in said else said}") from None
-
-
-_COUNT = "that is not how many arguments it takes"
+        said = "that is not how many arguments it takes" if "positional" in str(error) else error
+        raise ExpressionError(f"{name}(): {said}") from None
 
 
 def _member(value: object, key: str, shown: str) -> object:

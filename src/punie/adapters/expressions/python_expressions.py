@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from attrs import define, field
 
-from punie.adapters.expressions.evaluator import CONSTANTS, evaluated, small_enough
+from punie.adapters.expressions.evaluator import ALLOWED, CONSTANTS, evaluated, small_enough
 from punie.adapters.expressions.functions import FUNCTIONS
 from punie.domain.pipelines.expressions import (
     INDEX,
@@ -27,14 +27,6 @@ from punie.ports.tools import Expressions
 
 DEPTH_LIMIT = 40
 ROOTS = frozenset({INPUTS, STEPS, ITEM, INDEX})
-
-_ALLOWED = (
-    ast.Expression, ast.Name, ast.Load, ast.Store, ast.Attribute, ast.Subscript, ast.Slice, ast.Constant,
-    ast.UnaryOp, ast.Not, ast.USub, ast.UAdd, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod,
-    ast.BoolOp, ast.And, ast.Or, ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn,
-    ast.Is, ast.IsNot, ast.IfExp, ast.Call, ast.Dict, ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp,
-    ast.comprehension,
-)  # fmt: skip
 
 
 class PythonExpressions(Expressions):
@@ -73,7 +65,9 @@ class _Reading:
                 return ast.parse(self.source, mode="eval")
         except SyntaxError as error:
             # The parser gives no place where a text ends too early.
-            place = self._column(error.lineno or 1, error.offset - 1) if error.offset else self._end
+            place = (
+                self._column(error.lineno or 1, error.offset - 1) if error.offset else self._column(1, len(self.source))
+            )
             raise ExpressionError(f"it cannot be read: {error.msg}", place) from None
         except (ValueError, RecursionError, MemoryError):
             raise ExpressionError("it cannot be read: it is nested too deeply, or holds what no text may") from None
@@ -85,8 +79,9 @@ class _Reading:
             node, depth = ahead.pop()
             if depth > DEPTH_LIMIT:
                 raise ExpressionError(f"it is nested more than {DEPTH_LIMIT} deep")
-            if not isinstance(node, _ALLOWED):
-                raise self._error(node, f"{_words_of(node)} is not part of the language")
+            if not isinstance(node, ALLOWED):
+                words = _WORDS.get(type(node), type(node).__name__)
+                raise self._error(node, f"{words} is not part of the language")
             self._check_one(node)
             ahead += [(child, depth + 1) for child in ast.iter_child_nodes(node)]
 
@@ -172,10 +167,6 @@ class _Reading:
         characters = len(line.encode("utf-8", "surrogatepass")[:column].decode("utf-8", "ignore"))
         return self._column(lineno, characters)
 
-    @property
-    def _end(self) -> int:
-        return self.offset + len(self.source)
-
     def _column(self, lineno: int, column: int) -> int:
         lines = self.source.split("\n")
         return self.offset + sum(len(line) + 1 for line in lines[: lineno - 1]) + column
@@ -226,7 +217,3 @@ _WORDS: Mapping[type[ast.AST], str] = {
     ast.Invert: "~",
     ast.MatMult: "@",
 }
-
-
-def _words_of(node: ast.AST) -> str:
-    return _WORDS.get(type(node), type(node).__name__)

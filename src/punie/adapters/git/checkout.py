@@ -24,6 +24,7 @@ from dulwich.repo import Repo
 from punie.domain.errors import OutsideWorkspaceError, ToolFailedError
 from punie.domain.values.paths import is_inside
 from punie.mechanics.files import opened_folder, read_file
+from punie.mechanics.ignore_rules import top_of
 
 TreeEntries = dict[bytes, tuple[int, ObjectID]]
 """Path below the top -> (mode, id) of every file of a tree."""
@@ -166,7 +167,7 @@ def _content(folder: int, name: str) -> bytes | None:
 def open_checkout(cwd: str, roots: tuple[str, ...], hidden: tuple[str, ...] = ()) -> Generator[Checkout]:
     """The repository around `cwd`, closed at the end. Raises `ToolFailedError` where there is none."""
     start = os.path.realpath(cwd)
-    top = _top_of(start)
+    top = top_of(start)
     if top is None:
         raise ToolFailedError(f"{cwd} is not in a git repository. Use run_command with git init to make one.")
     # The working tree is the folder that holds .git, whatever core.worktree or core.bare in there say.
@@ -175,15 +176,6 @@ def open_checkout(cwd: str, roots: tuple[str, ...], hidden: tuple[str, ...] = ()
         yield Checkout(repo, top, start, tuple(os.path.realpath(root) for root in roots), hidden)
     finally:
         repo.close()
-
-
-def _top_of(folder: str) -> str | None:
-    while not os.path.lexists(os.path.join(folder, ".git")):
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            return None
-        folder = parent
-    return folder
 
 
 _NEEDS_A_PROGRAM = (b"filter", b"working-tree-encoding")

@@ -131,7 +131,7 @@ def _identity(checkout: Checkout) -> bytes:
 
 
 def _wanted(checkout: Checkout, index: Index, paths: tuple[str, ...]) -> list[bytes]:
-    untracked = list(UntrackedFiles(checkout, frozenset(index.paths())).all())
+    untracked = list(UntrackedFiles(checkout, frozenset(index.paths())).paths(collapse=False))
     changed = {*staged_paths(checkout, index), *changed_paths(checkout, index)}
     if not paths:
         secret = [path.decode("utf-8", "replace") for path in untracked if is_secret(checkout.full(path))]

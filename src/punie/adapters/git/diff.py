@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from io import StringIO
+from itertools import takewhile
 
 from attrs import frozen
 from dulwich.index import Index, IndexEntry, cleanup_mode
@@ -102,10 +105,7 @@ def _body(name: str, old: Side, new: Side) -> str:
 
 
 def _lines(data: bytes) -> list[str]:
-    parts = data.decode("utf-8", "replace").split("\n")
-    last = parts.pop()
-    lines = [part + "\n" for part in parts]
-    return [*lines, last] if last else lines
+    return StringIO(data.decode("utf-8", "replace"), newline="\n").readlines()
 
 
 def _hunks(old: list[str], new: list[str], before: str, after: str) -> Iterator[str]:
@@ -125,23 +125,17 @@ def _hunks(old: list[str], new: list[str], before: str, after: str) -> Iterator[
 
 
 def _common_ends(old: list[str], new: list[str]) -> tuple[int, int]:
-    shorter = min(len(old), len(new))
-    start = 0
-    while start < shorter and old[start] == new[start]:
-        start += 1
-    end = 0
-    while end < shorter - start and old[-1 - end] == new[-1 - end]:
-        end += 1
-    return start, end
+    start = _same(old, new)
+    return start, min(_same(reversed(old), reversed(new)), min(len(old), len(new)) - start)
+
+
+def _same(lines: Iterable[str], others: Iterable[str]) -> int:
+    """The number of lines that both begin with."""
+    return sum(1 for _ in takewhile(lambda both: both[0] == both[1], zip(lines, others, strict=False)))
 
 
 def _shifted(header: str, by: int) -> str:
-    def moved(mark: str) -> str:
-        number, comma, count = mark[1:].partition(",")
-        return f"{mark[0]}{int(number) + by}{comma}{count}"
-
-    _, before, after, _ = header.split(" ", 3)
-    return f"@@ {moved(before)} {moved(after)} @@\n"
+    return re.sub(r"(?<=[-+])\d+", lambda number: str(int(number[0]) + by), header)
 
 
 def _ended(line: str) -> str:

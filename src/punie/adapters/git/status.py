@@ -5,25 +5,20 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Iterator
 
 from attrs import define, field
-from dulwich.ignore import IgnoreFilter
 from dulwich.index import ConflictedIndexEntry, Index, IndexEntry, cleanup_mode
 from dulwich.objects import S_ISGITLINK, Blob
 
 from punie.adapters.git.checkout import Checkout, Conversion, entry_of
 from punie.domain.errors import ToolFailedError
-from punie.mechanics.files import read_path
+from punie.mechanics.ignore_rules import IgnoreRules
 from punie.ports.workspace import RepositoryStatus
 
 ENTRY_LIMIT = 200_000
-_RULES_LIMIT_BYTES = 500_000
 _DEPTH_LIMIT = 100
-
-Stack = tuple[tuple[bytes, IgnoreFilter], ...]
 
 
 def folders_of(path: bytes) -> Iterator[bytes]:
@@ -43,6 +38,7 @@ class UntrackedFiles:
     tracked: frozenset[bytes]
     left: int = ENTRY_LIMIT
     _tracked_folders: frozenset[bytes] = field(init=False)
+    _rules: IgnoreRules = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         folders: set[bytes] = set()
@@ -52,41 +48,37 @@ class UntrackedFiles:
                     break
                 folders.add(folder)
         self._tracked_folders = frozenset(folders)
+        top, exclude = self.checkout.top, os.path.join(self.checkout.repo.commondir(), "info", "exclude")
+        self._rules = IgnoreRules(top, top, exclude=exclude)
 
-    def all(self) -> Iterator[bytes]:
-        """Every untracked file inside the roots."""
-        yield from self._below(b"", self._first_rules(), 0)
+    def paths(self, *, collapse: bool) -> Iterator[bytes]:
+        """Every untracked file inside the roots; with `collapse` a folder that holds no tracked file is one entry.
 
-    def shown(self) -> Iterator[bytes]:
-        """As `all`, but a folder that holds no tracked file is one entry that ends with a slash."""
-        yield from self._below(b"", self._first_rules(), 0, collapse=True)
+        Such an entry ends with a slash.
+        """
+        return self._below(b"", 0, collapse=collapse)
 
-    def _first_rules(self) -> Stack:
-        exclude = os.path.join(self.checkout.repo.commondir(), "info", "exclude")
-        return _with_rules(os.fsencode(exclude), b"", ())
-
-    def _below(self, folder: bytes, stack: Stack, depth: int, *, collapse: bool = False) -> Iterator[bytes]:
-        full = os.path.join(os.fsencode(self.checkout.top), folder)
-        stack = _with_rules(os.path.join(full, b".gitignore"), folder, stack)
+    def _below(self, folder: bytes, depth: int, *, collapse: bool) -> Iterator[bytes]:
+        full = self.checkout.full(folder).rstrip("/")
         for name, is_folder, is_file in _entries(full):
             self.left -= 1
             if self.left < 0:
                 return
-            path = folder + b"/" + name if folder else name
+            path = folder + b"/" + os.fsencode(name) if folder else os.fsencode(name)
             tracked = path in self.tracked and not is_folder  # a folder may have taken a tracked file's place
-            if tracked or name == b".git" or _ignored(stack, path, is_folder=is_folder):
+            if tracked or self._rules.ignores(full, name, is_folder=is_folder):
                 continue
             if is_folder:
-                yield from self._folder(path, stack, depth + 1, collapse=collapse)
+                yield from self._folder(path, depth + 1, collapse=collapse)
             elif is_file and self.checkout.sees(path):
                 yield path
 
-    def _folder(self, path: bytes, stack: Stack, depth: int, *, collapse: bool) -> Iterator[bytes]:
-        nested = os.path.lexists(os.path.join(os.fsencode(self.checkout.top), path, b".git"))
+    def _folder(self, path: bytes, depth: int, *, collapse: bool) -> Iterator[bytes]:
+        nested = os.path.lexists(f"{self.checkout.full(path)}/.git")
         if nested or depth > _DEPTH_LIMIT or not self._may_hold_visible(path):
             return
         whole = collapse and path not in self._tracked_folders and self.checkout.sees(path)
-        inside = self._below(path, stack, depth, collapse=collapse and not whole)
+        inside = self._below(path, depth, collapse=collapse and not whole)
         if not whole:
             yield from inside
         elif next(inside, None) is not None:
@@ -97,42 +89,16 @@ class UntrackedFiles:
         return self.checkout.sees(path) or any(root.startswith(f"{full}/") for root in self.checkout.roots)
 
 
-def _entries(folder: bytes) -> list[tuple[bytes, bool, bool]]:
-    found: list[tuple[bytes, bool, bool]] = []
+def _entries(folder: str) -> list[tuple[str, bool, bool]]:
+    """Each name, with whether it is a folder, and whether it is a file or a link; none where that is not permitted."""
     try:
-        with os.scandir(folder) as listed:
-            for entry in listed:
-                is_folder = entry.is_dir(follow_symlinks=False)
-                found.append((entry.name, is_folder, entry.is_symlink() or entry.is_file(follow_symlinks=False)))
-    except OSError:  # not permitted
+        with os.scandir(folder or "/") as listed:
+            return sorted(
+                (one.name, one.is_dir(follow_symlinks=False), one.is_symlink() or one.is_file(follow_symlinks=False))
+                for one in listed
+            )
+    except OSError:
         return []
-    return sorted(found)
-
-
-def _ignored(stack: Stack, path: bytes, *, is_folder: bool) -> bool:
-    for base, rules in reversed(stack):  # the nearest file with a rule for the path decides
-        below = path[len(base) + 1 :] if base else path
-        verdict = rules.is_ignored((below + b"/" if is_folder else below).decode("utf-8", "surrogateescape"))
-        if verdict is not None:
-            return verdict
-    return False
-
-
-def _with_rules(file: bytes, base: bytes, stack: Stack) -> Stack:
-    lines = (read_path(file, _RULES_LIMIT_BYTES) or b"")[:_RULES_LIMIT_BYTES].splitlines()
-    patterns = [line for line in map(_trimmed, lines) if line and not line.startswith(b"#") and not _is_costly(line)]
-    return (*stack, (base, IgnoreFilter(patterns))) if patterns else stack
-
-
-def _trimmed(line: bytes) -> bytes:
-    bare = line.rstrip(b" \t\r")
-    return bare + b" " if bare.endswith(b"\\") and bare != line else bare
-
-
-def _is_costly(pattern: bytes) -> bool:
-    """Whether a pattern has so many stars that a backtracking matcher could take seconds for one long name."""
-    parts = pattern.split(b"/")
-    return parts.count(b"**") > 3 or any(len(re.findall(rb"\*+", part)) > 4 for part in parts)
 
 
 def read_status(checkout: Checkout) -> RepositoryStatus:
@@ -143,7 +109,7 @@ def read_status(checkout: Checkout) -> RepositoryStatus:
         branch=checkout.branch(),
         staged=_shown(staged_paths(checkout, index)),
         changed=_shown(changed_paths(checkout, index)),
-        untracked=_shown(untracked.shown()),
+        untracked=_shown(untracked.paths(collapse=True)),
     )
 
 

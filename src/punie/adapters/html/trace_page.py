@@ -96,8 +96,10 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    filters = (duration, number, counted, dollars, moment, clock, stamp, ending_of, is_trouble, answer_of)
-    cast("dict[str, object]", environment.filters).update({words.__name__: words for words in filters})
+    cast("dict[str, object]", environment.filters).update(
+        duration=duration, number="{:,}".format, counted=counted, dollars=dollars, moment=moment, ending_of=ending_of,
+        is_trouble=is_trouble, answer_of=answer_of,
+    )  # fmt: skip
     cast("dict[str, object]", environment.globals).update(
         parts_of=parts_of, share=share, kind_word=kind_word, outcome_word=outcome_word
     )
@@ -210,11 +212,6 @@ def duration(seconds: float) -> str:
     return f"{hours:,} h {minutes} min" if minutes else f"{hours:,} h"
 
 
-def number(count: int) -> str:
-    """A count with its thousands apart."""
-    return f"{count:,}"
-
-
 def counted(count: int, one: str, many: str = "") -> str:
     """A count with its noun."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
@@ -227,22 +224,8 @@ def dollars(cost_usd: float | None) -> str:
     return f"${cost_usd:,.2f}" if cost_usd >= 1 else f"${cost_usd:.4f}"
 
 
-def moment(seconds: float) -> str:
-    """A moment in UTC, for a person."""
-    return _at(seconds, "%Y-%m-%d %H:%M:%S UTC")
-
-
-def clock(seconds: float) -> str:
-    """A moment without its day."""
-    return _at(seconds, "%H:%M:%S")
-
-
-def stamp(seconds: float) -> str:
-    """A moment for a program."""
-    return _at(seconds, "%Y-%m-%dT%H:%M:%SZ")
-
-
-def _at(seconds: float, form: str) -> str:
+def moment(seconds: float, form: str = "%Y-%m-%d %H:%M:%S UTC") -> str:
+    """A moment in UTC, for a person or in another form of `strftime`."""
     try:
         return datetime.fromtimestamp(seconds, UTC).strftime(form)
     except (OverflowError, OSError, ValueError):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, Generic, Protocol, cast, runtime_checkable
+from typing import Any, Final, Generic
 
 import anyio
 import anyio.to_thread
@@ -18,6 +17,7 @@ from punie.domain.model.compaction import CompactionOrder
 from punie.domain.model.provider import Effort, ModelSettings
 from punie.domain.session.transcript import Transcript
 from punie.domain.session.turn import StopReason, Turn
+from punie.domain.values.json_value import array_in, object_in
 from punie.ports.engine import EngineSession, EventSink, H, HistoryKeeper, ModelEngine, ModelLibrary, ToolDoor
 
 ASKED: Final = "Answer with the one word: ready"
@@ -214,26 +214,12 @@ class LibrarySession(EngineSession, HistoryKeeper, Generic[H]):
         return self._library
 
 
-class _Body(Protocol):
-    def iter_bytes(self, chunk_size: int | None = None) -> AsyncIterator[bytes]: ...
-
-
-@runtime_checkable
-class _Client(Protocol):
-    """The part that the clients of these providers share; the address, the key and the proxy are theirs."""
-
-    @property
-    def models(self) -> Any: ...
-
-    def with_options(self, *, timeout: float, max_retries: int) -> Any: ...
-
-
 async def _listed_models(client: object) -> tuple[str, ...]:
     """The usable names in the provider's list, 200 at most, in its order; none where its client has no such list.
 
     Raises `EngineError` where the list cannot be read, or not within 2 s and 1 MiB.
     """
-    if not isinstance(client, _Client):
+    if not (hasattr(client, "models") and hasattr(client, "with_options")):
         return ()
     try:
         with anyio.fail_after(LIST_LIMIT_S):
@@ -247,11 +233,11 @@ async def _listed_models(client: object) -> tuple[str, ...]:
         ) from error
 
 
-async def _read(client: _Client) -> bytes:
+async def _read(client: Any) -> bytes:
+    """The list as the client of any of these providers reads it, with the address, the key and the proxy it has."""
     once = client.with_options(timeout=LIST_LIMIT_S, max_retries=0)
-    answer = cast("AbstractAsyncContextManager[_Body]", once.models.with_streaming_response.list())
     body = bytearray()
-    async with answer as response:
+    async with once.models.with_streaming_response.list() as response:
         async for piece in response.iter_bytes():
             body += piece
             if len(body) > LIST_LIMIT_BYTES:
@@ -260,9 +246,6 @@ async def _read(client: _Client) -> bytes:
 
 
 def _names_in(body: bytes) -> tuple[str, ...]:
-    value: object = json.loads(body)
-    data = cast("dict[str, object]", value).get("data") if isinstance(value, dict) else None
-    entries = cast("list[object]", data) if isinstance(data, list) else []
-    names = (cast("dict[str, object]", entry).get("id") for entry in entries if isinstance(entry, dict))
+    names = (object_in(entry).get("id") for entry in array_in(object_in(json.loads(body)).get("data")))
     fit = (name for name in names if isinstance(name, str) and 0 < len(name) <= LIMIT_NAME and name.isprintable())
     return tuple(dict.fromkeys(fit))[:LIMIT_MODELS]

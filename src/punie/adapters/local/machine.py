@@ -1,10 +1,12 @@
-"""The machine's clocks, a cache whose entries expire by them, and the operating system's table of processes."""
+"""The machine: its clocks, a cache whose entries expire by them, its processes and its programs."""
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import os
 import platform
+import shutil
 import sys
 import threading
 import time
@@ -157,3 +159,17 @@ class LocalProcessTable(ProcessTable):
             return words[STATE], f"{boot}/{words[START_TIME]}"
         except (OSError, IndexError):
             return None
+
+
+def is_installed(dependency: str) -> bool:
+    """Whether a program is on PATH, or, for `python:MODULE`, whether its top package can be imported here.
+
+    Nothing is run or imported: finding a submodule would import its parents.
+    """
+    module = dependency.removeprefix("python:")
+    if module == dependency:
+        return shutil.which(dependency) is not None
+    try:
+        return importlib.util.find_spec(module.partition(".")[0]) is not None
+    except (ValueError, ImportError):
+        return False

@@ -47,10 +47,6 @@ class Connection(Protocol):
         ...
 
 
-def _nothing() -> None:
-    """Do nothing: the default of `Attempt.stood`."""
-
-
 @define(eq=False)
 class Attempt:
     """One connection from its first moment to its last; the owner's task makes it and ends with it.
@@ -77,7 +73,7 @@ class Attempt:
     stopped: bool = False
     lost: bool = False
     deaf: bool = False
-    stood: Callable[[], None] = _nothing
+    stood: Callable[[], None] = lambda: None
     tried: str = ""
     last_way: bool = True
 

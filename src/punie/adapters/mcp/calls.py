@@ -110,21 +110,13 @@ def _content(raw: object, address: str) -> ResultContent:
         case {"type": "resource_link", "uri": str(uri)}:
             name = _text(item, "name") or uri
             found = ResourceLink(uri, name, _text(item, "description"), mime_type, _text(item, "title"))
-        case {"type": "resource"}:
-            found = _resource(item.get("resource"))
+        case {"type": "resource", "resource": {"uri": str(uri), "text": str(text)} as held}:
+            found = EmbeddedResource(uri, text, mime_type=_text(held, "mimeType"))
+        case {"type": "resource", "resource": {"uri": str(uri), "blob": str(blob)} as held}:
+            found = EmbeddedResource(uri, blob=blob, mime_type=_text(held, "mimeType"))
         case _:
             pass
     return Text(f"[content that Punie cannot read: {_as_json(item)}]") if found is None else found
-
-
-def _resource(raw: object) -> EmbeddedResource | None:
-    if not isinstance(raw, Mapping):
-        return None
-    item = cast("Mapping[str, Any]", raw)
-    uri, text, blob = _text(item, "uri"), _text(item, "text"), _text(item, "blob")
-    if uri is None or (text is None and blob is None):
-        return None
-    return EmbeddedResource(uri, text, blob if text is None else None, _text(item, "mimeType"))
 
 
 def _for_model(item: ResultContent) -> str:

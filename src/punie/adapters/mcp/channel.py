@@ -84,8 +84,7 @@ class ChannelMessages:
                 return refusal(request.id, "its answer is no result of the protocol")
             held = cast("dict[str, Any]", result)
             return SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id=request.id, result=held))
-        failed = types.ErrorData(code=code, message=words)
-        return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=request.id, error=failed))
+        return refusal(request.id, words, code)
 
     def _hear(self, request: types.JSONRPCRequest, method: str, params: Mapping[str, object]) -> None:
         """Pass on a notification about a request, under the id that the library knows it by."""

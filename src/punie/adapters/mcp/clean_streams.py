@@ -8,10 +8,11 @@ the original answer under `RAW` in `_meta`, which Punie reads with more toleranc
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Final, Generic, Self, TypeVar, cast
+from typing import Any, Final, cast
 
 import mcp_types as types
+from anyio import EndOfStream
+from anyio.abc import ObjectReceiveStream, ObjectSendStream
 from mcp.client._transport import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 
@@ -26,41 +27,21 @@ _CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
 _MODERN_MARK: Final = "io.modelcontextprotocol/protocolVersion"
 
 
-S = TypeVar("S", bound="ReadStream[SessionMessage | Exception] | WriteStream[SessionMessage]")
-
-
-class _AroundStream(Generic[S]):
-    """A stream that closes the one it wraps; lives as long as the connection."""
-
-    def __init__(self, inner: S) -> None:
-        self._inner = inner
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-
-class NotedWrites(_AroundStream[WriteStream[SessionMessage]], WriteStream[SessionMessage]):
+class NotedWrites(ObjectSendStream[SessionMessage]):
     """Passes messages on, and notes which requests will be answered with tools or with a result.
 
-    The capability for questions is corrected: forms with `forms`, and never pages to open. `deaf` is called for a
-    server that gets the older greeting because it left the question for its revisions unanswered.
+    Lives as long as the connection, and closes the stream that it wraps. The capability for questions is corrected:
+    forms with `forms`, and never pages to open. `deaf` is called for a server that gets the older greeting because it
+    left the question for its revisions unanswered.
     """
 
     def __init__(self, inner: WriteStream[SessionMessage], *, forms: bool, deaf: Callable[[], None]) -> None:
-        super().__init__(inner)
+        self._inner = inner
         self._forms = forms
         self._deaf = deaf
         self.asked: dict[types.RequestId, tuple[str, bool]] = {}
 
-    async def send(self, item: SessionMessage, /) -> None:
+    async def send(self, item: SessionMessage) -> None:
         message = item.message
         if isinstance(message, types.JSONRPCRequest) and message.method in {_CALL, _LIST, _DISCOVER}:
             meta: Any = (message.params or {}).get("_meta") or {}
@@ -74,14 +55,20 @@ class NotedWrites(_AroundStream[WriteStream[SessionMessage]], WriteStream[Sessio
             item = SessionMessage(message.model_copy(update={"params": params}), item.metadata)
         await self._inner.send(item)
 
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
-class CleanReads(_AroundStream[ReadStream[SessionMessage | Exception]], ReadStream[SessionMessage | Exception]):
-    """Passes messages on, with skeletons for answers to `tools/list` and `tools/call`; calls `ended` at the end."""
+
+class CleanReads(ObjectReceiveStream[SessionMessage | Exception]):
+    """Passes messages on, with skeletons for answers to `tools/list` and `tools/call`; calls `ended` at the end.
+
+    Lives as long as the connection, and closes the stream that it wraps.
+    """
 
     def __init__(
         self, inner: ReadStream[SessionMessage | Exception], writes: NotedWrites, ended: Callable[[], None]
     ) -> None:
-        super().__init__(inner)
+        self._inner = inner
         self._writes = writes
         self._ended = ended
 
@@ -91,19 +78,15 @@ class CleanReads(_AroundStream[ReadStream[SessionMessage | Exception]], ReadStre
         return getattr(self._inner, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:
-        item = await self._inner.receive()
-        return item if isinstance(item, Exception) else self._cleaned(item)
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
         try:
-            item = await self._inner.__anext__()
-        except StopAsyncIteration:
+            item = await self._inner.receive()
+        except EndOfStream:
             self._ended()
             raise
         return item if isinstance(item, Exception) else self._cleaned(item)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
     def _cleaned(self, item: SessionMessage) -> SessionMessage:
         message = item.message

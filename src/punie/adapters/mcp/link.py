@@ -151,7 +151,19 @@ async def hold(
 async def _served(
     attempt: Attempt, config: ServerConfig, questions: Questions, *, legacy: bool, changed: Callable[[], None]
 ) -> None:
-    async with _client(attempt, config, questions, legacy=legacy, changed=changed) as client:
+    async def heard(message: IncomingMessage) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            changed()
+        await anyio.lowlevel.checkpoint()
+
+    async with Client(
+        _cleaned(_streams(attempt, config), attempt, forms=questions.can_be_asked),
+        mode=REVISION if isinstance(config.transport, ClientTransport) else "legacy" if legacy else "auto",
+        client_info=types.Implementation(name="punie", version=__version__),
+        message_handler=heard,
+        elicitation_callback=questions.hear,
+        cache=None,
+    ) as client:
         attempt.making.deadline = math.inf
         link = Link(client, config.name, questions)
         attempt.usable(link)
@@ -160,24 +172,6 @@ async def _served(
             await attempt.finish.wait()
             tasks.cancel_scope.cancel()
         attempt.making.deadline = anyio.current_time() + CLOSE_S
-
-
-def _client(
-    attempt: Attempt, config: ServerConfig, questions: Questions, *, legacy: bool, changed: Callable[[], None]
-) -> Client:
-    async def heard(message: IncomingMessage) -> None:
-        if isinstance(message, types.ToolListChangedNotification):
-            changed()
-        await anyio.lowlevel.checkpoint()
-
-    return Client(
-        _cleaned(_streams(attempt, config), attempt, forms=questions.can_be_asked),
-        mode=REVISION if isinstance(config.transport, ClientTransport) else "legacy" if legacy else "auto",
-        client_info=types.Implementation(name="punie", version=__version__),
-        message_handler=heard,
-        elicitation_callback=questions.hear,
-        cache=None,
-    )
 
 
 def _streams(attempt: Attempt, config: ServerConfig) -> AbstractAsyncContextManager[TransportStreams]:

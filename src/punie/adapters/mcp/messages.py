@@ -49,7 +49,7 @@ def read_line(line: bytes, waiting: Collection[RequestId]) -> list[SessionMessag
     if not text.startswith("{"):
         return None
     try:
-        value: Any = json.loads(text, parse_constant=_no_number)
+        value: Any = json.loads(text, parse_constant=lambda _: None)  # NaN and infinities
     except (ValueError, RecursionError):
         return (
             refusals(line[:EDGE_BYTES], line[-EDGE_BYTES:], waiting, "its answer is no JSON that can be read") or None
@@ -88,9 +88,9 @@ def refusals(head: bytes, tail: bytes, waiting: Collection[RequestId], reason: s
     return [refusal(each, reason) for each in waiting] if body else []
 
 
-def refusal(answered: RequestId, reason: str) -> SessionMessage:
+def refusal(answered: RequestId, reason: str, code: int = UNREADABLE) -> SessionMessage:
     """An error answer in place of the server's."""
-    error = types.ErrorData(code=UNREADABLE, message=reason)
+    error = types.ErrorData(code=code, message=reason)
     return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=answered, error=error))
 
 
@@ -99,10 +99,6 @@ def _last_id(tail: bytes) -> re.Match[bytes] | None:
     everywhere = list(_ID.finditer(tail))
     found = everywhere[-1] if everywhere else None
     return found if found is not None and tail[found.end() :].strip() in {b"}", b',"jsonrpc":"2.0"}'} else None
-
-
-def _no_number(_name: str) -> None:
-    """NaN and the infinities are no JSON; they count as null."""
 
 
 IN_WORDS: Final = -(2**40)

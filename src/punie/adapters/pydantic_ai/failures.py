@@ -104,27 +104,19 @@ def run_error(error: Exception, place: ModelPlace) -> EngineError:
     return unusable_answer(place, str(error))
 
 
-def _rate_limit(told: ProviderFailure, error: Exception) -> EngineError:
-    return told.rate_limit(error.retry_after if isinstance(error, ModelAPIError) else None)
-
-
-def _not_found(told: ProviderFailure, error: Exception) -> EngineError:
-    return told.not_found(error.suggested_model_id if isinstance(error, ModelHTTPError) else None)
-
-
 ErrorTypes: TypeAlias = type[Exception] | tuple[type[Exception], ...]
 
 # The first that fits: narrower kinds before the wider ones they belong to.
 _EXPLAINED: tuple[tuple[ErrorTypes, Callable[[ProviderFailure, Exception], EngineError]], ...] = (
     (ModelAuthenticationError, lambda told, _: told.auth()),
     (ModelQuotaExceededError, lambda told, _: told.quota()),
-    (ModelRateLimitError, _rate_limit),
+    (ModelRateLimitError, lambda told, error: told.rate_limit(getattr(error, "retry_after", None))),
     (ModelUnavailableError, lambda told, _: told.overloaded()),
     (ModelServerError, lambda told, _: told.server()),
     ((ModelTimeoutError, ModelRequestTimeout, httpx2.TimeoutException), lambda told, _: told.timeout()),
     ((ModelConnectionError, httpx2.HTTPError), lambda told, error: told.connection(cause_of(error))),
     (ModelContextWindowExceededError, lambda told, _: told.context()),
-    (ModelNotFoundError, _not_found),
+    (ModelNotFoundError, lambda told, error: told.not_found(getattr(error, "suggested_model_id", None))),
     (ContentFilterError, lambda told, _: told.filtered()),
     (ModelRequestRejectedError, lambda told, _: told.rejected()),
     (ModelAPIError, lambda told, _: told.other()),

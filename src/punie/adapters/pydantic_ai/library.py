@@ -139,30 +139,26 @@ class AgentTurn(LibraryTurn[Messages]):
 
     async def work(self) -> StopReason:
         """Run the agent until the model is done, or stops early for a reason that ends the turn."""
+        turn = self._turn
         try:
-            await self._work()
+            async with self._agent.iter(
+                user_content(turn.prompt),
+                message_history=self._history or None,
+                model=self._deps.model,
+                instructions=encodable(turn.instructions) or None,
+                deps=self._deps,
+                model_settings=None if turn.effort is None else RequestSettings(thinking=turn.effort.value),
+                usage_limits=UsageLimits(request_limit=turn.limits.max_requests),
+                infer_name=False,
+            ) as self._run:
+                async for _ in self._run:
+                    pass
         except TurnStopped as stopped:
             return stopped.reason
         except UsageLimitExceeded:
             return StopReason.MAX_TURN_REQUESTS
         self._done = True
         return StopReason.END_TURN
-
-    async def _work(self) -> None:
-        turn = self._turn
-        async with self._agent.iter(
-            user_content(turn.prompt),
-            message_history=self._history or None,
-            model=self._deps.model,
-            instructions=encodable(turn.instructions) or None,
-            deps=self._deps,
-            model_settings=None if turn.effort is None else RequestSettings(thinking=turn.effort.value),
-            usage_limits=UsageLimits(request_limit=turn.limits.max_requests),
-            infer_name=False,
-        ) as run:
-            self._run = run
-            async for _ in run:
-                pass
 
     def left(self, *, refused: bool) -> Messages:
         """The messages with those of the turn; see the port."""
@@ -195,11 +191,8 @@ class InlineWhereReferred(InlineDefsJsonSchemaTransformer):
 
 def build_model(name: str, settings: ModelSettings) -> Model:
     """The model of that name. Raises `EngineError` where a key, a package or the name itself is missing."""
-    given = {
-        key: value
-        for key, value in (("base_url", settings.base_url), ("api_key", settings.api_key))
-        if value is not None
-    }
+    stored = {"base_url": settings.base_url, "api_key": settings.api_key}
+    given = {key: value for key, value in stored.items() if value is not None}
 
     def provider(provider_name: str) -> Provider[Any]:
         made = infer_provider_class(provider_name)

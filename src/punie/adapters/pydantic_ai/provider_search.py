@@ -11,7 +11,6 @@ from dataclasses import replace
 from enum import Enum, auto
 from typing import Any
 
-from attrs import frozen
 from pydantic_ai.capabilities import ToolSearch
 from pydantic_ai.messages import (
     ModelMessage,
@@ -56,29 +55,21 @@ def search_of(model: Model) -> Search:
     return _SEARCHES.get(model.tool_deferral_mode or "", Search.NONE)
 
 
-@frozen
-class Lookups:
-    """The tools in a history: `found` by the provider's search, or `called` by the model without that.
+def lookups(messages: Iterable[ModelMessage]) -> tuple[frozenset[str], frozenset[str]]:
+    """The tools in a history: found by the provider's search, and called by the model without that.
 
     A provider refuses a history in which a call names a tool that it was never given and never found. A tool that was
     called like any other is therefore offered like any other.
     """
-
-    found: frozenset[str] = frozenset()
-    called: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(cls, messages: Iterable[ModelMessage]) -> Lookups:
-        """The tools of a whole history."""
-        found: set[str] = set()
-        called: set[str] = set()
-        for message in messages:
-            for part in message.parts if isinstance(message, ModelResponse) else ():
-                if isinstance(part, NativeToolSearchReturnPart):
-                    found.update(match["name"] for match in part.discovered_tools)
-                elif isinstance(part, ToolCallPart):
-                    called.add(part.tool_name)
-        return cls(frozenset(found), frozenset(called - found))
+    found: set[str] = set()
+    called: set[str] = set()
+    for message in messages:
+        for part in message.parts if isinstance(message, ModelResponse) else ():
+            if isinstance(part, NativeToolSearchReturnPart):
+                found.update(match["name"] for match in part.discovered_tools)
+            elif isinstance(part, ToolCallPart):
+                called.add(part.tool_name)
+    return frozenset(found), frozenset(called - found)
 
 
 def settled(messages: Iterable[ModelMessage], deferred: frozenset[str]) -> list[ModelMessage]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -45,16 +45,12 @@ def tokens_of(messages: Sequence[ModelMessage]) -> int:
 
     The count holds what goes along with every request, instructions and tools; the estimate does not.
     """
-    for index in range(len(messages) - 1, -1, -1):
-        message = messages[index]
+    since = 0
+    for message in reversed(messages):
         if isinstance(message, ModelResponse) and message.usage.total_tokens > 0:
-            return message.usage.total_tokens + length_of(messages[index + 1 :])
-    return length_of(messages)
-
-
-def length_of(messages: Iterable[ModelMessage]) -> int:
-    """The estimate in tokens, by the messages' length alone."""
-    return sum(_size(message) for message in messages)
+            return message.usage.total_tokens + since
+        since += _size(message)
+    return since
 
 
 def pieces_of(messages: Sequence[ModelMessage]) -> list[Piece]:

@@ -19,7 +19,6 @@ from pydantic_ai.messages import (
     TextPartDelta,
     ThinkingPart,
     ThinkingPartDelta,
-    ToolCallPart,
 )
 from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
@@ -69,11 +68,14 @@ class StreamedModel(WrapperModel):
     ) -> ModelResponse:
         """Make one request and pass on its text and thoughts as they stream."""
         self._requests += 1
+        message_id = f"{self._turn_id}-{self._requests}"
         opened: StreamedResponse | None = None
         sent = settled(messages, frozenset(t.name for t in model_request_parameters.function_tools if t.defer_loading))
         try:
             async with self.wrapped.request_stream(sent, model_settings, model_request_parameters, None) as opened:
-                await self._pass_on(opened)
+                async for event in opened:
+                    if (piece := _piece(event, message_id)) is not None:
+                        await self._events.emit(piece)
             return opened.get()
         except BaseException:
             self.left_over = None if opened is None else unfinished(opened.get())
@@ -89,14 +91,6 @@ class StreamedModel(WrapperModel):
             raise TurnStopped(reason)
         self.answered = True
         _tell_apart(response)
-
-    async def _pass_on(self, stream: StreamedResponse) -> None:
-        emit = self._events.emit
-        message_id = f"{self._turn_id}-{self._requests}"
-        async for event in stream:
-            piece = _piece(event, message_id)
-            if piece is not None:
-                await emit(piece)
 
 
 def usage_of(used: RequestUsage | RunUsage, requests: int) -> Usage:
@@ -141,23 +135,21 @@ class PlainModel(WrapperModel):
 
 def _piece(event: ModelResponseStreamEvent, message_id: str) -> TextDelta | ThoughtDelta | None:
     """The piece that an event adds to the answer; the first piece of a part comes with its start."""
-    if isinstance(event, PartDeltaEvent):
-        delta = event.delta
-        if isinstance(delta, TextPartDelta):
-            return TextDelta(delta.content_delta, message_id) if delta.content_delta else None
-        said = delta.content_delta if isinstance(delta, ThinkingPartDelta) else None
-        return ThoughtDelta(said, message_id) if said else None
-    if isinstance(event, PartStartEvent) and isinstance(event.part, (TextPart, ThinkingPart)) and event.part.content:
-        kind = TextDelta if isinstance(event.part, TextPart) else ThoughtDelta
-        return kind(event.part.content, message_id)
-    return None
+    match event:
+        case PartStartEvent(part=TextPart(said)) | PartDeltaEvent(delta=TextPartDelta(said)) if said:
+            return TextDelta(said, message_id)
+        case (
+            PartStartEvent(part=ThinkingPart(said)) | PartDeltaEvent(delta=ThinkingPartDelta(content_delta=str(said)))
+        ) if said:
+            return ThoughtDelta(said, message_id)
+        case _:
+            return None
 
 
 def _tell_apart(response: ModelResponse) -> None:
     """Give calls that share an id ids of their own: some servers number each answer's calls alike."""
     seen: set[str] = set()
-    for part in response.parts:
-        if isinstance(part, ToolCallPart):
-            while part.tool_call_id in seen:
-                part.tool_call_id = f"{part.tool_call_id}-{len(seen)}"
-            seen.add(part.tool_call_id)
+    for part in response.tool_calls:
+        while part.tool_call_id in seen:
+            part.tool_call_id = f"{part.tool_call_id}-{len(seen)}"
+        seen.add(part.tool_call_id)

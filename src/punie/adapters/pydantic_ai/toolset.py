@@ -9,13 +9,13 @@ from typing import Any
 from attrs import define, field, frozen
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ModelContextWindowExceededError, RetryModelRequest, ToolFailed
-from pydantic_ai.messages import InstructionPart, ModelMessage, ModelResponse, ToolCallPart, ToolReturnPart
+from pydantic_ai.messages import InstructionPart, ModelMessage, ModelResponse, ToolReturnPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
 from punie.adapters.pydantic_ai.history import binary
-from punie.adapters.pydantic_ai.provider_search import CORPUS, Lookups, Search
+from punie.adapters.pydantic_ai.provider_search import CORPUS, Search, lookups
 from punie.adapters.pydantic_ai.streaming import StreamedModel
 from punie.domain.model.text import called, encodable, has_failed, picture, read_arguments, result_text
 from punie.domain.tools.catalog import SearchableOffer, ToolCatalog
@@ -148,9 +148,7 @@ class OnlyTheDesk(AbstractCapability[TurnDeps]):
         ctx.deps.finished.clear()  # those of the answer before: the library has them, and servers may use an id again
         tools = ctx.tool_manager.tools if ctx.tool_manager is not None else None
         if tools is not None:
-            for part in response.parts:
-                if not isinstance(part, ToolCallPart):
-                    continue
+            for part in response.tool_calls:
                 tool = tools.get(part.tool_name)
                 if tool is None or tool.tool_def.defer_loading:
                     tools[part.tool_name] = self._toolset.unknown(part.tool_name)
@@ -167,7 +165,11 @@ class FitsTheContext(AbstractCapability[TurnDeps]):
         self, ctx: RunContext[TurnDeps], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         """Called once a request."""
-        return _with(ctx, request_context, await ctx.deps.upkeep.where_needed(ctx.messages))
+        shorter = await ctx.deps.upkeep.where_needed(ctx.messages)
+        if shorter is not None:
+            ctx.messages[:] = shorter
+            request_context.messages = list(shorter)
+        return request_context
 
     async def prepare_model_request(
         self, ctx: RunContext[TurnDeps], request_context: ModelRequestContext
@@ -190,15 +192,6 @@ class FitsTheContext(AbstractCapability[TurnDeps]):
         raise RetryModelRequest
 
 
-def _with(
-    ctx: RunContext[TurnDeps], request_context: ModelRequestContext, shorter: Sequence[ModelMessage] | None
-) -> ModelRequestContext:
-    if shorter is not None:
-        ctx.messages[:] = shorter
-        request_context.messages = list(shorter)
-    return request_context
-
-
 def _searchable(catalog: ToolCatalog, deps: TurnDeps) -> SearchableOffer | None:
     return None if deps.model.search is Search.NONE else catalog.searchable
 
@@ -210,10 +203,9 @@ def _deferring(
 
     What it once found stays deferred whatever is offered since, for its calls in the history are of that kind.
     """
-    lookups = Lookups.of(history)
-    deferred = lookups.found
+    deferred, called_like_any = lookups(history)
     if searchable is not None:
-        in_full = lookups.called | {tool.name for tool in searchable.offered}
+        in_full = called_like_any | {tool.name for tool in searchable.offered}
         deferred |= {tool.name for tool in searchable.deferred} - in_full
     return {name: _deferred(tool) if name in deferred else tool for name, tool in tools.items()}
 

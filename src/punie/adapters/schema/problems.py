@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, cast
 
-from punie.domain.values.json_value import EMPTY_OBJECT
+from punie.domain.values.json_value import EMPTY_OBJECT, array_in, object_in
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
@@ -57,7 +57,7 @@ def _expected(error: ValidationError, schema: object, arguments: object) -> str:
             names = cast("Sequence[object]", getattr(kind, "unexpected", ()))
             return _unexpected(names, around, complete=kind.name == "additionalProperties")
         case "falseSchema" if error.schema_path[-1:] == ["additionalProperties"]:
-            return _unexpected(tuple(_object(_inside(arguments, error.instance_path))), around)
+            return _unexpected(tuple(object_in(_inside(arguments, error.instance_path))), around)
         case "falseSchema":
             return "nothing is expected here; leave it out"
         case _:
@@ -79,14 +79,14 @@ def _alternatives(error: ValidationError, schema: object, arguments: object) -> 
 
 
 def _missing(name: str, around: object) -> str:
-    kind = _object(_object(_object(around).get("properties")).get(name)).get("type")
+    kind = object_in(object_in(object_in(around).get("properties")).get(name)).get("type")
     return f"{name!r} is required ({kind})" if isinstance(kind, str) else f"{name!r} is required"
 
 
 def _unexpected(names: Sequence[object], around: object, *, complete: bool = True) -> str:
     """The names that are not expected; `complete` says that no other part of the schema may name more fields."""
-    known = tuple(_object(_object(around).get("properties")))
-    patterns = tuple(_object(_object(around).get("patternProperties")))
+    known = tuple(object_in(object_in(around).get("properties")))
+    patterns = tuple(object_in(object_in(around).get("patternProperties")))
     what = f"fields {_named(names)} are" if len(names) > 1 else f"field {_named(names)} is"
     if known:
         also = f", or a name like {_named(patterns)}" if patterns else ""
@@ -106,13 +106,8 @@ def _named(names: Iterable[object]) -> str:
 def _inside(value: object, path: Sequence[str | int]) -> object:
     """The value at a path; None where there is none."""
     for part in path:
-        if isinstance(part, int) and isinstance(value, (list, tuple)):
-            several = cast("Sequence[object]", value)
+        if isinstance(part, int) and (several := array_in(value)):
             value = several[part] if part < len(several) else None
         else:
-            value = _object(value).get(str(part))
+            value = object_in(value).get(str(part))
     return value
-
-
-def _object(value: object) -> Mapping[str, object]:
-    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else EMPTY_OBJECT

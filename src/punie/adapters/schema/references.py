@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias, cast
 from urllib.parse import unquote, urldefrag, urljoin
 
-Schema: TypeAlias = "dict[str, object]"
+from punie.domain.values.json_value import array_in, object_in
+
+Schema: TypeAlias = "Mapping[str, object]"
 
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
@@ -52,9 +54,7 @@ class SchemaReferences:
     @property
     def patterns(self) -> int:
         """The number of regular expressions in the schema."""
-        return sum(
-            ("pattern" in schema) + len(_object(schema.get("patternProperties")) or ()) for schema, _ in self._found
-        )
+        return sum(("pattern" in schema) + len(object_in(schema.get("patternProperties"))) for schema, _ in self._found)
 
     @property
     def multiply(self) -> bool:
@@ -81,12 +81,8 @@ class SchemaReferences:
                 yield target
         for keyword in _SAME_VALUE:
             inner = schema.get(keyword)
-            by_name = _object(inner) if keyword in _MAPS else None
-            several = _array(inner) if by_name is None else list(by_name.values())
-            for value in [inner] if several is None else several:
-                found = _object(value)
-                if found is not None:
-                    yield found
+            values = object_in(inner).values() if keyword in _MAPS else array_in(inner) or (inner,)
+            yield from filter(None, map(object_in, values))
 
     def _target(self, reference: object) -> Schema | None:
         if not isinstance(reference, str):
@@ -98,7 +94,7 @@ class SchemaReferences:
         value: object = self._root
         for part in fragment[1:].split("/"):
             value = _child(value, part.replace("~1", "/").replace("~0", "~"))
-        return _object(value)
+        return object_in(value) or None
 
 
 def _subschemas(schema: Schema) -> Iterator[tuple[Schema, str]]:
@@ -106,15 +102,14 @@ def _subschemas(schema: Schema) -> Iterator[tuple[Schema, str]]:
     ahead: list[tuple[object, str]] = [(schema, "")]
     while ahead:
         value, base = ahead.pop()
-        ahead.extend((item, base) for item in _array(value) or ())
-        found = _object(value)
-        if found is None:
+        ahead.extend((item, base) for item in array_in(value))
+        found = object_in(value)
+        if not found:
             continue
         base = _own_base(found, base)
         yield found, base
         for keyword, inner in found.items():
-            by_name = _object(inner) if keyword in _MAPS else None
-            if by_name is not None:
+            if keyword in _MAPS and (by_name := object_in(inner)):
                 ahead.extend((item, base) for item in by_name.values())
             elif keyword not in _DATA and isinstance(inner, (dict, list)):
                 ahead.append((cast("object", inner), base))
@@ -136,16 +131,5 @@ def _document(base: str, reference: str) -> str:
 
 
 def _child(value: object, name: str) -> object:
-    several = _array(value)
-    if several is not None:
-        return several[int(name)] if name.isdecimal() and int(name) < len(several) else None
-    by_name = _object(value)
-    return None if by_name is None else by_name.get(name)
-
-
-def _object(value: object) -> Schema | None:
-    return cast("Schema", value) if isinstance(value, dict) else None
-
-
-def _array(value: object) -> list[object] | None:
-    return cast("list[object]", value) if isinstance(value, list) else None
+    several = array_in(value)
+    return several[int(name)] if name.isdecimal() and int(name) < len(several) else object_in(value).get(name)

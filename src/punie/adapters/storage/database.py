@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -103,6 +103,13 @@ MIGRATIONS: tuple[str, ...] = (
         machine TEXT NOT NULL, pid INTEGER NOT NULL, started TEXT NOT NULL, renewed_at REAL NOT NULL
     ) STRICT;
     """,
+    """
+    CREATE TABLE audit_pruned (number INTEGER PRIMARY KEY, hash TEXT NOT NULL, at INTEGER) STRICT;
+    INSERT INTO audit_pruned SELECT number - 1, previous, NULL FROM audit_start WHERE number > 1;
+    DROP TABLE audit_start;
+    CREATE TABLE audit_seal (count INTEGER NOT NULL, key TEXT NOT NULL) STRICT;
+    INSERT INTO audit_seal VALUES (0, lower(hex(randomblob(32))));
+    """,
 )
 """The changes of each version to the one before; a version that was released is never changed again."""
 
@@ -174,6 +181,7 @@ def open_database(path: Path, migrations: Sequence[str] = MIGRATIONS) -> Databas
     try:
         _set_journal(database)
         _migrate(database, migrations)
+        database.run(SESSION_INDEX)  # changes nothing where the table is there
     except UnusableDatabaseError:
         database.close()
         raise
@@ -223,6 +231,7 @@ def _set_journal(database: Database) -> None:
                 raise
             time.sleep(0.05)
     database.run("PRAGMA synchronous = NORMAL")
+    database.run("PRAGMA secure_delete = ON")  # overwrites the bytes of deleted sessions and former keys
 
 
 def _migrate(database: Database, migrations: Sequence[str]) -> None:
@@ -262,15 +271,10 @@ def inspect_database(path: Path) -> DatabaseReport:
     """Run SQLite's quick check of a file that exists, and change nothing; a problem is reported, not raised."""
     known = len(MIGRATIONS)
     try:
-        database = Database.connect(path)
+        with closing(Database.connect(path)) as database:
+            found = [str(row[0]) for row in database.run(f"PRAGMA quick_check({PROBLEMS_NAMED})")]
+            if found != ["ok"]:
+                return DatabaseReport(0, known, f"it is damaged ({'; '.join(found)})")
+            return DatabaseReport(schema_version(database), known)
     except UnusableDatabaseError as error:
         return DatabaseReport(0, known, str(error))
-    try:
-        found = [str(row[0]) for row in database.run(f"PRAGMA quick_check({PROBLEMS_NAMED})")]
-        if found != ["ok"]:
-            return DatabaseReport(0, known, f"it is damaged ({'; '.join(found)})")
-        return DatabaseReport(schema_version(database), known)
-    except UnusableDatabaseError as error:
-        return DatabaseReport(0, known, str(error))
-    finally:
-        database.close()

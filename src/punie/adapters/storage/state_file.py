@@ -97,7 +97,7 @@ class StateFile(FileLane):
         self.trouble, self.hindered = reason, True
         self.log.warning(
             "permissions: %s cannot be used: %s. Nothing is granted beyond its session, what was granted before asks "
-            "again, and decisions are written down in memory only; mend or move the file and start again.",
+            "again, and decisions are not written down; mend or move the file and start again.",
             self.path, reason,
         )  # fmt: skip
 

@@ -1,14 +1,12 @@
-"""The usage ledger in the user's database, and in memory where the database cannot be used."""
+"""The usage ledger in the user's database."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
 
 import anyio.to_thread
 import attrs
@@ -17,65 +15,11 @@ from attrs import define, field
 from punie.adapters.storage.batches import BatchWriter
 from punie.adapters.storage.database import Database, DatabaseBusyError, Row, UnusableDatabaseError, open_database
 from punie.domain.session.turn import CallRecord, TurnRecord, Usage
-from punie.domain.tools.tool import ToolOutcome
 from punie.ports.sessions import UsageLedger
-
-KEPT_RECORDS = 10_000
-"""How many calls, and how many turns, are kept in memory; beyond that the oldest are forgotten."""
 
 CALL_COLUMNS = tuple(field.name for field in attrs.fields(CallRecord))
 OWN_TURN_COLUMNS = tuple(field.name for field in attrs.fields(TurnRecord) if field.name != "usage")
 TURN_COLUMNS = (*OWN_TURN_COLUMNS, *(field.name for field in attrs.fields(Usage)))
-
-R = TypeVar("R", CallRecord, TurnRecord)
-
-
-@define
-class MemoryUsageLedger(UsageLedger):
-    """Keeps the latest records of each kind; lives as long as the process. One thread records, any thread reads."""
-
-    kept: int = KEPT_RECORDS
-    _calls: dict[tuple[str, str], CallRecord] = field(factory=dict[tuple[str, str], CallRecord], init=False)
-    _turns: dict[tuple[str, str], TurnRecord] = field(factory=dict[tuple[str, str], TurnRecord], init=False)
-
-    def record_call(self, record: CallRecord) -> None:
-        self._calls.setdefault((record.session_id, record.correlation_id), record)
-        while len(self._calls) > self.kept:
-            del self._calls[next(iter(self._calls))]
-
-    def record_turn(self, record: TurnRecord) -> None:
-        self._turns.setdefault((record.session_id, record.turn_id), record)
-        while len(self._turns) > self.kept:
-            del self._turns[next(iter(self._turns))]
-
-    async def calls(self, *, since: float = 0.0, session_id: str | None = None) -> Sequence[CallRecord]:
-        return _asked_for(list(self._calls.values()), since, session_id)
-
-    async def turns(self, *, since: float = 0.0, session_id: str | None = None) -> Sequence[TurnRecord]:
-        return _asked_for(list(self._turns.values()), since, session_id)
-
-
-def _asked_for(records: Iterable[R], since: float, session_id: str | None) -> Sequence[R]:
-    found = (one for one in records if one.started_at >= since and session_id in {None, one.session_id})
-    return tuple(sorted(found, key=lambda record: record.started_at))
-
-
-def call_of(row: Sequence[Any]) -> CallRecord:
-    """The record of a row of `CALL_COLUMNS`."""
-    values = dict(zip(CALL_COLUMNS, row, strict=True))
-    values["outcome"] = ToolOutcome(values["outcome"])
-    return CallRecord(**values)
-
-
-def turn_row(record: TurnRecord) -> tuple[Any, ...]:
-    """The values of `TURN_COLUMNS`."""
-    return (*(getattr(record, name) for name in OWN_TURN_COLUMNS), *attrs.astuple(record.usage))
-
-
-def turn_of(row: Sequence[Any]) -> TurnRecord:
-    """The record of a row of `TURN_COLUMNS`."""
-    own = len(OWN_TURN_COLUMNS)
-    return TurnRecord(*row[:own], usage=Usage(*row[own:]))
 
 
 READ_LIMIT_S = 10.0
@@ -90,14 +34,12 @@ class SqliteUsageLedger(UsageLedger):
     """Keeps records in the database at `path`; lives as long as the process. Nothing is opened before it is needed.
 
     One thread writes, others read, and recording waits for neither. Where the database cannot be used, `trouble` says
-    why, the log says so once, and memory serves in its place.
+    why, the log says so once, and there are no records.
     """
 
     path: Path
     log: logging.Logger
     trouble: str | None = field(default=None, init=False)
-    _memory: MemoryUsageLedger = field(factory=MemoryUsageLedger, init=False)
-    _lock: threading.Lock = field(factory=threading.Lock, init=False)
     _database: Database | None = field(default=None, init=False)
     _writer: BatchWriter[CallRecord | TurnRecord] = field(init=False)
 
@@ -112,16 +54,11 @@ class SqliteUsageLedger(UsageLedger):
         self._put(record)
 
     async def calls(self, *, since: float = 0.0, session_id: str | None = None) -> Sequence[CallRecord]:
-        rows = await self._read("calls", CALL_COLUMNS, since, session_id)
-        if rows is None:
-            return await self._memory.calls(since=since, session_id=session_id)
-        return tuple(map(call_of, rows))
+        return tuple(CallRecord(*row) for row in await self._read("calls", CALL_COLUMNS, since, session_id))
 
     async def turns(self, *, since: float = 0.0, session_id: str | None = None) -> Sequence[TurnRecord]:
-        rows = await self._read("turns", TURN_COLUMNS, since, session_id)
-        if rows is None:
-            return await self._memory.turns(since=since, session_id=session_id)
-        return tuple(map(turn_of, rows))
+        own, rows = len(OWN_TURN_COLUMNS), await self._read("turns", TURN_COLUMNS, since, session_id)
+        return tuple(TurnRecord(*row[:own], usage=Usage(*row[own:])) for row in rows)
 
     async def aclose(self) -> None:
         """Commit the waiting records, in bounded time; later ones are lost."""
@@ -132,32 +69,23 @@ class SqliteUsageLedger(UsageLedger):
             self._writer.add(record)
 
     def _write(self, batch: Sequence[CallRecord | TurnRecord]) -> bool:
-        """Write the records to the database or, where that cannot be used, to memory."""
-        database = self._database or self._opened()
-        if database is not None and self.trouble is None:
-            try:
-                _insert(database, batch)
-                return True
-            except DatabaseBusyError:
-                return False
-            except (UnusableDatabaseError, OverflowError, TypeError, ValueError) as error:
-                self._fail(str(error))
-        for record in batch:
-            if isinstance(record, CallRecord):
-                self._memory.record_call(record)
-            else:
-                self._memory.record_turn(record)
-        return True
-
-    def _opened(self) -> Database | None:
+        """Write the records to the database, unless that cannot be used; False where they have to wait for it."""
         if self.trouble is not None:
-            return None
+            return True
         try:
-            self._database = open_database(self.path)
-            _forget(self._database, time.time() - KEPT_S)
+            if self._database is None:
+                self._database = open_database(self.path)
+                _forget(self._database, time.time() - KEPT_S)
+            _insert(self._database, batch)
+        except DatabaseBusyError:
+            return False
         except UnusableDatabaseError as error:
             self._fail(str(error))
-        return self._database
+        except (OverflowError, TypeError, ValueError) as error:  # a record that no column takes harms no other
+            if len(batch) > 1:
+                return all(self._write([record]) for record in batch)
+            self.log.warning("usage: a record is lost, which cannot be written: %s", error)
+        return True
 
     def _close(self) -> None:
         database, self._database = self._database, None
@@ -165,27 +93,28 @@ class SqliteUsageLedger(UsageLedger):
             database.close()
 
     def _fail(self, reason: str) -> None:
-        with self._lock:
-            if self.trouble is not None:
-                return
-            self.trouble = reason
+        self.trouble = reason
         self.log.warning(
-            "usage: %s cannot be used: %s. Figures are kept in memory until this process ends; mend or move the file "
-            "and start again.", self.path, reason,
+            "usage: %s cannot be used: %s. Figures of this process are lost; mend or move the file and start again.",
+            self.path, reason,
         )  # fmt: skip
 
-    async def _read(self, table: str, columns: Sequence[str], since: float, session_id: str | None) -> list[Row] | None:
-        """The rows asked for, oldest first; None where memory has to answer."""
+    async def _read(self, table: str, columns: Sequence[str], since: float, session_id: str | None) -> list[Row]:
+        """The rows asked for, oldest first."""
+        query = (
+            f"SELECT {', '.join(columns)} FROM {table} WHERE started_at >= ? AND (? IS NULL OR session_id = ?) "  # noqa: S608 - our own words
+            "ORDER BY started_at, rowid"
+        )
 
-        def work() -> list[Row] | None:
+        def work() -> list[Row]:
             self._writer.flush(READ_LIMIT_S)
-            if self.trouble is not None:
-                return None
             try:
-                return _select(self.path, table, columns, since, session_id) if self.path.exists() else []
+                if self.trouble is None and self.path.exists():
+                    with contextlib.closing(open_database(self.path)) as database:
+                        return database.run(query, (since, session_id, session_id))
             except (UnusableDatabaseError, OSError) as error:
                 self._fail(str(error))
-                return None
+            return []
 
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
 
@@ -193,7 +122,11 @@ class SqliteUsageLedger(UsageLedger):
 def _insert(database: Database, batch: Sequence[CallRecord | TurnRecord]) -> None:
     """Add the records; one whose key is there already changes nothing."""
     calls = [attrs.astuple(record) for record in batch if isinstance(record, CallRecord)]
-    turns = [turn_row(record) for record in batch if isinstance(record, TurnRecord)]
+    turns = [
+        (*(getattr(record, name) for name in OWN_TURN_COLUMNS), *attrs.astuple(record.usage))
+        for record in batch
+        if isinstance(record, TurnRecord)
+    ]
     with database.transaction():
         for table, columns, rows in (("calls", CALL_COLUMNS, calls), ("turns", TURN_COLUMNS, turns)):
             marks = ", ".join("?" * len(columns))
@@ -205,15 +138,3 @@ def _forget(database: Database, before: float) -> None:
     with contextlib.suppress(DatabaseBusyError):  # the next process to open it deletes them
         database.run("DELETE FROM calls WHERE started_at < ?", (before,))
         database.run("DELETE FROM turns WHERE started_at < ?", (before,))
-
-
-def _select(path: Path, table: str, columns: Sequence[str], since: float, session_id: str | None) -> list[Row]:
-    database = open_database(path)
-    try:
-        query = (
-            f"SELECT {', '.join(columns)} FROM {table} WHERE started_at >= ? AND (? IS NULL OR session_id = ?) "  # noqa: S608 - our own words
-            "ORDER BY started_at, rowid"
-        )
-        return database.run(query, (since, session_id, session_id))
-    finally:
-        database.close()

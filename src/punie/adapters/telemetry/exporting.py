@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from functools import partial
 
 import anyio.to_thread
 from attrs import define, field
@@ -48,16 +47,9 @@ class Telemetry:
 
     async def aclose(self) -> None:
         """Send the waiting spans, in bounded time; the others are lost."""
-        done = threading.Event()
-        threading.Thread(target=_shut_down, args=(self._provider, done), name="punie-telemetry", daemon=True).start()
-        await anyio.to_thread.run_sync(partial(done.wait, FLUSH_S), abandon_on_cancel=True)
-
-
-def _shut_down(provider: TracerProvider, done: threading.Event) -> None:
-    try:
-        provider.shutdown()
-    finally:
-        done.set()
+        closing = threading.Thread(target=self._provider.shutdown, name="punie-telemetry", daemon=True)
+        closing.start()
+        await anyio.to_thread.run_sync(closing.join, FLUSH_S, abandon_on_cancel=True)
 
 
 def _resource(version: str) -> Resource:

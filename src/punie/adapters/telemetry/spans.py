@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from io import StringIO
 from typing import TypeAlias
 
 from attrs import define, field
@@ -81,10 +82,9 @@ def usage_attributes(usage: Usage) -> Attributes:
     return counts
 
 
-def message(role: str, texts: Sequence[str]) -> str:
+def message(role: str, text: str) -> str:
     """A message as the conventions of OpenTelemetry have it in an attribute: JSON, all ASCII, within bounds."""
-    parts = [{"type": "text", "content": cut(text, CONTENT_BYTES)} for text in texts]
-    return json.dumps([{"role": role, "parts": parts}])
+    return json.dumps([{"role": role, "parts": [{"type": "text", "content": cut(text, CONTENT_BYTES)}]}])
 
 
 def content(text: str) -> str:
@@ -115,13 +115,12 @@ class _TurnSpan:
     around: Context
     usage: Usage = field(factory=Usage)
     calls: dict[str, _CallSpan] = field(factory=dict[str, _CallSpan])
-    said: list[str] = field(factory=list[str])
-    said_chars: int = 0
+    said: StringIO = field(factory=StringIO)
 
-    def take_said(self) -> str | None:
-        """The model's text since the last request, as a message; None where there is none."""
-        texts, self.said, self.said_chars = self.said, [], 0
-        return message("assistant", ["".join(texts)]) if texts else None
+    def take_said(self) -> Attributes:
+        """The model's text since the last request, as an attribute; none where there is none."""
+        text, self.said = self.said.getvalue(), StringIO()
+        return {"gen_ai.output.messages": message("assistant", text)} if text else {}
 
 
 @define(eq=False)
@@ -146,9 +145,8 @@ class SessionSpans:
         if turn is None:
             return
         match event:
-            case TextDelta(text) if self.with_content and turn.said_chars < CONTENT_BYTES:
-                turn.said.append(text)
-                turn.said_chars += len(text)
+            case TextDelta(text) if self.with_content and turn.said.tell() < CONTENT_BYTES:
+                turn.said.write(text)
             case RequestEnded():
                 self._requested(turn, at, event)
             case UsageChanged(usage):
@@ -171,7 +169,7 @@ class SessionSpans:
             **model,
         }
         if self.with_content:
-            about["gen_ai.input.messages"] = message("user", [event.prompt.text])
+            about["gen_ai.input.messages"] = message("user", event.prompt.text)
         span = self._started(f"invoke_agent {AGENT}", Context(), about, at)
         self._turn = _TurnSpan(span, set_span_in_context(span, Context()), model, get_current())
 
@@ -182,11 +180,10 @@ class SessionSpans:
             "gen_ai.conversation.id": name_of(self.session_id),
             **model,
             **usage_attributes(event.usage),
+            **turn.take_said(),
         }
         if event.first_s is not None:
             about["gen_ai.response.time_to_first_chunk"] = event.first_s
-        if (said := turn.take_said()) is not None:
-            about["gen_ai.output.messages"] = said
         name, began = f"chat {model['gen_ai.request.model']}", at - max(0.0, event.elapsed_s)
         span = self._started(name, turn.context, about, began, SpanKind.CLIENT)
         if event.ending is not RequestEnding.DONE:
@@ -251,11 +248,8 @@ class SessionSpans:
             _fail(call.span, ToolOutcome.CANCELLED.value)
             _close(call, at)
         span = turn.span
-        for name, value in usage_attributes(turn.usage).items():
-            span.set_attribute(name, value)
+        span.set_attributes({**usage_attributes(turn.usage), **turn.take_said()})
         span.set_attribute("punie.turn.stop_reason", "failed" if reason is None else reason.value)
-        if (said := turn.take_said()) is not None:
-            span.set_attribute("gen_ai.output.messages", said)
         if reason is None:
             _fail(span, "failed", None if failure is None else name_of(failure))
         span.end(_nanoseconds(at))

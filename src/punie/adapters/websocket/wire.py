@@ -37,10 +37,6 @@ class Limits:
     close_s: float = 2.0
 
 
-def nothing() -> None:
-    """Do nothing: the default of `WebSocketWire.lost`."""
-
-
 @define(eq=False)
 class WebSocketWire:
     """The transport of one client, from the upgrade to the end of the connection.
@@ -53,7 +49,7 @@ class WebSocketWire:
     protocol: ServerProtocol
     limits: Limits
     log: logging.Logger
-    lost: Callable[[], None] = nothing
+    lost: Callable[[], None] = lambda: None
     _messages: deque[bytearray] = field(factory=deque[bytearray], init=False)
     _parts: bytearray = field(factory=bytearray, init=False)
     _heard: bool = field(default=True, init=False)

@@ -33,7 +33,7 @@ class CommandReview:
         report = read_command(command, self.parser, self.home)
         places = {path: await self.guard.locate(path) for path in paths_to_follow(report)}
         strays = {pattern: await self.guard.strays(pattern) for pattern in patterns_to_expand(report)}
-        return with_places(report, places, strays)
+        return with_places(report, places, strays, self.guard)
 
 
 def read_command(command: Command, parser: ShellParser, home: str) -> CommandReport:
@@ -83,12 +83,33 @@ def patterns_to_expand(report: CommandReport) -> tuple[str, ...]:
 Strays = Mapping[str, tuple[Location, ...] | None]
 
 
-def with_places(report: CommandReport, places: Mapping[str, Location], strays: Strays | None = None) -> CommandReport:
+def with_places(
+    report: CommandReport,
+    places: Mapping[str, Location],
+    strays: Strays | None = None,
+    guard: PathGuard | None = None,
+) -> CommandReport:
     """The report with the places that its paths lead to, and one path more for each stray that a pattern matches.
 
-    The place of any other path is unknown, and so is that of a pattern which is too wide to be expanded.
+    The place of any other path is unknown, and so is that of a pattern which is too wide to be expanded. By the `guard`
+    no part only looks whose program, or whose wrapper, is a file of the project.
     """
-    return evolve(report, parts=tuple(_with_places(part, places, strays or {}) for part in report.parts))
+    placed = (_with_places(part, places, strays or {}) for part in report.parts)
+    return evolve(report, parts=tuple(placed if guard is None else (_by_program(part, guard) for part in placed)))
+
+
+def _by_program(part: CommandPart, guard: PathGuard) -> CommandPart:
+    if part.standing is not Standing.SAFE:
+        return part
+    words = dict.fromkeys(form[0] for form in (part.argv, *part.forms) if form and "=" not in form[0])
+    for word in words:
+        # A form by name alone stands beside that by path, and only the path runs.
+        own = None if any(other.endswith(f"/{word}") for other in words) else guard.own_program(word)
+        if own is not None:
+            sure = f"{word} is {own}, a program of the project"
+            unsure = f"{word} may be {own}, since PATH names a folder from wherever a program runs"
+            return part.raised(Standing.ORDINARY, sure if _is_absolute(own) else unsure)
+    return part
 
 
 def _with_places(part: CommandPart, places: Mapping[str, Location], strays: Strays) -> CommandPart:

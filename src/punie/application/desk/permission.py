@@ -116,6 +116,7 @@ class SessionPermission:
             cwd=self.context.cwd,
             roots=await self._followed_roots(),
             quarantined=await self._definitions.changed(request.tool.descriptor),
+            asks_unboxed=request.tool.asks_unboxed,
         )
         judged = self._decided(request, facts)
         if judged.decision.box is Box.NONE or await request.tool.holds_boxes():
@@ -178,15 +179,12 @@ class SessionPermission:
 
     async def _answer(self, judged: Judged, question: PermissionQuestion) -> PermissionOutcome:
         """The answer; a call that is cancelled before there is one was not allowed, and the audit trail says so."""
-        answered = False
         try:
-            outcome = await self.questions.ask(_same(judged.decision, question), question)
-            answered = True
-        finally:
-            if not answered:
-                denied = Denied("it was given up unanswered")
-                self._record(judged.request, Ruling(denied, AnsweredBy.NOBODY, judged.decision))
-        return outcome
+            return await self.questions.ask(_same(judged.decision, question), question)
+        except BaseException:
+            denied = Denied("it was given up unanswered")
+            self._record(judged.request, Ruling(denied, AnsweredBy.NOBODY, judged.decision))
+            raise
 
     async def close(self, judged: Judged, ruling: Ruling) -> None:
         """Record the decision and, where the call is allowed, remember its grant and definition before the effect.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from types import MappingProxyType
 
 from attrs import define, field, frozen
@@ -68,16 +68,13 @@ class CallStatistics:
     """
 
     _total: _Tally = field(factory=_Tally, init=False)
-    _tools: dict[str, _Tally] = field(factory=dict[str, _Tally], init=False)
+    _tools: defaultdict[str, _Tally] = field(factory=lambda: defaultdict[str, _Tally](_Tally), init=False)
 
     def add(self, record: CallRecord, *, known: bool, violated: bool) -> None:
         """Count a finished call; `known` says whether such a tool exists, `violated` whether it was forbidden."""
         self._total.add(record, violated=violated)
         if known:
-            tally = self._tools.get(record.tool)
-            if tally is None:
-                tally = self._tools[record.tool] = _Tally()
-            tally.add(record, violated=violated)
+            self._tools[record.tool].add(record, violated=violated)
 
     def snapshot(self) -> ToolStatistics:
         """A copy of the counts."""

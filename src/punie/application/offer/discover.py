@@ -18,11 +18,10 @@ from punie.domain.tools.catalog import (
     ClientCapabilities,
     DroppedEntry,
     LocalTools,
-    ToolCatalog,
     ToolPlan,
     plan_tools,
 )
-from punie.domain.tools.tool import ToolDescriptor, ToolSource
+from punie.domain.tools.tool import ToolSource
 from punie.domain.values.display import one_line
 from punie.ports.machine import Clock
 from punie.ports.tools import ArgumentValidator, ToolExecutor, ToolProvider, ToolSourceError
@@ -79,15 +78,10 @@ class DiscoverTools:
 
     def _compiled(self, answer: CatalogAnswer) -> CatalogAnswer:
         """The answer without the tools whose schemas cannot be used."""
-        kept: list[ToolDescriptor] = []
-        dropped = list(answer.dropped)
-        for tool in answer.catalog:
-            problem = self.validator.schema_problem(tool.parameters)
-            if problem is None:
-                kept.append(tool)
-            else:
-                dropped.append(DroppedEntry(tool.name, f"its schema cannot be used: {one_line(problem, 400)}"))
-        return evolve(answer, catalog=ToolCatalog(kept), dropped=tuple(dropped))
+        problems = {tool.name: self.validator.schema_problem(tool.parameters) for tool in answer.catalog}
+        wrong = {name: one_line(problem, 400) for name, problem in problems.items() if problem is not None}
+        dropped = (DroppedEntry(name, f"its schema cannot be used: {problem}") for name, problem in wrong.items())
+        return evolve(answer, catalog=answer.catalog.without(wrong), dropped=(*answer.dropped, *dropped))
 
     def _failed(self, reason: str) -> None:
         kept = "the tools stay as they were" if self._last is not None else "using the next tier"

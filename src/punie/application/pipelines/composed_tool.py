@@ -23,14 +23,10 @@ class ComposedTool(SessionTool):
 
     pipeline: Pipeline
     expressions: Expressions
-    _descriptor: ToolDescriptor = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "_descriptor", self.pipeline.descriptor)
 
     @property
     def descriptor(self) -> ToolDescriptor:
-        return self._descriptor
+        return self.pipeline.descriptor
 
     def title(self, arguments: JsonObject) -> str:
         given = ", ".join(f"{name}={value}" for name, value in arguments.items() if isinstance(value, (str, int)))

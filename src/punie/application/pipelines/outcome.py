@@ -66,7 +66,7 @@ class RunReport:
         if size > OUTPUT_LIMIT:
             return self.no_output(f"it is larger than {OUTPUT_LIMIT} characters; take less into [output]")
         text = output if isinstance(output, str) else json.dumps(thaw(output), ensure_ascii=False, indent=2)
-        passed_over = [report for report in self._steps.values() if report.status in _BAD]
+        passed_over = [report for report in self._steps.values() if report.status in _WORDS]
         if passed_over:
             told = ", ".join(f"{one.step.id} {one.status.value}" for one in passed_over)
             text = f"{text}\n[went on although not all succeeded: {told}]"
@@ -107,7 +107,6 @@ class RunReport:
         return [report.told() for report in self._steps.values()]
 
 
-_BAD = frozenset({StepStatus.FAILED, StepStatus.DENIED, StepStatus.CANCELLED})
 _WORDS = {
     StepStatus.FAILED: "failed",
     StepStatus.DENIED: "was denied",

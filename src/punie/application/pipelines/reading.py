@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 from typing import cast
 
 from attrs import define, evolve, field, frozen
@@ -22,7 +24,7 @@ from punie.domain.pipelines.pipeline import (
     schema_of,
     stages,
 )
-from punie.domain.pipelines.templates import Template, TemplateReader, expressions_in
+from punie.domain.pipelines.templates import TemplateReader, expressions_in
 from punie.domain.tools.tool import NAME_PATTERN
 from punie.domain.values.json_value import JsonObject, NotJsonError, freeze_object
 from punie.ports.tools import ArgumentValidator, Expressions
@@ -35,25 +37,22 @@ class ReferenceCheck:
     pipeline: Pipeline
     count: int = field(default=0, init=False)
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> Iterator[Problem]:
         """A problem for each name that does not exist where an expression uses it."""
-        found: list[Problem] = []
         before: set[str] = set()
-        places = iter(range(len(self.pipeline.steps)))
+        places = count()
         for stage in stages(self.pipeline.steps):
             for step in stage:
-                found += self._of_step(step, next(places), before)
+                yield from self._of_step(step, next(places), before)
             before |= {step.id for step in stage}
-        if self.pipeline.output is not None:
-            found += self._of(expressions_in(self.pipeline.output), "output", before, in_loop=False)
-        return found
+        yield from self._of(expressions_in(self.pipeline.output), "output", before, in_loop=False)
 
     def _of_step(self, step: Step, place: int, before: set[str]) -> Iterator[Problem]:
         where, loops = f"steps[{place}]", step.for_each is not None
         parts: tuple[tuple[str, Iterable[Expression], bool], ...] = (
             ("when", () if isinstance(step.when, bool) else (step.when,), loops),
-            ("for_each", _all(step.for_each), False),
-            ("arguments", _all(step.arguments), loops),
+            ("for_each", expressions_in(step.for_each), False),
+            ("arguments", expressions_in(step.arguments), loops),
         )
         for key, expressions, in_loop in parts:
             yield from self._of(expressions, f"{where}.{key}", before, in_loop=in_loop)
@@ -85,16 +84,13 @@ class ReferenceCheck:
         return f"there is no step {rest[0]!r}{_near(rest[0], before)}"
 
 
-def _all(template: Template | None) -> Iterable[Expression]:
-    return () if template is None else expressions_in(template)
-
-
 def _near(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, list(known), n=1)
     return f"; did you mean {close[0]}?" if close else ""
 
 
 FILE_DEPTH_LIMIT = 50
+_STEP = re.compile(r"steps\[(\d+)\]")
 KEYS = ("name", "description", "inputs", "steps", "output")
 
 
@@ -162,8 +158,7 @@ class _Reading:
         self.problems += references.problems()
         if references.count > EXPRESSIONS_LIMIT:
             self._wrong(f"it has {references.count} expressions; at most {EXPRESSIONS_LIMIT} are read")
-        ids = self._ids()
-        named = tuple(_with_step(problem, ids) for problem in (*self.problems, *templates.problems))
+        named = tuple(self._with_step(problem) for problem in (*self.problems, *templates.problems))
         return ReadPipeline(None if any(not one.warning for one in named) else pipeline, named)
 
     def _name(self) -> str:
@@ -223,23 +218,18 @@ class _Reading:
             step for place, one in enumerate(listed[:STEPS_LIMIT]) if (step := reader.read(one, place)) is not None
         )
 
-    def _ids(self) -> list[str]:
-        said = self.table.get("steps")
-        steps = cast("list[object]", said) if isinstance(said, (list, tuple)) else []
-        ids = [cast("Mapping[str, object]", one).get("id") if isinstance(one, Mapping) else None for one in steps]
-        return [one if isinstance(one, str) and one else str(number) for number, one in enumerate(ids, 1)]
+    def _with_step(self, problem: Problem) -> Problem:
+        """The problem with the id of the step that its key names."""
+        place = _STEP.match(problem.where)
+        if place is None:
+            return problem
+        number = int(place[1])
+        step = cast("list[object]", self.table["steps"])[number]
+        said = cast("Mapping[str, object]", step).get("id") if isinstance(step, Mapping) else None
+        return evolve(problem, step=said if isinstance(said, str) and said else str(number + 1))
 
     def _wrong(self, message: str, where: str = "") -> None:
         self.problems.append(Problem(message, where))
-
-
-def _with_step(problem: Problem, ids: list[str]) -> Problem:
-    """The problem with the id of the step that its key names."""
-    head, bracket, rest = problem.where.partition("[")
-    number = rest.partition("]")[0]
-    if head != "steps" or not bracket or not number.isdigit() or int(number) >= len(ids):
-        return problem
-    return evolve(problem, step=ids[int(number)])
 
 
 def recursions(pipelines: Iterable[Pipeline]) -> dict[str, tuple[str, ...]]:

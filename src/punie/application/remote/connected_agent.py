@@ -8,20 +8,17 @@ from functools import partial
 
 from attrs import define, evolve, field
 
+from punie.application.agent import Place, SessionRequests
 from punie.application.remote.reception import Reception
 from punie.application.remote.room import Asked, CarriedTurn, HeldSink, Room
 from punie.application.remote.seat import seated
 from punie.application.sessions.recorder import Tell
 from punie.application.turns.live_session import LiveSession
 from punie.domain.errors import SessionBusyError, SessionHeldError, UnknownSessionError
-from punie.domain.model.provider import Effort
-from punie.domain.permission.rules import Mode
 from punie.domain.session.events import NoticeGiven, NoticeSeverity
 from punie.domain.session.log import SessionPage
 from punie.domain.session.session import OpenedSession, SessionOptions, SessionSpec
 from punie.domain.session.turn import TurnReport
-from punie.domain.tools.availability import ListedTool, ToolListing
-from punie.domain.tools.execution import RunningCall, ToolStatistics
 from punie.domain.values.content import Prompt
 from punie.domain.values.display import one_line
 from punie.ports.agent import Agent, RunningTurn
@@ -29,7 +26,7 @@ from punie.ports.people import Peer
 
 
 @define(eq=False)
-class ConnectedAgent(Agent):
+class ConnectedAgent(SessionRequests, Agent):
     """The agent of one connection; lives as long as it. `leave` is called as soon as the connection is lost.
 
     Every request on a session that is open on another connection is refused.
@@ -45,10 +42,10 @@ class ConnectedAgent(Agent):
             self._gone = True
             self.reception.left(self)
 
-    def look_after(self, session_id: str, room: Room) -> None:
+    def look_after(self, room: Room) -> None:
         """Begin to wait for a client where the connection was lost while its session opened."""
         if self._gone and room.owner is self:
-            self.reception.vacate(session_id, room)
+            self.reception.vacate(room)
 
     async def open_session(self, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
         entered = _Entered(self, spec, connect)
@@ -90,9 +87,7 @@ class ConnectedAgent(Agent):
         """
         room.take(self)
         held, turn = room.hold(peer), room.turn
-        if turn is not None and turn.over:
-            turn = None
-        so_far = None if turn is None else live.recorder.progress.of(turn.id)
+        so_far = None if turn is None else live.recorder.turn.so_far(turn.id)
         room.adopted = turn is not None and peer.adopt is not None
         try:
             cut = live.recorder.cut(held)
@@ -100,14 +95,14 @@ class ConnectedAgent(Agent):
                 await live.recorder.record.retell(cut, tell)
         except BaseException:
             if room.owner is self:
-                self.reception.vacate(live.id, room)
+                self.reception.vacate(room)
             raise
         if self.reception.agent.live(live.id) is not live:
             raise UnknownSessionError(live.id)  # this connection closed it meanwhile
         live.tasks.start_soon(self._welcome, room, live, peer, held)
         if turn is not None and so_far is not None and peer.adopt is not None:
             peer.adopt(so_far, partial(_told_to_the_end, turn, held))
-        self.look_after(live.id, room)
+        self.look_after(room)
         working = self.reception.agent.busy(live.id)
         return evolve(opened, options=live.options(), working=working)
 
@@ -125,13 +120,13 @@ class ConnectedAgent(Agent):
         return await self.reception.agent.sessions(cwd, cursor)
 
     async def delete_session(self, session_id: str) -> None:
-        room = self.reception.not_elsewhere(self, session_id)
-        if room is not None:
-            await self.reception.close(session_id, room)
+        if self.reception.not_elsewhere(self, session_id) is not None:
+            await self.reception.close(session_id)
         await self.reception.agent.delete_session(session_id)
 
     async def close_session(self, session_id: str) -> None:
-        await self.reception.close(session_id, self.reception.not_elsewhere(self, session_id))
+        self.reception.not_elsewhere(self, session_id)
+        await self.reception.close(session_id)
 
     def begin_turn(self, session_id: str, prompt: Prompt) -> RunningTurn:
         room = self.reception.of(self, session_id)
@@ -141,39 +136,9 @@ class ConnectedAgent(Agent):
         self.reception.tasks.start_soon(self._carry, room, carried)
         return carried
 
-    def cancel(self, session_id: str) -> None:
-        if self._has(session_id):
-            self.reception.agent.cancel(session_id)
-
     def tools_changed(self, session_id: str) -> None:
         if self._has(session_id):
             self.reception.agent.tools_changed(session_id)
-
-    def greet(self, session_id: str) -> None:
-        if self._has(session_id):
-            self.reception.agent.greet(session_id)
-
-    def explore_models(self, session_id: str) -> None:
-        if self._has(session_id):
-            self.reception.agent.explore_models(session_id)
-
-    def running_calls(self, session_id: str) -> tuple[RunningCall, ...]:
-        return self._agent_of(session_id).running_calls(session_id)
-
-    def call_statistics(self, session_id: str) -> ToolStatistics:
-        return self._agent_of(session_id).call_statistics(session_id)
-
-    def cancel_calls(self, session_id: str, correlation_id: str) -> int:
-        return self._agent_of(session_id).cancel_calls(session_id, correlation_id)
-
-    def tools(self, session_id: str) -> ToolListing:
-        return self._agent_of(session_id).tools(session_id)
-
-    def set_tool_enabled(self, session_id: str, name: str, *, enabled: bool) -> ListedTool | None:
-        return self._agent_of(session_id).set_tool_enabled(session_id, name, enabled=enabled)
-
-    async def set_mode(self, session_id: str, mode: Mode) -> None:
-        await self._agent_of(session_id).set_mode(session_id, mode)
 
     def options(self, session_id: str) -> SessionOptions:
         room = self.reception.room(session_id)
@@ -181,15 +146,12 @@ class ConnectedAgent(Agent):
             raise UnknownSessionError(session_id)
         return self.reception.agent.options(session_id)
 
-    def set_model(self, session_id: str, model: str) -> Awaitable[None]:
-        return self._agent_of(session_id).set_model(session_id, model)
-
-    async def set_effort(self, session_id: str, effort: Effort | None) -> None:
-        await self._agent_of(session_id).set_effort(session_id, effort)
-
-    def _agent_of(self, session_id: str) -> Agent:
+    def place(self, session_id: str) -> Place:
         self.reception.of(self, session_id)
-        return self.reception.agent
+        return self.reception.agent.place(session_id)
+
+    def found(self, session_id: str) -> Place | None:
+        return self.reception.agent.found(session_id) if self._has(session_id) else None
 
     def _has(self, session_id: str) -> bool:
         """Whether the session is this connection's; another one's is logged, since a notification has no answer."""
@@ -229,7 +191,6 @@ class _Entered:
     connect: Callable[[str], Peer]
     reserved: bool = field(default=False, init=False)
     _room: Room | None = field(default=None, init=False)
-    _id: str = field(default="", init=False)
     _peer: Peer | None = field(default=None, init=False)
 
     async def reserve(self) -> None:
@@ -245,7 +206,7 @@ class _Entered:
         self._take_place()
         room = self.agent.reception.enter(self.agent, session_id, Asked.of(self.spec, peer))
         room.seat.sit(peer)
-        self._room, self._id, self._peer = room, session_id, seated(room.seat, peer)
+        self._room, self._peer = room, seated(room.seat, peer)
         return self._peer
 
     async def opened(self, opening: Awaitable[OpenedSession]) -> OpenedSession:
@@ -253,13 +214,13 @@ class _Entered:
             opened = await opening
         except BaseException:
             if self._room is not None:
-                self.agent.reception.forget(self._id, self._room)
+                self.agent.reception.forget(self._room)
             raise
         finally:
             self._take_place()
         if self._room is not None:
             self._room.opened = opened
-            self.agent.look_after(opened.id, self._room)
+            self.agent.look_after(self._room)
         return opened
 
     def _take_place(self) -> None:
@@ -273,7 +234,7 @@ async def _told_to_the_end(turn: CarriedTurn, held: HeldSink) -> TurnReport:
     try:
         return await turn.run()
     finally:
-        await held.wait_open()
+        await held.opened.wait()
 
 
 def _news(end: TurnReport | Exception) -> NoticeGiven:

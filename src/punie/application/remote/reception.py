@@ -6,7 +6,6 @@ import logging
 from contextlib import suppress
 
 import anyio
-from anyio.abc import TaskGroup
 from attrs import define, field
 
 from punie.application.agent import PunieAgent
@@ -42,15 +41,12 @@ class Reception(OwnTaskGroup):
     _closing: dict[str, anyio.Event] = field(factory=dict[str, anyio.Event], init=False)
     _rooms: dict[str, Room] = field(factory=dict[str, Room], init=False)
 
-    async def _let_go(self, tasks: TaskGroup) -> None:
-        tasks.cancel_scope.cancel()
-
     def room(self, session_id: str) -> Room | None:
         """The open session of that id, None where there is none; a session that ended is forgotten."""
         room = self._rooms.get(session_id)
         if room is None or room.opened is None or self.agent.live(session_id) is not None:
             return room
-        self.forget(session_id, room)
+        self.forget(room)
         return None
 
     def of(self, holder: object, session_id: str) -> Room:
@@ -77,9 +73,9 @@ class Reception(OwnTaskGroup):
             closing = next(iter(self._closing.values()), None)
             longest = self._longest_away()
             if longest is not None:
-                self.log.info("session %s: closed, for %d are open", longest[0], self.sessions_limit)
+                self.log.info("session %s: closed, for %d are open", longest.id, self.sessions_limit)
                 with suppress(UnknownSessionError):  # the session ended meanwhile
-                    await self.close(*longest)
+                    await self.close(longest.id)
             elif closing is not None:
                 await closing.wait()
             else:
@@ -95,37 +91,35 @@ class Reception(OwnTaskGroup):
         """Return a reserved place, which is taken or not needed."""
         self._coming -= 1
 
-    def _longest_away(self) -> tuple[str, Room] | None:
+    def _longest_away(self) -> Room | None:
         """The session that waits for its client the longest, of those that are idle and can be loaded again."""
-        waiting = [(session_id, room) for session_id, room in self._rooms.items() if self._idles(session_id, room)]
-        return min(waiting, key=lambda one: one[1].left_s, default=None)
+        return min(filter(self._idles, self._rooms.values()), key=lambda room: room.left_s, default=None)
 
-    def _idles(self, session_id: str, room: Room) -> bool:
-        live = self.agent.live(session_id)
-        return (
-            room.owner is None and live is not None and live.recorder.record.is_kept and not self.agent.busy(session_id)
-        )
+    def _idles(self, room: Room) -> bool:
+        live = self.agent.live(room.id)
+        return room.owner is None and live is not None and live.recorder.record.is_kept and not self.agent.busy(room.id)
 
     def enter(self, holder: object, session_id: str, asked: Asked) -> Room:
         """Add a session that is about to open; an older session of that id is forgotten."""
         before = self._rooms.get(session_id)
         if before is not None:
-            self.forget(session_id, before)
-        room = self._rooms[session_id] = Room(asked, ClientSeat(self.away_limit_s), holder)
+            self.forget(before)
+        room = self._rooms[session_id] = Room(session_id, asked, ClientSeat(self.away_limit_s), holder)
         return room
 
-    def forget(self, session_id: str, room: Room) -> None:
+    def forget(self, room: Room) -> None:
         """Remove a session that closes: its turn ends, and nothing waits for its client."""
-        self.agent.cancel(session_id)  # first: a cancelled turn must not go on because its question is dismissed
-        if self._rooms.get(session_id) is room:
-            del self._rooms[session_id]
+        self.agent.cancel(room.id)  # first: a cancelled turn must not go on because its question is dismissed
+        if self._rooms.get(room.id) is room:
+            del self._rooms[room.id]
         room.waiting.cancel()
         room.seat.give_up()
 
-    async def close(self, session_id: str, room: Room | None) -> None:
+    async def close(self, session_id: str) -> None:
         """Close the session. Raises `UnknownSessionError` where it is not open."""
+        room = self._rooms.get(session_id)
         if room is not None:
-            self.forget(session_id, room)
+            self.forget(room)
         closed = self._closing[session_id] = anyio.Event()
         try:
             await self.agent.close_session(session_id)
@@ -138,26 +132,26 @@ class Reception(OwnTaskGroup):
         while (closing := self._closing.get(session_id)) is not None:
             await closing.wait()
 
-    def vacate(self, session_id: str, room: Room) -> None:
+    def vacate(self, room: Room) -> None:
         """Begin to wait for a client, unless the session is closing; returns at once."""
-        if self._rooms.get(session_id) is not room:
+        if self._rooms.get(room.id) is not room:
             return
-        self.log.info("session %s: its client is gone; it is kept open for %g s", session_id, self.grace_s)
-        self.tasks.start_soon(self._wait, session_id, room, room.vacate())
+        self.log.info("session %s: its client is gone; it is kept open for %g s", room.id, self.grace_s)
+        self.tasks.start_soon(self._wait, room, room.vacate())
 
     def left(self, holder: object) -> None:
         """Let the sessions of a connection that ended go on without a client; returns at once."""
-        for session_id, room in tuple(self._rooms.items()):
+        for room in tuple(self._rooms.values()):
             if room.owner is holder:
-                self.vacate(session_id, room)
+                self.vacate(room)
 
-    async def _wait(self, session_id: str, room: Room, waiting: anyio.CancelScope) -> None:
+    async def _wait(self, room: Room, waiting: anyio.CancelScope) -> None:
         with waiting:
             await anyio.sleep(self.grace_s)
         if waiting.cancel_called:
             return
-        self.log.info("session %s: no client came back for it; it is closed", session_id)
-        if self.agent.live(session_id) is not None:
-            await self.close(session_id, room)
+        self.log.info("session %s: no client came back for it; it is closed", room.id)
+        if self.agent.live(room.id) is not None:
+            await self.close(room.id)
         else:
-            self.forget(session_id, room)
+            self.forget(room)

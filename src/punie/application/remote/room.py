@@ -24,11 +24,14 @@ HELD_LIMIT = 1_000
 
 @define(eq=False)
 class HeldSink(EventSink):
-    """Holds events back until it is opened, then passes them on in order; lives as long as its client is connected."""
+    """Holds events back until it is opened, then passes them on in order; lives as long as its client is connected.
+
+    `opened` is set when no event is held back.
+    """
 
     lane: EventSink
     _held: deque[SessionEvent] | None = field(factory=deque[SessionEvent], init=False)
-    _opened: anyio.Event = field(factory=anyio.Event, init=False)
+    opened: anyio.Event = field(factory=anyio.Event, init=False)
 
     async def emit(self, event: SessionEvent) -> None:
         held = self._held
@@ -36,12 +39,8 @@ class HeldSink(EventSink):
             held.append(event)
             return
         if held is not None:
-            await self._opened.wait()
+            await self.opened.wait()
         await self.lane.emit(event)
-
-    async def wait_open(self) -> None:
-        """Wait until no event is held back."""
-        await self._opened.wait()
 
     async def open(self) -> None:
         """Pass the held events on; events that come meanwhile go behind them."""
@@ -52,7 +51,7 @@ class HeldSink(EventSink):
     def drop(self) -> None:
         """Drop the held events: the client is gone, and the log has them. Returns at once."""
         self._held = None
-        self._opened.set()
+        self.opened.set()
 
 
 @define(eq=False)
@@ -72,11 +71,6 @@ class CarriedTurn(RunningTurn):
 
     def __attrs_post_init__(self) -> None:
         self.id = self.turn.id
-
-    @property
-    def over(self) -> bool:
-        """Whether the turn ended."""
-        return self._over.is_set()
 
     async def carry(self) -> None:
         """Run the turn; never raises what the turn raises."""
@@ -129,6 +123,7 @@ class Room:
     whether a client that came back waits for its end, and `news` is a notice that waits for a client.
     """
 
+    id: str
     asked: Asked
     seat: ClientSeat
     owner: object | None

@@ -134,10 +134,7 @@ class SeatedWorkspace(_Seated, Workspace):
         return await _tool(self.seat, read)
 
     async def write_text(self, path: str, content: str) -> None:
-        async def write(peer: Peer) -> None:
-            await _lent(peer.workspace).write_text(path, content)
-
-        await _tool(self.seat, write)
+        await _tool(self.seat, lambda peer: _lent(peer.workspace).write_text(path, content))
 
 
 @frozen

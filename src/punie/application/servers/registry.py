@@ -6,7 +6,6 @@ import difflib
 from collections.abc import Callable, Iterable
 
 import anyio
-from anyio.abc import TaskGroup
 from attrs import define, evolve, field, frozen
 
 from punie.application.own_task_group import OwnTaskGroup
@@ -45,10 +44,6 @@ class KnownTools:
     unlisted: tuple[str, ...]
 
 
-def _ignore(_server: str) -> None:
-    """Tell no one."""
-
-
 @define(eq=False)
 class ServerRegistry(OwnTaskGroup):
     """The configured servers and their tools; an async context manager that lives as long as the session.
@@ -62,7 +57,7 @@ class ServerRegistry(OwnTaskGroup):
     configs: Iterable[ServerConfig]
     around: Surroundings
     approvals: ServerApprovals
-    hear: Callable[[str], None] = _ignore
+    hear: Callable[[str], None] = field(default=lambda _server: None)
     _known: dict[str, KnownServer] = field(factory=dict[str, KnownServer], init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -75,20 +70,15 @@ class ServerRegistry(OwnTaskGroup):
     def _heard(self, server: str) -> None:
         self.hear(server)  # which is set later than the servers are made
 
-    async def _let_go(self, tasks: TaskGroup) -> None:
-        tasks.cancel_scope.cancel()
-
     async def list_servers(self) -> tuple[ServerInfo, ...]:
         """Every configured server and its status; starts nothing."""
         kept = await self.around.listings.last(self.around.directory)
         waiting = await self._unapproved(self._known.values())
-        rows: list[ServerInfo] = []
-        for known in self._known.values():
-            info = known.info(kept.get(known.name))
-            if known.name in waiting:
-                info = evolve(info, status=ServerStatus.NEEDS_APPROVAL, message=waiting[known.name])
-            rows.append(info)
-        return tuple(rows)
+        rows = (known.info(kept.get(known.name)) for known in self._known.values())
+        return tuple(
+            evolve(row, status=ServerStatus.NEEDS_APPROVAL, message=waiting[row.name]) if row.name in waiting else row
+            for row in rows
+        )
 
     async def list_tools(self, server: str | None = None, *, within_s: float | None = None) -> Tools:
         """The tools of that server, or of all usable ones; servers whose list is out of date are asked.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast, get_args
-
 import anyio
 from attrs import define, field
 
@@ -18,18 +16,12 @@ from punie.domain.session.events import (
     TurnEnded,
     UsageChanged,
 )
-from punie.domain.session.log import LogEntry, LoggedEvent
+from punie.domain.session.log import LogEntry, LoggedEvent, PromptFilled
 from punie.domain.session.open_calls import LastTurn
 from punie.ports.machine import Clock
 
 PIECES_CHARS = 8_192
 """Pieces of one message are one entry, up to this many characters."""
-
-_HELD = (TextDelta, ThoughtDelta, UsageChanged, ContextUsed, TurnEnded)
-"""Events that are gathered, or logged at the end of a turn only."""
-
-AS_IT_IS = tuple(kind for kind in get_args(LoggedEvent) if kind not in _HELD)
-"""Events that are logged unchanged, each as an entry of its own."""
 
 
 @define(eq=False)
@@ -52,7 +44,7 @@ class EntryGatherer:
     _usage: UsageChanged | None = field(default=None, init=False)
     _says_context: bool = field(default=False, init=False)
 
-    def take(self, event: SessionEvent) -> None:
+    def take(self, event: SessionEvent | PromptFilled) -> None:
         """Add the next event, as far as the log is to have it."""
         match event:
             case TextDelta() | ThoughtDelta():
@@ -66,8 +58,10 @@ class EntryGatherer:
                 pass  # the content of a running call: the update at its end shows the whole
             case CompactionChanged() if event.status is not CompactionStatus.COMPLETED:
                 pass  # a compaction that is not complete changes nothing
-            case _ if isinstance(event, AS_IT_IS):
-                self.put(cast("LoggedEvent", event))  # `AS_IT_IS` holds no other class
+            case TurnEnded():
+                pass  # `end_turn` adds it
+            case _ if isinstance(event, LoggedEvent):
+                self.put(event)
             case _:
                 pass
 

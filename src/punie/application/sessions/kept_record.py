@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Sequence
+from typing import ClassVar
 
 import anyio
 from attrs import define, field, frozen
@@ -184,6 +185,7 @@ class KeptRecord(SessionRecord):
     about to start. Every other entry waits for the next write.
     """
 
+    is_kept: ClassVar[bool] = True
     kept: KeptSession
     clock: Clock
     log: logging.Logger
@@ -198,10 +200,6 @@ class KeptRecord(SessionRecord):
         self.writer = LogWriter(self.kept, self.entries.waiting, self.log)
         self._titled = self.kept.summary is not None and self.kept.summary.title is not None
 
-    @property
-    def is_kept(self) -> bool:
-        return True
-
     def warn_by(self, warn: Warn) -> None:
         self.writer.warn = warn
 
@@ -214,10 +212,7 @@ class KeptRecord(SessionRecord):
         if not self._titled:
             self._title = title_of(accepted.prompt)
 
-    def fill(self, filled: PromptFilled) -> None:
-        self.entries.put(filled)
-
-    async def take(self, event: SessionEvent) -> None:
+    async def take(self, event: SessionEvent | PromptFilled) -> None:
         self.entries.take(event)
         if self._begins_an_effect(event):
             await self.writer.write(lasting=True)
@@ -289,7 +284,7 @@ class KeptRecord(SessionRecord):
     def _snapshot(self, engine: str, state: bytes | None) -> EngineSnapshot | None:
         return None if state is None else EngineSnapshot(engine, self.entries.sequence - 1, state)
 
-    def _begins_an_effect(self, event: SessionEvent) -> bool:
+    def _begins_an_effect(self, event: SessionEvent | PromptFilled) -> bool:
         """Whether a call that may have an effect starts: the log has its start before the effect begins."""
         if isinstance(event, ToolCallAnnounced) and event.kind in HARMLESS_KINDS:
             self._harmless.add(event.call_id)
@@ -298,7 +293,7 @@ class KeptRecord(SessionRecord):
         return event.call_id not in self._harmless
 
 
-def _ends_a_call(event: SessionEvent) -> bool:
+def _ends_a_call(event: SessionEvent | PromptFilled) -> bool:
     """Whether the event ends a call that was started; such an event never waits for the disk."""
     if isinstance(event, ToolCallUpdated):
         return event.status is not None and event.status.terminal

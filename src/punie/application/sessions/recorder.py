@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Protocol, Self, TypeAlias
+from typing import ClassVar, Protocol, Self, TypeAlias
 
 import anyio
 import anyio.lowlevel
@@ -14,7 +14,7 @@ from attrs import define, field, frozen
 from punie.domain.model.provider import Effort
 from punie.domain.session.events import NoticeGiven, NoticeSeverity, SessionEvent, TitleChanged, TurnEnded
 from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, PromptFilled
-from punie.domain.session.open_calls import TurnProgress
+from punie.domain.session.open_calls import LastTurn
 from punie.domain.session.transcript import Transcript, TranscriptBuilder
 from punie.domain.session.turn import StopReason
 from punie.domain.values.content import Prompt
@@ -106,11 +106,8 @@ class SessionRecord(Protocol):
     `KeptRecord` writes a log that outlives the process. `MemoryRecord` holds the conversation in memory.
     """
 
-    @property
-    @abstractmethod
-    def is_kept(self) -> bool:
-        """Whether the record outlives the process, and can be told to a client that comes back."""
-        ...
+    is_kept: ClassVar[bool] = False
+    """Whether the record outlives the process, and can be told to a client that comes back."""
 
     def warn_by(self, warn: Warn) -> None:
         """Say to a person by `warn` when the session is not being saved."""
@@ -122,12 +119,7 @@ class SessionRecord(Protocol):
         ...
 
     @abstractmethod
-    def fill(self, filled: PromptFilled) -> None:
-        """Record the prompt that the model gets in place of the typed one."""
-        ...
-
-    @abstractmethod
-    async def take(self, event: SessionEvent) -> None:
+    async def take(self, event: SessionEvent | PromptFilled) -> None:
         """Record an event before the client hears of it. Raises `SessionStoreError` or `LeaseLostError`."""
         ...
 
@@ -170,17 +162,10 @@ class MemoryRecord(SessionRecord):
 
     _said: TranscriptBuilder = field(factory=TranscriptBuilder, init=False)
 
-    @property
-    def is_kept(self) -> bool:
-        return False
-
     async def begin_turn(self, accepted: PromptAccepted) -> None:
         self._said.take(accepted)
 
-    def fill(self, filled: PromptFilled) -> None:
-        self._said.take(filled)
-
-    async def take(self, event: SessionEvent) -> None:
+    async def take(self, event: SessionEvent | PromptFilled) -> None:
         self._said.take(event)
 
     async def end_turn(self, ended: TurnEnded, engine: str, state: bytes | None) -> str | None:
@@ -196,14 +181,14 @@ class SessionRecorder(EventSink):
     """Passes events to the session's record, then to the client at the end of `lane`.
 
     An async context manager that lives as long as the session; leaving it writes what waits. `watch` hears every event
-    for telemetry. `progress` is what a client missed of a turn that runs.
+    for telemetry. `turn` knows what a client missed of a turn that runs.
     """
 
     lane: EventSink
     clock: Clock
     record: SessionRecord = field(factory=MemoryRecord)
     watch: Watch | None = None
-    progress: TurnProgress = field(factory=TurnProgress, init=False)
+    turn: LastTurn = field(factory=LastTurn, init=False)
     notices: SessionNotices = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -223,14 +208,10 @@ class SessionRecorder(EventSink):
     ) -> None:
         """Begin a turn; its prompt is recorded when this returns. Raises `SessionStoreError` or `LeaseLostError`."""
         accepted = PromptAccepted(turn_id, prompt, model, effort)
-        self.progress.begin(turn_id)
+        self.turn.take(accepted)
         if self.watch is not None:
             self.watch(self.clock.epoch_s(), accepted)
         await self.record.begin_turn(accepted)
-
-    def filled(self, prompt: Prompt) -> None:
-        """Record the prompt that the model gets in place of the typed one, before anything has an effect."""
-        self.record.fill(PromptFilled(prompt))
 
     async def end_turn(
         self, reason: StopReason | None, engine: str, state: bytes | None, failure: str | None = None
@@ -251,7 +232,7 @@ class SessionRecorder(EventSink):
 
     async def emit(self, event: SessionEvent) -> None:
         lane = self.lane  # the client that is connected when the event is recorded gets it
-        self.progress.take(event)
+        self.turn.take(event)
         if self.watch is not None:
             self.watch(self.clock.epoch_s(), event)
         await self.record.take(event)

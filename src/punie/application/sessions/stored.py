@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-from abc import abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import Protocol
 
 from attrs import define
 
@@ -20,41 +18,8 @@ from punie.ports.machine import Clock
 from punie.ports.sessions import SessionLease, SessionStore
 
 
-class SessionShelf(Protocol):
-    """The sessions that are kept; lives as long as the process."""
-
-    @abstractmethod
-    async def begin(self, session_id: str, spec: SessionSpec) -> KeptSession | None:
-        """A place for a new session; None where the session is not kept. Never raises a `SessionStoreError`."""
-        ...
-
-    @abstractmethod
-    async def take_up(self, session_id: str, tell: Tell | None = None) -> KeptSession:
-        """Take a stored session's lease, and close in its log what a dead process left open.
-
-        `tell` hears the whole log in order, with the closing entries, while it is read page by page. Raises
-        `UnknownSessionError`, `SessionHeldError` and `SessionStoreError`.
-        """
-        ...
-
-    @abstractmethod
-    async def fork(self, session_id: str, new_id: str) -> None:
-        """Copy a session as it is now, also while it is in use. Raises as `take_up`."""
-        ...
-
-    @abstractmethod
-    async def page(self, cwd: str | None, cursor: str | None) -> SessionPage:
-        """A page of the sessions of that directory, or of all; `cursor` is that of the page before."""
-        ...
-
-    @abstractmethod
-    async def delete(self, session_id: str) -> None:
-        """Delete a session. Raises `UnknownSessionError`."""
-        ...
-
-
 @define
-class StoredSessions(SessionShelf):
+class StoredSessions:
     """The sessions of a store; lives as long as the process. `keeps` says whether sessions of a directory are kept."""
 
     store: SessionStore
@@ -63,6 +28,7 @@ class StoredSessions(SessionShelf):
     keeps: Callable[[str], Awaitable[bool]] | None = None
 
     async def begin(self, session_id: str, spec: SessionSpec) -> KeptSession | None:
+        """A place for a new session; None where the session is not kept. Never raises a `SessionStoreError`."""
         if self.keeps is not None and not await self.keeps(spec.cwd):
             return None
         begun = SessionBegun(spec.cwd, spec.additional_directories)
@@ -74,6 +40,11 @@ class StoredSessions(SessionShelf):
         return KeptSession(self.store, lease, next_sequence=2)
 
     async def take_up(self, session_id: str, tell: Tell | None = None) -> KeptSession:
+        """Take a stored session's lease, and close in its log what a dead process left open.
+
+        `tell` hears the whole log in order, with the closing entries, while it is read page by page. Raises
+        `UnknownSessionError`, `SessionHeldError` and `SessionStoreError`.
+        """
         if await self.store.summary(session_id) is None:
             raise UnknownSessionError(session_id)
         lease = await self.store.acquire(session_id)
@@ -90,6 +61,7 @@ class StoredSessions(SessionShelf):
         return await StoredMemory(self.store, session_id, self.log).of(engine)
 
     async def fork(self, session_id: str, new_id: str) -> None:
+        """Copy a session as it is now, also while it is in use. Raises as `take_up`."""
         if await self.store.summary(session_id) is None:
             raise UnknownSessionError(session_id)
         lease = await self.store.acquire(new_id)
@@ -99,9 +71,11 @@ class StoredSessions(SessionShelf):
             await KeptSession(self.store, lease).let_go()
 
     async def page(self, cwd: str | None, cursor: str | None) -> SessionPage:
+        """A page of the sessions of that directory, or of all; `cursor` is that of the page before."""
         return await self.store.sessions(cwd, cursor)
 
     async def delete(self, session_id: str) -> None:
+        """Delete a session. Raises `UnknownSessionError`."""
         if not await self.store.delete(session_id):
             raise UnknownSessionError(session_id)
 

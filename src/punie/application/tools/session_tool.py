@@ -153,6 +153,11 @@ class SessionTool(Protocol):
         """Whether the programs of its calls run in the boxes that the policy decides on."""
         return False
 
+    @property
+    def asks_unboxed(self) -> bool:
+        """Whether a person is asked about programs that would run without a question and without their box."""
+        return False
+
     def sent(self, arguments: JsonObject) -> JsonObject:
         """The arguments as they would be sent, which are those that a person is shown."""
         return arguments

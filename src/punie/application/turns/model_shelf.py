@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
-from types import TracebackType
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
 import anyio
@@ -54,50 +55,31 @@ class ModelShelf(Protocol):
 
 
 @define(eq=False)
-class Place:
-    """The place of one change in a `SwitchLine`; an async context manager that waits until earlier changes are over."""
-
-    _line: SwitchLine
-    turn: anyio.Event = field(factory=anyio.Event, init=False)
-    done: anyio.Event = field(factory=anyio.Event, init=False)
-
-    async def __aenter__(self) -> None:
-        try:
-            await self.turn.wait()
-        except BaseException:
-            self._line.leave(self)
-            raise
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._line.leave(self)
-
-
-@define(eq=False)
 class SwitchLine:
     """The changes of a session's model, in the order of the requests; lives as long as the session."""
 
-    _places: deque[Place] = field(factory=deque[Place], init=False)
+    _places: deque[anyio.Event] = field(factory=deque[anyio.Event], init=False)
 
-    def join(self) -> Place:
-        """Take the last place, without waiting; the place must be entered."""
-        place = Place(self)
+    def join(self) -> AbstractAsyncContextManager[None]:
+        """Take the last place, without waiting; the place must be entered, which waits for the changes before it."""
+        place = anyio.Event()
         self._places.append(place)
-        self._places[0].turn.set()
-        return place
+        return self._turn_of(place)
+
+    @asynccontextmanager
+    async def _turn_of(self, place: anyio.Event) -> AsyncGenerator[None]:
+        try:
+            while self._places[0] is not place:
+                await self._places[0].wait()
+            yield
+        finally:
+            self._places.remove(place)
+            place.set()
 
     async def empty(self) -> None:
         """Wait until every change is done; returns at once where there is none."""
         while self._places:
-            await self._places[-1].done.wait()
-
-    def leave(self, place: Place) -> None:
-        """Let the next change begin."""
-        self._places.remove(place)
-        place.done.set()
-        if self._places:
-            self._places[0].turn.set()
+            await self._places[-1].wait()
 
 
 @define

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
 import anyio
@@ -10,7 +11,6 @@ from attrs import evolve
 
 from punie.application.sessions.recorder import EngineMemory
 from punie.application.turns.live_session import CLOSE_LIMIT_S, LiveSession
-from punie.application.turns.model_shelf import Place
 from punie.domain.errors import UnknownEffortError, UnknownModelError, UnreadableSnapshotError
 from punie.domain.model.provider import Effort
 from punie.domain.session.events import ModelChanged, ModelMenuChanged
@@ -30,7 +30,7 @@ def switch_model(session: LiveSession, model: str, *, in_turn: bool = False) -> 
     return _switch(session, session.switches.join(), model, in_turn=in_turn)
 
 
-async def _switch(session: LiveSession, place: Place, model: str, *, in_turn: bool) -> None:
+async def _switch(session: LiveSession, place: AbstractAsyncContextManager[None], model: str, *, in_turn: bool) -> None:
     async with place:
         if model == session.model:
             return
@@ -47,7 +47,7 @@ async def _switch(session: LiveSession, place: Place, model: str, *, in_turn: bo
         await _let_go(session, old)
         await session.recorder.emit(ModelChanged(model, session.effort))
         if not in_turn:
-            await session.settle()
+            await session.commands.refresh(session)
 
 
 async def set_effort(session: LiveSession, effort: Effort | None) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from punie.application.offer.registry import mentions
-from punie.application.turns.live_session import Answered, ForTheModel, LiveSession, Outcome
+from punie.application.turns.live_session import Answered, ForTheModel, Invocation, LiveSession, Outcome, SlashCommand
 from punie.application.turns.model_switch import explore, switch_model, with_engine
-from punie.application.turns.slash_commands import Invocation, SlashCommand
 from punie.domain.errors import EngineError, SessionStoreError, UnknownModelError
 from punie.domain.model.compaction import CompactionOrder
 from punie.domain.model.provider import DIRECT, ModelMenu

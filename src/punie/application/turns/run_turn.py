@@ -25,6 +25,7 @@ from punie.domain.session.events import (
     TurnEnded,
     UsageChanged,
 )
+from punie.domain.session.log import PromptFilled
 from punie.domain.session.turn import StopReason, Turn, TurnRecord, TurnReport, Usage
 from punie.domain.tools.catalog import Tier, ToolCatalog
 from punie.domain.tools.tool import ToolSource
@@ -161,7 +162,7 @@ class PromptTurn(RunningTurn):
             await events.emit(TextDelta(outcome.text, f"{self.id}-1"))
             return outcome.stop_reason
         if outcome.prompt != self.prompt:
-            session.recorder.filled(outcome.prompt)
+            await session.recorder.record.take(PromptFilled(outcome.prompt))
         instructions = await session.instructions.text()
         self.session.desk.offered.begin_turn()
         if self.first and self.session.tier is Tier.DEFAULT and only_talks(await self._desk.offered()):

@@ -68,11 +68,6 @@ class SettingsFile:
     digest: str = ""
 
 
-def read_settings(path: Path) -> Mapping[str, object]:
-    """As `read_settings_file`, the settings alone."""
-    return read_settings_file(path).values
-
-
 def read_settings_file(path: Path) -> SettingsFile:
     """The settings of a file; none where there is no such file.
 
@@ -173,7 +168,7 @@ def _private(environ: Mapping[str, str]) -> Iterator[Path]:
     settings, database = user_settings_file(environ), database_file(environ)
     yield from (settings, settings.with_name(f"{settings.name}.bak"), settings.with_name("mcp.json"))
     yield from (database.with_name(database.name + ending) for ending in ("", "-wal", "-shm", "-journal"))
-    yield database.with_name("credentials.json")
+    yield from (database.with_name(name) for name in ("credentials.json", "audit.key"))
     yield database.parent
     if environ.get("PUNIE_HOME"):
         yield Path(environ["PUNIE_HOME"]) / "logs"

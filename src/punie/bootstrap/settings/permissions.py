@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import PurePath
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from attrs import evolve, frozen
 
@@ -78,20 +78,13 @@ def parse_flag(decision: Verdict, text: str, number: int, source: RuleSource) ->
 
     Raises `SettingsError`.
     """
-    command: tuple[tuple[str, ...], ...] | None = None
-    path: str | None = None
     marks = [place for place in (text.find(":"), text.find("@")) if place >= 0]
     mark = min(marks, default=len(text))
     tool, kind, rest = text[:mark].strip(), text[mark : mark + 1], text[mark + 1 :]
     try:
-        if kind == ":":
-            command = tuple((word,) for word in _flag_words(rest))
-        elif kind == "@":
-            path = _path(rest, source.home)
-        rule = Rule(
-            decision, _tool(tool), command, path, origin=source.name, id=f"{source.label}:{decision.value}-{number}"
-        )
-        _check(rule)
+        command = tuple((word,) for word in _flag_words(rest)) if kind == ":" else None
+        path, name = rest if kind == "@" else None, f"{source.label}:{decision.value}-{number}"
+        rule = _checked(Rule(decision, _tool(tool), command, path, origin=source.name, id=name), source.home)
     except ValueError as error:
         raise SettingsError(source.name, f"--{decision.value} {text!r}: {error}") from error
     return _variants(rule)
@@ -126,40 +119,25 @@ def _rule(table: object, number: int, source: RuleSource) -> Rule:
         raise source.refused(number, f"{unknown[0]} is not a key of a rule; there are {', '.join(sorted(_KEYS))}")
     if "decision" not in keys:
         raise source.refused(number, "decision is missing: allow, ask or deny")
-    taken: dict[str, object] = {}
-    for key, parse in _PARSERS.items():
+    taken: dict[str, Any] = {"origin": source.name, "id": f"{source.label}-{number}"}
+    for key, (field, parse) in _PARSERS.items():
         if key in keys:
             try:
-                taken[key] = parse(keys[key])
+                taken[field] = parse(keys[key])
             except ValueError as error:
                 raise source.refused(number, f"{key}: {error}") from error
     try:
-        rule = _made(taken, number, source)
+        rule = _checked(Rule(**taken), source.home)
     except ValueError as error:
         raise source.refused(number, str(error)) from error
     _prove(rule, keys, number, source)
     return rule
 
 
-def _made(taken: Mapping[str, object], number: int, source: RuleSource) -> Rule:
-    path = taken.get("path")
-    rule = Rule(
-        cast("Verdict", taken["decision"]),
-        cast("str", taken.get("tool", "*")),
-        cast("tuple[tuple[str, ...], ...] | None", taken.get("command")),
-        _path(cast("str", path), source.home) if path is not None else None,
-        cast("str | None", taken.get("server")),
-        cast("frozenset[Mode]", taken.get("mode", frozenset[Mode]())),
-        cast("str", taken.get("reason", "")),
-        source.name,
-        f"{source.label}-{number}",
-        boxed="box" not in taken,
-    )
-    _check(rule)
-    return rule
-
-
-def _check(rule: Rule) -> None:
+def _checked(rule: Rule, home: str) -> Rule:
+    """The rule with its path from the root; raises `ValueError` for one that means nothing, or too much."""
+    if rule.path is not None:
+        rule = evolve(rule, path=_path(rule.path, home))
     wide = too_wide(rule)
     if wide is not None:
         raise ValueError(f"command: {wide}")
@@ -171,6 +149,7 @@ def _check(rule: Rule) -> None:
         raise ValueError("box: only an allow rule can say that what it allows runs without a box")
     if rule.allows and rule.tool == RUNS_COMMANDS and rule.command is None and rule.path is not None:
         raise ValueError("path: to allow commands by their paths, say in command which ones")
+    return rule
 
 
 def _prove(rule: Rule, keys: Mapping[str, object], number: int, source: RuleSource) -> None:
@@ -178,11 +157,12 @@ def _prove(rule: Rule, keys: Mapping[str, object], number: int, source: RuleSour
     examples = {key: _texts(keys[key], source, number, key) for key in ("match", "not_match") if key in keys}
     if not any(examples.values()):
         return
-    proof = RuleExamples(rule, source.parser())
+    parser = source.parser()
     for key, lines in examples.items():
+        wanted = key == "match"
+        why = "is not covered by this rule" if wanted else "is covered by this rule all the same"
         for line in lines:
-            why = proof.fault(line, wanted=key == "match")
-            if why is not None:
+            if _covers(rule, _parts(line, parser)) is not wanted:
                 raise source.refused(number, f"{key}: {line!r} {why}")
 
 
@@ -243,22 +223,23 @@ def _modes(value: object) -> frozenset[Mode]:
     return modes
 
 
-def _no_box(value: object) -> str:
+def _boxed(value: object) -> bool:
     if value != "off":
         raise ValueError('expected "off"; leave it out for a box')
-    return "off"
+    return False
 
 
-_PARSERS: Mapping[str, Callable[[object], object]] = {
-    "decision": one_of(Verdict).parse,
-    "tool": _tool,
-    "command": _words,
-    "path": _text,
-    "server": _text,
-    "mode": _modes,
-    "reason": _text,
-    "box": _no_box,
+_PARSERS: Mapping[str, tuple[str, Callable[[object], object]]] = {
+    "decision": ("decision", one_of(Verdict).parse),
+    "tool": ("tool", _tool),
+    "command": ("command", _words),
+    "path": ("path", _text),
+    "server": ("server", _text),
+    "mode": ("modes", _modes),
+    "reason": ("reason", _text),
+    "box": ("boxed", _boxed),
 }
+"""The field of `Rule` and the reader of each key."""
 
 
 def home_of(environ: Mapping[str, str]) -> str:
@@ -272,35 +253,21 @@ HOME = "/home/user"
 """The directories of examples: none of this machine, so that examples mean the same everywhere."""
 
 
-@frozen
-class RuleExamples:
-    """One rule and the parser of its examples; lives as long as the check."""
+def _covers(rule: Rule, parts: tuple[CommandPart, ...]) -> bool:
+    """Whether the rule covers a line of these commands: an allow rule all of them, any other rule one of them."""
+    facts = Facts(cwd=PROJECT, roots=(PROJECT,))
+    if not rule.allows:
+        return any(matches(rule, part, facts) for part in parts)
+    if rule.command is None:
+        return bool(parts) and rule.path is None
+    return bool(parts) and all(allows_part(rule, part, facts) for part in parts)
 
-    rule: Rule
-    parser: ShellParser
 
-    def fault(self, line: str, *, wanted: bool) -> str | None:
-        """The fault of an example, None where the example holds. `wanted`: the rule is to cover the line."""
-        parts = self._parts(line)
-        facts = Facts(cwd=PROJECT, roots=(PROJECT,))
-        if self.rule.allows:
-            hit = bool(parts) and all(self._allows(part, facts) for part in parts)
-        else:
-            hit = any(matches(self.rule, part, facts) for part in parts)
-        if hit == wanted:
-            return None
-        return "is not covered by this rule" if wanted else "is covered by this rule all the same"
+def _parts(line: str, parser: ShellParser) -> tuple[CommandPart, ...]:
+    from shellsight.analysis import analyse  # half of a first session's start, and few rules have examples
 
-    def _allows(self, part: CommandPart, facts: Facts) -> bool:
-        if self.rule.command is None:
-            return self.rule.path is None
-        return allows_part(self.rule, part, facts)
-
-    def _parts(self, line: str) -> tuple[CommandPart, ...]:
-        from shellsight.analysis import analyse  # half of a first session's start, and few rules have examples
-
-        report = analyse(self.parser.parse(line), Surroundings(PROJECT, HOME, self.parser.parse))
-        return tuple(evolve(part, paths=tuple(_placed(use) for use in part.paths)) for part in report.parts)
+    report = analyse(parser.parse(line), Surroundings(PROJECT, HOME, parser.parse))
+    return tuple(evolve(part, paths=tuple(_placed(use) for use in part.paths)) for part in report.parts)
 
 
 def _placed(use: PathUse) -> PathUse:

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from attrs import evolve, field, frozen
 
@@ -70,17 +70,15 @@ T = TypeVar("T")
 class Settings:
     """The settings in force: `settings[KEY]` is the value of one; lives as long as a session.
 
-    `values` are those that a source has set, parsed, by dotted key, and `origins` the names of these sources.
+    `values` are those that a source has set, parsed, by dotted key, and `origins` the names of these sources. The
+    folders are those of the user's own skills and pipelines.
     """
 
     values: Mapping[str, object] = field(factory=lambda: MappingProxyType({}), repr=False)  # one may hold a password
     origins: Mapping[str, str] = field(factory=lambda: MappingProxyType({}))
     policy: Policy = field(factory=Policy)
     skills_folder: str | None = None
-    """The folder of the user's own skills."""
-
     pipelines_folder: str | None = None
-    """The folder of the user's own pipelines."""
 
     def __getitem__(self, key: Key[T]) -> T:
         return cast("T", self.values.get(key.name, key.default))
@@ -193,7 +191,7 @@ def trace_settings(
     parser: ParserOf | None = None,
 ) -> Traced:
     """As `load_settings`, with the source of every value, and without a warning for values that are left out."""
-    layers = _Layers.of_user(environ, parser)
+    layers = _Layers(environ, parser)
     # The directory may be named through a link, and trust is about the file itself.
     left_out = layers.project(read_settings_file(project_settings_file(os.path.realpath(cwd))))
     loosens = bool(left_out.values or left_out.rules)
@@ -202,8 +200,10 @@ def trace_settings(
         layers.loosen(left_out)
     layers.variables(environ)
     layers.flags({key: value for key, value in flags.items() if value is not None})
+    settings = _settings(layers.found)
     settings = evolve(
-        layers.settings(own_files(environ, cwd), private_files(environ, cwd)),
+        settings,
+        policy=Policy(settings[MODE], tuple(layers.rules), own_files(environ, cwd), private_files(environ, cwd)),
         skills_folder=str(skills_folder(environ)),
         pipelines_folder=str(pipelines_folder(environ)),
     )
@@ -212,33 +212,27 @@ def trace_settings(
 
 def project_gains(environ: Mapping[str, str], cwd: str, parser: ParserOf | None = None) -> LeftOut:
     """The values and rules that trusting the project's file in `cwd` would add. Raises `SettingsError`."""
-    layers = _Layers.of_user(environ, parser)
+    layers = _Layers(environ, parser)
     return layers.project(read_settings_file(project_settings_file(cwd)))
 
 
 class _Layers:
-    """The values read so far, from the weakest source to the strongest; lives as long as one loading."""
+    """The values read so far, from the weakest source, the user's own file; lives as long as one loading."""
 
-    def __init__(self, home: str, parser: ParserOf) -> None:
+    def __init__(self, environ: Mapping[str, str], parser: ParserOf | None) -> None:
         self.found: dict[str, tuple[object, str]] = {}
-        self.rules: list[Rule] = []
         self.said: list[Said] = []
-        self._home = home
-        self._parser = parser
-
-    @classmethod
-    def of_user(cls, environ: Mapping[str, str], parser: ParserOf | None) -> Self:
-        """The layers with the user's own file."""
-        layers, file = cls(home_of(environ), parser or _bash_parser), read_settings_file(user_settings_file(environ))
-        layers.rules += layers._rules(file, "user")
-        layers._take(_plain(file.values), file.path, Speaker.USER)
-        return layers
+        self._home = home_of(environ)
+        self._parser = parser or _bash_parser
+        file = read_settings_file(user_settings_file(environ))
+        self.rules = [*self._rules(file, "user")]
+        self._take(file.values, file.path, Speaker.USER)
 
     def project(self, file: SettingsFile) -> LeftOut:
         """Take the values that make the session stricter; returns the others."""
         rules = self._rules(file, "project")
         self.rules += [rule for rule in rules if not rule.allows]
-        given = _parsed(_plain(file.values), file.path)
+        given = _parsed(file.values, file.path)
         before = dict(self.found)
         left_out: dict[str, object] = {}
         for key, value in given.items():
@@ -275,18 +269,10 @@ class _Layers:
             self.found[key] = (value, source)
             self.said.append(Said(key, value, source, speaker))
 
-    def settings(self, protected: tuple[str, ...], private: tuple[str, ...]) -> Settings:
-        settings = _settings(self.found)
-        return evolve(settings, policy=Policy(settings[MODE], tuple(self.rules), protected, private))
-
     def _rules(self, file: SettingsFile, label: str) -> tuple[Rule, ...]:
         if RULES.name not in file.values:
             return ()
         return parse_rules(file.values[RULES.name], RuleSource(label, file.path, self._home, self._parser))
-
-
-def _plain(values: Mapping[str, object]) -> Mapping[str, object]:
-    return {key: value for key, value in values.items() if key != RULES.name}
 
 
 def _warn(traced: Traced) -> None:
@@ -305,10 +291,14 @@ def _warn(traced: Traced) -> None:
 
 def stored_trust(environ: Mapping[str, str], log: logging.Logger) -> Trusted:
     """The trust that the user's state remembers; the state is not opened before a file is asked about."""
-    from punie.adapters.storage.decisions import SqliteTrustStore
-    from punie.adapters.storage.state_file import StateFile
 
-    return SqliteTrustStore(StateFile(database_file(environ), log)).trusts
+    def trusted(path: str, digest: str) -> bool:
+        from punie.adapters.storage.decisions import SqliteTrustStore
+        from punie.adapters.storage.state_file import StateFile
+
+        return SqliteTrustStore(StateFile(database_file(environ), log)).trusts(path, digest)
+
+    return trusted
 
 
 def _bash_parser() -> ShellParser:
@@ -326,8 +316,11 @@ def key_named(name: str, source: str) -> Key[Any]:
 
 
 def _parsed(values: Mapping[str, object], source: str) -> dict[str, object]:
+    """The values, read; rules are read elsewhere."""
     parsed: dict[str, object] = {}
     for name, value in values.items():
+        if name == RULES.name:
+            continue
         try:
             parsed[name] = key_named(name, source).kind.parse(value)
         except ValueError as error:

@@ -9,17 +9,19 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import anyio
 import anyio.lowlevel
+from attrs import define, field
 
 from punie.adapters.acp.agent import AcpAgent
 from punie.adapters.acp.handshake import PROTOCOL_VERSION
 from punie.bootstrap.warm_up import WarmUp
 from punie.commands.flags import settings_flags
-from punie.commands.running import Exit, exit_at_once, start_logging, watch_signals, wrong
+from punie.commands.running import Exit, beside, exit_at_once, start_logging, watch_signals, wrong
 from punie.mechanics.jsonrpc.connection import Connection
 from punie.mechanics.jsonrpc.stdio import MAX_LINE_BYTES, FdTransport, claim_stdin, claim_stdout
 
@@ -32,38 +34,40 @@ if TYPE_CHECKING:
     Offer = Callable[[SessionMethods], Awaitable[None]]
 
 
+@define(eq=False)
 class AcpMode:
     """One client's connection; lives from the first line to the exit, inside one event loop.
 
     With `draft`, a client that asks for ACP v2 gets it.
     """
 
-    def __init__(
-        self, environ: Mapping[str, str], flags: Mapping[str, str | None], log: logging.Logger, *, draft: bool = False
-    ) -> None:
-        self._draft = draft
-        self._environ = environ
-        self._flags = flags
-        self._log = log
-        self._exit_code: int = Exit.DONE
-        self._methods: SessionMethods | None = None
-        self._offered = anyio.Event()
-        self._hung_up = anyio.Event()
+    environ: Mapping[str, str]
+    flags: Mapping[str, str | None]
+    log: logging.Logger
+    draft: bool
+    _methods: SessionMethods | None = field(default=None, init=False)
+    _offered: anyio.Event = field(factory=anyio.Event, init=False)
+    _hung_up: anyio.Event = field(factory=anyio.Event, init=False)
 
     async def run(self, read_fd: int, write_fd: int) -> int:
         """Serve the client until it hangs up or a signal comes; returns the exit code."""
-        watching, loading = anyio.CancelScope(), anyio.CancelScope()
-        with FdTransport(read_fd, write_fd, max_line_bytes(self._environ)) as transport:
-            connection = Connection(transport, log=self._log.getChild("wire"))
-            router = AcpAgent(self._session_methods, self._log, draft=self._draft)
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._watch_signals, connection, watching)
+        exit_code: int = Exit.DONE
+        loading = anyio.CancelScope()
+        with closing(FdTransport(read_fd, write_fd, max_line_bytes(self.environ))) as transport:
+            connection = Connection(transport, log=self.log.getChild("wire"))
+            router = AcpAgent(self._session_methods, self.log, draft=self.draft)
+
+            def stop(signalled: int) -> None:
+                nonlocal exit_code
+                exit_code = signalled
+                connection.stop()
+
+            async with anyio.create_task_group() as tasks, beside(partial(watch_signals, stop)):
                 tasks.start_soon(self._serve_sessions, router, connection, loading)
                 await connection.run(router)
                 self._hung_up.set()
-                watching.cancel()
                 loading.cancel()
-        return self._exit_code
+        return exit_code
 
     async def _session_methods(self) -> SessionMethods:
         await self._offered.wait()
@@ -78,20 +82,12 @@ class AcpMode:
             await connection.flushed()
             serve = await WarmUp({"sessions": partial(_load_sessions, router.version)}).result("sessions")
         if serve is not None:
-            await cast("ServeSessions", serve)(connection, self._environ, self._flags, self._log, self._offer)
+            await cast("ServeSessions", serve)(connection, self.environ, self.flags, self.log, self._offer)
 
     async def _offer(self, methods: SessionMethods) -> None:
         self._methods = methods
         self._offered.set()
         await self._hung_up.wait()
-
-    async def _watch_signals(self, connection: Connection, watching: anyio.CancelScope) -> None:
-        def stop(exit_code: int) -> None:
-            self._exit_code = exit_code
-            connection.stop()
-
-        with watching:
-            await watch_signals(stop)
 
 
 def _load_sessions(version: int) -> ServeSessions:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from punie.bootstrap.lifespan import Process
 from punie.commands.flags import settings_flags
 from punie.commands.running import (
     Exit,
+    beside,
     command_environ,
     directory_of,
     exit_at_once,
@@ -27,11 +29,9 @@ from punie.commands.running import (
     watch_signals,
     wrong,
 )
-from punie.commands.setup.person import MODEL_FAILED
+from punie.commands.setup.person import EXIT_OF_KIND
 from punie.domain.errors import (
     EngineError,
-    EngineErrorKind,
-    InternalFault,
     PunieError,
     SettingsError,
     UnknownSessionError,
@@ -42,8 +42,6 @@ from punie.domain.tools.catalog import ClientCapabilities
 from punie.domain.values.content import Prompt
 from punie.domain.values.display import display_safe
 from punie.ports.people import Peer
-
-_EXIT_OF_KIND = {EngineErrorKind.CONFIGURATION: Exit.USAGE} | dict.fromkeys(MODEL_FAILED, Exit.MODEL)
 
 
 @define
@@ -86,17 +84,13 @@ class AskMode:
     async def _turn(self, agent: PunieAgent, opened: OpenedSession) -> TurnReport:
         self._say({"type": "session", "sessionId": opened.id})
         turn = agent.begin_turn(opened.id, Prompt.of_text(self.prompt))
-        outcome: TurnReport | PunieError | None = None
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._watch_signals, agent, opened.id)
-            try:
-                outcome = await turn.run()
-            except PunieError as error:
-                outcome = error
-            tasks.cancel_scope.cancel()
-        if isinstance(outcome, TurnReport):
-            return outcome
-        raise outcome or InternalFault("none: the turn ended without an outcome")
+
+        def stop(exit_code: int) -> None:
+            self._interrupted = exit_code
+            agent.cancel(opened.id)
+
+        async with beside(partial(watch_signals, stop)):
+            return await turn.run()
 
     def _peer(self, _session_id: str) -> Peer:
         """The terminal as the session's client; a reader of the output that leaves ends nothing."""
@@ -104,13 +98,6 @@ class AskMode:
         broker = ConsoleBroker(sys.stdin.readline) if person else HeadlessBroker()
         events = self._lines if self.as_json else TextSink(sys.stdout, sys.stderr, self._tally)
         return Peer(ClientCapabilities(), broker, events)
-
-    async def _watch_signals(self, agent: PunieAgent, session_id: str) -> None:
-        def stop(exit_code: int) -> None:
-            self._interrupted = exit_code
-            agent.cancel(session_id)
-
-        await watch_signals(stop)
 
     def _ended(self, report: TurnReport) -> int:
         code = self._exit_code(report.stop_reason)
@@ -128,11 +115,11 @@ class AskMode:
         return Exit.DENIED if self._tally.denied_last else 0
 
     def _failed(self, error: PunieError) -> int:
-        kind = EngineErrorKind(error.kind) if isinstance(error, EngineError) else None
-        code = Exit.USAGE if isinstance(error, (SettingsError, UnknownSessionError)) else Exit.FAILED
-        if kind is not None:
-            code = _EXIT_OF_KIND.get(kind, Exit.FAILED)
-        told = error.code if kind is None else kind.value
+        if isinstance(error, EngineError):
+            told, code = error.kind, EXIT_OF_KIND.get(error.kind, Exit.FAILED)
+        else:
+            told = error.code
+            code = Exit.USAGE if isinstance(error, (SettingsError, UnknownSessionError)) else Exit.FAILED
         self._say({"type": "error", "code": told, "message": display_safe(str(error)), "exitCode": code})
         if not self.as_json:
             wrong(str(error))

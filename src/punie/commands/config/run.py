@@ -33,7 +33,7 @@ from punie.bootstrap.settings.keys import (
 from punie.bootstrap.settings.settings import Said, Speaker, Traced, stored_trust, trace_settings, variable_of
 from punie.commands.flags import settings_flags
 from punie.commands.permissions.run import holds_boxes, rule_words
-from punie.commands.running import command_environ, directory_of, start_logging, wrong
+from punie.commands.running import CommandError, command_environ, directory_of, start_logging, told
 from punie.domain.errors import SettingsError
 from punie.domain.tools.execution import READ_OUTPUT_BYTES
 from punie.domain.values.display import display_exact, one_line
@@ -41,48 +41,13 @@ from punie.domain.values.display import display_exact, one_line
 MOST_NEAR = 3
 
 
-@frozen
-class ConfigMode:
-    """One run of `punie config`; each method returns the exit code. `flags` are those of `load_settings`."""
-
-    environ: Mapping[str, str]
-    flags: Mapping[str, str | None]
-    cwd: str
-    as_json: bool
-
-    def show(self, *, sources: bool) -> int:
-        """Every setting with its value."""
-        traced = self._traced()
-        if self.as_json:
-            sys.stdout.write(show_json(traced, self.environ, self.cwd) + "\n")
-        else:
-            sys.stdout.write(show_toml(traced, self.environ, self.cwd, sources=sources))
-        return 0
-
-    def explain(self, name: str) -> int:
-        """One setting, by its dotted name or by its variable."""
-        key = _named(name)
-        if key is None:
-            return wrong(_unknown(name))
-        try:
-            traced = self._traced()
-        except SettingsError as error:
-            sys.stdout.write("" if self.as_json else explain_key(key))
-            return wrong(str(error))
-        one = shown(key, traced)
-        sys.stdout.write(explain_json(one, traced) + "\n" if self.as_json else explain_text(one, traced))
-        return 0
-
-    def _traced(self) -> Traced:
-        trusted = stored_trust(self.environ, start_logging(self.environ, None))
-        return trace_settings(self.environ, self.flags, self.cwd, trusted)
-
-
-def _named(name: str) -> Key[Any] | None:
-    if name == RULES.name:
-        return RULES
+def _named(name: str) -> Key[Any]:
+    """The key of that name. Raises `CommandError`."""
     by_variable = {variable_of(key): key for key in KEYS}
-    return key_of(by_variable.get(name, name))
+    key = RULES if name == RULES.name else key_of(by_variable.get(name, name))
+    if key is None:
+        raise CommandError(_unknown(name))
+    return key
 
 
 def _unknown(name: str) -> str:
@@ -102,13 +67,20 @@ def _unknown(name: str) -> str:
 def run_config(
     *, as_json: bool, cwd: str, model: str | None, mode: str | None, key: str | None = None, sources: bool = False
 ) -> int:
-    """Explain that setting, or show all; returns the exit code."""
-    flags = settings_flags(model=model, mode=mode)
-    config = ConfigMode(command_environ(), flags, str(directory_of(cwd)), as_json)
+    """Explain that setting, by its dotted name or by its variable, or show all; returns the exit code."""
+    environ, directory = command_environ(), str(directory_of(cwd))
+    explained = None if key is None else _named(key)
+    trusted = stored_trust(environ, start_logging(environ, None))
     try:
-        return config.show(sources=sources) if key is None else config.explain(key)
-    except SettingsError as error:
-        return wrong(str(error))
+        traced = trace_settings(environ, settings_flags(model=model, mode=mode), directory, trusted)
+    except SettingsError:
+        sys.stdout.write("" if explained is None or as_json else explain_key(explained))
+        raise
+    if explained is None:
+        text = show_toml(traced, environ, directory, sources=sources)
+        return told(show_object(traced, environ, directory), text, as_json=as_json)
+    one = shown(explained, traced)
+    return told(explain_object(one, traced), explain_text(one, traced), as_json=as_json)
 
 
 DEFAULT = "default"
@@ -189,50 +161,37 @@ def show_toml(traced: Traced, environ: Mapping[str, str], cwd: str, *, sources: 
     return "".join(f"{line}\n" for line in lines)
 
 
-def show_json(traced: Traced, environ: Mapping[str, str], cwd: str) -> str:
-    """All settings as one JSON object, on one line."""
-    rules = traced.settings.policy.rules
-    return json.dumps(
-        {
-            "settings": {one.key.name: one.as_json() for one in shown_settings(traced)},
-            "rules": [{"id": rule.id, "rule": rule_words(rule), "source": rule.origin} for rule in rules],
-            "leftOut": [
-                {"key": one.key, "value": _shown_value(one), "source": one.source}
-                for one in traced.said
-                if not one.heard
-            ],
-            "places": [{"role": role, "path": str(path), "state": state} for role, path, state in places(environ, cwd)],
-        }
-    )
+def show_object(traced: Traced, environ: Mapping[str, str], cwd: str) -> dict[str, object]:
+    """All settings, as programs read them."""
+    rules, left_out = traced.settings.policy.rules, [one for one in traced.said if not one.heard]
+    return {
+        "settings": {one.key.name: one.as_json() for one in shown_settings(traced)},
+        "rules": [{"id": rule.id, "rule": rule_words(rule), "source": rule.origin} for rule in rules],
+        "leftOut": [{"key": one.key, "value": _shown_value(one), "source": one.source} for one in left_out],
+        "places": [{"role": role, "path": str(path), "state": state} for role, path, state in places(environ, cwd)],
+    }
 
 
 def explain_text(one: Shown, traced: Traced) -> str:
     """One setting in short lines."""
-    key = one.key
-    lines = [
-        _line(one, sources=False),
-        f"  {_unmarked(key.meaning)}.",
-        *(f"  {name}: {display_exact(text)}" for name, text in _facts(one, traced)),
-    ]
-    return "".join(f"{line}\n" for line in lines)
+    facts = "".join(f"  {name}: {display_exact(text)}\n" for name, text in _facts(one, traced))
+    return f"{_line(one, sources=False)}\n  {_unmarked(one.key.meaning)}.\n{facts}"
 
 
-def explain_json(one: Shown, traced: Traced) -> str:
-    """One setting as a JSON object, on one line."""
+def explain_object(one: Shown, traced: Traced) -> dict[str, object]:
+    """One setting, as programs read it."""
     key = one.key
-    return json.dumps(
-        {
-            "key": key.name,
-            "meaning": _unmarked(key.meaning),
-            "type": _unmarked(key.kind.words),
-            **one.as_json(),
-            "variable": variable_of(key.name) if key.name in KEYS else None,
-            "project": _unmarked(key.project.words),
-            "overridden": [_said_json(said) for said in one.overridden],
-            "leftOut": [_said_json(said) for said in one.left_out],
-            "trusted": traced.trusted,
-        }
-    )
+    return {
+        "key": key.name,
+        "meaning": _unmarked(key.meaning),
+        "type": _unmarked(key.kind.words),
+        **one.as_json(),
+        "variable": variable_of(key.name) if key.name in KEYS else None,
+        "project": _unmarked(key.project.words),
+        "overridden": [_said_json(said) for said in one.overridden],
+        "leftOut": [_said_json(said) for said in one.left_out],
+        "trusted": traced.trusted,
+    }
 
 
 def explain_key(key: Key[Any]) -> str:

@@ -13,7 +13,7 @@ from typing import cast
 import anyio
 from attrs import frozen
 
-from punie.commands.running import Exit, watch_signals
+from punie.commands.running import Exit, unless_interrupted
 from punie.domain.errors import EngineErrorKind, SettingsError
 from punie.mechanics.jsonrpc.errors import RpcError
 from punie_ide.demo.conversation import Conversation, judge, show_verdict
@@ -24,38 +24,23 @@ from punie_ide.permission import Decide, allow_once
 from punie_ide.process import AgentGone
 from punie_ide.project.toolset import PROJECT_TOOLS
 from punie_ide.session import IdeSession
-from punie_ide.task_group import flat_task_group
 
 _SETTINGS_CODES = frozenset({SettingsError.code, EngineErrorKind.CONFIGURATION.value})
 _MODEL_CODES = frozenset(kind.value for kind in EngineErrorKind) - {EngineErrorKind.INTERNAL.value}
 
 
 def demo(*, project: str | None, model: str | None, interactive: bool, in_place: bool) -> int:
-    """Run `punie demo`; returns the exit code of `run_demo`."""
-    return anyio.run(partial(run_demo, project=project, model=model, interactive=interactive, in_place=in_place))
+    """Run `punie demo`; returns the exit code of `run_demo`, or that of a signal, after everything was cleaned up."""
+    play = partial(run_demo, project=project, model=model, interactive=interactive, in_place=in_place)
+    return anyio.run(unless_interrupted, play)
 
 
 async def run_demo(*, project: str | None, model: str | None, interactive: bool, in_place: bool) -> int:
     """Play the demo; returns the exit code.
 
     0: everything happened; 1: something did not, or the agent failed; 2: the project cannot be used or the settings do
-    not load; 4: the model could not be reached; 130 and 143: a signal ended the demo, and everything was cleaned up.
+    not load; 4: the model could not be reached.
     """
-    stopped_by: list[int] = []
-    code = Exit.FAILED
-    async with flat_task_group() as tasks:
-
-        def stop(exit_code: int) -> None:
-            stopped_by.append(exit_code)
-            tasks.cancel_scope.cancel()
-
-        tasks.start_soon(watch_signals, stop)
-        code = await _run(project, model, interactive=interactive, in_place=in_place)
-        tasks.cancel_scope.cancel()
-    return stopped_by[0] if stopped_by else code
-
-
-async def _run(project: str | None, model: str | None, *, interactive: bool, in_place: bool) -> int:
     screen = Screen()
     with tempfile.TemporaryDirectory(prefix="punie-demo-", ignore_cleanup_errors=True) as folder:
         try:

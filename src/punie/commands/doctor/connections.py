@@ -37,15 +37,15 @@ async def acp(case: Case) -> Sequence[Check]:
         try:
             said = await _conversation(folder, _environment(case.environ, folder))
         except AgentGone as error:
-            return [Check("acp", ok=False, detail=error.reason, fix=_last_words(error.stderr))]
+            return [Check("acp", error.reason, fix=_last_words(error.stderr))]
         except RpcError as error:
             fix = "The agent started and refused: PUNIE_LOG_LEVEL=DEBUG punie acp shows what it says of it."
-            return [Check("acp", ok=False, detail=f"the agent answered with an error: {error}", fix=fix)]
+            return [Check("acp", f"the agent answered with an error: {error}", fix)]
     if not said.strip():
         fix = "PUNIE_LOG_LEVEL=DEBUG punie acp shows what it says of it."
-        return [Check("acp", ok=False, detail="the agent answered a prompt with nothing", fix=fix)]
+        return [Check("acp", "the agent answered a prompt with nothing", fix)]
     took_s = anyio.current_time() - began
-    return [Check("acp", ok=True, detail=f"handshake, session, prompt and close with a real agent in {took_s:.1f} s")]
+    return [Check("acp", f"handshake, session, prompt and close with a real agent in {took_s:.1f} s")]
 
 
 async def _conversation(folder: str, environment: Mapping[str, str]) -> str:
@@ -76,7 +76,7 @@ _ANOTHER = "Choose another model: punie setup model."
 async def model(case: Case) -> Sequence[Check]:
     """The configured model; without one, how to configure one."""
     if case.traced is None:
-        return [Check("model", ok=True, detail="not asked: the settings do not load")]
+        return [Check("model", "not asked: the settings do not load")]
     settings = case.traced.settings
     source = settings.origins.get("model", "")
     said = f" (named by {source})" if source else ""
@@ -86,10 +86,10 @@ async def model(case: Case) -> Sequence[Check]:
     trial = await try_model(name, reach, plug_ins, choice=settings[ENGINE], ask=not case.offline)
     if not trial.asked:
         why = "--offline" if case.offline else "it is a file of this machine"
-        return [Check("model", ok=True, detail=f"{name} is set up{said}, and was not asked ({why})")]
+        return [Check("model", f"{name} is set up{said}, and was not asked ({why})")]
     if trial.ok:
-        return [Check("model", ok=True, detail=f"{trial.detail}{said}. {trial.next_step}".removesuffix(". "))]
-    return [Check("model", ok=False, detail=f"{trial.detail.rstrip('.')}{said}", fix=trial.next_step or _ANOTHER)]
+        return [Check("model", f"{trial.detail}{said}. {trial.next_step}".removesuffix(". "))]
+    return [Check("model", f"{trial.detail.rstrip('.')}{said}", fix=trial.next_step or _ANOTHER)]
 
 
 async def _plug_ins(case: Case) -> PlugIns:
@@ -105,9 +105,9 @@ async def servers(case: Case) -> Sequence[Check]:
     """A check for each configured server, and one for each file that cannot be read."""
     configured = configured_servers(case.environ, case.cwd)
     fix = "Correct that file; punie servers list shows what is read."
-    found = [Check("servers", ok=False, detail=problem, fix=fix) for problem in configured.problems]
+    found = [Check("servers", problem, fix) for problem in configured.problems]
     if not configured.configs:
-        return found or [Check("servers", ok=True, detail="no MCP servers are configured")]
+        return found or [Check("servers", "no MCP servers are configured")]
     async with servers_here(case.environ, case.cwd, configured.configs, case.log) as registry:
         checks: dict[str, Check] = {}
 
@@ -123,33 +123,29 @@ async def servers(case: Case) -> Sequence[Check]:
 async def _asked(registry: ServerRegistry, config: ServerConfig, case: Case) -> Check:
     name = f"server {config.name}"
     if config.disabled:
-        return Check(name, ok=True, detail=f"skipped: it is disabled in {config.place}")
+        return Check(name, f"skipped: it is disabled in {config.place}")
     if config.problem is not None:
-        return Check(name, ok=False, detail=config.problem, fix=f"Correct it in {config.place}.")
+        return Check(name, config.problem, fix=f"Correct it in {config.place}.")
     if case.offline and isinstance(config.transport, HttpTransport):
-        return Check(name, ok=True, detail="skipped: it is reached over a network (--offline)")
+        return Check(name, "skipped: it is reached over a network (--offline)")
     try:
         with anyio.fail_after(SERVER_S):
             tools = await registry.list_tools(config.name)
     except ServerUnavailableError as error:
-        return _unavailable(name, config, await _info(registry, config.name), str(error))
+        (info,) = (info for info in await registry.list_servers() if info.name == config.name)
+        return _unavailable(name, config, info, str(error))
     except TimeoutError:
         fix = f"punie servers check {config.name} waits longer; see what holds it up: {config.line}"
-        return Check(name, ok=False, detail=f"it did not answer within {SERVER_S:g} seconds", fix=fix)
-    return Check(name, ok=True, detail=f"{len(tools)} tools")
+        return Check(name, f"it did not answer within {SERVER_S:g} seconds", fix)
+    return Check(name, f"{len(tools)} tools")
 
 
-async def _info(registry: ServerRegistry, name: str) -> ServerInfo | None:
-    return next((info for info in await registry.list_servers() if info.name == name), None)
-
-
-def _unavailable(name: str, config: ServerConfig, info: ServerInfo | None, said: str) -> Check:
-    if info is not None and info.status is ServerStatus.NEEDS_APPROVAL:
-        return Check(name, ok=True, detail=f"skipped: {info.message}")
-    detail = said if info is None or not info.message else info.message
+def _unavailable(name: str, config: ServerConfig, info: ServerInfo, said: str) -> Check:
+    if info.status is ServerStatus.NEEDS_APPROVAL:
+        return Check(name, f"skipped: {info.message}")
     reached = isinstance(config.transport, HttpTransport)
     fix = f"See that it runs and can be reached: {config.line}" if reached else f"Run it by hand and see: {config.line}"
-    return Check(name, ok=False, detail=detail, fix=fix)
+    return Check(name, info.message or said, fix)
 
 
 def pipelines(case: Case) -> Sequence[Check]:
@@ -159,8 +155,7 @@ def pipelines(case: Case) -> Sequence[Check]:
     if problems:
         more = f"; and {len(problems) - 1} more" if len(problems) > 1 else ""
         fix = "punie pipelines check FILE shows all that is wrong with it."
-        return [Check("pipelines", ok=False, detail=f"{problems[0]}{more}", fix=fix)]
+        return [Check("pipelines", f"{problems[0]}{more}", fix)]
     written = [pipeline.name for pipeline in shelf.pipelines if pipeline.place != SHIPPED]
     shipped = len(shelf.pipelines) - len(written)
-    detail = f"yours and the project's: {', '.join(written) or 'none'}; {shipped} shipped"
-    return [Check("pipelines", ok=True, detail=detail)]
+    return [Check("pipelines", f"yours and the project's: {', '.join(written) or 'none'}; {shipped} shipped")]

@@ -6,7 +6,6 @@ A check that raises is reported as one that failed.
 from __future__ import annotations
 
 import functools
-import json
 import logging
 import textwrap
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -28,15 +27,19 @@ _INDENT = " " * 6
 
 @frozen
 class Check:
-    """The result of one check. `fix` says what to do, and is set whenever `ok` is false.
+    """The result of one check. `fix` says what to do where the check failed.
 
     A missing optional part is ok, and `detail` mentions it.
     """
 
     name: str
-    ok: bool
     detail: str
     fix: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing has to be done."""
+        return self.fix is None
 
 
 @frozen
@@ -52,7 +55,7 @@ class Page:
         if self.colour:
             label = f"\x1b[{_COLOURS[check.ok]}m{label}\x1b[0m"
         said = self._wrapped(f"{label}  ", f"{one_line(check.name)}: {one_line(check.detail, LONGEST)}")
-        if check.ok or check.fix is None:
+        if check.fix is None:
             return said
         return said + self._wrapped(_INDENT, f"fix: {one_line(check.fix, LONGEST)}")
 
@@ -71,10 +74,10 @@ def summary(checks: Sequence[Check]) -> str:
     return f"{len(failed)} of {len(checks)} checks failed: {', '.join(one_line(name) for name in failed)}.\n"
 
 
-def as_json(checks: Sequence[Check]) -> str:
-    """All checks as one JSON object, on one line."""
+def as_json(checks: Sequence[Check]) -> dict[str, object]:
+    """All checks as `punie doctor --json` prints them."""
     rows = [{"name": check.name, "ok": check.ok, "detail": check.detail, "fix": check.fix} for check in checks]
-    return json.dumps({"ok": all(check.ok for check in checks), "checks": rows})
+    return {"ok": all(check.ok for check in checks), "checks": rows}
 
 
 T = TypeVar("T")
@@ -164,11 +167,11 @@ async def _examined(probe: Probe, case: Case) -> Sequence[Check]:
             return await probe.look(case)
     except TimeoutError:
         detail = f"no answer within {probe.limit_s:g} seconds"
-        return [Check(probe.name, ok=False, detail=detail, fix="See what holds it up, and run punie doctor again.")]
+        return [Check(probe.name, detail, fix="See what holds it up, and run punie doctor again.")]
     except PunieError as error:
-        return [Check(probe.name, ok=False, detail=str(error), fix="Mend that, and run punie doctor again.")]
+        return [Check(probe.name, str(error), fix="Mend that, and run punie doctor again.")]
     except Exception as error:
         case.log.debug("doctor: %s", probe.name, exc_info=True)
         detail = f"the check itself broke ({type(error).__name__}: {error})"
         fix = "This is a fault of Punie: PUNIE_LOG_LEVEL=DEBUG punie doctor shows where. Please report it."
-        return [Check(probe.name, ok=False, detail=detail, fix=fix)]
+        return [Check(probe.name, detail, fix)]

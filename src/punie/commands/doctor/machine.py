@@ -19,16 +19,16 @@ import punie
 from landbox.box import held
 from landbox.kernel import SCOPES_ABI
 from punie.adapters.git.repository import DulwichRepository
-from punie.adapters.local.environment import PROGRAM as SANDBOX_PROGRAM
-from punie.adapters.local.environment import Bubblewrap
+from punie.adapters.local.programs.boxes import PROGRAM as SANDBOX_PROGRAM
 from punie.adapters.local.programs.boxes import BubblewrapBoxes
 from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.bootstrap.settings.keys import SANDBOX, SANDBOX_NETWORK
 from punie.bootstrap.settings.values import Sandbox
 from punie.commands.doctor.examination import Case, Check
 from punie.commands.setup.ide import EntryState, FoundEntry, find_entry, read_text
-from punie.commands.setup.ides import COMMAND, Ide, agents_in, fields_of, is_wsl, this_installation
+from punie.commands.setup.ides import COMMAND, Ide, agents_in, is_wsl, this_installation
 from punie.domain.errors import PunieError
+from punie.domain.values.json_value import object_in
 from punie.domain.values.jsonc import parse_jsonc
 from punie.domain.values.terminal import Command
 
@@ -45,8 +45,8 @@ def interpreter(_case: Case) -> Sequence[Check]:
     missing = [name for name, there in _required("punie", None) if not there]
     if missing:
         fix = f"Install Punie again: {sys.executable} -m pip install --force-reinstall punie"
-        return [Check("python", ok=False, detail=f"{where}; not installed: {', '.join(missing)}", fix=fix)]
-    return [Check("python", ok=True, detail=where)]
+        return [Check("python", f"{where}; not installed: {', '.join(missing)}", fix)]
+    return [Check("python", where)]
 
 
 def installation(_case: Case) -> Sequence[Check]:
@@ -58,15 +58,15 @@ def installation(_case: Case) -> Sequence[Check]:
     first = shutil.which("punie")
     if first is not None and not here.before and os.path.realpath(first) != os.path.realpath(here.program):
         detail += f"; another one comes first on PATH: {first}"
-    return [Check("punie", ok=True, detail=detail)]
+    return [Check("punie", detail)]
 
 
 def wsl(case: Case) -> Sequence[Check]:
     """Whether this is Linux inside Windows, where some IDEs start no agents."""
     if not is_wsl(case.environ):
-        return [Check("wsl", ok=True, detail="this is not WSL")]
+        return [Check("wsl", "this is not WSL")]
     detail = "this is WSL: JetBrains IDEs on Windows start no agents in it; install Punie on Windows for them"
-    return [Check("wsl", ok=True, detail=detail)]
+    return [Check("wsl", detail)]
 
 
 def extras(_case: Case) -> Sequence[Check]:
@@ -74,13 +74,13 @@ def extras(_case: Case) -> Sequence[Check]:
     try:
         names = importlib.metadata.metadata("punie").get_all("Provides-Extra") or []
     except importlib.metadata.PackageNotFoundError:
-        return [Check("extras", ok=True, detail="Punie runs from its source, and nothing says which extras there are")]
+        return [Check("extras", "Punie runs from its source, and nothing says which extras there are")]
     there = [name for name in names if all(found for _, found in _required("punie", name))]
     absent = [name for name in names if name not in there]
     detail = f"installed: {', '.join(there) or 'none'}; not installed: {', '.join(absent) or 'none'}"
     if absent:
         detail += f" (pip install 'punie[{absent[0]}]')"
-    return [Check("extras", ok=True, detail=detail)]
+    return [Check("extras", detail)]
 
 
 def _required(package: str, extra: str | None) -> Iterator[tuple[str, bool]]:
@@ -117,17 +117,17 @@ async def git(case: Case) -> Sequence[Check]:
     program, place = await anyio.to_thread.run_sync(_git_here, case.cwd)
     told = f"the program is {program}" if program else "no program git on PATH (only commands need it)"
     if place is None:
-        return [Check("git", ok=True, detail=f"{case.cwd} is in no repository; {told}")]
+        return [Check("git", f"{case.cwd} is in no repository; {told}")]
     if place.is_dir() and not (place / "HEAD").exists():
         fix = f"git init makes one there; or remove {place}."
-        return [Check("git", ok=False, detail=f"{place} is no repository: it has no HEAD", fix=fix)]
+        return [Check("git", f"{place} is no repository: it has no HEAD", fix)]
     try:
         commits = await DulwichRepository(case.cwd, (case.cwd,)).log(1)
     except PunieError as error:
         fix = f"Look at it with git itself: git -C {case.cwd} status; git fsck tells what is damaged."
-        return [Check("git", ok=False, detail=str(error), fix=fix)]
+        return [Check("git", str(error), fix)]
     last = f"last commit {commits[0].id[:10]}" if commits else "nothing committed yet"
-    return [Check("git", ok=True, detail=f"a repository, {last}; {told}")]
+    return [Check("git", f"a repository, {last}; {told}")]
 
 
 def _git_here(cwd: str) -> tuple[str | None, Path | None]:
@@ -139,48 +139,46 @@ def _git_here(cwd: str) -> tuple[str | None, Path | None]:
 def ripgrep(_case: Case) -> Sequence[Check]:
     """The program `rg`, for faster searches."""
     program = shutil.which("rg")
-    without = "not installed: searches are Punie's own, and slower in large projects"
-    return [Check("ripgrep", ok=True, detail=program or without)]
+    return [Check("ripgrep", program or "not installed: searches are Punie's own, and slower in large projects")]
 
 
 async def sandbox(case: Case) -> Sequence[Check]:
     """The box around commands, where the settings ask for one: a program is run in the box."""
     program = await anyio.to_thread.run_sync(shutil.which, SANDBOX_PROGRAM)
     if case.traced is None:
-        return [Check("sandbox", ok=True, detail="not looked at: the settings do not load")]
+        return [Check("sandbox", "not looked at: the settings do not load")]
     if case.traced.settings[SANDBOX] is Sandbox.NONE:
         there = "bubblewrap is installed" if program else "bubblewrap is not installed"
-        return [Check("sandbox", ok=True, detail=f"not asked for (permissions.sandbox); {there}")]
+        return [Check("sandbox", f"not asked for (permissions.sandbox); {there}")]
     if case.traced.settings[SANDBOX] is not Sandbox.BUBBLEWRAP:
         required = case.traced.settings[SANDBOX] is Sandbox.LANDLOCK
         return [_landlock(await anyio.to_thread.run_sync(held), required=required)]
     install = "Install bubblewrap with your system's package manager, or take permissions.sandbox out of your settings."
     if program is None:
-        detail = "the settings ask for bubblewrap, and there is no bwrap"
-        return [Check("sandbox", ok=False, detail=detail, fix=install)]
-    box = Bubblewrap((case.cwd,), str(Path.home()), network=case.traced.settings[SANDBOX_NETWORK])
+        return [Check("sandbox", "the settings ask for bubblewrap, and there is no bwrap", fix=install)]
+    boxes = BubblewrapBoxes((case.cwd,), str(Path.home()), network=case.traced.settings[SANDBOX_NETWORK])
     said = f"nothing came of it within {_BOX_S:g} seconds"
-    async with LocalTerminals(boxes=BubblewrapBoxes(box)) as terminals:
+    async with LocalTerminals(boxes=boxes) as terminals:
         with anyio.move_on_after(_BOX_S):
             terminal = await terminals.create(Command.of("true", (), case.cwd))
             status = await terminals.wait(terminal)
             if status.exit_code == 0:
-                return [Check("sandbox", ok=True, detail=f"bubblewrap works, {program}")]
+                return [Check("sandbox", f"bubblewrap works, {program}")]
             printed = (await terminals.output(terminal)).text.strip().splitlines()
             said = printed[-1] if printed else str(status)
     fix = "Commands will be refused. Let users make namespaces on this machine, or take permissions.sandbox out."
-    return [Check("sandbox", ok=False, detail=f"bubblewrap does not work here: {said}", fix=fix)]
+    return [Check("sandbox", f"bubblewrap does not work here: {said}", fix)]
 
 
 def _landlock(version: int, *, required: bool) -> Check:
     if version:
         parts = [] if version >= SCOPES_ABI else ["signals of programs that may change files are not held back"]
-        return Check("sandbox", ok=True, detail="; ".join((f"Landlock works, version {version}", *parts)))
+        return Check("sandbox", "; ".join((f"Landlock works, version {version}", *parts)))
     lacks = "this machine has no Landlock (Linux 5.13 or later has)"
     if required:
         fix = "Commands that need no question will be refused. Take permissions.sandbox out of your settings."
-        return Check("sandbox", ok=False, detail=lacks, fix=fix)
-    return Check("sandbox", ok=True, detail=f"{lacks}: only programs that load nothing of a project run unasked")
+        return Check("sandbox", lacks, fix)
+    return Check("sandbox", f"{lacks}: only programs that load nothing of a project run unasked")
 
 
 _SWITCHES = {"use_idea_mcp": "Pass IntelliJ MCP server", "use_custom_mcp": "Pass custom MCP servers"}
@@ -200,11 +198,11 @@ def _switches(found: FoundEntry) -> Iterator[str]:
     """The switches in the file for passing on servers, of Punie's entry, else of all agents."""
     try:
         text = read_text(found.path)
-        root, own = fields_of(parse_jsonc(text)), fields_of(agents_in(text).get(found.name or ""))
+        root, own = object_in(parse_jsonc(text)), object_in(agents_in(text).get(found.name or ""))
     except (OSError, ValueError):  # the file changed meanwhile
         return
     for key, label in _SWITCHES.items():
-        said = own.get(key, fields_of(root.get("default_mcp_settings")).get(key))
+        said = own.get(key, object_in(root.get("default_mcp_settings")).get(key))
         if isinstance(said, bool):
             yield f'As that file has it, "{label}" is {"on" if said else "OFF"}.'
 
@@ -214,15 +212,15 @@ def _checked(found: FoundEntry, case: Case) -> Check:
     detail = f"{found.path}: {found.detail}"
     if found.state is EntryState.BROKEN:
         fix = f"Correct {found.path} by hand; {ide.label} cannot read it either. Then {set_up}."
-        return Check(ide.key, ok=False, detail=detail, fix=fix)
+        return Check(ide.key, detail, fix)
     if found.state is EntryState.MISSING:
-        return Check(ide.key, ok=True, detail=f"{detail}; {set_up} adds one")
+        return Check(ide.key, f"{detail}; {set_up} adds one")
     if found.state is EntryState.OWN:
         steps = (*ide.next_steps(found.name or "", case.environ), *_switches(found))
-        return Check(ide.key, ok=True, detail=f"{detail}. {' '.join(steps)}")
+        return Check(ide.key, f"{detail}. {' '.join(steps)}")
     if not found.runs:
-        return Check(ide.key, ok=False, detail=detail, fix=f"{set_up} names the program that is here.")
+        return Check(ide.key, detail, fix=f"{set_up} names the program that is here.")
     if found.program is not None and this_installation().starts(found.program, this_installation().args):
         detail = f"{found.path}: the agent {found.name} starts this installation, but not with {COMMAND!r} first"
-        return Check(ide.key, ok=False, detail=detail, fix=f"{set_up} writes the right arguments.")
-    return Check(ide.key, ok=True, detail=f"{detail}, which is not the Punie of this doctor; {set_up} changes that")
+        return Check(ide.key, detail, fix=f"{set_up} writes the right arguments.")
+    return Check(ide.key, f"{detail}, which is not the Punie of this doctor; {set_up} changes that")

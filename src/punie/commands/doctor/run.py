@@ -9,18 +9,15 @@ import sys
 from collections.abc import Mapping, Sequence
 
 import anyio
-from attrs import define, field
+from attrs import define
 
 from punie.bootstrap.settings.settings import Traced, stored_trust, trace_settings
 from punie.commands.doctor import connections, machine, state
 from punie.commands.doctor.examination import Case, Check, Examination, Page, Probe, as_json, on_disk, settled, summary
-from punie.commands.running import Exit, WaitingLine, directory_of, start_logging, unless_interrupted
+from punie.commands.running import Exit, directory_of, start_logging, told, unless_interrupted, waiting
 from punie.commands.setup.ides import IDES
 from punie.domain.errors import SettingsError
 from punie.domain.values.display import one_line
-
-WAIT_SHOWN_S = 1.0
-"""The time after which a person is told what is waited for."""
 
 PROBES: Sequence[Probe] = (
     on_disk("python", machine.interpreter),
@@ -60,7 +57,6 @@ class DoctorMode:
     page: Page
     watched: bool = False
     probes: Sequence[Probe] = PROBES
-    _line: WaitingLine = field(factory=WaitingLine, init=False)
 
     async def run(self) -> int:
         """Run all checks, side by side; returns the exit code."""
@@ -69,33 +65,26 @@ class DoctorMode:
     async def _examine(self) -> int:
         traced, trouble = await self._traced()
         case = Case(self.environ, self.cwd, self.offline, self.log, traced, trouble)
-        examination = Examination(case, self.probes, self._show)
-        checks: list[Check] = []
-        async with anyio.create_task_group() as watching:
-            watching.start_soon(self._show_waiting, examination)
-            checks += await examination.run()
-            watching.cancel_scope.cancel()
-        self._line.clear()
-        sys.stdout.write(as_json(checks) + "\n" if self.as_json else summary(checks))
-        return 0 if all(check.ok for check in checks) else Exit.FAILED
+
+        def show(check: Check) -> None:
+            if not self.as_json:
+                clear()
+                sys.stdout.write(self.page.lines(check))
+
+        examination = Examination(case, self.probes, show)
+        width = max((self.page.width or 80) - 12, 20)
+        async with waiting(
+            lambda: f"waiting: {one_line(', '.join(examination.waiting), width)}", watched=self.watched
+        ) as clear:
+            checks = await examination.run()
+        code = Exit.DONE if all(check.ok for check in checks) else Exit.FAILED
+        return told(as_json(checks), summary(checks), as_json=self.as_json, exit_code=code)
 
     async def _traced(self) -> tuple[Traced | None, Exception | None]:
         """The settings as a session here would have them; problems of files have checks of their own."""
         trusted = stored_trust(self.environ, self.log)
         traced, error = await settled(lambda: trace_settings(self.environ, {}, self.cwd, trusted))
         return traced, None if isinstance(error, SettingsError) else error
-
-    def _show(self, check: Check) -> None:
-        if not self.as_json:
-            self._line.clear()
-            sys.stdout.write(self.page.lines(check))
-
-    async def _show_waiting(self, examination: Examination) -> None:
-        """Show every second, on a line that goes away, which checks are not finished."""
-        while self.watched:
-            await anyio.sleep(WAIT_SHOWN_S)
-            width = max((self.page.width or 80) - 12, 20)
-            self._line.show(f"waiting: {one_line(', '.join(examination.waiting), width)}")
 
 
 def run_doctor(*, as_json: bool, cwd: str, offline: bool) -> int:

@@ -44,10 +44,10 @@ def directory(case: Case) -> Sequence[Check]:
     path = state_dir(case.environ)
     problems = list(_folder_problems(path))
     if problems:
-        return [Check("state", ok=False, detail=f"{path}: {problems[0][0]}", fix=problems[0][1])]
+        return [Check("state", f"{path}: {problems[0][0]}", fix=problems[0][1])]
     if not path.exists():
-        return [Check("state", ok=True, detail=f"{path} is not there yet; the first session makes it")]
-    return [Check("state", ok=True, detail=f"{path}: writable, yours alone, {_free(path) // _MIB:,} MiB free")]
+        return [Check("state", f"{path} is not there yet; the first session makes it")]
+    return [Check("state", f"{path}: writable, yours alone, {_free(path) // _MIB:,} MiB free")]
 
 
 def _folder_problems(path: Path) -> Iterator[tuple[str, str]]:
@@ -80,43 +80,40 @@ def _mode(path: Path) -> str:
 
 
 def _open_file(name: str, path: Path) -> Check:
-    detail = f"{path} can be read by others (mode {_mode(path)}, expected 600)"
-    return Check(name, ok=False, detail=detail, fix=f"chmod 600 {path}")
+    return Check(name, f"{path} can be read by others (mode {_mode(path)}, expected 600)", fix=f"chmod 600 {path}")
 
 
 def database(case: Case) -> Sequence[Check]:
     """The database: whether it is whole, and of a version that this Punie knows."""
     path = database_file(case.environ)
     if not path.exists():
-        return [Check("database", ok=True, detail=f"{path} is not there yet; the first session makes it")]
+        return [Check("database", f"{path} is not there yet; the first session makes it")]
     found = inspect_database(path)
     beside = f"Move {path} away (Punie begins a new one), or put back one from before."
     if found.problem is not None:
-        return [Check("database", ok=False, detail=f"{path}: {found.problem}", fix=beside)]
+        return [Check("database", f"{path}: {found.problem}", fix=beside)]
     if found.version > found.known:
         detail = f"{path} was written by a newer Punie (schema {found.version}, this one knows {found.known})"
-        return [Check("database", ok=False, detail=detail, fix=f"Update Punie, or: {beside}")]
+        return [Check("database", detail, fix=f"Update Punie, or: {beside}")]
     older = "" if found.version == found.known else f", brought up to {found.known} at its next use"
     if _is_open(path):
         return [_open_file("database", path)]
-    detail = f"whole, schema {found.version}{older}, {path.stat().st_size / _MIB:.1f} MiB"
-    return [Check("database", ok=True, detail=detail)]
+    return [Check("database", f"whole, schema {found.version}{older}, {path.stat().st_size / _MIB:.1f} MiB")]
 
 
 def credentials(case: Case) -> Sequence[Check]:
     """The keys that `punie setup model` stored: whether the file can be read, and only by the user. No key is read."""
     stored = Credentials.of(case.environ)
     if not stored.path.exists():
-        return [Check("credentials", ok=True, detail="none stored; keys come from the environment")]
+        return [Check("credentials", "none stored; keys come from the environment")]
     try:
         known = stored.read()
     except CredentialsError as error:
-        fix = f"Remove {stored.path} and set the model up again: punie setup model"
-        return [Check("credentials", ok=False, detail=str(error), fix=fix)]
+        return [Check("credentials", str(error), f"Remove {stored.path} and set the model up again: punie setup model")]
     if _is_open(stored.path):
         return [_open_file("credentials", stored.path)]
     names = [f"{name} ({'keyring' if one.in_keyring else 'file'})" for name, one in known.items()]
-    return [Check("credentials", ok=True, detail=f"stored: {', '.join(names) or 'none'}")]
+    return [Check("credentials", f"stored: {', '.join(names) or 'none'}")]
 
 
 async def shared_sessions(case: Case) -> Sequence[Check]:
@@ -124,17 +121,17 @@ async def shared_sessions(case: Case) -> Sequence[Check]:
     if case.traced is None or case.traced.settings[SESSION_STORE] is None:
         return []
     if case.offline:
-        return [Check("sessions", ok=True, detail="kept on a PostgreSQL server, which was not asked (--offline)")]
+        return [Check("sessions", "kept on a PostgreSQL server, which was not asked (--offline)")]
     fix = "Check sessions.store (punie config explain sessions.store), the server, and the network between."
     if importlib.util.find_spec("psycopg") is None:
         detail = "sessions.store names a PostgreSQL server, and the library for it is not installed"
-        return [Check("sessions", ok=False, detail=detail, fix="pip install 'punie[postgres]'")]
+        return [Check("sessions", detail, fix="pip install 'punie[postgres]'")]
     try:
         store = session_store(case.environ, case.traced.settings, case.log)
         await store.sessions(None, None, 1)
     except PunieError as error:
-        return [Check("sessions", ok=False, detail=str(error), fix=fix)]
-    return [Check("sessions", ok=True, detail="the PostgreSQL server of sessions.store answers")]
+        return [Check("sessions", str(error), fix)]
+    return [Check("sessions", "the PostgreSQL server of sessions.store answers")]
 
 
 def log(case: Case) -> Sequence[Check]:
@@ -143,15 +140,15 @@ def log(case: Case) -> Sequence[Check]:
     levels = sorted(logging.getLevelNamesMapping())
     if level.upper() not in levels:
         fix = f"Set PUNIE_LOG_LEVEL to one of {', '.join(levels)}, or unset it."
-        return [Check("log", ok=False, detail=f"PUNIE_LOG_LEVEL={level} is no level; INFO is used", fix=fix)]
+        return [Check("log", f"PUNIE_LOG_LEVEL={level} is no level; INFO is used", fix)]
     files = list(_log_files(case))
     for path in files:
         folder = next(folder for folder in path.absolute().parents if folder.exists())
         if not os.access(folder, os.W_OK | os.X_OK) or path.is_dir():
             fix = "Make it writable, or name another file with --log-file in the IDE's entry."
-            return [Check("log", ok=False, detail=f"the log file {path} cannot be written", fix=fix)]
+            return [Check("log", f"the log file {path} cannot be written", fix)]
     where = f"; in {', '.join(map(str, files))}" if files else ""
-    return [Check("log", ok=True, detail=f"level {level.upper()}, on stderr, where the IDE shows it{where}")]
+    return [Check("log", f"level {level.upper()}, on stderr, where the IDE shows it{where}")]
 
 
 def _log_files(case: Case) -> Iterator[Path]:
@@ -204,14 +201,14 @@ def variables(case: Case) -> Sequence[Check]:
     if wrong:
         first = wrong[0].partition(":")[0]
         fix = f"Correct or unset it; punie config explain {by_variable[first]} says what it takes."
-        return [Check("variables", ok=False, detail="; ".join(wrong), fix=fix)]
+        return [Check("variables", "; ".join(wrong), fix)]
     known = [name for name in given if name in by_variable or name in FROM_THE_ENVIRONMENT_ALONE]
     detail = f"set: {', '.join(known) or 'none'}"
     for name in given:
         near = difflib.get_close_matches(name, (*by_variable, *FROM_THE_ENVIRONMENT_ALONE), n=1, cutoff=0.85)
         if name not in known and near:
             detail += f"; {name} is none of Punie's, did you mean {near[0]}?"
-    return [Check("variables", ok=True, detail=detail)]
+    return [Check("variables", detail)]
 
 
 def _problem(key: str | None, case: Case, variable: str) -> str | None:
@@ -231,20 +228,19 @@ def _file(name: str, path: Path, case: Case, left_out: int) -> Check:
         match = _SYNTAX_LINE.search(error.reason)
         where = f", line {match['line']}" if match else ""
         fix = f"Correct {path}{where}; nothing runs with settings that cannot be read."
-        return Check(name, ok=False, detail=f"{path}{where}: {error.reason}", fix=fix)
+        return Check(name, f"{path}{where}: {error.reason}", fix)
     if not file.digest:
-        return Check(name, ok=True, detail=f"{path} is not there: defaults")
+        return Check(name, f"{path} is not there: defaults")
     problems = list(_problems(file, case))
     if not problems:
         detail = f"{path}: {len(file.values)} set"
         if left_out:
             detail += f"; {left_out} of them left out until you trust the file (punie permissions trust)"
-        return Check(name, ok=True, detail=detail)
+        return Check(name, detail)
     text = bytes_of(path).decode("utf-8", "replace")
     said = [_located(key, reason, text) for key, reason in problems]
     more = f"; and {len(said) - _MOST_NAMED} more" if len(said) > _MOST_NAMED else ""
-    detail = f"{path}: {'; '.join(said[:_MOST_NAMED])}{more}"
-    return Check(name, ok=False, detail=detail, fix=f"Correct {path}; {_how(problems[0][0])}")
+    return Check(name, f"{path}: {'; '.join(said[:_MOST_NAMED])}{more}", fix=f"Correct {path}; {_how(problems[0][0])}")
 
 
 def _how(key: str) -> str:

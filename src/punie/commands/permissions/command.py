@@ -19,6 +19,7 @@ def add(commands: Commands) -> None:
     revoke.add_argument("grant_id", metavar="ID", help="its id, or how that begins")
     audit = kept("audit", "what was decided, the last of it")
     audit.add_argument("--verify", action="store_true", help="look through all of it for changes made afterwards")
+    audit.add_argument("--head", metavar="HEAD", help="with --verify: a last hash noted before must still be in it")
     audit.add_argument("--limit", metavar="N", type=int, default=50, help="how many decisions (default: 50)")
     answering = "read one JSON request a line, answer one decision a line"
     check = new_action(actions, "check", answering, "permissions.run:run_check", cwd=True)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TextIO, cast
+from typing import cast
 
 import anyio
 from attrs import define
 
 from punie.adapters.console.output import table
+from punie.adapters.os_keyring import READ_LIMIT_S, OsKeyring
 from punie.adapters.storage.audit import SqliteAuditTrail
+from punie.adapters.storage.audit_key import KEY, SealKey
 from punie.adapters.storage.decisions import SqliteGrantStore, SqliteTrustStore
 from punie.adapters.storage.state_file import StateFile
 from punie.bootstrap.settings.files import database_file, project_settings_file
@@ -22,16 +24,17 @@ from punie.commands.permissions.run import rule_words
 from punie.commands.running import (
     Exit,
     command_environ,
+    confirm,
     directory_of,
-    person_agrees,
     person_is_here,
     start_logging,
+    told,
     wrong,
 )
-from punie.domain.errors import SettingsError
 from punie.domain.permission.audit import AuditRow, ChainReport
 from punie.domain.permission.grants import StoredGrant
 from punie.domain.values.display import display_exact, display_safe, one_line
+from punie.domain.values.json_value import camel
 from punie.ports.permission import TrustStore
 
 MOST_ROWS = 1_000_000
@@ -49,7 +52,7 @@ class GrantsMode:
         grants = await self._active()
         if self.state.hindered:
             return Exit.FAILED
-        return self._told([_grant(grant) for grant in grants], grants_text(grants))
+        return told([_grant(grant) for grant in grants], grants_text(grants), as_json=self.as_json)
 
     async def revoke(self, prefix: str) -> int:
         """Forget the grant with that id, or the only one whose id begins so, and the grants that have expired."""
@@ -66,25 +69,25 @@ class GrantsMode:
             return wrong(f"{found[0]} could not be revoked, or was already. Try again.", Exit.FAILED)
         await store.purge(_now())
         said = f"{found[0]} is revoked, also for sessions that are running.\n"
-        return self._told({"revoked": found[0]}, said)
+        return told({"revoked": found[0]}, said, as_json=self.as_json)
 
-    async def audit(self, *, verify: bool, limit: int) -> int:
-        """Print the last decisions, or look through all of them."""
-        trail = SqliteAuditTrail(self.state)
-        if verify:
-            report = await trail.verify()
-            if self.state.hindered:
-                return Exit.FAILED
-            value = {"ok": report.fault is None, "rows": report.rows, "head": report.head, "fault": report.fault}
-            return self._told(value, report_text(report), 0 if report.fault is None else Exit.FAILED)
-        rows = await trail.latest(min(max(0, limit), MOST_ROWS))
+    async def verify(self, head: str | None) -> int:
+        """Look through all decisions, and for the head that was noted before; the key of their seal may be moved."""
+        vault = OsKeyring() if person_is_here() else OsKeyring(write_limit_s=READ_LIMIT_S)
+        report = await SqliteAuditTrail(self.state, SealKey(self.state.path, vault)).verify(head)
         if self.state.hindered:
             return Exit.FAILED
-        return self._told([_named(row) for row in rows], audit_text(rows))
+        fault = report.fault
+        value = {"ok": fault is None, "rows": report.rows, "head": report.head, "fault": fault, "key": report.key}
+        code = Exit.DONE if fault is None else Exit.FAILED
+        return told(value, report_text(report), as_json=self.as_json, exit_code=code)
 
-    def _told(self, value: object, text: str, code: int = 0) -> int:
-        sys.stdout.write(json.dumps(value) + "\n" if self.as_json else text)
-        return code
+    async def audit(self, limit: int) -> int:
+        """Print the last decisions."""
+        rows = await SqliteAuditTrail(self.state).latest(min(max(0, limit), MOST_ROWS))
+        if self.state.hindered:
+            return Exit.FAILED
+        return told([_named(row) for row in rows], audit_text(rows), as_json=self.as_json)
 
     async def _active(self) -> tuple[StoredGrant, ...]:
         return tuple(await SqliteGrantStore(self.state).active(_now()))
@@ -94,8 +97,12 @@ def _now() -> float:
     return datetime.now(UTC).timestamp()
 
 
-def run_grants(action: str, *, as_json: bool, grant_id: str = "", verify: bool = False, limit: int = 0) -> int:
+def run_grants(
+    action: str, *, as_json: bool, grant_id: str = "", verify: bool = False, head: str | None = None, limit: int = 0
+) -> int:
     """Run `list`, `revoke` or `audit`; returns the exit code."""
+    if head is not None and not (verify and KEY.fullmatch(head)):
+        return wrong("--head goes with --verify and takes a whole hash, the 64 digits that --verify printed.")
     environ = command_environ()
     mode = GrantsMode(StateFile(database_file(environ), start_logging(environ, None)), as_json)
 
@@ -104,14 +111,9 @@ def run_grants(action: str, *, as_json: bool, grant_id: str = "", verify: bool =
             return await mode.list()
         if action == "revoke":
             return await mode.revoke(grant_id)
-        return await mode.audit(verify=verify, limit=limit)
+        return await (mode.verify(head) if verify else mode.audit(limit))
 
     return anyio.run(run)
-
-
-_NAMES = {
-    "session_id": "sessionId", "call_id": "callId", "answered_by": "answeredBy", "arguments_digest": "argumentsDigest",
-}  # fmt: skip
 
 
 def _grant(grant: StoredGrant) -> dict[str, object]:
@@ -149,11 +151,17 @@ def audit_text(rows: Sequence[AuditRow]) -> str:
 def report_text(report: ChainReport) -> str:
     """The result of checking the whole trail, in a sentence."""
     if report.fault is not None:
-        return f"The audit trail was tampered with: {display_safe(report.fault)}. {report.rows} rows before it fit.\n"
+        return (
+            f"The audit trail cannot be trusted: {display_safe(report.fault)}. {report.rows} rows fit into the chain.\n"
+            "Copy the state directory before more is written there, and look for who changed it.\n"
+        )
     if not report.rows:
         return "No decision was written down yet.\n"
+    seal = f"sealed; the key is in {report.key}" if report.key else "not sealed yet, which the next decision does"
     return (
-        f"{report.rows} rows, none changed, none missing. The hash of the last, to compare with later: {report.head}\n"
+        f"{report.rows} rows, none changed, none missing, {display_safe(seal)}.\n"
+        f"head {report.head}\n"
+        "Noted in another place, the head shows with --head HEAD that the trail still holds all up to there.\n"
     )
 
 
@@ -174,66 +182,43 @@ def _named(row: AuditRow) -> Mapping[str, object]:
         return {**link, "text": row.text}
     if not isinstance(record, dict):
         return {**link, "text": row.text}
-    values = {_NAMES.get(name, name): value for name, value in cast("dict[str, object]", record).items()}
+    values = camel(cast("dict[str, object]", record))
     at = values.get("at")
     return {**link, **values, "at": moment(at) if isinstance(at, (int, float)) else at}
 
 
-@define
-class TrustMode:
-    """One run of `trust`; each method returns the exit code. `ask` asks a person; None where there is none."""
-
-    store: TrustStore
-    out: TextIO
-    ask: Callable[[str], bool] | None
-
-    def trust(self, gains: LeftOut, *, yes: bool) -> int:
-        """Show the values that would count, and trust the file's content if the person agrees."""
-        file = gains.file
-        if not gains.values and not gains.rules:
-            self.out.write(f"{display_exact(file.path)} loosens nothing: there is nothing to trust.\n")
-            return 0
-        self._show(gains)
-        if not yes and not self._confirmed():
-            return Exit.FAILED
-        if not self.store.trust(file.path, file.digest, time.time()):
-            return wrong("that could not be kept, so nothing is trusted.", Exit.FAILED)
-        self.out.write("Trusted from the next session on, until the file changes.\n")
+def _trust(store: TrustStore, gains: LeftOut, *, yes: bool) -> int:
+    """Show the values that would count, and trust the file's content if the person agrees."""
+    file = gains.file
+    if not gains.values and not gains.rules:
+        sys.stdout.write(f"{display_exact(file.path)} loosens nothing: there is nothing to trust.\n")
         return 0
+    shown = f"{display_exact(file.path)} (sha256 {file.digest}) would loosen:\n"
+    shown += "".join(f"  {one_line(key)} = {display_exact(json.dumps(value))}\n" for key, value in gains.values.items())
+    shown += "".join(f"  {display_exact(rule_words(rule))}\n" for rule in gains.rules)
+    confirm(shown, "Trust this content?", yes=yes, to="trust it")
+    if not store.trust(file.path, file.digest, time.time()):
+        return wrong("that could not be kept, so nothing is trusted.", Exit.FAILED)
+    sys.stdout.write("Trusted from the next session on, until the file changes.\n")
+    return 0
 
-    def revoke(self, path: str) -> int:
-        """Forget the trust in the file."""
-        known = self.store.revoke(path)
-        shown = display_exact(path)
-        self.out.write(
-            f"{shown} is trusted no longer.\n" if known else f"{shown} was not trusted. Nothing was changed.\n"
-        )
-        return 0 if known else Exit.FAILED
 
-    def _show(self, gains: LeftOut) -> None:
-        self.out.write(f"{display_exact(gains.file.path)} (sha256 {gains.file.digest}) would loosen:\n")
-        for key, value in gains.values.items():
-            self.out.write(f"  {one_line(key)} = {display_exact(json.dumps(value))}\n")
-        for rule in gains.rules:
-            self.out.write(f"  {display_exact(rule_words(rule))}\n")
-
-    def _confirmed(self) -> bool:
-        if self.ask is None:
-            wrong("nobody can be asked here. Look at what is shown and add --yes to trust it.")
-            return False
-        return self.ask("Trust this content?")
+def _distrust(store: TrustStore, path: str) -> int:
+    """Forget the trust in the file."""
+    known = store.revoke(path)
+    said = "is trusted no longer." if known else "was not trusted. Nothing was changed."
+    sys.stdout.write(f"{display_exact(path)} {said}\n")
+    return 0 if known else Exit.FAILED
 
 
 def run_trust(*, cwd: str, revoke: bool, yes: bool) -> int:
     """Trust the project's settings in that directory, or stop trusting them; returns the exit code."""
     environ, directory = command_environ(), str(directory_of(cwd))
     state = StateFile(database_file(environ), start_logging(environ, None))
-    mode = TrustMode(SqliteTrustStore(state), sys.stdout, person_agrees if person_is_here() else None)
+    store = SqliteTrustStore(state)
     try:
         if revoke:
-            return mode.revoke(str(project_settings_file(directory)))
-        return mode.trust(project_gains(environ, directory), yes=yes)
-    except SettingsError as error:
-        return wrong(str(error))
+            return _distrust(store, str(project_settings_file(directory)))
+        return _trust(store, project_gains(environ, directory), yes=yes)
     finally:
         state.close()

@@ -8,14 +8,15 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import PurePath
 from typing import Any, BinaryIO, Self, cast
 
 from attrs import define, evolve, field, frozen
 
 from landbox.box import held
-from punie.adapters.local.environment import PROGRAM
 from punie.adapters.local.files.path_guard import LocalPathGuard
+from punie.adapters.local.programs.boxes import PROGRAM
 from punie.application.desk.command_review import paths_to_follow, patterns_to_expand, read_command, with_places
 from punie.application.offer.assemble import OtherParties
 from punie.application.tools.own_tools import OWN_TOOLS
@@ -26,7 +27,7 @@ from punie.bootstrap.settings.settings import Settings, load_settings, stored_tr
 from punie.bootstrap.settings.values import Sandbox
 from punie.bootstrap.tool_profiles import tool_profiles
 from punie.commands.flags import settings_flags
-from punie.commands.running import command_environ, start_logging, wrong
+from punie.commands.running import CommandError, command_environ, start_logging
 from punie.domain.errors import SettingsError
 from punie.domain.permission.decisions import PartDecision
 from punie.domain.permission.policy import Decision, Facts, PermissionRequest, Policy, decide
@@ -41,7 +42,6 @@ from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 from shellsight.report import CommandPart, PathUse
 from shellsight.surroundings import ShellParser
 
-EXIT_INTERRUPTED = 130
 LINE_LIMIT_BYTES = 1_048_576
 """A longer line is refused."""
 
@@ -82,16 +82,13 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
 
 def run_check(*, as_json: bool, cwd: str, **flags: Any) -> int:
     """Answer the requests on stdin, one a line, each before the next is read; returns the exit code."""
-
-    def check() -> None:
-        judge, here = _judge(flags), _absolute(cwd)
-        for line in _lines(sys.stdin.buffer):
-            if line.strip():
-                sys.stdout.write(_answer(judge, line, here, as_json=as_json) + "\n")
-                if loss(sys.stdout):
-                    return
-
-    return _guarded(check)
+    judge, here = _judge(flags), _absolute(cwd)
+    for line in _lines(sys.stdin.buffer):
+        if line.strip():
+            sys.stdout.write(_answer(judge, line, here, as_json=as_json) + "\n")
+            if loss(sys.stdout):
+                break
+    return 0
 
 
 def run_explain(*, what: str | None, arguments: str | None, cwd: str, **flags: Any) -> int:
@@ -99,18 +96,15 @@ def run_explain(*, what: str | None, arguments: str | None, cwd: str, **flags: A
 
     `what` is a command line, or with `arguments` (JSON) a tool's name; None shows the policy in force.
     """
-
-    def explain() -> None:
-        judge, here = _judge(flags), _absolute(cwd)
-        if what is None:
-            sys.stdout.write(in_force(judge.settings(here).policy))
-            return
-        given = {"command": what} if arguments is None else _object(arguments)
-        tool = RunCommand.DESCRIPTOR.name if arguments is None else what
-        request = CheckRequest.of({"tool": tool, "arguments": given}, here)
-        sys.stdout.write(explained(request, *judge.judge(request)))
-
-    return _guarded(explain)
+    judge, here = _judge(flags), _absolute(cwd)
+    if what is None:
+        sys.stdout.write(in_force(judge.settings(here).policy))
+        return 0
+    given = {"command": what} if arguments is None else _parsed("the arguments are", arguments)
+    tool = RunCommand.DESCRIPTOR.name if arguments is None else what
+    request = CheckRequest.of({"tool": tool, "arguments": given}, here)
+    sys.stdout.write(explained(request, *judge.judge(request)))
+    return 0
 
 
 def _judge(given: Mapping[str, Any]) -> PermissionJudge:
@@ -146,28 +140,18 @@ def _answer(judge: PermissionJudge, line: bytes, here: str, *, as_json: bool) ->
     return json.dumps(encode_decision(decision, held=held)) if as_json else one_decision(decision)
 
 
-def _object(text: str) -> object:
+def _parsed(what: str, text: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise NotARequestError(f"the arguments are not JSON ({error})") from error
-
-
-def _guarded(run: Callable[[], None]) -> int:
-    try:
-        run()
-    except (SettingsError, NotARequestError) as error:
-        return wrong(str(error))
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
-    return 0
+        raise NotARequestError(f"{what} not JSON ({error})") from error
 
 
 KEPT_DIRECTORIES = 64
 """The number of directories whose settings are kept in memory."""
 
 
-class NotARequestError(ValueError):
+class NotARequestError(CommandError):
     """A line is not a request; the message says why."""
 
 
@@ -183,10 +167,7 @@ class CheckRequest:
     @classmethod
     def parse(cls, line: str, here: str) -> Self:
         """The request in a line of JSON. Raises `NotARequestError`."""
-        try:
-            given: object = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise NotARequestError(f"it is not JSON ({error})") from error
+        given = _parsed("it is", line)
         if not isinstance(given, dict):
             raise NotARequestError("expected an object with tool, arguments, cwd and perhaps mode")
         return cls.of(cast("Mapping[str, object]", given), here)
@@ -209,15 +190,6 @@ class CheckRequest:
             raise NotARequestError(f"mode: {error}") from error
 
 
-@frozen
-class _Place:
-    """The policy, the paths and the boxes of a session in one directory."""
-
-    policy: Policy
-    guard: LocalPathGuard
-    sandbox: Sandbox
-
-
 _REQUIRED = {Sandbox.LANDLOCK, Sandbox.BUBBLEWRAP}
 """Sandboxes without which nothing runs unasked: a decision counts on them."""
 
@@ -229,10 +201,6 @@ def holds_boxes(sandbox: Sandbox) -> bool:
     return sandbox is not Sandbox.NONE and held() > 0
 
 
-def _place_of(settings: Settings, cwd: str) -> _Place:
-    return _Place(settings.policy, LocalPathGuard((cwd,), cwd), settings[SANDBOX])
-
-
 @define
 class PermissionJudge:
     """Judges calls; lives as long as the command. `settings` returns the settings for a directory, and may raise."""
@@ -240,29 +208,27 @@ class PermissionJudge:
     environ: Mapping[str, str]
     settings: Callable[[str], Settings]
     parser: ShellParser
-    _places: dict[str, _Place] = field(factory=dict[str, _Place], init=False)
+    _here: Callable[[str], tuple[Settings, LocalPathGuard]] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._here = lru_cache(KEPT_DIRECTORIES)(self._looked_at)
 
     def judge(self, request: CheckRequest) -> tuple[Decision, Facts, Policy]:
         """The decision, and the facts and the policy that led to it. Raises `SettingsError`."""
-        place = self._place(request.cwd)
-        policy = place.policy if request.mode is None else evolve(place.policy, mode=request.mode)
+        settings, guard = self._here(request.cwd)
+        policy = settings.policy if request.mode is None else evolve(settings.policy, mode=request.mode)
         tool = descriptor_of(request.tool, request.arguments)
         own = tool.source is ToolSource.BUILT_IN and tool.kind is ToolKind.EXECUTE
-        boxed = own and (place.sandbox in _REQUIRED or holds_boxes(place.sandbox))
-        facts = evolve(self._facts(request, tool, place.guard), boxed=boxed)
+        boxed = own and (settings[SANDBOX] in _REQUIRED or holds_boxes(settings[SANDBOX]))
+        facts = evolve(self._facts(request, tool, guard), boxed=boxed)
         return decide(PermissionRequest(tool, request.arguments), policy, facts), facts, policy
 
     def holds(self, cwd: str) -> bool:
         """Whether this machine holds the boxes that the settings of a directory want."""
-        return holds_boxes(self._place(cwd).sandbox)
+        return holds_boxes(self._here(cwd)[0][SANDBOX])
 
-    def _place(self, cwd: str) -> _Place:
-        known = self._places.get(cwd)
-        if known is None:
-            if len(self._places) >= KEPT_DIRECTORIES:
-                self._places.clear()
-            known = self._places[cwd] = _place_of(self.settings(cwd), cwd)
-        return known
+    def _looked_at(self, cwd: str) -> tuple[Settings, LocalPathGuard]:
+        return self.settings(cwd), LocalPathGuard((cwd,), cwd)
 
     def _facts(self, request: CheckRequest, tool: ToolDescriptor, guard: LocalPathGuard) -> Facts:
         roles, ours = tool.roles, tool.source is ToolSource.BUILT_IN
@@ -278,7 +244,7 @@ class PermissionJudge:
         report = read_command(Command.of(*command), self.parser, home)
         places = {path: guard.locate_now(path) for path in paths_to_follow(report)}
         strays = {pattern: guard.strays_now(pattern) for pattern in patterns_to_expand(report)}
-        return evolve(facts, command=with_places(report, places, strays))
+        return evolve(facts, command=with_places(report, places, strays, guard))
 
 
 def descriptor_of(name: str, arguments: JsonObject = EMPTY_OBJECT) -> ToolDescriptor:

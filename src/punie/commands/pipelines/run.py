@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,18 +18,24 @@ from punie.bootstrap.pipeline_files import Shelf, checked, shelf_of
 from punie.bootstrap.session_here import SessionHere
 from punie.bootstrap.settings.files import pipelines_folder
 from punie.commands.flags import settings_flags
-from punie.commands.running import Exit, command_environ, directory_of, exit_at_once, start_logging, wrong
-from punie.commands.tools.run import SessionMode
+from punie.commands.running import (
+    CommandError,
+    Exit,
+    command_environ,
+    directory_of,
+    ended,
+    exit_at_once,
+    start_logging,
+    unless_interrupted,
+    wrong,
+)
+from punie.commands.tools.run import SessionMode, json_object, unknown
 from punie.domain.errors import ArgumentsRefusedError
 from punie.domain.pipelines.expressions import Problem
 from punie.domain.pipelines.pipeline import Pipeline
 from punie.domain.tools.tool import ToolOutcome, ToolResult
 from punie.domain.values.display import display_safe
 from punie.domain.values.json_value import JsonObject, NotJsonError, freeze_object, thaw_object
-
-
-class WrongInputError(ValueError):
-    """The given inputs of a pipeline cannot be used; the message says why."""
 
 
 @define
@@ -64,22 +71,10 @@ class PipelinesMode(SessionMode):
 
     async def run(self, name: str, inputs: Sequence[str], written: str | None, flags: Mapping[str, str | None]) -> int:
         """Run a pipeline in a session here, with the questions of `punie tools call`."""
-
-        async def work() -> int:
-            try:
-                return await self._session(name, inputs, written, flags)
-            except WrongInputError as error:
-                return wrong(str(error))
-
-        return await self.finished(work)
-
-    async def _session(
-        self, name: str, inputs: Sequence[str], written: str | None, flags: Mapping[str, str | None]
-    ) -> int:
         shelf = shelf_of(self._own, str(self.cwd))
         pipeline = next((one for one in shelf.pipelines if one.name == name), None)
         if pipeline is None:
-            return self._unknown(name, shelf)
+            raise _unknown(name, shelf)
         arguments = _arguments(pipeline, inputs, written)
         async with self.open(flags={**flags, "tools.pipelines": pipeline.name}) as session:
             return await self._run(session, pipeline, arguments)
@@ -90,18 +85,17 @@ class PipelinesMode(SessionMode):
             await session.live.desk.offered.freshen(within_s=None)  # its tools may be a server's that is not up yet
         tool = registry.get(pipeline.name)
         if not isinstance(tool, ComposedTool):
-            return wrong(_why_not(session, pipeline, taken=tool is not None))
+            raise CommandError(_why_not(session, pipeline, taken=tool is not None))
         result = await session.call(pipeline.name, arguments)
         structured = thaw_object(result.structured) if isinstance(result.structured, Mapping) else {}
         return self.told(pipeline.name, result, structured, _exit_code(result))
 
-    def _unknown(self, name: str, shelf: Shelf) -> int:
-        broken = [
-            line for line, file in zip(shelf.problems(), shelf.files, strict=False) if Path(file.path).stem == name
-        ]
-        if broken:
-            return wrong(f"{broken[0]}. `punie pipelines check FILE` says all of it.")
-        return self.unknown("pipeline", name, [one.name for one in shelf.pipelines])
+
+def _unknown(name: str, shelf: Shelf) -> CommandError:
+    broken = [line for line, file in zip(shelf.problems(), shelf.files, strict=False) if Path(file.path).stem == name]
+    if broken:
+        return CommandError(f"{broken[0]}. `punie pipelines check FILE` says all of it.")
+    return unknown("pipeline", name, [one.name for one in shelf.pipelines])
 
 
 def _entry(pipeline: Pipeline) -> dict[str, object]:
@@ -140,25 +134,20 @@ def _line(file: str, problem: Problem) -> str:
 
 
 def _arguments(pipeline: Pipeline, inputs: Sequence[str], written: str | None) -> JsonObject:
-    """The arguments of the call. Raises `WrongInputError`."""
-    given: dict[str, object] = {}
-    if written is not None:
-        try:
-            given = dict(freeze_object(json.loads(written)))
-        except (NotJsonError, ValueError, RecursionError) as error:
-            raise WrongInputError(f'--inputs must be a JSON object such as \'{{"path": "src"}}\': {error}') from None
+    """The arguments of the call. Raises `CommandError`."""
+    given: dict[str, object] = {} if written is None else dict(json_object("--inputs", "src", written))
     for one in inputs:
         name, equals, text = one.partition("=")
         if not equals:
-            raise WrongInputError(f"--input {one} has no `=`: write --input NAME=VALUE")
+            raise CommandError(f"--input {one} has no `=`: write --input NAME=VALUE")
         if name not in pipeline.inputs:
             there = ", ".join(pipeline.inputs) or "none"
-            raise WrongInputError(f"{pipeline.name} has no input {name!r}; its inputs are: {there}")
+            raise CommandError(f"{pipeline.name} has no input {name!r}; its inputs are: {there}")
         given[name] = _value(pipeline.inputs[name], text)
     try:
         return freeze_object(given)
     except NotJsonError as error:
-        raise WrongInputError(str(error)) from None
+        raise CommandError(str(error)) from None
 
 
 def _value(schema: JsonObject, text: str) -> object:
@@ -205,4 +194,5 @@ def run_check(*, cwd: str, as_json: bool, file: str) -> int:
 
 def run_run(*, cwd: str, as_json: bool, name: str, given: list[str], inputs: str | None, **flags: Any) -> int:
     """Run `punie pipelines run`; `flags` are those of permissions. Leaves the process with the exit code."""
-    return exit_at_once(anyio.run(_mode(cwd, as_json=as_json).run, name, given, inputs, settings_flags(**flags)))
+    work = partial(_mode(cwd, as_json=as_json).run, name, given, inputs, settings_flags(**flags))
+    return exit_at_once(ended(lambda: anyio.run(unless_interrupted, work)))

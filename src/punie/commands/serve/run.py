@@ -10,9 +10,8 @@ import stat
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio.abc import SocketAttribute
@@ -20,7 +19,7 @@ from attrs import field, frozen
 
 from punie.bootstrap.settings.files import state_dir
 from punie.commands.acp.run import max_line_bytes
-from punie.commands.running import Exit, exit_at_once, start_logging, watch_signals, wrong
+from punie.commands.running import CommandError, Exit, exit_at_once, start_logging, watch_signals, wrong
 from punie.domain.values.display import display_exact
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ EXTRA = "punie serve needs a library that is not installed: pip install 'punie[s
 PATH = "/acp"
 
 
-class ServeError(Exception):
+class ServeError(CommandError):
     """The server cannot start; the message says why and what to do."""
 
 
@@ -59,14 +58,6 @@ class ServeOptions:
         return {"model": self.model, "permissions.mode": self.mode}
 
 
-class Stoppable(Protocol):
-    """A part that ends in order."""
-
-    def stop(self) -> None:
-        """Begin to end; returns at once."""
-        ...
-
-
 def run_serve(**flags: Any) -> int:
     """Serve until a signal comes; the flags are the fields of `ServeOptions`.
 
@@ -77,11 +68,7 @@ def run_serve(**flags: Any) -> int:
         log = start_logging(os.environ, options.log_file)
     except OSError as error:
         return wrong(f"--log-file cannot be written: {error.strerror}. Name another file.")
-    try:
-        code = anyio.run(serve, options, os.environ, log)
-    except ServeError as error:
-        return wrong(str(error))
-    return exit_at_once(code)
+    return exit_at_once(anyio.run(serve, options, os.environ, log))
 
 
 async def serve(options: ServeOptions, environ: Mapping[str, str], log: logging.Logger) -> int:
@@ -98,14 +85,23 @@ async def serve(options: ServeOptions, environ: Mapping[str, str], log: logging.
     local_only = is_loopback(options.host)
     _check_exposure(options, local_only=local_only)
     origins = frozenset(_origin(given, normal_origin(given)) for given in options.allow_origin)
-    ending = _Ending()
+    ended_by: int = Exit.DONE
+
+    def stop(exit_code: int) -> None:
+        """End everything in order at the first signal, and at once at the next."""
+        nonlocal ended_by
+        if ended_by != Exit.DONE:
+            watching.cancel_scope.cancel()
+        ended_by = exit_code
+        server.stop()
+        clients.stop()
+
     with ExitStack() as files:
         async with await _listening(options) as listening:
             port = listening.extra(SocketAttribute.local_port)  # noqa: S610 - no Django
             token, path = _token(options, environ, port, files, log)
-            server = WebSocketServer(
-                Door(token, PATH, origins, local_only), Limits(max_line_bytes(environ)), log.getChild("serve")
-            )
+            door, limits = Door(token, PATH, origins, local_only), Limits(max_line_bytes(environ))
+            server = WebSocketServer(door, limits, log.getChild("serve"))
             async with (
                 served_clients(
                     environ,
@@ -117,27 +113,12 @@ async def serve(options: ServeOptions, environ: Mapping[str, str], log: logging.
                 ) as clients,
                 anyio.create_task_group() as watching,
             ):
-                await watching.start(watch_signals, partial(ending.signal, (server, clients), watching.cancel_scope))
+                await watching.start(watch_signals, stop)
                 sys.stdout.write(_ready(options, port, path))
                 sys.stdout.flush()
                 await server.serve(listening, clients.serve)
                 watching.cancel_scope.cancel()
-    return ending.exit_code
-
-
-class _Ending:
-    """Ends everything in order at the first signal, and at once at the next."""
-
-    def __init__(self) -> None:
-        self.exit_code: int = Exit.DONE
-
-    def signal(self, parts: tuple[Stoppable, ...], everything: anyio.CancelScope, exit_code: int) -> None:
-        """Take a signal, by its exit code."""
-        if self.exit_code != Exit.DONE:
-            everything.cancel()
-        self.exit_code = exit_code
-        for part in parts:
-            part.stop()
+    return ended_by
 
 
 def _check_exposure(options: ServeOptions, *, local_only: bool) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 import anyio
-from attrs import define, field, frozen
+from attrs import define, frozen
 
 from punie.adapters.registry import FetchError, RegistryClient, fetch_text
 from punie.bootstrap.server_files import NO_SERVERS, ROOT_KEYS, ServersFileError, user_servers_file
@@ -20,20 +17,21 @@ from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of, user_settin
 from punie.bootstrap.settings.keys import REGISTRY
 from punie.bootstrap.settings.settings import load_settings, variable_of
 from punie.commands.running import (
+    CommandError,
     Exit,
     command_environ,
-    person_agrees,
-    person_is_here,
+    confirm,
     start_logging,
+    told,
     unless_interrupted,
     wrong,
 )
-from punie.commands.servers.approve import confirmed
 from punie.commands.servers.change import ServersFile
-from punie.domain.errors import SettingsError
 from punie.domain.servers.description import ServerDescription, ServerPlan, described, parse_description, plan_of
 from punie.domain.servers.inputs import DescriptionError, Wanted
 from punie.domain.values.display import display_exact, display_safe, one_line
+
+T = TypeVar("T")
 
 _IN_A_REGISTRY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*\.[A-Za-z0-9.-]+/[A-Za-z0-9._-]+")
 _USABLE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -41,71 +39,63 @@ _USABLE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 @define
 class AddMode:
-    """One run of `punie servers add`. `ask` asks a person; None where there is none."""
+    """One run of `punie servers add`."""
 
     environ: Mapping[str, str]
     source: str
     name: str | None
     yes: bool
     as_json: bool
-    ask: Callable[[str], bool] | None
-    _asked_for: str | None = field(default=None, init=False)
-    _described_by: str = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._described_by = self.source
 
     def run(self) -> int:
         """Read the description, show the server, ask, and write; returns the exit code."""
         try:
-            found = self._found()
-            return found if isinstance(found, int) else self._add(found)
-        except FetchError as error:
-            return wrong(str(error), Exit.FAILED)
+            return self._add(*self._found())
         except DescriptionError as error:
             return wrong(f"{self.source}: {error}")
-        except (SourceError, ServersFileError, SettingsError) as error:
+        except ServersFileError as error:
             return wrong(str(error))
 
-    def _found(self) -> str | int:
-        """The description, from an address, a file or the registry; an exit code after a signal."""
+    def _found(self) -> tuple[ServerDescription, str]:
+        """The description, and the registry, the address or the file that it is from.
+
+        Raises `DescriptionError`, `CommandError` and `Interrupted`.
+        """
         if self.source.lower().startswith(("http://", "https://")):
-            return _fetched(lambda: fetch_text(self.source))
+            return parse_description(_fetched(lambda: fetch_text(self.source))), self.source
         is_there = os.path.exists(self.source)  # noqa: PTH110 - Path.exists raises where a name is too long
         if not is_there and _IN_A_REGISTRY.fullmatch(self.source) and not self.source.endswith(".json"):
             registry = RegistryClient(registry_of(self.environ))
-            self._asked_for, self._described_by = self.source, registry.base
-            return _fetched(lambda: registry.latest(self.source))
+            description = parse_description(_fetched(lambda: registry.latest(self.source)))
+            if description.name != self.source:
+                raise DescriptionError(f"the registry answered with another server, {description.name}")
+            return description, registry.base
         try:
             data = bytes_of(Path(self.source))
             if len(data) > MAX_FILE_BYTES:
-                raise SourceError(f"{self.source}: it is larger than {MAX_FILE_BYTES} bytes")
-            return data.decode("utf-8").removeprefix("\ufeff")
+                raise CommandError(f"{self.source}: it is larger than {MAX_FILE_BYTES} bytes")
+            return parse_description(data.decode("utf-8").removeprefix("\ufeff")), self.source
         except OSError as error:
             why = error.strerror or "it cannot be read"
-            raise SourceError(
+            raise CommandError(
                 f"{self.source}: {why}. Name a server.json, its address, or a server of the registry."
             ) from error
         except UnicodeDecodeError:
-            raise SourceError(f"{self.source}: it is no text in UTF-8") from None
+            raise CommandError(f"{self.source}: it is no text in UTF-8") from None
 
-    def _add(self, text: str) -> int:
-        description = parse_description(text)
-        if self._asked_for not in {None, description.name}:
-            raise DescriptionError(f"the registry answered with another server, {description.name}")
+    def _add(self, description: ServerDescription, described_by: str) -> int:
         plan = plan_of(description, self.name)
         name = self.name or description.short_name
         if not _USABLE_NAME.fullmatch(name) or name in {*ROOT_KEYS, *NO_SERVERS}:
-            raise SourceError(
+            raise CommandError(
                 f"{name!r} cannot be its name here: choose a short one of letters and digits with --name."
             )
         file = ServersFile(user_servers_file(self.environ))
         there = file.servers()
         if name in there:
             return self._there(name, plan, file, same=there[name] == plan.entry)
-        code = self._confirmed(plan, name, file)
-        if code is not None:
-            return code
+        shown = "".join(f"{line}\n" for line in _plan_lines(plan, name, str(file.path), described_by))
+        confirm(shown, "Add this server?", yes=self.yes, as_json=self.as_json, unasked=Exit.USAGE)
         file.add(name, plan.entry)
         return self._told(plan, name, file, f"Added, from the next session on.{_next_step(plan, name)}\n", added=True)
 
@@ -118,17 +108,8 @@ class AddMode:
         said = f"{display_safe(name)} is in {display_safe(str(file.path))} already, just so.\n"
         return self._told(plan, name, file, said, added=False)
 
-    def _confirmed(self, plan: ServerPlan, name: str, file: ServersFile) -> int | None:
-        """Show the server and ask; returns None to add it, else the exit code."""
-        shown = plan_text(plan, name, str(file.path), self._described_by)
-        return confirmed(
-            shown, "Add this server?", as_json=self.as_json, yes=self.yes, ask=self.ask, unasked=Exit.USAGE
-        )
-
     def _told(self, plan: ServerPlan, name: str, file: ServersFile, said: str, *, added: bool) -> int:
-        value = plan_json(plan, name, str(file.path), added=added) + "\n"
-        sys.stdout.write(value if self.as_json else said)
-        return 0
+        return told(_plan_object(plan, name, str(file.path), added=added), said, as_json=self.as_json)
 
 
 def _next_step(plan: ServerPlan, name: str) -> str:
@@ -137,39 +118,25 @@ def _next_step(plan: ServerPlan, name: str) -> str:
     return f"{first} `punie servers check {display_safe(name)}` tries it."
 
 
-def _fetched(ask: Callable[[], Awaitable[str]]) -> str | int:
-    found: list[str] = []
-    failed: list[FetchError] = []
-
-    async def get() -> int:
-        # Caught inside: the task group that watches the signals would raise it in a group.
-        try:
-            found.append(await ask())
-        except FetchError as error:
-            failed.append(error)
-        return 0
-
-    code = anyio.run(unless_interrupted, get)
-    if failed:
-        raise failed[0]
-    return found[0] if found else code
+def _fetched(fetch: Callable[[], Awaitable[T]]) -> T:
+    """The answer of an address or of the registry. Raises `CommandError` and `Interrupted`."""
+    try:
+        return anyio.run(unless_interrupted, fetch)
+    except FetchError as error:
+        raise CommandError(str(error), Exit.FAILED) from error
 
 
 def run_add(*, source: str, name: str | None, yes: bool, as_json: bool) -> int:
     """Run `punie servers add`; returns the exit code."""
     environ = command_environ()
     start_logging(environ, None)
-    return AddMode(environ, source, name, yes, as_json, person_agrees if person_is_here() else None).run()
+    return AddMode(environ, source, name, yes, as_json).run()
 
 
 _LONGEST_SAYING = 300
 
 
 MOST_FOUND = 200
-
-
-class SourceError(Exception):
-    """There is no description to read; the message says why."""
 
 
 @frozen
@@ -181,14 +148,8 @@ class Found:
     problem: str | None = None
 
 
-def plan_text(plan: ServerPlan, name: str, place: str, described_by: str) -> str:
-    """All that a person decides on, with the whole command line or address and the fixed values."""
-    return "".join(f"{line}\n" for line in _plan_lines(plan, name, place, described_by))
-
-
-def plan_json(plan: ServerPlan, name: str, place: str, *, added: bool) -> str:
-    """The plan as one JSON object, on one line."""
-    told = {
+def _plan_object(plan: ServerPlan, name: str, place: str, *, added: bool) -> dict[str, object]:
+    return {
         "name": name,
         "server": plan.description.name,
         "version": plan.description.version,
@@ -204,29 +165,18 @@ def plan_json(plan: ServerPlan, name: str, place: str, *, added: bool) -> str:
         "file": place,
         "added": added,
     }
-    return json.dumps(told)
 
 
-def found_text(found: Sequence[Found]) -> str:
-    """Two or three lines for each server."""
-    return "".join(f"{line}\n" for one in found for line in _found_lines(one))
-
-
-def found_json(found: Sequence[Found]) -> str:
-    """The entries as one JSON list, on one line, without entries that have no name."""
-    return json.dumps([
-        {
-            "name": one.description.name,
-            "version": one.description.version,
-            "description": one.description.description,
-            "status": one.description.status,
-            "command": None if one.plan is None else one.plan.line,
-            "warnings": [] if one.plan is None else list(one.plan.warnings),
-            "problem": one.problem,
-        }
-        for one in found
-        if one.description is not None
-    ])  # fmt: skip
+def _found_row(description: ServerDescription, one: Found) -> dict[str, object]:
+    return {
+        "name": description.name,
+        "version": description.version,
+        "description": description.description,
+        "status": description.status,
+        "command": None if one.plan is None else one.plan.line,
+        "warnings": [] if one.plan is None else list(one.plan.warnings),
+        "problem": one.problem,
+    }
 
 
 def _plan_lines(plan: ServerPlan, name: str, place: str, described_by: str) -> Iterator[str]:
@@ -270,10 +220,10 @@ def _found_lines(one: Found) -> Iterator[str]:
 
 
 def registry_of(environ: Mapping[str, str]) -> str:
-    """The registry in the user's settings, not in a project's. Raises `SourceError` and `SettingsError`."""
+    """The registry in the user's settings, not in a project's. Raises `CommandError` and `SettingsError`."""
     registry = load_settings(environ, {}, os.devnull)[REGISTRY]
     if registry is None:
-        raise SourceError(
+        raise CommandError(
             f"no registry is configured. Set `registry` under [servers] in {user_settings_file(environ)}, or "
             f"{variable_of(REGISTRY.name)}, to the address of one."
         )
@@ -298,17 +248,7 @@ def run_search(*, query: str, limit: int, as_json: bool) -> int:
         return wrong(f"--limit must be from 1 to {MOST_FOUND}.")
     environ = command_environ()
     start_logging(environ, None)
-    return anyio.run(unless_interrupted, partial(_search, environ, query, limit, as_json=as_json))
-
-
-async def _search(environ: Mapping[str, str], query: str, limit: int, *, as_json: bool) -> int:
-    try:
-        entries = await RegistryClient(registry_of(environ)).search(query, limit)
-    except (SourceError, SettingsError) as error:
-        return wrong(str(error))
-    except FetchError as error:
-        return wrong(str(error), Exit.FAILED)
-    found = [_found(entry) for entry in entries]
-    said = found_json(found) + "\n" if as_json else found_text(found) or "The registry knows of none.\n"
-    sys.stdout.write(said)
-    return 0
+    registry = RegistryClient(registry_of(environ))
+    found = [_found(entry) for entry in _fetched(lambda: registry.search(query, limit))]
+    said = "".join(f"{line}\n" for one in found for line in _found_lines(one)) or "The registry knows of none.\n"
+    return told([_found_row(one.description, one) for one in found if one.description], said, as_json=as_json)

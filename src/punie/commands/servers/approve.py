@@ -5,8 +5,6 @@ from __future__ import annotations
 import difflib
 import json
 import logging
-import signal
-import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TypeVar
@@ -19,42 +17,14 @@ from punie.adapters.storage.decisions import SqliteServerApprovals
 from punie.adapters.storage.state_file import StateFile
 from punie.bootstrap.server_files import configured_servers
 from punie.bootstrap.settings.files import database_file
-from punie.commands.running import (
-    EXIT_OF_SIGNAL,
-    Exit,
-    command_environ,
-    directory_of,
-    person_agrees,
-    person_is_here,
-    start_logging,
-    wrong,
-)
-from punie.domain.errors import UnknownServerError
+from punie.commands.running import Exit, command_environ, confirm, directory_of, start_logging, told, wrong
+from punie.commands.servers.change import unknown_server
 from punie.domain.servers.approval import approval_of, changed_files, covered
 from punie.domain.servers.server import HttpTransport, ServerApproval, ServerConfig, ServerOrigin, StdioTransport
 from punie.domain.values.display import display_exact, display_safe, one_line
 
 T = TypeVar("T")
 _UNTIL = "for sessions in this directory, until any of it changes"
-
-
-def confirmed(
-    shown: str, question: str, *, as_json: bool, yes: bool, ask: Callable[[str], bool] | None, unasked: int
-) -> int | None:
-    """Show what a person decides on, and ask; returns None for a yes, else the exit code.
-
-    `yes` answers in place of the person. Where `ask` is None there is no person, and the exit code is `unasked`.
-    """
-    (sys.stderr if as_json else sys.stdout).write(shown)
-    if yes:
-        return None
-    if ask is None:
-        return wrong("nobody can be asked here. Look at what is shown and add --yes to agree to it.", unasked)
-    try:
-        return None if ask(question) else Exit.FAILED
-    except KeyboardInterrupt:
-        sys.stderr.write("\nNothing was changed.\n")
-        return EXIT_OF_SIGNAL[signal.SIGINT]
 
 
 @define
@@ -74,8 +44,7 @@ class ApprovalMode:
             wrong(problem)
         config = next((config for config in configured.configs if config.name == self.name), None)
         if config is None:
-            near = difflib.get_close_matches(self.name, [config.name for config in configured.configs], n=3)
-            return wrong(str(UnknownServerError(self.name, tuple(near))))
+            raise unknown_server(self.name, configured.configs)
         if config.problem is not None:
             return wrong(f"the server {config.name} cannot be used: {config.problem}")
         return self._decided(config, anyio.run(ProgramFiles(self.cwd), config), asks=asks, yes=yes)
@@ -84,25 +53,22 @@ class ApprovalMode:
         now, before = approval_of(config, files), self._with(lambda kept: kept.approved(self.cwd)).get(self.name)
         shown, changed = "".join(_lines(config, files)), changed_files(before, now)
         theirs = config.origin is ServerOrigin.PROJECT
-        told = {
+        fields = {
             "name": self.name, "command": config.line, "place": config.place, "fingerprint": config.fingerprint,
             "files": dict(files), "changed": [json.loads(path) for path in changed],
             "approved": not theirs or before == now,
         }  # fmt: skip
-        if told["approved"]:
+        if fields["approved"]:
             mine = f"The server is in your own {one_line(config.place)}, so it needs no approval."
-            return self._told(told, shown + (f"Approved, {_UNTIL}." if theirs else mine))
+            return self._told(fields, shown + (f"Approved, {_UNTIL}." if theirs else mine))
         shown += f"Changed since it was approved: {', '.join(changed)}.\n" if changed else ""
         if not asks:
-            return self._told(told, f"{shown}Not approved: `punie servers approve {one_line(self.name)}` asks you.")
-        question, ask = f"Approve this server, {_UNTIL}?", person_agrees if person_is_here() else None
-        code = confirmed(shown, question, as_json=self.as_json, yes=yes, ask=ask, unasked=Exit.FAILED)
-        if code is not None:
-            return code
+            return self._told(fields, f"{shown}Not approved: `punie servers approve {one_line(self.name)}` asks you.")
+        confirm(shown, f"Approve this server, {_UNTIL}?", yes=yes, as_json=self.as_json)
         approval = ServerApproval(self.cwd, self.name, now, time.time())
         if not self._with(lambda kept: kept.approve(approval)):
             return wrong("that could not be kept, so nothing is approved", Exit.FAILED)
-        return self._told({**told, "approved": True}, f"Approved, {_UNTIL}.")
+        return self._told({**fields, "approved": True}, f"Approved, {_UNTIL}.")
 
     def revoke(self) -> int:
         """Take back the approval of a project's server, which may no longer be configured."""
@@ -125,8 +91,7 @@ class ApprovalMode:
             state.close()
 
     def _told(self, fields: Mapping[str, object], said: str) -> int:
-        sys.stdout.write((json.dumps(fields) if self.as_json else said) + "\n")
-        return 0
+        return told(fields, f"{said}\n", as_json=self.as_json)
 
 
 def _lines(config: ServerConfig, files: Mapping[str, str]) -> Iterator[str]:

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import difflib
 import json
-import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from attrs import define, frozen
+from attrs import frozen
 
 from punie.bootstrap.server_files import NO_SERVERS, ROOT_KEYS, ServersFileError, configured_servers, user_servers_file
 from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of
-from punie.commands.running import command_environ, directory_of, start_logging, wrong
+from punie.commands.running import command_environ, directory_of, start_logging, told, wrong
 from punie.commands.settings_writing import replace_file
 from punie.domain.errors import UnknownServerError
 from punie.domain.servers.server import ServerConfig, ServerOrigin
@@ -152,44 +151,17 @@ _DONE = {
 }
 
 
-@define
-class ChangeMode:
-    """One run of a change; each method returns the exit code. `cwd` is the project's directory, absolute."""
+def _not_ours(name: str, configs: Sequence[ServerConfig], action: str) -> str:
+    """The words for a server that is not in the user's own file."""
+    found = next((config for config in configs if config.name == name), None)
+    if found is None or found.origin is not ServerOrigin.PROJECT:
+        return str(unknown_server(name, configs))
+    return f"{_of_the_project(found, action)} Nothing was changed."
 
-    environ: Mapping[str, str]
-    cwd: str
-    name: str
-    as_json: bool
 
-    def change(self, action: str) -> int:
-        """Change the user's own file; a server of a project is refused, with the reason."""
-        file = ServersFile(user_servers_file(self.environ))
-        try:
-            if self.name not in file.servers():
-                return self._not_ours(action)
-            changed = True
-            if action == "remove":
-                file.remove(self.name)
-            else:
-                changed = file.switch(self.name, off=action == "disable")
-        except ServersFileError as error:
-            return wrong(f"{error}. Nothing was changed.")
-        said = _DONE[action].format(file=file.path) if changed else f"{action}d already. Nothing was changed."
-        return self._told({"name": self.name, "action": action, "file": str(file.path), "changed": changed}, said)
-
-    def _not_ours(self, action: str) -> int:
-        configs = configured_servers(self.environ, self.cwd).configs
-        found = next((config for config in configs if config.name == self.name), None)
-        if found is None or found.origin is not ServerOrigin.PROJECT:
-            near = difflib.get_close_matches(self.name, [config.name for config in configs], n=3)
-            return wrong(str(UnknownServerError(self.name, tuple(near))))
-        return wrong(f"{_of_the_project(found, action)} Nothing was changed.")
-
-    def _told(self, fields: Mapping[str, object], said: str) -> int:
-        sys.stdout.write(
-            json.dumps(fields) + "\n" if self.as_json else f"{display_safe(self.name)}: {display_safe(said)}\n"
-        )
-        return 0
+def unknown_server(name: str, configs: Iterable[ServerConfig]) -> UnknownServerError:
+    """The error that no server has that name, with those that have a similar one."""
+    return UnknownServerError(name, tuple(difflib.get_close_matches(name, [config.name for config in configs], n=3)))
 
 
 def _of_the_project(config: ServerConfig, action: str) -> str:
@@ -203,7 +175,19 @@ def _of_the_project(config: ServerConfig, action: str) -> str:
 
 
 def run_change(action: str, *, name: str, as_json: bool, cwd: str) -> int:
-    """Run `punie servers remove`, `enable` or `disable`; returns the exit code."""
-    environ, directory = command_environ(), directory_of(cwd)
+    """Run `punie servers remove`, `enable` or `disable` on the user's own file; returns the exit code."""
+    environ, directory = command_environ(), str(directory_of(cwd))
     start_logging(environ, None)
-    return ChangeMode(environ, str(directory), name, as_json).change(action)
+    file, changed = ServersFile(user_servers_file(environ)), True
+    try:
+        if name not in file.servers():
+            return wrong(_not_ours(name, configured_servers(environ, directory).configs, action))
+        if action == "remove":
+            file.remove(name)
+        else:
+            changed = file.switch(name, off=action == "disable")
+    except ServersFileError as error:
+        return wrong(f"{error}. Nothing was changed.")
+    said = _DONE[action].format(file=file.path) if changed else f"{action}d already. Nothing was changed."
+    fields = {"name": name, "action": action, "file": str(file.path), "changed": changed}
+    return told(fields, f"{display_safe(name)}: {display_safe(said)}\n", as_json=as_json)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 import anyio
 from attrs import define, frozen
@@ -20,15 +20,16 @@ from punie.adapters.storage.decisions import SqliteServerApprovals, SqliteServer
 from punie.adapters.storage.state_file import StateFile
 from punie.application.servers.known_server import Surroundings
 from punie.application.servers.registry import ServerRegistry
-from punie.bootstrap.server_files import ConfiguredServers, configured_servers
+from punie.bootstrap.server_files import configured_servers
 from punie.bootstrap.settings.files import database_file
 from punie.commands.running import (
     Exit,
-    WaitingLine,
     command_environ,
     directory_of,
     start_logging,
+    told,
     unless_interrupted,
+    waiting,
     wrong,
 )
 from punie.domain.errors import UnknownServerError
@@ -66,10 +67,6 @@ async def servers_here(
         state.close()
 
 
-WAIT_SHOWN_S = 1.0
-"""The time after which a person is told which servers are waited for."""
-
-
 @define
 class ServersMode:
     """One run of `punie servers`. `watched`: a person looks at stderr."""
@@ -84,19 +81,15 @@ class ServersMode:
 
     async def run(self) -> int:
         """Read the files, report their problems, and run the action; returns the exit code."""
-        return await unless_interrupted(lambda: self._act(configured_servers(self.environ, self.cwd)))
-
-    async def _act(self, configured: ConfiguredServers) -> int:
+        configured = configured_servers(self.environ, self.cwd)
         for problem in configured.problems:
             wrong(problem)
         async with servers_here(self.environ, self.cwd, configured.configs, self.log) as registry:
             # Caught inside: the registry's task group would hand it on in a group.
             try:
                 return await self._ask(registry)
-            except UnknownServerError as error:
-                return wrong(str(error))
-            except ServerUnavailableError as error:
-                return wrong(str(error), Exit.FAILED)
+            except (UnknownServerError, ServerUnavailableError) as error:
+                return wrong(str(error), Exit.USAGE if isinstance(error, UnknownServerError) else Exit.FAILED)
 
     async def _ask(self, registry: ServerRegistry) -> int:
         if self.action == "check":
@@ -104,8 +97,7 @@ class ServersMode:
         if self.action == "refresh":
             return await self._refresh(registry)
         servers = await registry.list_servers()
-        sys.stdout.write(servers_json(servers) + "\n" if self.as_json else servers_text(servers))
-        return 0
+        return told([_row(info) for info in servers], servers_text(servers), as_json=self.as_json)
 
     async def _check(self, registry: ServerRegistry) -> int:
         """Connect to all servers side by side, and show each result as soon as it is known."""
@@ -120,46 +112,33 @@ class ServersMode:
             if not self.as_json:
                 sys.stdout.write(check_text(checks[name]))
 
-        async with anyio.create_task_group() as watching:
-            watching.start_soon(self._show_waiting, names, checks)
-            async with anyio.create_task_group() as asking:
-                for name in names:
-                    asking.start_soon(check, name)
-            watching.cancel_scope.cancel()
+        awaited = partial(_awaited, names, checks)
+        async with waiting(awaited, watched=self.watched), anyio.create_task_group() as asking:
+            for name in names:
+                asking.start_soon(check, name)
         found = [checks[name] for name in names]
-        if self.as_json:
-            sys.stdout.write(checks_json(found) + "\n")
-        elif not found:
-            sys.stdout.write(servers_text(()))
         failed = [check for check in found if check.info.status is ServerStatus.ERROR or (self.name and not check.ok)]
-        return Exit.FAILED if failed else 0
+        code = Exit.FAILED if failed else Exit.DONE
+        rows = [{**_row(check.info), "ok": check.ok, "elapsedMs": check.took_ms} for check in found]
+        return told(rows, "" if found else servers_text(()), as_json=self.as_json, exit_code=code)
 
     async def _refresh(self, registry: ServerRegistry) -> int:
         names = [info.name for info in await registry.list_servers() if self.name in {None, info.name}]
-        deltas: list[RefreshDelta | ServerUnavailableError | UnknownServerError] = []
-        async with anyio.create_task_group() as watching:
-            watching.start_soon(self._show_waiting, names, dict[str, Check]())
-            try:
-                deltas.append(await registry.refresh(self.name, force=True))
-            except (UnknownServerError, ServerUnavailableError) as error:
-                deltas.append(error)
-            watching.cancel_scope.cancel()
-        delta = deltas[0]
-        if not isinstance(delta, RefreshDelta):
-            raise delta
-        sys.stdout.write(delta_json(delta) + "\n" if self.as_json else delta_text(delta))
-        return Exit.FAILED if delta.errors else 0
+        async with waiting(partial(_awaited, names, ()), watched=self.watched):
+            delta = await registry.refresh(self.name, force=True)
+        fields = {
+            "added": delta.added,
+            "removed": delta.removed,
+            "changed": delta.changed,
+            "errors": dict(delta.errors),
+        }
+        code = Exit.FAILED if delta.errors else Exit.DONE
+        return told(fields, delta_text(delta), as_json=self.as_json, exit_code=code)
 
-    async def _show_waiting(self, names: list[str], checks: Mapping[str, Check]) -> None:
-        """Show every second, on a line that goes away, which servers have not answered yet."""
-        line = WaitingLine()
-        try:
-            while self.watched:
-                await anyio.sleep(WAIT_SHOWN_S)
-                waiting = ", ".join(one_line(name, 30) for name in names if name not in checks)
-                line.show(f"waiting for {one_line(waiting, 60)}")
-        finally:
-            line.clear()
+
+def _awaited(names: Iterable[str], checks: Container[str]) -> str:
+    left = ", ".join(one_line(name, 30) for name in names if name not in checks)
+    return f"waiting for {one_line(left, 60)}"
 
 
 async def _checked(registry: ServerRegistry, name: str) -> Check:
@@ -167,8 +146,8 @@ async def _checked(registry: ServerRegistry, name: str) -> Check:
     with suppress(ServerUnavailableError):
         await registry.list_tools(name)
     took_ms = round((anyio.current_time() - began) * 1000, 1)
-    info = next((info for info in await registry.list_servers() if info.name == name), None)
-    return Check(info or ServerInfo(name, "", ServerStatus.ERROR), took_ms)
+    (info,) = (info for info in await registry.list_servers() if info.name == name)
+    return Check(info, took_ms)
 
 
 def run_servers(action: str, *, as_json: bool, cwd: str, name: str | None = None) -> int:
@@ -176,7 +155,7 @@ def run_servers(action: str, *, as_json: bool, cwd: str, name: str | None = None
     environ, directory = command_environ(), directory_of(cwd)
     log = start_logging(environ, None)
     mode = ServersMode(environ, as_json, str(directory), action, name, log, watched=sys.stderr.isatty())
-    return anyio.run(mode.run)
+    return anyio.run(unless_interrupted, mode.run)
 
 
 _COMMAND_WIDTH = 48
@@ -187,28 +166,12 @@ class Check:
     """The result of connecting to a server: its state, and the time in which its tools were listed."""
 
     info: ServerInfo
-    took_ms: float | None = None
+    took_ms: float
 
     @property
     def ok(self) -> bool:
         """Whether it answered."""
         return self.info.status is ServerStatus.READY
-
-
-def servers_json(servers: Sequence[ServerInfo]) -> str:
-    """The servers as one JSON list, on one line."""
-    return json.dumps([_row(info) for info in servers])
-
-
-def checks_json(checks: Sequence[Check]) -> str:
-    """The checks as one JSON list, on one line."""
-    return json.dumps([{**_row(check.info), "ok": check.ok, "elapsedMs": check.took_ms} for check in checks])
-
-
-def delta_json(delta: RefreshDelta) -> str:
-    """The delta as one JSON object, on one line."""
-    names = {"added": list(delta.added), "removed": list(delta.removed), "changed": list(delta.changed)}
-    return json.dumps({**names, "errors": dict(delta.errors)})
 
 
 def servers_text(servers: Sequence[ServerInfo]) -> str:
@@ -233,15 +196,14 @@ def check_text(check: Check) -> str:
     """One line about one server."""
     name = one_line(check.info.name)
     if check.ok:
-        return f"ok    {name}: {check.info.tools} tools in {check.took_ms or 0:.0f} ms\n"
+        return f"ok    {name}: {check.info.tools} tools in {check.took_ms:.0f} ms\n"
     reason = one_line(check.info.message, 2_000) or f"it is {check.info.status.value}"
     return f"{'FAIL' if check.info.status is ServerStatus.ERROR else 'skip'}  {name}: {reason}\n"
 
 
 def delta_text(delta: RefreshDelta) -> str:
     """A line for each difference."""
-    said = "".join(_delta_lines(delta))
-    return said or "Nothing changed.\n"
+    return "".join(_delta_lines(delta)) or "Nothing changed.\n"
 
 
 def _delta_lines(delta: RefreshDelta) -> Iterator[str]:

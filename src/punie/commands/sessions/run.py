@@ -26,8 +26,7 @@ from punie.adapters.storage.sessions.exported_file import (
 )
 from punie.bootstrap.optional_parts import session_store, user_settings
 from punie.commands.permissions.kept import moment
-from punie.commands.running import Exit, command_environ, start_logging, wrong
-from punie.domain.errors import PunieError, SettingsError
+from punie.commands.running import Exit, command_environ, start_logging, told, wrong
 from punie.domain.session.events import CallFinished, ModeChanged, ModelChanged, TextDelta, ToolCallAnnounced, TurnEnded
 from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, SessionSummary
 from punie.domain.session.turn import StopReason
@@ -105,19 +104,12 @@ class SessionsMode:
         directories = _both_names(cwd)
         found = [summary for cwd in directories or (None,) async for summary in sessions_of(self.store, cwd)]
         found.sort(key=lambda summary: -summary.updated_at)
-        if self.as_json:
-            sys.stdout.write(json.dumps([summary_object(summary) for summary in found]) + "\n")
-            return 0
-        if not found:
-            where = f" of {one_line(directories[0], 1_000)}" if directories else " yet"
-            sys.stdout.write(f"No session is stored{where}.\n")
-            return 0
         shown = found if everything else found[:SHOWN]
-        sys.stdout.write(sessions_text(shown, with_directory=not directories))
-        if len(shown) < len(found):
-            more = len(found) - len(shown)
-            sys.stdout.write(f"{more} older ones are not shown; `punie sessions list --all` shows them too.\n")
-        return 0
+        where = f" of {one_line(directories[0], 1_000)}" if directories else " yet"
+        text = sessions_text(shown, with_directory=not directories) if found else f"No session is stored{where}.\n"
+        if more := len(found) - len(shown):
+            text += f"{more} older ones are not shown; `punie sessions list --all` shows them too.\n"
+        return told([summary_object(summary) for summary in found], text, as_json=self.as_json)
 
     async def show(self, given: str) -> int:
         """Print a conversation as a person reads it, or with JSON all of its events."""
@@ -155,8 +147,7 @@ class SessionsMode:
         if not await self.store.delete(summary.id):
             return wrong(f"{one_line(summary.id, 80)} is gone already.", Exit.FAILED)
         said = f"{one_line(summary.id, 80)} is deleted, with all that was said in it.\n"
-        sys.stdout.write(json.dumps({"deleted": summary.id}) + "\n" if self.as_json else said)
-        return 0
+        return told({"deleted": summary.id}, said, as_json=self.as_json)
 
     async def take_in(self, given: str, *, new_id: bool) -> int:
         """Store a session from a file that `export` wrote."""
@@ -179,11 +170,10 @@ class SessionsMode:
         except SessionFileError as error:
             hint = " `--new-id` stores it as another one." if "already" in str(error) else ""
             return wrong(f"{error}. Nothing was stored.{hint}", Exit.FAILED)
-        told = {"imported": session_id, "entries": contents.entries, "unknown": contents.unknown}
+        fields = {"imported": session_id, "entries": contents.entries, "unknown": contents.unknown}
         more = f" {contents.unknown} more are of a newer version and were left out." if contents.unknown else ""
         said = f"{one_line(session_id, 80)} is stored, {contents.entries} entries.{more}\n"
-        sys.stdout.write(json.dumps(told) + "\n" if self.as_json else said)
-        return 0
+        return told(fields, said, as_json=self.as_json)
 
     async def _show_json(self, summary: SessionSummary) -> None:
         sys.stdout.write(json.dumps(summary_object(summary))[:-1] + ', "entries": [')
@@ -203,10 +193,7 @@ class SessionsMode:
 
 def run_sessions(action: str, *, as_json: bool, **flags: Any) -> int:
     """Run one of the actions; `flags` are the arguments of its method. Returns the exit code."""
-    try:
-        store = command_store()
-    except SettingsError as error:
-        return wrong(str(error))
+    store = command_store()
     mode = SessionsMode(store, as_json)
     actions: Mapping[str, Callable[..., Awaitable[int]]] = {
         "list": mode.list,
@@ -217,8 +204,6 @@ def run_sessions(action: str, *, as_json: bool, **flags: Any) -> int:
     }
     try:
         return anyio.run(partial(actions[action], **flags))
-    except PunieError as error:
-        return wrong(str(error), Exit.FAILED)
     finally:
         store.close()
 
@@ -305,7 +290,7 @@ class ConversationText:
         """The text for that event, safe to show; often empty."""
         match event:
             case PromptAccepted(_, prompt):
-                ended, self._running = self._left_open(), True
+                ended, self._running = self.end(), True
                 said = "".join(f"> {line}\n" for line in display_safe(prompt.text).splitlines() or [""])
                 return f"{ended}\n{said}\n"
             case TextDelta(text, message_id) if text:
@@ -327,10 +312,7 @@ class ConversationText:
                 return ""
 
     def end(self) -> str:
-        """The text after the last event."""
-        return self._left_open()
-
-    def _left_open(self) -> str:
+        """The text after the last event of a turn, which may not have ended."""
         text = self._unfinished() + self._end_line()
         if self._running:
             text += "(this turn has not ended)\n"

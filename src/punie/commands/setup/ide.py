@@ -15,23 +15,23 @@ from pathlib import Path
 from attrs import define, frozen
 
 from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of
-from punie.commands.running import Exit
+from punie.commands.running import Exit, wrong
 from punie.commands.settings_writing import replace_file
 from punie.commands.setup.ides import (
     DEFAULT_NAME,
+    IDES,
     Ide,
     IdeFileError,
     Installation,
     agent_args,
     agents_in,
-    fields_of,
-    ide_named,
     runs,
     this_installation,
     with_entry,
     words_of,
 )
 from punie.domain.values.display import display_exact
+from punie.domain.values.json_value import object_in
 from punie.mechanics.files import locked_folder
 
 LOCK_LIMIT_S = 5.0
@@ -92,7 +92,7 @@ def find_entry(ide: Ide, environ: Mapping[str, str], installation: Installation)
 
 
 def _found(ide: Ide, path: Path, name: str, entry: object, installation: Installation) -> FoundEntry:
-    fields = fields_of(entry)
+    fields = object_in(entry)
     said, args = fields.get("command"), words_of(fields.get("args"))
     program = said if isinstance(said, str) else ""
     is_there = runs(program)
@@ -193,13 +193,13 @@ class IdeSetup:
         """Change the file, or show the change; returns the exit code."""
         path = self.ide.file(self.environ)
         if not self.name.strip() or not self.name.isprintable() or len(self.name) > LONGEST_NAME:
-            return _wrong(f"--name has to be 1 to {LONGEST_NAME} characters that can be seen.")
+            return wrong(f"--name has to be 1 to {LONGEST_NAME} characters that can be seen.")
         try:
             change, backup = (planned(path, self._changed), None) if self.dry_run else write(path, self._changed)
         except IdeFileError as error:
-            return _wrong(f"{path}: {error}. Nothing was changed.")
+            return wrong(display_exact(f"{path}: {error}. Nothing was changed."))
         except OSError as error:
-            return _wrong(f"{path}: {why(error)}. Nothing was changed.", Exit.FAILED)
+            return wrong(display_exact(f"{path}: {why(error)}. Nothing was changed."), Exit.FAILED)
         if self.as_json:
             sys.stdout.write(json.dumps(self._fields(path, change, backup)) + "\n")
         else:
@@ -207,12 +207,12 @@ class IdeSetup:
         return 0
 
     def _changed(self, text: str) -> str:
-        there = fields_of(agents_in(text).get(self.name))
+        there = object_in(agents_in(text).get(self.name))
         wanted = agent_args(self.installation.args, there.get("args"), self.flags)
         return with_entry(text, self.name, self.ide.entry(self.installation.program, wanted))
 
     def _entry(self, change: Change) -> Mapping[str, object]:
-        return fields_of(agents_in(change.after)[self.name])
+        return object_in(agents_in(change.after)[self.name])
 
     def _fields(self, path: Path, change: Change, backup: Path | None) -> Mapping[str, object]:
         entry = self._entry(change)
@@ -269,12 +269,8 @@ def _diff(change: Change) -> str:
     return said
 
 
-def _wrong(what: str, code: int = Exit.USAGE) -> int:
-    sys.stderr.write(f"punie: {display_exact(what)}\n")
-    return code
-
-
 def run_ide_setup(ide: str, *, as_json: bool, dry_run: bool, name: str, model: str | None, mode: str | None) -> int:
     """Run `punie setup jetbrains` or `zed`; returns the exit code."""
     flags = {flag: value for flag, value in (("--model", model), ("--mode", mode)) if value is not None}
-    return IdeSetup(ide_named(ide), os.environ, this_installation(), name, flags, dry_run, as_json).run()
+    chosen = next(one for one in IDES if one.key == ide)
+    return IdeSetup(chosen, os.environ, this_installation(), name, flags, dry_run, as_json).run()

@@ -14,7 +14,7 @@ from typing import cast
 from attrs import field, frozen
 
 from punie.bootstrap.settings.permissions import home_of
-from punie.domain.values.json_value import json_type
+from punie.domain.values.json_value import array_in, json_type
 from punie.domain.values.jsonc import Twice, parse_jsonc, says_nothing, with_member, with_value
 
 AGENTS = "agent_servers"
@@ -31,15 +31,9 @@ def agents_in(text: str) -> Mapping[str, object]:
     return {} if says_nothing(text) else _agents(_root(text))
 
 
-def fields_of(entry: object) -> Mapping[str, object]:
-    """The fields of an agent's entry; empty where the entry is not an object."""
-    return cast("Mapping[str, object]", entry) if isinstance(entry, Mapping) else {}
-
-
 def words_of(args: object) -> list[str]:
     """The texts among the arguments of an entry; empty where the arguments are not a list."""
-    words = cast("list[object]", args) if isinstance(args, list) else []
-    return [word for word in words if isinstance(word, str)]
+    return [word for word in array_in(args) if isinstance(word, str)]
 
 
 def with_entry(text: str, name: str, entry: Mapping[str, object]) -> str:
@@ -112,32 +106,23 @@ def _root(text: str) -> Mapping[str, object]:
         parsed = parse_jsonc(text)
     except ValueError as error:
         raise IdeFileError(f"it is not valid JSON ({error})") from error
-    root = _object(parsed, "it")
-    _check_once(root)
-    return root
+    return _object(parsed, "it")
 
 
 def _agents(root: Mapping[str, object]) -> Mapping[str, object]:
-    agents = _object(root.get(AGENTS, {}), f'"{AGENTS}"')
-    _check_once(agents)
-    return agents
+    return _object(root.get(AGENTS, {}), f'"{AGENTS}"')
 
 
 def _known(value: object, name: str) -> Mapping[str, object]:
-    entry = _object(value, f"the agent {name!r}")
-    _check_once(entry)
-    return entry
+    return _object(value, f"the agent {name!r}")
 
 
 def _object(value: object, what: str) -> Mapping[str, object]:
     if not isinstance(value, Mapping):
         raise IdeFileError(f"{what} has to be an object, and is {json_type(value)}")
+    if isinstance(value, Twice) and value.again:
+        raise IdeFileError(f"{min(value.again)!r} is there twice; keep one of them")
     return cast("Mapping[str, object]", value)
-
-
-def _check_once(found: Mapping[str, object]) -> None:
-    if isinstance(found, Twice) and found.again:
-        raise IdeFileError(f"{min(found.again)!r} is there twice; keep one of them")
 
 
 def _line_end(text: str) -> str:
@@ -209,11 +194,6 @@ ZED = Ide(
     fields={"type": "custom"},
 )
 IDES = (JETBRAINS, ZED)
-
-
-def ide_named(key: str) -> Ide:
-    """The IDE of that key. Raises `KeyError`."""
-    return {ide.key: ide for ide in IDES}[key]
 
 
 _SCRIPTS = {"punie", "punie.exe"}

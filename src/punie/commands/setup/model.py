@@ -12,15 +12,14 @@ from typing import Any
 from attrs import define, frozen
 
 from punie.bootstrap.credentials import Credentials, CredentialsError, address_variable, key_in, key_variable
-from punie.bootstrap.settings.files import read_settings, user_settings_file
+from punie.bootstrap.settings.files import read_settings_file, user_settings_file
 from punie.bootstrap.settings.settings import variable_of
-from punie.commands.running import EXIT_OF_SIGNAL, Exit, command_environ, start_logging, wrong
+from punie.commands.running import EXIT_OF_SIGNAL, Exit, Interrupted, command_environ, start_logging, wrong
 from punie.commands.settings_writing import set_model
 from punie.commands.setup.person import (
-    MODEL_FAILED,
+    EXIT_OF_KIND,
     OFFERS,
     AnswerError,
-    Interrupted,
     Offer,
     Person,
     Trial,
@@ -33,7 +32,7 @@ from punie.commands.setup.person import (
     person_here,
     tried_now,
 )
-from punie.domain.errors import EngineErrorKind, SettingsError
+from punie.domain.errors import SettingsError
 from punie.domain.model.provider import ModelSettings
 from punie.domain.values.display import display_safe
 
@@ -77,7 +76,7 @@ class ModelSetup:
     def run(self) -> int:
         """Ask for all that the flags leave open, try the model, and keep it; returns the exit code."""
         try:
-            read_settings(user_settings_file(self.environ))  # a broken file is reported before any question
+            read_settings_file(user_settings_file(self.environ))  # a broken file is reported before any question
             chosen = self._chosen()
             trial = self.try_it(chosen.model, self._reach(chosen))
             if not trial.ok and not self._kept_all_the_same(trial):
@@ -88,7 +87,7 @@ class ModelSetup:
         except (CredentialsError, SettingsError) as error:
             return wrong(f"{error} {NOTHING}")
         except Interrupted as interrupted:
-            return interrupted.code
+            return interrupted.exit_code
         except (EOFError, KeyboardInterrupt) as error:
             sys.stderr.write(f"\n{NOTHING}\n")
             return Exit.FAILED if isinstance(error, EOFError) else EXIT_OF_SIGNAL[signal.SIGINT]
@@ -169,12 +168,7 @@ class ModelSetup:
 
     def _refused(self, trial: Trial) -> int:
         hint = "" if self.person is not None else " With --yes it is kept all the same."
-        code = Exit.FAILED
-        if trial.kind in {kind.value for kind in MODEL_FAILED}:
-            code = Exit.MODEL
-        elif trial.kind == EngineErrorKind.CONFIGURATION.value:
-            code = Exit.USAGE
-        return wrong(f"{NOTHING}{hint}", code)
+        return wrong(f"{NOTHING}{hint}", EXIT_OF_KIND.get(trial.kind or "", Exit.FAILED))
 
     def _keep(self, chosen: Chosen, trial: Trial) -> int:
         place = self._stored(chosen)

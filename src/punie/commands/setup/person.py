@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import TypeVar
@@ -20,11 +20,11 @@ from attrs import frozen
 from punie.bootstrap.engines import HOW_TO_CHOOSE, make_engine
 from punie.bootstrap.plugins import PlugIns, scan
 from punie.bootstrap.settings.values import PYDANTIC_AI
-from punie.commands.running import person_is_here, unless_interrupted
+from punie.commands.running import Exit, person_is_here, unless_interrupted
 from punie.domain.errors import EngineError, EngineErrorKind
 from punie.domain.model.provider import DIRECT, OF_FILES, ModelSettings
 from punie.domain.values.display import display_safe
-from punie.mechanics.questions import YES_OR_NO, YES_OR_NO_HINT, answer, asking
+from punie.mechanics.questions import agrees
 from punie.ports.engine import ModelEngine
 
 LONGEST_KEY = 1_024
@@ -164,8 +164,7 @@ class Person:
 
     def agrees(self, question: str) -> bool:
         """Ask for a yes; Enter is a no."""
-        asked = asking(self.say, "", f"{question} [y/N] ", YES_OR_NO, False, YES_OR_NO_HINT)
-        return answer(asked, lambda: f"{self.line('')}\n")
+        return agrees(question, self.say, lambda: f"{self.line('')}\n")
 
     def _or_default(self, question: str, default: str) -> str:
         hint = f" [{default}]" if default else ""
@@ -212,14 +211,15 @@ def _say(text: str) -> None:
 
 LIMIT_S = 30.0
 
-MODEL_FAILED = (
-    EngineErrorKind.AUTH,
-    EngineErrorKind.RATE_LIMIT,
-    EngineErrorKind.OVERLOADED,
-    EngineErrorKind.CONNECTION,
-    EngineErrorKind.TIMEOUT,
-)
-"""The kinds of errors that a model's provider is the cause of."""
+EXIT_OF_KIND: Mapping[str, Exit] = {
+    EngineErrorKind.CONFIGURATION: Exit.USAGE,
+    EngineErrorKind.AUTH: Exit.MODEL,
+    EngineErrorKind.RATE_LIMIT: Exit.MODEL,
+    EngineErrorKind.OVERLOADED: Exit.MODEL,
+    EngineErrorKind.CONNECTION: Exit.MODEL,
+    EngineErrorKind.TIMEOUT: Exit.MODEL,
+}
+"""The exit codes of the kinds of errors that the settings or a model's provider are the cause of."""
 
 
 @frozen
@@ -272,16 +272,15 @@ async def try_model(
         return _failed(error)
     except TimeoutError:
         cause = f"{model} did not answer within {limit_s:g} seconds."
-        return Trial(False, cause, "Check the network; a local server may still be loading it.", _TIMEOUT)
+        return Trial(
+            False, cause, "Check the network; a local server may still be loading it.", EngineErrorKind.TIMEOUT
+        )
     finally:
         with anyio.move_on_after(1, shield=True):
             await engine.aclose()
     if answer is None:
         return Trial(True, f"{model} can be used; it is loaded at the first prompt", asked=False)
     return Trial(True, f"{model} answers")
-
-
-_TIMEOUT = EngineErrorKind.TIMEOUT.value
 
 
 def _failed(error: EngineError) -> Trial:
@@ -293,18 +292,10 @@ MOST_LISTED = 40
 _log = logging.getLogger("punie")
 
 
-class Interrupted(Exception):  # noqa: N818 - a signal is no error
-    """A signal came; `code` is its exit code."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
-
-
 def tried_now(model: str, settings: ModelSettings) -> Trial:
     """Try the model with that key and address. Raises `Interrupted`."""
     sys.stderr.write(f"Trying {model} ...\n")
-    return _finished(lambda: try_model(model, lambda _: settings, scan(_log)))
+    return anyio.run(unless_interrupted, lambda: try_model(model, lambda _: settings, scan(_log)))
 
 
 def listed_now(model: str, settings: ModelSettings) -> Sequence[str]:
@@ -319,17 +310,4 @@ def listed_now(model: str, settings: ModelSettings) -> Sequence[str]:
                         return (await engine.siblings())[:MOST_LISTED]
         return ()
 
-    return _finished(ask)
-
-
-def _finished(work: Callable[[], Awaitable[T]]) -> T:
-    done: list[T] = []
-
-    async def run() -> int:
-        done.append(await work())
-        return 0
-
-    code = anyio.run(unless_interrupted, run)
-    if not done:
-        raise Interrupted(code)
-    return done[0]
+    return anyio.run(unless_interrupted, ask)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
@@ -17,9 +17,11 @@ from punie.application.offer.registry import ToolRegistry
 from punie.bootstrap.session_here import SessionHere, open_session_here
 from punie.bootstrap.settings.settings import load_settings
 from punie.commands.running import (
+    CommandError,
     Exit,
     command_environ,
     directory_of,
+    ended,
     exit_at_once,
     person_is_here,
     start_logging,
@@ -40,7 +42,6 @@ from punie.commands.tools.shown import (
     left_out,
     listed,
 )
-from punie.domain.errors import EngineError, PunieError, SettingsError
 from punie.domain.model.provider import DIRECT
 from punie.domain.tools.tool import ToolCall, ToolOutcome, ToolResult, encode_result
 from punie.domain.values.display import display_safe, one_line
@@ -68,19 +69,6 @@ class SessionMode:
         broker = ConsoleBroker(sys.stdin.readline) if person else HeadlessBroker()
         return open_session_here(str(self.cwd), model=model or DIRECT, broker=broker, environ=self.environ, flags=flags)
 
-    async def finished(self, work: Callable[[], Awaitable[int]]) -> int:
-        """The exit code of the work, of what it refused, or of the signal that ended it."""
-
-        async def unless_refused() -> int:
-            # Caught inside the task group that watches for signals: it would hand the error on in a group.
-            try:
-                return await work()
-            except PunieError as error:
-                wrong(str(error))
-                return Exit.USAGE if isinstance(error, (SettingsError, EngineError)) else Exit.FAILED
-
-        return await unless_interrupted(unless_refused)
-
     def show(self, value: object, text: str) -> None:
         """Print the value as JSON, or the text."""
         sys.stdout.write(json.dumps(value, indent=2) + "\n" if self.as_json else text)
@@ -94,11 +82,20 @@ class SessionMode:
             wrong(result.text)
         return code
 
-    def unknown(self, what: str, name: str, names: Sequence[str]) -> int:
-        """Say that there is no such thing, and which ones have a similar name."""
-        near = difflib.get_close_matches(name, names, n=3)
-        hint = f"Did you mean {', '.join(near)}?" if near else f"`punie {what}s list` names them all."
-        return wrong(f"there is no {what} named {one_line(name, 80)!r}. {hint}")
+
+def unknown(what: str, name: str, names: Sequence[str]) -> CommandError:
+    """The error that there is no such thing, with those that have a similar name."""
+    near = difflib.get_close_matches(name, names, n=3)
+    hint = f"Did you mean {', '.join(near)}?" if near else f"`punie {what}s list` names them all."
+    return CommandError(f"there is no {what} named {one_line(name, 80)!r}. {hint}")
+
+
+def json_object(what: str, example: str, written: str) -> JsonObject:
+    """The object that a person wrote on the command line. Raises `CommandError`."""
+    try:
+        return freeze_object(json.loads(written))
+    except (NotJsonError, ValueError, RecursionError) as error:
+        raise CommandError(f'{what} must be a JSON object such as \'{{"path": "{example}"}}\': {error}') from None
 
 
 @define
@@ -112,9 +109,6 @@ class ToolsMode(SessionMode):
 
     async def run(self) -> int:
         """Open a session, do what was asked for, and close it; returns the exit code."""
-        return await self.finished(self._session)
-
-    async def _session(self) -> int:
         async with self.open(self.model) as session:
             return await self._act(session)
 
@@ -147,22 +141,18 @@ class ToolsMode(SessionMode):
         every = (*listed(registry, registry.tools), *left_out(registry))
         found = next((entry for entry in every if entry.tool.name == name), None)
         if found is None:
-            return self._unknown(registry, name)
+            raise unknown("tool", name, [tool.name for tool in registry.tools])
         self.show(as_full_entry(found), as_page(found))
         return 0
 
     async def _call(self, session: SessionHere, name: str, written: str) -> int:
         arguments = self._arguments(session.registry, name, written)
-        if arguments is None:
-            return Exit.USAGE
         result = await session.call(name, arguments)
         return self.told(name, result, encode_result(result), _EXIT_OF_OUTCOME.get(result.outcome, Exit.FAILED))
 
     async def _check(self, session: SessionHere, name: str, written: str) -> int:
         """Tell what keeps the call from running unasked, and what it will probably take; nothing is run."""
         arguments = self._arguments(session.registry, name, written)
-        if arguments is None:
-            return Exit.USAGE
         desk = session.live.desk
         problems = await desk.validate(ToolCall("", name, arguments))
         estimate = await desk.estimate(name, arguments)
@@ -171,22 +161,14 @@ class ToolsMode(SessionMode):
         self.show(value, as_check(name, problems, estimate))
         return Exit.FAILED if problems else 0
 
-    def _arguments(self, registry: ToolRegistry, name: str, written: str) -> JsonObject | None:
-        """The arguments for that tool; None once a person was told why there are none."""
+    def _arguments(self, registry: ToolRegistry, name: str, written: str) -> JsonObject:
+        """The arguments for that tool. Raises `CommandError`."""
         if registry.get(name) is None:
-            self._unknown(registry, name)
-            return None
-        try:
-            return freeze_object(json.loads(written))
-        except (NotJsonError, ValueError, RecursionError) as error:
-            wrong(f'the arguments must be a JSON object such as \'{{"path": "a.txt"}}\': {error}')
-            return None
-
-    def _unknown(self, registry: ToolRegistry, name: str) -> int:
-        reasons = {left.tool.name: left.reason for left in registry.left_out}
-        if name in reasons:
-            return wrong(f"the tool {name} is left out: {reasons[name]}")
-        return self.unknown("tool", name, [tool.name for tool in registry.tools])
+            reasons = {left.tool.name: left.reason for left in registry.left_out}
+            if name in reasons:
+                raise CommandError(f"the tool {name} is left out: {reasons[name]}")
+            raise unknown("tool", name, [tool.name for tool in registry.tools])
+        return json_object("the arguments", "a.txt", written)
 
 
 def run_tools(
@@ -196,4 +178,5 @@ def run_tools(
     environ, directory = command_environ(), directory_of(cwd)
     start_logging(environ, None)
     given = tuple(words[word] for word in ("name", "query", "arguments") if word in words)
-    return exit_at_once(anyio.run(ToolsMode(environ, directory, as_json, model, action, given, every).run))
+    mode = ToolsMode(environ, directory, as_json, model, action, given, every)
+    return exit_at_once(ended(lambda: anyio.run(unless_interrupted, mode.run)))

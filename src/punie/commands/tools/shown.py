@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
-from attrs import frozen
+from attrs import asdict, frozen
 
 from punie.adapters.console.output import table
 from punie.application.offer.registry import ToolRegistry
@@ -17,7 +17,7 @@ from punie.domain.tools.execution import ResourceEstimate
 from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.tool import ToolDescriptor, estimated_tokens, tokens_of
 from punie.domain.values.display import display_safe
-from punie.domain.values.json_value import thaw_object
+from punie.domain.values.json_value import camel, thaw_object
 
 
 @frozen
@@ -76,15 +76,9 @@ def as_full_entry(entry: Listed) -> dict[str, object]:
         "tags": list(tool.tags),
         "requiresPermission": tool.requires_permission,
         "requiresConfirmation": details.requires_confirmation,
-        "version": details.version,
-        "author": details.author,
-        "helpUrl": details.help_url,
+        **camel(asdict(details)),
         "requiredCapabilities": _flags(details.required_capabilities),
         "requiredPermissions": _flags(details.required_permissions),
-        "platforms": list(details.platforms),
-        "dependencies": list(details.dependencies),
-        "estimatedTimeMs": details.estimated_time_ms,
-        "maxInputBytes": details.max_input_bytes,
         "examples": [
             {"arguments": thaw_object(example.arguments), "description": example.description}
             for example in details.examples

@@ -6,6 +6,7 @@ latest turns in full as a page has room for. So a session of any length takes th
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections import deque
@@ -14,14 +15,14 @@ from contextlib import aclosing, contextmanager
 from pathlib import Path
 
 import anyio
-from attrs import define
+from attrs import define, field
 
 from punie import __version__
 from punie.adapters.html.trace_page import MARK, TracePage
 from punie.commands.running import Exit, wrong
 from punie.commands.sessions.run import LAST, command_store, found_session, last_session
 from punie.domain.errors import PunieError, SettingsError
-from punie.domain.session.log import LogEntry, SessionSummary
+from punie.domain.session.log import SessionSummary
 from punie.domain.session.open_turn import OUTLINE
 from punie.domain.session.timeline import SessionOutline, Totals, TurnTimeline
 from punie.domain.session.timeline_builder import TimelineBuilder
@@ -45,34 +46,27 @@ class SessionTrace:
     store: SessionStore
     summary: SessionSummary
     page_weight: int = PAGE_WEIGHT
+    _last: float = field(default=math.inf, init=False)
+    """The sequence with which the first reading ended; the second goes no further."""
 
     async def outline(self) -> SessionOutline:
         """The outline of every turn, and where the turns in full begin."""
-        builder, totals, last = TimelineBuilder(OUTLINE), Totals(), 0
+        totals = Totals()
         turns: deque[TurnTimeline] = deque(maxlen=TURNS_IN_OUTLINE)
-        async with aclosing(self._entries(0, None)) as entries:
-            async for entry in entries:
-                last = entry.sequence
-                if (turn := builder.take(entry)) is not None:
-                    turns.append(turn)
-                    totals = totals.with_turn(turn)
-        if (turn := builder.end()) is not None:
-            turns.append(turn)
-            totals = totals.with_turn(turn)
-        return SessionOutline(self.summary, totals, tuple(turns), self._full_from(turns), last)
+        async with aclosing(self._told(TimelineBuilder(OUTLINE), 0)) as told:
+            async for turn in told:
+                turns.append(turn)
+                totals = totals.with_turn(turn)
+        return SessionOutline(self.summary, totals, tuple(turns), self._full_from(turns))
 
     async def turns(self, outline: SessionOutline) -> AsyncIterator[TurnTimeline]:
         """The turns that are shown in full, in their order."""
         first = next((turn for turn in outline.turns if turn.number >= outline.full_from), None)
         if first is None:
             return
-        builder = TimelineBuilder(turns=first.number - 1)
-        async with aclosing(self._entries(first.first_sequence - 1, outline.last_sequence)) as entries:
-            async for entry in entries:
-                if (turn := builder.take(entry)) is not None:
-                    yield turn
-        if (turn := builder.end()) is not None:
-            yield turn
+        async with aclosing(self._told(TimelineBuilder(turns=first.number - 1), first.first_sequence - 1)) as told:
+            async for turn in told:
+                yield turn
 
     def _full_from(self, turns: deque[TurnTimeline]) -> int:
         """The number of the first turn that there is room for; the last turn is shown in any case."""
@@ -84,13 +78,16 @@ class SessionTrace:
             first = turn.number
         return first
 
-    async def _entries(self, after: int, last: int | None) -> AsyncGenerator[LogEntry]:
-        while page := await self.store.read(self.summary.id, after, ENTRIES_AT_ONCE):
+    async def _told(self, builder: TimelineBuilder, after: int) -> AsyncGenerator[TurnTimeline]:
+        """The turns of the entries behind `after`."""
+        while after < self._last and (page := await self.store.read(self.summary.id, after, ENTRIES_AT_ONCE)):
             for entry in page:
-                if last is not None and entry.sequence > last:
-                    return
-                yield entry
+                if entry.sequence <= self._last and (turn := builder.take(entry)) is not None:
+                    yield turn
             after = page[-1].sequence
+        self._last = min(after, self._last)
+        if (turn := builder.end()) is not None:
+            yield turn
 
 
 MARK_WITHIN = 200

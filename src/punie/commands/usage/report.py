@@ -17,7 +17,7 @@ from typing import TypeAlias, TypeVar
 from attrs import frozen
 
 from punie.adapters.console.output import WIDTH, table
-from punie.domain.session.turn import CallRecord, TurnRecord
+from punie.domain.session.turn import CallRecord, TurnRecord, Usage
 from punie.domain.tools.execution import OutcomeCounts, by_outcome
 from punie.domain.tools.tool import ToolDescriptor, estimated_tokens
 from punie.domain.values.display import one_line
@@ -61,14 +61,8 @@ class TurnTotals:
     @classmethod
     def of(cls, turns: Sequence[TurnRecord]) -> TurnTotals:
         """The sums over these turns."""
-        known = [turn.usage.cost_usd for turn in turns if turn.usage.cost_usd is not None]
-        return cls(
-            turns=len(turns),
-            requests=sum(turn.usage.requests for turn in turns),
-            input_tokens=sum(turn.usage.input_tokens for turn in turns),
-            output_tokens=sum(turn.usage.output_tokens for turn in turns),
-            cost_usd=sum(known) if known else None,
-        )
+        used = sum((turn.usage for turn in turns), Usage())
+        return cls(len(turns), used.requests, used.input_tokens, used.output_tokens, used.cost_usd)
 
 
 class Table(StrEnum):
@@ -215,6 +209,22 @@ def unused_text(report: UsageReport, disabled: Iterable[str], settings_file: str
 
 # ---------------------------------------------------------------------------------------------------------------- rows
 
+_VALUES: Mapping[str, Callable[[UsageRow], object]] = {
+    "source": lambda row: row.source,
+    "calls": lambda row: row.calls.calls,
+    "succeeded": lambda row: row.calls.succeeded,
+    "failed": lambda row: row.calls.failed,
+    "denied": lambda row: row.calls.denied,
+    "cancelled": lambda row: row.calls.cancelled,
+    "timeMs": lambda row: round(row.calls.time_ms, 1),
+    "bytesIn": lambda row: row.calls.bytes_in,
+    "bytesOut": lambda row: row.calls.bytes_out,
+    "turns": lambda row: row.turns.turns,
+    "requests": lambda row: row.turns.requests,
+    "inputTokens": lambda row: row.turns.input_tokens,
+    "outputTokens": lambda row: row.turns.output_tokens,
+    "cost": lambda row: None if row.turns.cost_usd is None else round(row.turns.cost_usd, 6),
+}
 _CALL_KEYS = ("calls", "succeeded", "failed", "denied", "cancelled", "timeMs", "bytesIn", "bytesOut")
 _PERIOD_KEYS = (*_CALL_KEYS, "turns", "requests", "inputTokens", "outputTokens", "cost")
 _COLUMNS: Mapping[Table, tuple[str, ...]] = {
@@ -227,33 +237,7 @@ _COLUMNS: Mapping[Table, tuple[str, ...]] = {
 
 def _rows(report: UsageReport, by: Table) -> list[Row]:
     name, *others = _COLUMNS[by]
-    cells = [{"source": row.source, **_calls(row.calls), **_turns(row.turns)} for row in report.by[by]]
-    return [
-        {name: row.name} | {key: cell[key] for key in others} for row, cell in zip(report.by[by], cells, strict=True)
-    ]
-
-
-def _calls(totals: CallTotals) -> Row:
-    return {
-        "calls": totals.calls,
-        "succeeded": totals.succeeded,
-        "failed": totals.failed,
-        "denied": totals.denied,
-        "cancelled": totals.cancelled,
-        "timeMs": round(totals.time_ms, 1),
-        "bytesIn": totals.bytes_in,
-        "bytesOut": totals.bytes_out,
-    }
-
-
-def _turns(totals: TurnTotals) -> Row:
-    return {
-        "turns": totals.turns,
-        "requests": totals.requests,
-        "inputTokens": totals.input_tokens,
-        "outputTokens": totals.output_tokens,
-        "cost": None if totals.cost_usd is None else round(totals.cost_usd, 6),
-    }
+    return [{name: row.name} | {key: _VALUES[key](row) for key in others} for row in report.by[by]]
 
 
 def _cell(value: object) -> object:

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import anyio
@@ -22,7 +22,6 @@ from punie.commands.running import Exit, command_environ, directory_of, start_lo
 from punie.commands.settings_writing import disable_tools
 from punie.commands.usage.report import Table, UsageReport, unused_text, usage_csv, usage_json, usage_report, usage_text
 from punie.domain.errors import PunieError, SettingsError
-from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.tool import NAME_PATTERN
 from punie.domain.values.display import display_safe, one_line
 
@@ -49,17 +48,13 @@ class UsageMode:
         if ledger.trouble is not None:
             return wrong("so long as it cannot be used, sessions run on without writing figures down.", Exit.FAILED)
         try:
-            offered = await self._offered()
+            async with open_session_here(str(self.cwd), environ=self.environ) as session:
+                offered = await session.live.desk.toolbox.current()
         except PunieError as error:
             wrong(str(error))
             return Exit.USAGE if isinstance(error, SettingsError) else Exit.FAILED
         sys.stdout.write(self._shown(usage_report(calls, turns, offered, local_day)))
         return 0
-
-    async def _offered(self) -> ToolCatalog:
-        """The tools that a session on this machine would have in that directory."""
-        async with open_session_here(str(self.cwd), environ=self.environ) as session:
-            return await session.live.desk.toolbox.current()
 
     def _shown(self, report: UsageReport) -> str:
         if self.form == "json":
@@ -91,10 +86,7 @@ def local_day(moment: float) -> str:
 def parse_since(text: str, now: float) -> float:
     """Seconds since the epoch of `7d`, `12h` or a date, which begins at its local midnight. Raises `ValueError`."""
     if match := _SPAN.fullmatch(text):
-        span = int(match[1])
-        return (
-            now - timedelta(days=span if match[2] == "d" else 0, hours=span if match[2] == "h" else 0).total_seconds()
-        )
+        return now - int(match[1]) * {"d": 86_400, "h": 3_600}[match[2]]
     try:
         day = date.fromisoformat(text)
     except ValueError:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from typing import cast
 from urllib.parse import urlsplit
 
 from attrs import field, frozen
 
 from punie.domain.errors import EngineError, EngineErrorKind
+from punie.domain.values.json_value import object_in
 
 _LOOKS_SECRET = re.compile(r"\b(?:(?:sk|pk|rk|gsk|xai|hf|ghp)[-_]|AIza|Bearer )[A-Za-z0-9*._-]{8,}")
 _QUOTED_CHARS = 300
@@ -73,12 +73,9 @@ def sentence_in(body: object) -> str:
 
     Never the body itself, which may hold the request.
     """
-    if not isinstance(body, dict):
-        return ""
-    fields = cast("dict[str, object]", body)
-    inner: object = fields.get("error")
-    message = cast("dict[str, object]", inner).get("message") if isinstance(inner, dict) else inner
-    message = fields.get("message", message)
+    fields = object_in(body)
+    inner = fields.get("error")
+    message = fields.get("message", object_in(inner).get("message", inner))
     return message if isinstance(message, str) and message.strip() else ""
 
 

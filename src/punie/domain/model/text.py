@@ -57,8 +57,8 @@ def _content(block: Block, seen: tuple[str, ...]) -> str | Attachment:
             return encodable(text)
         case Image():
             return picture(block) or NO_PICTURE
-        case ResourceLink():
-            return link_text(block)
+        case ResourceLink(uri, name, title=title):  # never fetched: the model may read it with a tool, which asks
+            return encodable(f"[{title or name}]({uri})")
         case EmbeddedResource(uri, text, data, mime_type):
             shown = text is None and (mime_type or "").startswith(seen)
             attached = _attachment(data or "", mime_type or "", encodable(uri.rpartition("/")[2])) if shown else None
@@ -75,11 +75,6 @@ def _attachment(data: str, mime_type: str, name: str = "") -> Attachment | None:
         return Attachment(data, mime_type, name) if base64.b64decode(data, validate=True) else None
     except (binascii.Error, ValueError):
         return None
-
-
-def link_text(link: ResourceLink) -> str:
-    """A link as an address, never fetched: the model may read it with a tool, which asks for permission."""
-    return encodable(f"[{link.title or link.name}]({link.uri})")
 
 
 def resource_text(resource: EmbeddedResource) -> str:

@@ -1,7 +1,7 @@
 """The audit trail: a record of every decision, in a chain that shows whether a row was changed afterwards.
 
-Each row's hash covers the one before it: a row that was changed, removed, inserted or moved breaks the chain there. The
-chain does not protect against a person who writes all of it again; a note of the head's hash in another place does.
+Each row's hash covers the one before it: a row that was changed, removed, inserted or moved breaks the chain there. A
+seal over the whole chain shows that its end was cut off, or that all of it was written again: see `Seal`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from punie.domain.values.display import one_line
 
 NAME_LIMIT = 128
 TEXT_LIMIT = 400
+
+LATEST = 2**53
+"""Seconds since the epoch that no time reaches."""
 
 BEGINNING = ""
 """The value in place of a hash before the first row."""
@@ -93,11 +96,56 @@ class ChainStart:
 
 @frozen
 class ChainReport:
-    """The outcome of a check of the chain: `fault` names the first row that does not fit, None where all do."""
+    """The outcome of a check of the chain: `fault` says what does not fit, in words; None where all does.
+
+    `key` names the place of the key by which the seal was checked; None where the chain is not sealed.
+    """
 
     rows: int
     head: str
     fault: str | None = None
+    key: str | None = None
+
+
+@frozen
+class Link:
+    """What the seal covers of a row: its hash, and its time in whole seconds, None where its text has none.
+
+    A row that is deleted for its age leaves its link behind; the sealed time shows that it was old enough.
+    """
+
+    number: int
+    hash: str
+    at: int | None
+
+    @classmethod
+    def of(cls, row: AuditRow) -> Link:
+        """The link of that row."""
+        try:
+            at = int(json.loads(row.text)["at"])
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+            at = LATEST  # it was tampered with, which its hash shows
+        return cls(row.number, row.hash, at if abs(at) < LATEST else None)
+
+
+@frozen
+class Seal:
+    """The seal of a chain: the number of links that it covers, and a key that moves forward with each of them.
+
+    The key is a keyed hash of the link under the key before it, to which no way leads back. So a person who knows only
+    the present key cannot seal another chain, or an earlier end of this one; the first key, by which the seal is
+    computed again, is kept elsewhere. A copy of an earlier state of both, chain and seal, still fits.
+    """
+
+    count: int
+    key: str
+
+    def over(self, links: Iterable[Link]) -> Seal:
+        """The seal after these links."""
+        count, key = self.count, bytes.fromhex(self.key)
+        for link in links:
+            count, key = count + 1, hashlib.blake2b(f"{link.hash} {link.at}".encode(), key=key, digest_size=32).digest()
+        return Seal(count, key.hex())
 
 
 def canonical(record: DecisionRecord) -> str:
@@ -108,6 +156,11 @@ def canonical(record: DecisionRecord) -> str:
 def chain_hash(previous: str, text: str) -> str:
     """The hash of a row with that text after the row with that hash."""
     return hashlib.sha256(f"{previous}{text}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def unknown_head(noted: str) -> str:
+    """The fault of a chain in which a head that was noted before is no longer."""
+    return f"the head {noted}, noted before, is not in it: rows were cut off, or the chain was written anew"
 
 
 def check_chain(rows: Iterable[AuditRow], start: ChainStart, last_number: int | None = None) -> ChainReport:

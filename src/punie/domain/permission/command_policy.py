@@ -115,8 +115,13 @@ class LinePolicy:
             rule = self._allowing(part)
             base = self._by_mode(part, own) if rule is None else said(rule)
             found = strictest(*self._asked(part), base) if self.rules else base
-            if found.verdict is Verdict.ALLOW and self.facts.boxed and (rule is None or rule.boxed):
-                box = Box.LOOK if _column(part) is Column.SAFE_COMMAND else Box.WORK
+            if found.verdict is Verdict.ALLOW and (rule is None or rule.boxed):
+                looks = _column(part) is Column.SAFE_COMMAND
+                if self.facts.boxed:
+                    box = Box.LOOK if looks else Box.WORK
+                elif self.facts.asks_unboxed and not (looks and part.plain):
+                    reason = f"{found.reason}, but no box of the client's terminals holds it"
+                    found = Finding(Verdict.ASK, f"mode:{self.policy.mode.value}", reason)
         return PartDecision(found.verdict, found.rule, found.reason, part.argv, box)
 
     def _denied(self, part: CommandPart, own: Finding | None) -> Finding | None:
@@ -186,7 +191,7 @@ def _is_free(part: PartDecision) -> bool:
 
 def matches(rule: Rule, part: CommandPart, facts: Facts) -> bool:
     """Whether a deny or ask rule is about the part, in any of its forms and by any path that it touches."""
-    if rule.command is not None and not _is_about(rule, part):
+    if not _is_about(rule, part):
         return False
     if rule.path is None:
         return True
@@ -196,16 +201,14 @@ def matches(rule: Rule, part: CommandPart, facts: Facts) -> bool:
 
 
 def _is_about(rule: Rule, part: CommandPart) -> bool:
-    return any(rule.begins(form) or rule.reaches(form) for form in (part.argv, *part.forms))
+    return rule.command is None or any(rule.begins(form) or rule.reaches(form) for form in (part.argv, *part.forms))
 
 
 def may_match(rule: Rule, part: CommandPart, facts: Facts) -> bool:
     """Whether a deny or ask rule about paths may match something below a folder that the part goes through."""
-    if rule.path is None:
-        return False
-    if rule.command is not None and not _is_about(rule, part):
-        return False
     pattern = rule.path
+    if pattern is None or not _is_about(rule, part):
+        return False
     deep = (use for use in part.paths if use.below and use.effect is not PathEffect.LOOK)
     return any(may_touch_below(pattern, path, facts.bases) for use in deep for path in paths_of(use))
 

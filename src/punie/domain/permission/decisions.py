@@ -48,7 +48,8 @@ class Facts:
 
     `command` is the report on a command line, its paths located; None where no line was read. `cwd` and `roots` are
     the session's, absolute. `quarantined`: the tool's definition changed since it was approved. `boxed`: a program that
-    runs without a question runs in a box here.
+    runs without a question runs in a box here. `asks_unboxed`: where it does not, a person is asked, unless the program
+    loads nothing of a project.
     """
 
     locations: tuple[Location, ...] = ()
@@ -57,6 +58,7 @@ class Facts:
     roots: tuple[str, ...] = ()
     quarantined: bool = False
     boxed: bool = True
+    asks_unboxed: bool = False
 
     @property
     def bases(self) -> tuple[str, ...]:

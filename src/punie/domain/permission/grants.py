@@ -11,7 +11,6 @@ import hashlib
 import json
 import posixpath
 import re
-from collections.abc import Sequence
 from typing import Self
 
 from attrs import evolve, field, frozen
@@ -60,11 +59,6 @@ SAFE_PATTERNS: tuple[SafePattern, ...] = (
     SafePattern(("ruff", "format"), _RUFF | {"--check"}, "format"),
     SafePattern(("mkdir",), frozenset({"-p", "-v"}), "make"),
 )
-
-
-def safe_pattern(part: CommandPart, directory: str, roots: Sequence[str]) -> SafePattern | None:
-    """The pattern that covers the command, run in that directory; None where only the exact command may be granted."""
-    return next((pattern for pattern in SAFE_PATTERNS if pattern.covers(part, directory, tuple(roots))), None)
 
 
 def _plain_file(word: str, directory: str, roots: tuple[str, ...], known: set[str]) -> bool:
@@ -158,14 +152,9 @@ def definition_hash(tool: ToolDescriptor) -> str:
     return digest(said)
 
 
-def arguments_digest(arguments: JsonObject) -> str:
-    """A digest of a call's arguments: equal arguments, however they were ordered, have equal digests."""
-    return digest(thaw(arguments))
-
-
 def approval_key(tool: ToolDescriptor, arguments: JsonObject, directory: str) -> str:
     """The key of one approval: this tool as it is defined now, these arguments, this directory."""
-    return digest([tool.source.value, definition_hash(tool), arguments_digest(arguments), directory])
+    return digest([tool.source.value, definition_hash(tool), digest(thaw(arguments)), directory])
 
 
 def digest(value: object) -> str:
@@ -205,7 +194,7 @@ def _others_scope(tool: ToolDescriptor, about: list[str], arguments: JsonObject,
     bound, runs = freeze_object(tool.roles.bound(arguments)), tool.roles.runs(arguments)
     words = f"in {cwd}: {tool.name} of the {tool.source.value}, as it is defined now, "
     if bound:
-        where = [cwd, arguments_digest(bound), *(place.path for place in facts.locations)]
+        where = [cwd, digest(thaw(bound)), *(place.path for place in facts.locations)]
         scope = _scope(tool, about, where, f"{words}exactly with {json_text(bound)}", cwd, runs=runs)
     elif tool.roles.binds:
         scope = _scope(tool, about, [cwd, ""], f"{words}where it names no path, URL or command", cwd)
@@ -235,7 +224,8 @@ def _command_scope(tool: ToolDescriptor, about: list[str], arguments: JsonObject
         return session
     roots = facts.roots or (cwd,)
     plain = " ".join(part.argv) == line  # no quotes, no redirection, no wrapper: nothing but these words
-    pattern = safe_pattern(part, directory, roots) if plain else None
+    patterns = SAFE_PATTERNS if plain else ()
+    pattern = next((each for each in patterns if each.covers(part, directory, roots)), None)
     if pattern is None:
         return _with_stored(session, digest(["always", about, command]), session.words)
     key = digest(["always", about, list(pattern.prefix), directory, sorted(roots)])

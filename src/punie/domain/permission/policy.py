@@ -144,7 +144,7 @@ class _Call:
         if found.verdict is not Verdict.ALLOW or not self.facts.boxed:
             return Box.NONE
         if parts:
-            return max((part.box for part in parts), key=lambda box: box.width)
+            return max((part.box for part in parts), key=tuple(Box).index)
         if self.tool.kind is not ToolKind.EXECUTE or self.tool.source is not ToolSource.BUILT_IN:
             return Box.NONE
         rule = self._allowing()
@@ -156,7 +156,7 @@ class _Call:
             yield Finding(Verdict.ASK, QUARANTINE_RULE, f"{name} is not what it was when it was approved")
         if self.tool.details.requires_confirmation:
             yield Finding(Verdict.ASK, "built-in:tool", f"{name} says that each call of it must be confirmed")
-        if _switches_mode(self.tool):
+        if self.tool.source is ToolSource.BUILT_IN and self.tool.kind is ToolKind.SWITCH_MODE:
             yield Finding(Verdict.ASK, "built-in:mode", "the agent asks to do more than look from now on")
 
     def _asked(self) -> Iterator[Finding]:
@@ -238,11 +238,6 @@ def _column(tool: ToolDescriptor) -> Column:
     if built_in:
         return tool.column or Column.OTHER_COMMAND
     return Column.READ if tool.source in _ANSWERABLE and _harmless(tool) else Column.OTHER_TOOL
-
-
-def _switches_mode(tool: ToolDescriptor) -> bool:
-    """Whether the tool is Punie's own way out of read-only, which a person has to agree to in every mode."""
-    return tool.source is ToolSource.BUILT_IN and tool.kind is ToolKind.SWITCH_MODE
 
 
 def _harmless(tool: ToolDescriptor) -> bool:

@@ -84,11 +84,9 @@ class Expression:
 class StepView:
     """A step that ran, as an expression sees it: its data, and a few facts about it.
 
-    `steps.ID` is the data. `steps.ID.KEY` is that key of the data, else one of `MEMBERS`. Of a step with `for_each`
+    `steps.ID` is the data. `steps.ID.KEY` is that key of the data, else one of these fields. Of a step with `for_each`
     the text and the status are lists, with an entry an item.
     """
-
-    MEMBERS = ("text", "status", "output")
 
     output: JsonValue
     text: JsonValue
@@ -98,8 +96,7 @@ class StepView:
         """The value of `steps.ID.KEY`. Raises `KeyError`."""
         if isinstance(self.output, Mapping) and key in self.output:
             return self.output[key]
-        known = {"text": self.text, "status": self.status, "output": self.output}
-        return known[key]
+        return {"text": self.text, "status": self.status, "output": self.output}[key]
 
 
 @define

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import cached_property
 
 from attrs import field, frozen
 
@@ -83,7 +84,7 @@ class Pipeline:
         """The tools that the pipeline calls, each once."""
         return tuple(dict.fromkeys(step.tool for step in self.steps))
 
-    @property
+    @cached_property
     def descriptor(self) -> ToolDescriptor:
         """The tool that a session offers."""
         return ToolDescriptor(

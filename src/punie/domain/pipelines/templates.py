@@ -197,8 +197,8 @@ def plain_text(value: JsonValue) -> str:
     return value if isinstance(value, str) else json.dumps(thaw(value), ensure_ascii=False)
 
 
-def expressions_in(template: Template) -> Iterator[Expression]:
-    """Every expression of a template, in order."""
+def expressions_in(template: Template | None) -> Iterator[Expression]:
+    """Every expression of a template, in order; none where there is no template."""
     match template:
         case Computed(expression):
             yield expression
@@ -210,5 +210,5 @@ def expressions_in(template: Template) -> Iterator[Expression]:
         case Table(entries):
             for _, item in entries:
                 yield from expressions_in(item)
-        case Fixed():
+        case Fixed() | None:
             return

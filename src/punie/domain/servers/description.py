@@ -15,9 +15,10 @@ from attrs import field, frozen
 
 from punie.domain.servers.entries import http_parts
 from punie.domain.servers.inputs import DescriptionError, Inputs, Wanted, clean, items, mapping, text
-from punie.domain.servers.packages import command_of
+from punie.domain.values.json_value import object_in
 from punie.domain.values.jsonc import no_number
 from shellsight.command_warnings import address_warnings, command_warnings
+from shellsight.package_runners import KINDS, PackageError
 
 _NAME = re.compile(r"[A-Za-z0-9.-]+/[A-Za-z0-9._-]+")
 LONGEST_NAME = 200
@@ -25,6 +26,7 @@ _OFFICIAL = "io.modelcontextprotocol.registry/official"
 _STATUSES = ("active", "deprecated", "deleted")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _TYPES = {"streamable-http": "http", "sse": "sse"}
+_NO_CHECKSUM = "it gives a checksum of its file, which {runner} does not check"
 
 
 @frozen
@@ -131,12 +133,56 @@ _Way: TypeAlias = tuple[Mapping[str, object], str, str, tuple[str, ...]]
 
 
 def _run(package: Mapping[str, object], inputs: Inputs) -> _Way:
-    command = command_of(package, inputs)
-    entry: dict[str, object] = {"command": command.program, "args": list(command.args)}
-    if command.env:
-        entry["env"] = dict(command.env)
-    warnings = (*command_warnings(command.program, command.args, command.env), *command.notes)
-    return entry, shlex.join([command.program, *command.args]), command.package, warnings
+    program, args, env, notes = _command_of(package, inputs)
+    entry: dict[str, object] = {"command": program, "args": list(args)}
+    if env:
+        entry["env"] = env
+    warnings = (*command_warnings(program, args, env), *notes)
+    return entry, shlex.join([program, *args]), _source_of(package), warnings
+
+
+_Command: TypeAlias = tuple[str, tuple[str, ...], dict[str, str], tuple[str, ...]]
+"""A program, its arguments and variables, and warnings."""
+
+
+def _command_of(package: Mapping[str, object], inputs: Inputs) -> _Command:
+    """The command that runs the package. Raises `DescriptionError` for an unknown kind or an inexact version."""
+    kind = text(package, "registryType")
+    if kind not in KINDS:
+        raise DescriptionError(f"packages of the type {kind!r} are not understood; npm, pypi and oci are")
+    _check_transport(package)
+    runner, make = KINDS[kind]
+    hint = text(package, "runtimeHint") if "runtimeHint" in package else runner
+    runtime = inputs.arguments(package, "runtimeArguments")
+    if hint != runner and runtime:
+        raise DescriptionError(f"it has arguments for {hint!r}, and Punie runs such packages with {runner}")
+    identifier = clean(text(package, "identifier"), "identifier")
+    try:
+        version = text(package, "version") if "version" in package else None
+        before, notes = make(identifier, version, runtime)
+    except PackageError as error:
+        raise DescriptionError(str(error)) from None
+    args = tuple(word for argument in inputs.arguments(package, "packageArguments") for word in argument.words)
+    if before[0] == "--from" and (not args or args[0].startswith("-")):
+        raise DescriptionError("it does not say first which program of its package is run")
+    env = inputs.pairs(package, "environmentVariables", own_names=True)
+    if runner == "docker":
+        before = (*before[:-1], *(word for name in env for word in ("-e", name)), before[-1])
+    if "fileSha256" in package:
+        notes = (*notes, _NO_CHECKSUM.format(runner=runner))
+    return runner, (*before, *args), env, notes
+
+
+def _check_transport(package: Mapping[str, object]) -> None:
+    kind = object_in(package.get("transport")).get("type")
+    if kind != "stdio":
+        raise DescriptionError(f"its package must speak over stdio, not {kind!r}: Punie does not run it at an address")
+
+
+def _source_of(package: Mapping[str, object]) -> str:
+    version = f" {package['version']}" if isinstance(package.get("version"), str) else ""
+    where = f" (of {text(package, 'registryBaseUrl')})" if "registryBaseUrl" in package else ""
+    return f"the {package['registryType']} package {package['identifier']}{version}{where}"
 
 
 def _reach(remote: Mapping[str, object], inputs: Inputs) -> _Way:
@@ -167,9 +213,7 @@ def _why(description: ServerDescription) -> str:
 
 
 def _official(whole: Mapping[str, object]) -> Mapping[str, object]:
-    meta = whole.get("_meta")
-    found = cast("Mapping[str, object]", meta).get(_OFFICIAL) if isinstance(meta, Mapping) else None
-    return cast("Mapping[str, object]", found) if isinstance(found, Mapping) else {}
+    return object_in(object_in(whole.get("_meta")).get(_OFFICIAL))
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -144,16 +144,15 @@ def _choices(field: _Object, titled: str) -> dict[str, object]:
     if field.get(titled) is not None:
         options = [_object(option, "a choice") for option in _list(field[titled], "its choices")]
         values = [_exact(option.get("const"), "a choice", _VALUE_LIMIT) for option in options]
-        titles = [option.get("title") for option in options]
-        return {titled: [_option(value, title) for value, title in zip(values, titles, strict=True)]}
-    if field.get("enum") is None:
+        titles: object = [option.get("title") for option in options]
+    elif field.get("enum") is not None:
+        values = [_exact(value, "a choice", _VALUE_LIMIT) for value in _list(field["enum"], "its choices")]
+        titles = field.get("enumNames")
+    else:
         return {}
-    values = [_exact(value, "a choice", _VALUE_LIMIT) for value in _list(field["enum"], "its choices")]
-    names = field.get("enumNames")
-    if isinstance(names, (list, tuple)) and len(cast("list[object]", names)) == len(values):
-        named = zip(values, cast("list[object]", names), strict=True)
-        return {titled: [_option(value, title) for value, title in named]}
-    return {"enum": values}
+    if not isinstance(titles, (list, tuple)) or len(cast("list[object]", titles)) != len(values):
+        return {"enum": values}
+    return {titled: [_option(*pair) for pair in zip(values, cast("list[object]", titles), strict=True)]}
 
 
 def _option(value: str, title: object) -> dict[str, object]:

@@ -265,29 +265,34 @@ class TurnEnded:
     failure: str | None = None
 
 
-SessionEvent: TypeAlias = (
+LastingEvent: TypeAlias = (
     TextDelta
     | ThoughtDelta
     | ToolCallAnnounced
     | ToolCallUpdated
     | CallFinished
-    | TitleChanged
-    | PlanChanged
-    | PermissionSettled
     | PermissionAsked
     | PermissionAnswered
-    | SecurityViolation
-    | UsageChanged
     | RequestEnded
+    | UsageChanged
     | ContextUsed
+    | ModeChanged
+    | ModelChanged
+    | TitleChanged
+    | PlanChanged
+    | CompactionChanged
+    | HistoryForgotten
+    | TurnEnded
+)
+"""The events that a session's log has as well."""
+
+SessionEvent: TypeAlias = (
+    LastingEvent
+    | PermissionSettled
+    | SecurityViolation
     | CommandsChanged
     | NoticeGiven
     | CompactionDelta
-    | CompactionChanged
-    | HistoryForgotten
     | ToolsChanged
-    | ModeChanged
-    | ModelChanged
     | ModelMenuChanged
-    | TurnEnded
 )

@@ -11,27 +11,9 @@ from typing import TypeAlias
 
 from attrs import evolve, frozen
 
-from punie.domain.model.provider import Effort, ModelChoice
+from punie.domain.model.provider import Effort
 from punie.domain.permission.rules import Mode
-from punie.domain.session.events import (
-    CallFinished,
-    CompactionChanged,
-    ContextUsed,
-    HistoryForgotten,
-    ModeChanged,
-    ModelChanged,
-    PermissionAnswered,
-    PermissionAsked,
-    PlanChanged,
-    RequestEnded,
-    TextDelta,
-    ThoughtDelta,
-    TitleChanged,
-    ToolCallAnnounced,
-    ToolCallUpdated,
-    TurnEnded,
-    UsageChanged,
-)
+from punie.domain.session.events import LastingEvent, ModeChanged, TitleChanged
 from punie.domain.values.content import Prompt
 from punie.domain.values.display import one_line
 
@@ -107,28 +89,7 @@ class PromptFilled:
     prompt: Prompt
 
 
-LoggedEvent: TypeAlias = (
-    SessionBegun
-    | PromptAccepted
-    | PromptFilled
-    | TextDelta
-    | ThoughtDelta
-    | ToolCallAnnounced
-    | ToolCallUpdated
-    | CallFinished
-    | PermissionAsked
-    | PermissionAnswered
-    | RequestEnded
-    | UsageChanged
-    | ContextUsed
-    | ModeChanged
-    | ModelChanged
-    | TitleChanged
-    | PlanChanged
-    | CompactionChanged
-    | HistoryForgotten
-    | TurnEnded
-)
+LoggedEvent: TypeAlias = LastingEvent | SessionBegun | PromptAccepted | PromptFilled
 
 
 @frozen
@@ -172,18 +133,6 @@ class SessionPage:
 
     sessions: tuple[SessionSummary, ...]
     next_cursor: str | None = None
-
-
-def chosen(events: Iterable[LoggedEvent], before: ModelChoice | None = None) -> ModelChoice | None:
-    """The last model of a session; None where its log does not say. The events from the last prompt on are enough."""
-    choice = before
-    for event in events:
-        match event:
-            case PromptAccepted(_, _, str() as model, effort) | ModelChanged(model, effort):
-                choice = ModelChoice(model, effort)
-            case _:
-                pass
-    return choice
 
 
 def summarised(session_id: str, entries: Iterable[LogEntry], known: SessionSummary | None = None) -> SessionSummary:

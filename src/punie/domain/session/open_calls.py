@@ -1,7 +1,7 @@
 """The open calls of a turn, followed through its events.
 
-A client that connects in the middle of a turn learns which calls run (`TurnProgress`). A log whose process died needs
-the events that close its open calls and its last turn (`LastTurn`, `LogEnd`).
+A client that connects in the middle of a turn learns which calls run (`TurnSoFar`). A log whose process died needs the
+events that close its open calls and its last turn (`LastTurn`, `LogEnd`).
 """
 
 from __future__ import annotations
@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 
 from punie.domain.model.provider import ModelChoice
 from punie.domain.session.events import (
     CallFinished,
     ContextUsed,
+    ModelChanged,
     SessionEvent,
     ToolCallAnnounced,
     ToolCallUpdated,
     TurnEnded,
 )
-from punie.domain.session.log import LoggedEvent, PromptAccepted, chosen
+from punie.domain.session.log import LoggedEvent, PromptAccepted
 from punie.domain.session.transcript import INTERRUPTED
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolOutcome
@@ -34,34 +35,6 @@ class TurnSoFar:
     turn_id: str
     announced: int = 0
     open_calls: Mapping[str, bool] = field(factory=dict[str, bool])
-
-
-@define
-class TurnProgress:
-    """Follows a session's events, one turn after the other; lives as long as the session."""
-
-    _so_far: TurnSoFar = field(default=TurnSoFar(""), init=False)
-
-    def begin(self, turn_id: str) -> None:
-        """Begin a turn; nothing of the turn before belongs to it."""
-        self._so_far = TurnSoFar(turn_id)
-
-    def take(self, event: SessionEvent) -> None:
-        """Take the next event."""
-        turn, calls = self._so_far, self._so_far.open_calls
-        match event:
-            case ToolCallAnnounced(call_id):
-                self._so_far = evolve(turn, announced=turn.announced + 1, open_calls={**calls, call_id: False})
-            case ToolCallUpdated(call_id, CallStatus.IN_PROGRESS) if call_id in calls:
-                self._so_far = evolve(turn, open_calls={**calls, call_id: True})
-            case ToolCallUpdated(call_id, CallStatus.COMPLETED | CallStatus.FAILED):
-                self._so_far = evolve(turn, open_calls={one: runs for one, runs in calls.items() if one != call_id})
-            case _:
-                pass
-
-    def of(self, turn_id: str) -> TurnSoFar:
-        """The state of that turn; an unknown one has done nothing yet."""
-        return self._so_far if turn_id == self._so_far.turn_id else TurnSoFar(turn_id)
 
 
 NEVER_BEGAN = "The turn was broken off before this call ran; nothing was done."
@@ -88,20 +61,24 @@ class _OpenCall:
 
 @define
 class LastTurn:
-    """The open calls of a log's last turn; takes the log's events in order."""
+    """The open calls of the last turn of a session or a log; takes the events in order."""
 
     running: bool = field(default=False, init=False)
+    _turn_id: str = field(default="", init=False)
+    _announced: int = field(default=0, init=False)
     _calls: dict[str, _OpenCall] = field(factory=dict[str, _OpenCall], init=False)
 
-    def take(self, event: LoggedEvent) -> None:
+    def take(self, event: LoggedEvent | SessionEvent) -> None:
         """The next event."""
         match event:
-            case PromptAccepted():
+            case PromptAccepted(turn_id):
                 self.running, self._calls = True, {}
+                self._turn_id, self._announced = turn_id, 0
             case TurnEnded():
                 self.running, self._calls = False, {}
             case ToolCallAnnounced(call_id):
                 self._calls[call_id] = _OpenCall(event)
+                self._announced += 1
             case ToolCallUpdated(call_id) if call_id in self._calls:
                 self._update(self._calls[call_id], event)
             case CallFinished(call_id) if call_id in self._calls:
@@ -109,6 +86,13 @@ class LastTurn:
                 self._forget(call_id)
             case _:
                 pass
+
+    def so_far(self, turn_id: str) -> TurnSoFar:
+        """The state of that turn; an unknown one has done nothing yet."""
+        if turn_id != self._turn_id:
+            return TurnSoFar(turn_id)
+        calls = {call_id: call.begun for call_id, call in self._calls.items() if not call.ended}
+        return TurnSoFar(turn_id, self._announced, calls)
 
     def calls_owed(self) -> tuple[LoggedEvent, ...]:
         """The events that end the open calls; none outside a turn."""
@@ -152,14 +136,15 @@ class LogEnd:
     def take(self, event: LoggedEvent) -> None:
         """The next event."""
         self._turn.take(event)
+        if isinstance(event, PromptAccepted):
+            self._says_context = False
         match event:
-            case PromptAccepted():
-                self._says_context = False
+            case PromptAccepted(_, _, str() as model, effort) | ModelChanged(model, effort):
+                self.choice = ModelChoice(model, effort)
             case ContextUsed():
                 self.context, self._says_context = event, True
             case _:
                 pass
-        self.choice = chosen((event,), self.choice)
 
     def owed(self) -> tuple[LoggedEvent, ...]:
         """The events that close the last turn, its context included; none where it is closed."""

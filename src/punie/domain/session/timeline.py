@@ -208,7 +208,6 @@ class SessionOutline:
     totals: Totals
     turns: tuple[TurnTimeline, ...]
     full_from: int
-    last_sequence: int
 
     @property
     def left_out(self) -> int:

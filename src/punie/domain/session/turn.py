@@ -131,7 +131,7 @@ class CallRecord:
     correlation_id: str
     tool: str = field(converter=_name)
     source: str
-    outcome: ToolOutcome
+    outcome: ToolOutcome = field(converter=ToolOutcome)
     code: str | None
     started_at: float
     elapsed_ms: float

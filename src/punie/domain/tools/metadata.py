@@ -56,7 +56,7 @@ class ToolMetadata:
     deprecated: bool = False
     experimental: bool = False
     requires_confirmation: bool = False
-    estimated_time_ms: int | None = None
-    max_input_bytes: int | None = None
     platforms: tuple[str, ...] = field(default=(), converter=tuple[str, ...])
     dependencies: tuple[str, ...] = field(default=(), converter=tuple[str, ...])
+    estimated_time_ms: int | None = None
+    max_input_bytes: int | None = None

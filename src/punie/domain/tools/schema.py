@@ -1,9 +1,9 @@
 """A tool's parameters one by one, the JSON Schema that says the same, and single arguments of a call.
 
-`to_parameters` takes a schema apart and `to_schema` puts it together again; with the first schema as `around`, the
-second returns the same JSON value, key order included. Whatever a field cannot hold is kept: keywords without a field
-in `metadata`, and a property that its fields would not give back unchanged in `schema`, verbatim. Arguments are read
-only where they have the expected form.
+`to_parameters` takes the properties of a schema apart and `to_schema` puts them together again, as the same JSON value
+with its key order. Whatever a field cannot hold is kept: keywords without a field in `metadata`, and a property that
+its fields would not give back unchanged in `schema`, verbatim. Arguments are read only where they have the expected
+form.
 """
 
 from __future__ import annotations
@@ -85,27 +85,24 @@ class ToolParameter:
 
     def property_schema(self) -> JsonObject | bool:
         """This parameter's own schema: `schema` where given, else one made of the fields."""
-        return _made(self) if self.schema is None else self.schema
+        if self.schema is not None:
+            return self.schema
+        keywords: dict[str, object] = {keyword: getattr(self, name) for keyword, (name, _) in _FIELDS.items()}
+        keywords["description"] = self.description or None
+        keywords["items"] = None if self.item_type is None else {"type": self.item_type}
+        given = {keyword: value for keyword, value in keywords.items() if value is not None}
+        if self.default is not ABSENT:
+            given["default"] = self.default
+        return freeze_object({**given, **self.metadata})
 
 
-def to_schema(parameters: Iterable[ToolParameter], around: JsonObject | None = None) -> JsonObject:
-    """The object schema of these parameters, in their order; `required` is absent when none is.
-
-    `around` gives the other keywords, such as `$defs` or `additionalProperties`, and their order: usually the schema
-    that the parameters were taken from.
-    """
+def to_schema(parameters: Iterable[ToolParameter]) -> JsonObject:
+    """The object schema of these parameters, in their order; `required` is absent when none is."""
     listed = {parameter.name: parameter for parameter in parameters}
     properties = {name: parameter.property_schema() for name, parameter in listed.items()}
-    required = _required(listed, around)
-    if around is None:
-        whole: dict[str, object] = {"type": "object", "properties": properties}
-        return freeze_object({**whole, "required": required} if required else whole)
-    built: dict[str, object] = dict(around)
-    if properties or "properties" in around:
-        built["properties"] = properties
-    if required or "required" in around:
-        built["required"] = required
-    return freeze_object(built)
+    required = [name for name, parameter in listed.items() if parameter.required]
+    whole: dict[str, object] = {"type": "object", "properties": properties}
+    return freeze_object({**whole, "required": required} if required else whole)
 
 
 def to_parameters(schema: JsonObject) -> tuple[ToolParameter, ...]:
@@ -121,25 +118,6 @@ def to_parameters(schema: JsonObject) -> tuple[ToolParameter, ...]:
     return tuple(_parameter(name, value, required=name in required) for name, value in properties.items())
 
 
-def _required(listed: Mapping[str, ToolParameter], around: JsonObject | None) -> tuple[JsonValue, ...]:
-    """The required names in the order of `around`; its names that are no parameter's stay."""
-    given = None if around is None else around.get("required")
-    kept = given if isinstance(given, tuple) else ()
-    wanted = [name for name, parameter in listed.items() if parameter.required]
-    stays = [name for name in kept if name not in listed or name in wanted]
-    return (*stays, *(name for name in wanted if name not in kept))
-
-
-def _made(parameter: ToolParameter) -> JsonObject:
-    keywords: dict[str, object] = {keyword: getattr(parameter, name) for keyword, (name, _) in _FIELDS.items()}
-    keywords["description"] = parameter.description or None
-    keywords["items"] = None if parameter.item_type is None else {"type": parameter.item_type}
-    given = {keyword: value for keyword, value in keywords.items() if value is not None}
-    if parameter.default is not ABSENT:
-        given["default"] = parameter.default
-    return freeze_object({**given, **parameter.metadata})
-
-
 def _parameter(name: str, value: JsonValue, *, required: bool) -> ToolParameter:
     if isinstance(value, bool):
         return ToolParameter(name, required=required, schema=value)
@@ -149,10 +127,10 @@ def _parameter(name: str, value: JsonValue, *, required: bool) -> ToolParameter:
     read["description"] = read["description"] or ""
     rest = {keyword: item for keyword, item in value.items() if keyword not in FIELD_KEYWORDS}
     fields = ToolParameter(name, required=required, default=value.get("default", ABSENT), metadata=rest, **read)
-    return fields if _same(_made(fields), value) else evolve(fields, schema=value)
+    return fields if _same(fields.property_schema(), value) else evolve(fields, schema=value)
 
 
-def _same(one: JsonObject, other: JsonObject) -> bool:
+def _same(one: JsonValue, other: JsonValue) -> bool:
     """Whether two trees are the same JSON text: key order counts, and 1 is neither 1.0 nor true."""
     return json.dumps(thaw(one)) == json.dumps(thaw(other))
 

@@ -7,7 +7,8 @@ dicts and lists (`thaw`). Key order survives both ways; so does every number as 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeAlias, cast
 
@@ -22,6 +23,13 @@ DEPTH_LIMIT = 200
 
 _LEAVES = frozenset({str, int, bool, float, type(None)})
 _MAPPINGS = frozenset({dict, MappingProxyType})
+_TYPES: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (type(None), "null"),
+    (bool, "a boolean"),  # before the numbers, which a bool is to Python
+    ((int, float), "a number"),
+    (str, "a string"),
+    (Mapping, "an object"),
+)
 
 
 class NotJsonError(ValueError):
@@ -69,6 +77,11 @@ def thaw_object(value: JsonObject) -> dict[str, object]:
     return {key: item if type(item) in _LEAVES else thaw(item) for key, item in value.items()}
 
 
+def camel(values: Mapping[str, object]) -> dict[str, object]:
+    """The same values under the names that JSON usually has for them: `bytes_in` as `bytesIn`."""
+    return {re.sub("_(.)", lambda found: found[1].upper(), name): value for name, value in values.items()}
+
+
 def json_text(value: JsonValue) -> str:
     """The value as compact JSON with sorted keys: equal values give equal text."""
     return json.dumps(value, default=dict, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
@@ -81,17 +94,17 @@ def utf8_size(text: str) -> int:
 
 def json_type(value: object) -> str:
     """The JSON name of a value's type, for messages to people: `an object`, `a string`, `null` ..."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "a boolean"
-    if isinstance(value, (int, float)):
-        return "a number"
-    if isinstance(value, str):
-        return "a string"
-    if isinstance(value, Mapping):
-        return "an object"
-    return "an array"
+    return next((name for kind, name in _TYPES if isinstance(value, kind)), "an array")
+
+
+def object_in(value: object) -> Mapping[str, object]:
+    """The value where it is an object; an empty one for any other value."""
+    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else EMPTY_OBJECT
+
+
+def array_in(value: object) -> Sequence[object]:
+    """The value where it is a list or a tuple; an empty one for any other value."""
+    return cast("Sequence[object]", value) if isinstance(value, (list, tuple)) else ()
 
 
 def _key(key: object) -> str:

@@ -25,11 +25,6 @@ class Box(StrEnum):
         """The meaning of the box for people and models."""
         return _BOX_WORDS[self]
 
-    @property
-    def width(self) -> int:
-        """0 for the narrowest."""
-        return tuple(Box).index(self)
-
 
 _BOX_WORDS = {
     Box.LOOK: "the program reads the session's directories without secrets, changes nothing, and has no network",

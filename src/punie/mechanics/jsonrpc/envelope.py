@@ -240,9 +240,10 @@ def _not_an_object(line: bytes | bytearray) -> Invalid:
     """A line that starts with another type than an object, and may be no JSON at all."""
     try:
         _check_json(line)
+        valid = _is_utf8(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _unparsable(line)
-    if not _is_utf8(line):
+        valid = False
+    if not valid:
         return _unparsable(line)
     return Invalid(INVALID_REQUEST, "a message is one JSON object; batches are not supported")
 
@@ -279,12 +280,6 @@ def _text(raw: Raw) -> str | None:
 def _is_utf8(line: bytes | bytearray) -> bool:
     """Whether a line is UTF-8, which the decoder does not check in raw values. Long lines are checked in slices."""
     if line.isascii():
-        return True
-    if len(line) <= _SLICE_BYTES:
-        try:
-            line.decode()
-        except UnicodeDecodeError:
-            return False
         return True
     decoder = codecs.getincrementaldecoder("utf-8")()
     view = memoryview(line)

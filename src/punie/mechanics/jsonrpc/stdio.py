@@ -17,8 +17,6 @@ from punie.mechanics.jsonrpc.lines import LineSplitter, Oversized
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from types import TracebackType
-    from typing import Self
 
     from punie.mechanics.jsonrpc.blocking_lane import BlockingCall
 
@@ -86,14 +84,6 @@ class FdTransport(Transport):
             self._use_threads()
         else:
             self._use_event_loop()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Restore the descriptors, once the connection's `run` has returned; idempotent."""

@@ -253,7 +253,7 @@ def _walked(name: str, call: Call, outcome: Outcome) -> Outcome:
         return outcome
     asked = [arg.text for arg in call.args if not arg.text.startswith("-")]
     links = "" if name == "grep" else asked[0] if len(asked) == 1 and _NAMES.fullmatch(asked[0]) else "*"
-    return evolve(outcome, narrow=name == "ls-files" and _narrow(call), links=links)
+    return evolve(outcome, lists=evolve(outcome.lists, narrow=name == "ls-files" and _narrow(call), links=links))
 
 
 def _without_range(call: Call) -> Call:
@@ -277,7 +277,7 @@ def _two_files(call: Call) -> Outcome:
     if not plain or any(arg.text == "--" for arg in args):
         return unknown("compares what need not be in the repository")
     read = COMPARED(evolve(call, args=files))
-    return evolve(stricter(LOOKING["diff"](evolve(call, args=args)), read), paths=read.paths, lists=False)
+    return evolve(stricter(LOOKING["diff"](evolve(call, args=args)), read), paths=read.paths, lists=None)
 
 
 COMPARED = form()

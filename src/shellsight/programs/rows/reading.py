@@ -24,7 +24,9 @@ ROWS = (
     ),
     Row(
         "tac",
-        form(flags="br --before --regex --help --version", values="s --separator", passes=True),
+        form(
+            flags="br --before --regex --help --version", values="s --separator", passes=True, tells="brs --separator"
+        ),
         ("tac x => safe: reads x", "tac .env => dangerous: reads .env, secrets"),
         plain=True,
     ),
@@ -46,6 +48,7 @@ ROWS = (
             values="nc --lines --bytes",
             digits=True,
             passes=True,
+            tells="c --bytes",
         ),
         (
             "head ~/notes.txt => safe: reads /home/me/notes.txt",
@@ -62,6 +65,7 @@ ROWS = (
             optional="--follow",
             digits=True,
             passes=True,
+            tells="c --bytes",
         ),
         (
             "tail -n 20 $HOME/notes.txt => safe: reads /home/me/notes.txt",
@@ -75,9 +79,8 @@ ROWS = (
             flags="cmlLw --bytes --chars --lines --max-line-length --words --help --version",
             values="--total",
             operands=Operands.COUNT,
-            reads="--files0-from",
         ),
-        ("wc -l src/*.py => safe: reads src/**", "wc --files0-from=.env => dangerous: reads .env, secrets"),
+        ("wc -l src/*.py => safe: reads src/**", "wc --files0-from=.env => unknown: reads .env"),
         plain=True,
     ),
     Row(
@@ -100,13 +103,14 @@ ROWS = (
             deep="-R --recursive",
             follows="-L --dereference",
             always_lists=True,
+            tells="lngo --full-time --format",
         ),
         ("ls => safe: looks at .", "ls ~/.ssh => unknown: looks at /home/me/.ssh, writes /home/me/.ssh"),
         plain=True,
     ),
     Row(
         "dir",
-        form(flags="aAlhR1d", operands=Operands.LOOK, walks=True, always_lists=True),
+        form(flags="aAlhR1d", operands=Operands.LOOK, walks=True, always_lists=True, tells="l"),
         ("dir => safe: looks at .", "dir --version => unknown: looks at ."),
         plain=True,
     ),
@@ -125,7 +129,6 @@ ROWS = (
             always_deep=True,
             follows="-l",
             keen=True,
-            always_lists=True,
         ),
         (
             "tree -L 2 => safe: looks at ./**",
@@ -147,7 +150,7 @@ ROWS = (
         "file",
         form(
             flags=(
-                "bchiIkLNnprsz0 --brief --mime --mime-type --mime-encoding --dereference --no-dereference "
+                "bchiIkLNnrsz0 --brief --mime --mime-type --mime-encoding --dereference --no-dereference "
                 "--no-pad --raw --keep-going --uncompress --help --version"
             ),
             values="eFP --separator --exclude --parameter",
@@ -156,6 +159,7 @@ ROWS = (
         ),
         (
             "file dist/app.bin => safe: reads dist/app.bin",
+            "file -p dist/app.bin => unknown: reads dist/app.bin",
             "file -C -m evil.magic => unknown: reads evil.magic",
             "file -f .env => dangerous: reads .env, secrets",
         ),
@@ -228,18 +232,17 @@ ROWS = (
         "md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum",
         form(
             flags=(
-                "bctwz --check --binary --text --tag --quiet --status --strict --warn --ignore-missing --zero "
-                "--help --version"
+                "btwz --binary --text --tag --quiet --status --strict --warn --ignore-missing --zero --help --version"
             ),
             operands=Operands.COUNT,
         ),
-        ("* dist/app.tar.gz => safe: reads dist/app.tar.gz", "* --foo => unknown"),
+        ("* dist/app.tar.gz => safe: reads dist/app.tar.gz", "* -c sums => unknown: reads sums"),
         plain=True,
     ),
     Row(
         "cksum sum",
         form(
-            flags="cz --check --tag --untagged --raw --help --version",
+            flags="z --tag --untagged --raw --help --version",
             values="a --algorithm --length",
             operands=Operands.COUNT,
         ),
@@ -249,7 +252,7 @@ ROWS = (
     Row(
         "shasum md5",
         form(
-            flags="bctUs01 --check --binary --text --tag --quiet --status --help --version",
+            flags="btUs01 --binary --text --tag --quiet --status --help --version",
             values="a --algorithm",
             operands=Operands.COUNT,
         ),
@@ -330,6 +333,7 @@ ROWS = (
             walks=True,
             deep="-R -T --recurse --tree",
             always_lists=True,
+            tells="lT --long --tree",
         ),
         ("* -la --git => safe: looks at .", "* -T /etc => unknown: looks at /etc/**, writes /etc"),
         looks="--version",

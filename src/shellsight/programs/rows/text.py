@@ -304,9 +304,9 @@ ROWS = (
     ),
     Row(
         "iconv",
-        form(flags="lcs --list --help --version", values="ft --from-code --to-code"),
+        form(flags="lcs --list --help --version", reads="ft --from-code --to-code"),  # maps of characters, by path too
         (
-            "iconv -f latin1 -t utf-8 a.txt => safe: reads a.txt",
+            "iconv -f latin1 -t maps/x a.txt => safe: reads a.txt, reads latin1, reads maps/x",
             "iconv -o ~/.bashrc notes.txt => unknown: reads /home/me/.bashrc, reads notes.txt, writes /home/me/.bashrc",
         ),
         plain=True,

@@ -49,7 +49,7 @@ ROWS = (
         xargs,
         (
             "xargs -a list.txt ls -l => safe: reads list.txt",
-            "xargs ruff check => unknown",
+            "xargs ruff check => unknown: reads (what xargs is fed)/**",
             "xargs -a .env echo => dangerous: reads .env, secrets",
         ),
         looks="--version",

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from punie.adapters.acp.config_options import config_options, config_update, mode_state, mode_update
+from punie.adapters.acp.config_options import config_options, config_update, mode_state
+from punie.adapters.acp.updates import encode_update
 from punie.domain.permission.rules import Mode
+from punie.domain.session.events import ModeChanged
 from punie.domain.session.session import SessionOptions
 from tests.unit.adapters.acp.test_acp_agent import MadeUpAgent, served
 
@@ -30,9 +32,9 @@ def test_mode_and_option_list_the_same_modes_in_the_same_order_with_words_for_pe
 
 @pytest.mark.parametrize("mode", Mode)
 def test_both_updates_say_the_new_mode(mode: Mode) -> None:
-    assert mode_update(mode) == {"sessionUpdate": "current_mode_update", "currentModeId": mode.value}
-    options = SessionOptions(mode)
-    assert config_update(options) == {"sessionUpdate": "config_option_update", "configOptions": config_options(options)}
+    assert encode_update(ModeChanged(mode)) == {"sessionUpdate": "current_mode_update", "currentModeId": mode.value}
+    options = config_options(SessionOptions(mode))
+    assert config_update(options) == {"sessionUpdate": "config_option_update", "configOptions": options}
 
 
 async def test_both_methods_switch_the_session_and_answer_as_acp_wants_it() -> None:

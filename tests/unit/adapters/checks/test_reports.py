@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.adapters.checks.python_checks import ProjectChecks, plan_check
+from punie.adapters.checks.python_checks import ProjectChecks
 from punie.adapters.checks.reports import FAILURE_LIMIT_CHARS, ReportError, read_problems, read_tests
 from punie.domain.errors import ToolFailedError
 from punie.domain.tools.checks import FAILED_TESTS_LIMIT, PROBLEM_LIMIT, Check, PlannedCheck, Problem
@@ -186,10 +186,10 @@ def test_a_test_report_that_cannot_be_trusted_is_an_error(text: str, code: int, 
 
 
 def test_a_document_type_is_not_read() -> None:
-    from punie.adapters.checks.reports import _Reader
-
-    with pytest.raises(ReportError, match="document type"):
-        _Reader().read(f'<?xml version="1.0"?>{BOMB}<testsuites>&b;</testsuites>')
+    report = junit(CASE.format("&b;"))
+    for text in (report.replace("?>", f"?>{BOMB}"), report.replace("<testsuite ", f"{BOMB}<testsuite ")):
+        with pytest.raises(ReportError, match=r"no report|broken"):
+            read_tests(text, 0)
 
 
 # --- which program -----------------------------------------------------------------------------
@@ -213,10 +213,10 @@ def test_the_projects_own_environment_comes_before_ours_and_before_path(
     with pytest.raises(
         ToolFailedError, match=r"ty or basedpyright or pyright or mypy is not installed.*pip install ty"
     ):
-        plan_check(str(project), Check.TYPES, None)
+        ProjectChecks(str(project)).plan(Check.TYPES, None)
     for folder, name in ((path, "ty"), (ours, "basedpyright"), (project / ".venv/bin", "mypy")):
         made = program(folder, name)
-        plan = plan_check(str(project), Check.TYPES, None)
+        plan = ProjectChecks(str(project)).plan(Check.TYPES, None)
         assert (plan.tool, plan.command.program, plan.command.cwd) == (name, str(made), str(project))
     assert plan.command.line == ".venv/bin/mypy --no-error-summary --output json ."
     assert shutil.which("ty") == str(path / "ty")
@@ -234,5 +234,5 @@ def test_a_path_is_one_word_and_never_an_option(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str | None, word: list[str]
 ) -> None:
     monkeypatch.setattr(sys, "executable", str(program(tmp_path, "ruff")))
-    command = plan_check("/project", Check.LINT, path).command
+    command = ProjectChecks("/project").plan(Check.LINT, path).command
     assert list(command.args) == ["check", "--no-fix", "--output-format", "json", *word]

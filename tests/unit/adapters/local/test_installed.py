@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from punie.adapters.local.environment import is_installed
+from punie.adapters.local.machine import is_installed
 
 pytestmark = pytest.mark.requirement("S2-53")
 

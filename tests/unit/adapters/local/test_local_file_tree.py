@@ -166,9 +166,17 @@ async def test_a_very_deep_tree_is_listed_as_far_as_it_goes(root: Path) -> None:
     assert 100 <= sum(path.endswith("d/") for path in listing.paths) < 120
 
 
+def test_the_rules_of_the_whole_machine_can_be_asked_for() -> None:
+    from punie.mechanics.ignore_rules import IgnoreRules
+
+    rules = IgnoreRules("/", "/")
+    assert not rules.ignores("", "usr", is_folder=True)
+    assert not rules.ignores_below("/usr/no such file")
+
+
 async def test_a_walk_looks_at_so_many_entries_and_no_more(root: Path) -> None:
-    from punie.adapters.local.files.ignore_rules import IgnoreRules
     from punie.adapters.local.files.tree_walk import opened_start
+    from punie.mechanics.ignore_rules import IgnoreRules
 
     for number in range(50):
         (root / f"{number:02}").touch()

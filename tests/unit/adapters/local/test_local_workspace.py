@@ -93,6 +93,9 @@ class SwappingGuard(PathGuard):
     async def strays(self, pattern: str) -> tuple[Location, ...] | None:
         raise AssertionError(f"no pattern is looked for, and {pattern} was")
 
+    def own_program(self, program: str) -> str | None:
+        raise AssertionError(f"no program is looked for, and {program} was")
+
 
 @pytest.mark.requirement("R-16")
 @pytest.mark.parametrize("what", ["the file", "its folder"])

@@ -22,7 +22,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import RequestUsage
 
-from punie.adapters.pydantic_ai.shortening import length_of, pieces_of, shortened, tokens_of
+from punie.adapters.pydantic_ai.shortening import pieces_of, shortened, tokens_of
 from punie.domain.model.compaction import OPENING, RESULT_CHARS, TAKEN_IN, cut_resting, cut_running, written_out
 
 
@@ -115,11 +115,11 @@ def test_a_resting_history_is_valid_when_it_was_cut(messages: list[ModelMessage]
 def test_the_latest_turns_that_fit_are_kept() -> None:
     messages: list[ModelMessage] = [message for number in range(5) for message in (asks(f"p{number}"), says("a" * 350))]
     messages.append(asks("now"))
-    two_turns = length_of(messages[-5:])
+    two_turns = tokens_of(messages[-5:])
     cut = cut_running(pieces_of(messages), two_turns)
     assert cut is not None
     assert shortened(messages, cut.first, cut.prompt, "s")[2:] == messages[-5:]
-    assert cut_running(pieces_of(messages), length_of(messages)) is None
+    assert cut_running(pieces_of(messages), tokens_of(messages)) is None
 
 
 def test_a_summary_alone_is_not_summarised_with_the_prompt_that_follows_it() -> None:
@@ -131,13 +131,13 @@ def test_a_summary_alone_is_not_summarised_with_the_prompt_that_follows_it() -> 
 def test_what_the_provider_counted_is_taken_before_any_estimate_and_forgotten_with_the_history() -> None:
     counted = ModelResponse(parts=[TextPart("a")], usage=RequestUsage(input_tokens=900, output_tokens=50))
     messages: list[ModelMessage] = [asks("p"), counted, asks("x" * 350)]
-    assert tokens_of(messages) == 950 + length_of(messages[2:])
+    assert tokens_of(messages) == 950 + tokens_of(messages[2:])
     assert tokens_of(shortened([asks("o"), *messages], 1, None, "s")) < 200
 
 
 def test_a_picture_counts_as_one_and_not_as_its_bytes() -> None:
     picture = BinaryContent(b"x" * 4_000_000, media_type="image/png")
-    assert 1_000 < length_of([ModelRequest(parts=[UserPromptPart(["see", picture])])]) < 3_000
+    assert 1_000 < tokens_of([ModelRequest(parts=[UserPromptPart(["see", picture])])]) < 3_000
 
 
 def test_what_the_providers_search_found_stays_found() -> None:

@@ -159,7 +159,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-async def test_a_database_that_cannot_be_used_is_said_once_and_memory_serves(
+async def test_a_database_that_cannot_be_used_is_said_once_and_its_figures_are_lost(
     file: Path, name: str, caplog: pytest.LogCaptureFixture
 ):
     BROKEN[name](file)
@@ -168,11 +168,11 @@ async def test_a_database_that_cannot_be_used_is_said_once_and_memory_serves(
     for number in range(3):
         ledger.record_call(a_call(number))
         ledger.record_turn(a_turn(number))
-    assert [call.correlation_id for call in await ledger.calls(since=NOW + 1)] == ["call_1", "call_2"]
-    assert [turn.turn_id for turn in await ledger.turns(session_id="sess_1")] == ["turn_0", "turn_1", "turn_2"]
+    assert list(await ledger.calls(since=NOW + 1)) == []
+    assert list(await ledger.turns(session_id="sess_1")) == []
     (said,) = warnings(caplog)
     assert str(file) in said
-    assert "memory" in said
+    assert "Figures of this process are lost" in said
     assert ledger.trouble
     assert ledger.trouble in said
     assert "Error" not in said
@@ -185,7 +185,7 @@ async def test_a_folder_that_cannot_be_written_is_such_a_case(file: Path, caplog
     file.parent.mkdir(mode=0o500)
     ledger = SqliteUsageLedger(file, LOG)
     ledger.record_call(a_call())
-    assert len(await ledger.calls()) == 1
+    assert list(await ledger.calls()) == []
     assert "permission denied" in warnings(caplog)[0]
 
 
@@ -195,7 +195,7 @@ async def test_a_newer_version_is_named_as_the_reason(file: Path):
         open_database(file)
 
 
-async def test_a_database_that_breaks_while_it_is_used_is_left_for_memory(file: Path, caplog: pytest.LogCaptureFixture):
+async def test_a_database_that_breaks_while_it_is_used_is_said_once(file: Path, caplog: pytest.LogCaptureFixture):
     ledger = SqliteUsageLedger(file, LOG)
     ledger.record_call(a_call(0))
     assert len(await ledger.calls()) == 1
@@ -203,7 +203,7 @@ async def test_a_database_that_breaks_while_it_is_used_is_left_for_memory(file: 
     other.execute("DROP TABLE calls")
     other.close()
     ledger.record_call(a_call(1))
-    assert [call.correlation_id for call in await ledger.calls()] == ["call_1"]
+    assert list(await ledger.calls()) == []
     assert len(warnings(caplog)) == 1
     await ledger.aclose()
 
@@ -213,7 +213,8 @@ async def test_a_record_that_no_column_takes_harms_no_other(file: Path, caplog: 
     ledger.record_call(a_call(0))
     ledger.record_call(a_call(1, bytes_in=2**70))
     ledger.record_call(a_call(2))
-    assert [call.correlation_id for call in await ledger.calls()] == ["call_0", "call_1", "call_2"]
+    assert [call.correlation_id for call in await ledger.calls()] == ["call_0", "call_2"]
+    assert ["a record is lost" in said for said in warnings(caplog)] == [True]
     await ledger.aclose()
 
 
@@ -325,4 +326,5 @@ def test_a_version_that_users_have_run_is_never_edited():
     """Add a migration and its checksum here; a change of one of these never reaches the databases that are there."""
     assert [hashlib.sha256(script.encode()).hexdigest()[:16] for script in MIGRATIONS] == [
         "111133121865bc03", "36b86307ac8c88d6", "5a7f9eb1aa7dd6db", "3971c1683a671b54", "6321bf3f6933cc2b",
+        "5491ce099f93834b",
     ]  # fmt: skip

@@ -13,7 +13,7 @@ import anyio.to_thread
 import pytest
 
 from punie.adapters.storage import batches, database
-from punie.adapters.storage.audit import MemoryAuditTrail, SqliteAuditTrail
+from punie.adapters.storage.audit import SqliteAuditTrail
 from punie.adapters.storage.database import Database, UnusableDatabaseError, open_database
 from punie.adapters.storage.decisions import SqliteGrantStore, SqliteToolPins
 from punie.adapters.storage.state_file import StateFile
@@ -60,7 +60,7 @@ async def test_what_is_kept_belongs_to_the_user_alone(file: Path):
     assert {stat.S_IMODE(path.stat().st_mode) for path in file.parent.iterdir()} == {0o600}
 
 
-async def test_all_that_punie_remembers_is_in_one_file(file: Path):
+async def test_all_that_punie_remembers_is_in_one_file_beside_the_key_of_its_seal(file: Path):
     state = StateFile(file, LOG)
     ledger, trail = SqliteUsageLedger(file, LOG), SqliteAuditTrail(state)
     await SqliteGrantStore(state).add(a_grant())
@@ -70,7 +70,7 @@ async def test_all_that_punie_remembers_is_in_one_file(file: Path):
     await trail.aclose()
     await ledger.aclose()
     state.close()
-    assert [path.name for path in file.parent.iterdir()] == ["punie.db"]
+    assert sorted(path.name for path in file.parent.iterdir()) == ["audit.key", "punie.db"]
     again = StateFile(file, LOG)
     assert list(await SqliteGrantStore(again).active(NOW)) == [a_grant()]
     assert await SqliteToolPins(again).pinned("/project") == {("mcp", "github", "create_issue"): "d" * 64}
@@ -151,13 +151,16 @@ async def test_where_the_file_cannot_be_used_nothing_is_granted_and_the_log_says
     assert "cannot be used" in warnings(caplog)[0]
 
 
-async def test_where_the_file_cannot_be_used_decisions_are_kept_in_memory(broken: Path):
+async def test_where_the_file_cannot_be_used_decisions_are_not_written_down_which_is_said(
+    broken: Path, caplog: pytest.LogCaptureFixture
+):
     trail = SqliteAuditTrail(StateFile(broken, LOG))
     for number in range(3):
         trail.record(a_decision(number))
         await trail.commit()
-    assert [row.number for row in await trail.latest(10)] == [1, 2, 3]
-    assert (await trail.verify()).fault is None
+    assert list(await trail.latest(10)) == []
+    assert (await trail.verify()).fault
+    assert [said for said in warnings(caplog) if "decisions are not written down" in said]
     await trail.aclose()
     assert broken.read_bytes().startswith(b"this is no database"), "left as it was"
 
@@ -303,12 +306,3 @@ async def test_a_trail_of_which_all_rows_are_old_begins_anew_without_a_gap(file:
     report = await later.verify()
     assert (report.rows, report.fault) == (1, None)
     assert (await later.latest(10))[0].number == 3
-
-
-async def test_the_trail_in_memory_keeps_its_end_which_is_a_whole_chain():
-    trail = MemoryAuditTrail(kept=3)
-    for number in range(5):
-        trail.record(a_decision(number))
-    assert [row.number for row in await trail.latest(10)] == [3, 4, 5]
-    report = await trail.verify()
-    assert (report.rows, report.fault) == (3, None)

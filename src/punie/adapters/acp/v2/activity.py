@@ -79,15 +79,10 @@ class Activity:
         self._look()
         try:
             yield
-        except BaseException:
-            self._answered(call_id)
-            raise
-        self._answered(call_id)
+        finally:
+            self._asking[call_id] -= 1
+            self._asking += Counter()  # drops the entries that reached 0
         self._look()
-
-    def _answered(self, call_id: str | None) -> None:
-        self._asking[call_id] -= 1
-        self._asking += Counter()  # drops the entries that reached 0
 
     def _look(self) -> None:
         if self._state is State.IDLE or self._stopping:

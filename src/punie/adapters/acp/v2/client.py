@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from attrs import frozen
 
+from punie.adapters.acp.blocks import present
 from punie.adapters.acp.client import OPTION_EVENTS, AcpEventSink, ask_permission, asked_call, choices
 from punie.adapters.acp.v2.activity import Activity, Update
-from punie.adapters.acp.v2.updates import Updates, encode_content, options_update
+from punie.adapters.acp.v2.updates import Updates, encode_content, encode_options
 from punie.domain.permission.flow import PermissionOutcome, PermissionQuestion, question_markdown
 from punie.domain.session.elicitation import Elicitation, ElicitationAnswer
 from punie.domain.session.events import SessionEvent
@@ -54,16 +55,15 @@ class DraftEventSink(AcpEventSink):
 
     def _updates(self, event: SessionEvent) -> Iterator[Update]:
         if isinstance(event, OPTION_EVENTS):
-            yield from self._all_options(options_update)
+            yield from self._all_options(encode_options)
         elif (update := self.updates.encode(event)) is not None:
             yield update
 
 
 def encode_question(question: PermissionQuestion) -> Update:
     """The parameters of `session/request_permission`: the question in words, and the call that it concerns."""
-    call: Update = asked_call(question)
-    if question.diffs:
-        call["content"] = [encode_content(diff) for diff in question.diffs]
+    diffs = [encode_content(diff) for diff in question.diffs]
+    call = {**asked_call(question), **present(content=diffs or None)}
     return {
         "sessionId": question.session_id,
         "title": question.title,

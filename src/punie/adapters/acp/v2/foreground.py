@@ -14,7 +14,7 @@ import anyio
 from anyio.abc import TaskGroup
 from attrs import define, field
 
-from punie.adapters.acp.blocks import encode_block
+from punie.adapters.acp.blocks import encode_block, present
 from punie.adapters.acp.errors import to_wire
 from punie.adapters.acp.sessions import used
 from punie.adapters.acp.v2.activity import Activity, State, Update, state_update
@@ -223,9 +223,7 @@ def _idle(report: TurnReport) -> Update:
 
 def _failed(error: Exception) -> Update:
     wire = to_wire(error)
-    told: dict[str, object] = {"code": wire.code, "message": wire.message}
-    if wire.data is not None:
-        told["data"] = wire.data
+    told = {"code": wire.code, "message": wire.message, **present(data=wire.data)}
     return {**state_update(State.IDLE), "stopReason": "error", "error": told}
 
 

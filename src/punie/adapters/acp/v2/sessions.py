@@ -91,7 +91,8 @@ class DraftSessionMethods(SessionMethods):
         self._terminals = WeakValueDictionary[str, ShownTerminals]() if terminals is None else terminals
 
     def _can(self, capabilities: Raw) -> ClientCapabilities:
-        return decode_capabilities(capabilities)
+        """As in v1; v2 has no files and terminals of the client, and no capability for updates."""
+        return evolve(shared_capabilities(capabilities), notices=True, compaction=True)
 
     def _spec(self, params: NewSessionParams) -> SessionSpec:
         check_transports(params.mcp_servers)
@@ -250,11 +251,6 @@ class TerminalParams(Params):
 
     session_id: str
     terminal_id: str
-
-
-def decode_capabilities(raw: Raw) -> ClientCapabilities:
-    """The client's capabilities in v2, which has no files and terminals, and no capability for updates."""
-    return evolve(shared_capabilities(raw), notices=True, compaction=True)
 
 
 def check_transports(servers: Sequence[Raw] | None) -> None:

@@ -10,6 +10,7 @@ import anyio
 from anyio.abc import TaskGroup
 from attrs import define, field, frozen
 
+from punie.adapters.acp.blocks import present
 from punie.adapters.acp.v2.activity import Update
 from punie.domain.errors import PunieError, UnknownTerminalError
 from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
@@ -158,8 +159,7 @@ class ShownTerminals(Terminals):
 
 def exit_status(status: ExitStatus | None) -> Update:
     """The exit status of a program, as far as it is known."""
-    told = {} if status is None else {"exitCode": status.exit_code, "signal": status.signal}
-    return {key: value for key, value in told.items() if value is not None}
+    return {} if status is None else {**present(exitCode=status.exit_code, signal=status.signal)}
 
 
 def printed_update(terminal_id: str, output: str, status: ExitStatus) -> Update:

@@ -125,11 +125,6 @@ def encode_options(options: SessionOptions) -> list[Update]:
     ]
 
 
-def options_update(options: SessionOptions) -> Update:
-    """The update for any change of a config option."""
-    return {"sessionUpdate": "config_option_update", "configOptions": encode_options(options)}
-
-
 def encode_content(content: ResultContent) -> Update:
     """One piece of a call's content."""
     return encode_diff(content) if isinstance(content, Diff) else encode_result_content(content)

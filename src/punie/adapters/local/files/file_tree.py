@@ -11,7 +11,6 @@ import anyio
 import anyio.to_thread
 from attrs import define, field, frozen
 
-from punie.adapters.local.files.ignore_rules import IgnoreRules
 from punie.adapters.local.files.path_guard import resolve
 from punie.adapters.local.files.text_search import (
     Glob,
@@ -25,6 +24,7 @@ from punie.adapters.local.files.tree_walk import Entry, StopFlag, TreeWalk, open
 from punie.domain.errors import OutsideWorkspaceError, ToolFailedError, UnsupportedHereError
 from punie.domain.values.paths import is_inside
 from punie.mechanics.files import opened_folder
+from punie.mechanics.ignore_rules import IgnoreRules
 from punie.ports.workspace import FileTree, Findings, FoundLine, Listing, PathGuard
 from shellsight.secret_names import is_secret
 

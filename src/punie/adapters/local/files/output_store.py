@@ -86,7 +86,10 @@ class LocalOutputStore(OutputStore):
             if path not in self._sizes:
                 return False
             self._sizes[path] = size
-            gone = self._too_old()
+            gone: list[str] = []
+            while sum(self._sizes.values()) > STORE_LIMIT_BYTES and len(self._sizes) > 1:
+                gone.append(next(iter(self._sizes)))
+                del self._sizes[gone[-1]]
         for old in gone:
             _remove(old)
         return path not in gone
@@ -97,15 +100,6 @@ class LocalOutputStore(OutputStore):
             ours = self._sizes.pop(path, None) is not None
         if ours:
             _remove(path)
-
-    def _too_old(self) -> list[str]:
-        """Forget the oldest files until the rest fits; return the paths to remove."""
-        gone: list[str] = []
-        while sum(self._sizes.values()) > STORE_LIMIT_BYTES and len(self._sizes) > 1:
-            path = next(iter(self._sizes))
-            del self._sizes[path]
-            gone.append(path)
-        return gone
 
 
 class KeptFile:

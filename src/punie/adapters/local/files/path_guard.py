@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Mapping
 
 import anyio.to_thread
 
-from landbox.patterns import Expansion, TooMuchError
+from landbox.executables import executable
+from landbox.patterns import Expansion, UncertainError
 from punie.adapters.local.files.private_folder import of_a_session
 from punie.domain.values.paths import Location, is_inside
 from punie.ports.workspace import PathGuard
@@ -30,6 +32,14 @@ MOST_STRAYS = 20
 _PYTHON = re.compile(r"/bin/python[0-9.]*\Z")
 """An interpreter that a virtual environment of the project links to: a program, and no file of a person."""
 
+_WITHOUT_A_FILE = frozenset({
+    ".", ":", "alias", "bg", "break", "builtin", "caller", "cd", "chdir", "command", "continue", "declare", "dirs",
+    "eval", "exec", "exit", "export", "fg", "getopts", "hash", "help", "jobs", "let", "local", "logout", "popd",
+    "pushd", "read", "readonly", "return", "set", "shift", "source", "times", "trap", "type", "typeset", "ulimit",
+    "umask", "unalias", "unset", "wait",
+})  # fmt: skip
+"""Commands of shells themselves, which are hardly ever files on PATH."""
+
 LINK_LIMIT = 40
 """Links followed before a path counts as a loop, as in the Linux kernel."""
 
@@ -42,10 +52,11 @@ class LocalPathGuard(PathGuard):
     outside, and `~` is an ordinary character.
     """
 
-    def __init__(self, roots: tuple[str, ...], cwd: str) -> None:
-        """`roots` and `cwd` are absolute; nothing is touched yet."""
+    def __init__(self, roots: tuple[str, ...], cwd: str, environment: Mapping[str, str] = os.environ) -> None:
+        """`roots` and `cwd` are absolute; nothing is touched yet. `environment` has the PATH of programs."""
         self._given = roots
         self._cwd = cwd
+        self._environment = environment
         self._roots: tuple[str, ...] | None = None
 
     async def locate(self, path: str) -> Location:
@@ -63,7 +74,7 @@ class LocalPathGuard(PathGuard):
                 interpreter = _PYTHON.search(path) and _PYTHON.search(where.path)
                 if (where.secret or not (where.inside or interpreter)) and len(found) < MOST_STRAYS:
                     found[where] = None
-        except (TooMuchError, RecursionError):
+        except (UncertainError, RecursionError):
             return None
         return tuple(found)
 
@@ -78,6 +89,27 @@ class LocalPathGuard(PathGuard):
         # A link to a harmless file may have a secret's name; the name that was asked for counts too.
         secret = is_secret(resolved) or (asked != resolved and is_secret(asked)) or of_a_session(resolved)
         return Location(resolved, inside=is_inside(resolved, self.roots), secret=secret)
+
+    def own_program(self, program: str) -> str | None:
+        anywhere: str | None = None
+        for folder in self._environment.get("PATH", os.defpath).split(os.pathsep):
+            path = os.path.join(folder or ".", program)
+            if not os.path.isabs(path):
+                anywhere = anywhere or path
+            elif executable(path):
+                return anywhere or self._inside(path)
+        return None if program in _WITHOUT_A_FILE else anywhere
+
+    def _inside(self, program: str) -> str | None:
+        """The file of a program where it lies in the session's directories, or a link in them leads there."""
+        folder, name = os.path.split(program)
+        target = resolve(program) or program
+        if is_inside(target, self.roots):
+            return target
+        if _PYTHON.search(program) and _PYTHON.search(target):
+            return None
+        links = (os.path.normpath(program), os.path.join(resolve(folder) or folder, name))
+        return next((link for link in links if is_inside(link, (*self.roots, *self._given))), None)
 
     @property
     def roots(self) -> tuple[str, ...]:

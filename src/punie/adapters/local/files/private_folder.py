@@ -12,7 +12,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
-from punie.mechanics.files import LIST_FLAGS, NO_LINK, NO_WAIT, opened_folder, read_file
+from punie.mechanics.files import LIST_FLAGS, NO_LINK, NO_WAIT, opened, opened_folder, read_file
 
 LOCK = "lock"
 """The file that the owner of a folder holds locked; the kernel frees the lock however the owner ends."""
@@ -108,30 +108,20 @@ def remove_abandoned(parent: str) -> None:
     that no process holds, and folders of programs. Anything else is left as it is.
     """
     until_s = time.monotonic() + SWEEP_LIMIT_S
-    try:
-        with os.scandir(parent) as entries:
-            for entry in entries:
-                if time.monotonic() > until_s:
-                    return
-                if _NAME.fullmatch(entry.name):
-                    _remove_if_abandoned(entry.path, until_s)
-    except OSError:
-        return
+    with suppress(OSError), os.scandir(parent) as entries:
+        for entry in entries:
+            if time.monotonic() > until_s:
+                return
+            if _NAME.fullmatch(entry.name):
+                _remove_if_abandoned(entry.path, until_s)
 
 
 def _remove_if_abandoned(path: str, until_s: float) -> None:
-    try:
-        folder = os.open(path, LIST_FLAGS)
-    except OSError:
-        return
-    try:
-        if _is_ours(os.fstat(folder)):
+    with suppress(OSError), opened(path, LIST_FLAGS) as folder:
+        found = os.fstat(folder)
+        if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) == 0o700:
             _empty_if_abandoned(folder, until_s)
             os.rmdir(path)  # refuses unless it is empty
-    except OSError:
-        return
-    finally:
-        os.close(folder)
 
 
 def _empty_if_abandoned(folder: int, until_s: float) -> None:
@@ -163,10 +153,6 @@ def _remove_draft(path: str, note: str) -> None:
         with suppress(OSError), opened_folder(folder) as inside:
             if stat.S_ISREG(os.lstat(name, dir_fd=inside).st_mode):
                 os.unlink(name, dir_fd=inside)
-
-
-def _is_ours(found: os.stat_result) -> bool:
-    return found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) == 0o700
 
 
 def _locked(folder: str) -> int | None:

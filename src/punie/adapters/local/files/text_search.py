@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from attrs import frozen
 
 from landbox.environment import child_environment
-from punie.adapters.local.files.ignore_rules import IgnoreRules, is_costly, matcher
 from punie.adapters.local.files.tree_walk import StopFlag
 from punie.domain.errors import ToolFailedError
 from punie.domain.values.paths import is_inside
-from punie.mechanics.files import open_file, read_at_most
+from punie.mechanics.files import opened_file, read_at_most
+from punie.mechanics.ignore_rules import IgnoreRules, is_costly, matcher
 from punie.ports.workspace import FoundLine
 
 FILE_LIMIT_BYTES = 2 * 1024 * 1024
@@ -64,32 +64,27 @@ class Glob:
 
     def __init__(self, glob: str | None) -> None:
         self._excludes = glob is not None and glob.startswith("!")
-        patterns = [] if glob is None else _braces(glob.removeprefix("!"))
+        patterns = [] if glob is None else [os.fsencode(pattern) for pattern in _braces(glob.removeprefix("!"))]
         if any(is_costly(pattern) for pattern in patterns):
             raise ToolFailedError(f"The glob {glob!r} has too many stars to be matched quickly. Use a simpler one.")
-        self._spec = matcher(patterns) if patterns else None
+        self._rules = matcher(patterns) if patterns else None
 
     def takes(self, path_below_start: str) -> bool:
         """Whether a file is searched; the path is relative to the start."""
-        if self._spec is None:
+        if self._rules is None:
             return True
-        return self._spec.match_file(path_below_start) is not self._excludes
+        return bool(self._rules.is_ignored(path_below_start)) is not self._excludes
 
 
 def read_searchable(folder_fd: int, name: str) -> bytes | None:
     """The file's bytes; None where it is binary, too large, gone, or not readable."""
     try:
-        descriptor = open_file(folder_fd, name)
+        with opened_file(folder_fd, name) as descriptor:
+            if os.fstat(descriptor).st_size > FILE_LIMIT_BYTES:
+                return None
+            data = read_at_most(descriptor, FILE_LIMIT_BYTES)
     except OSError:
         return None
-    try:
-        if os.fstat(descriptor).st_size > FILE_LIMIT_BYTES:
-            return None
-        data = read_at_most(descriptor, FILE_LIMIT_BYTES)
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
     return None if len(data) > FILE_LIMIT_BYTES or b"\0" in data else data
 
 

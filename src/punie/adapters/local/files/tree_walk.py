@@ -12,9 +12,9 @@ from contextlib import contextmanager
 
 from attrs import define, frozen
 
-from punie.adapters.local.files.ignore_rules import IgnoreRules
 from punie.domain.errors import ToolFailedError
 from punie.mechanics.files import LIST_FLAGS, opened_folder
+from punie.mechanics.ignore_rules import IgnoreRules
 
 
 class StopFlag:

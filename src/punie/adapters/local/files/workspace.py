@@ -10,7 +10,7 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from typing import TypeAlias
 
@@ -25,7 +25,8 @@ from punie.mechanics.files import (
     NotAFileError,
     existing_file,
     names_in,
-    open_file,
+    opened,
+    opened_file,
     opened_folder,
     read_at_most,
 )
@@ -140,20 +141,16 @@ def _read_bytes(path: str) -> bytes:
     folder, name = os.path.split(path)
     with opened_folder(folder) as inside:
         try:
-            descriptor = open_file(inside, name)
+            with opened_file(inside, name) as descriptor:
+                data, size = read_at_most(descriptor, READ_LIMIT_BYTES), os.fstat(descriptor).st_size
         except FileNotFoundError:
             raise ToolFailedError(_missing(path, folder, name, names_in(inside, _LISTED_FOR_NEAR_NAMES))) from None
-        try:
-            data = read_at_most(descriptor, READ_LIMIT_BYTES)
-            if len(data) > READ_LIMIT_BYTES:
-                size = max(os.fstat(descriptor).st_size, len(data))
-                raise ToolFailedError(
-                    f"{path} is too large to read: {size} bytes, the limit is {READ_LIMIT_BYTES}. "
-                    "Use run_command to pick out a part (sed -n 1,100p), or search_text to find lines."
-                )
-            return data
-        finally:
-            os.close(descriptor)
+    if len(data) > READ_LIMIT_BYTES:
+        raise ToolFailedError(
+            f"{path} is too large to read: {max(size, len(data))} bytes, the limit is {READ_LIMIT_BYTES}. "
+            "Use run_command to pick out a part (sed -n 1,100p), or search_text to find lines."
+        )
+    return data
 
 
 def _slice(path: str, text: str, line_1based: int, limit_lines: int | None) -> str:
@@ -240,16 +237,9 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def _sync_folder(folder: int) -> None:
-    try:
-        listed = os.open(".", LIST_FLAGS, dir_fd=folder)
-    except OSError:
-        return  # a folder that cannot be listed cannot be synced; the file itself is on the disk
-    try:
+    # A folder that cannot be listed cannot be synced, nor can some network file systems; the rename took place.
+    with suppress(OSError), opened(".", LIST_FLAGS, folder) as listed:
         os.fsync(listed)
-    except OSError:
-        return  # some network file systems cannot; the rename took place nevertheless
-    finally:
-        os.close(listed)
 
 
 # --- errors ------------------------------------------------------------------------------------

@@ -5,20 +5,28 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import anyio.to_thread
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from landbox.box import Box as Landbox
 from landbox.box import held
 from landbox.boxes import Looking, working
-from punie.adapters.local.environment import Bubblewrap
+from landbox.bubblewrap import options
 from punie.adapters.local.files.output_store import LocalOutputStore
 from punie.domain.errors import ToolFailedError
 from punie.domain.values.terminal import Box, Command
-from shellsight.secret_names import is_secret
+from shellsight.secret_names import SECRET_FOLDERS, is_secret
+
+PROGRAM = "bwrap"
+
+HIDDEN_FILES = (".netrc", ".git-credentials", ".pypirc", ".npmrc", ".pgpass")
+"""Files below the user's home that hold passwords; a sandbox hides them and the `SECRET_FOLDERS`."""
+
+READ_ONLY_IN_ROOTS = (".punie", ".mcp.json", ".git/hooks", ".git/config")
+"""Files that decide over later commands: a command in a sandbox can read them and not change them."""
 
 
 @frozen
@@ -40,15 +48,39 @@ def remove_folder(path: str | None) -> None:
 
 @frozen
 class BubblewrapBoxes:
-    """Every program inside bubblewrap, those that a person allowed too; the methods are as of `LandlockBoxes`."""
+    """Every program inside bubblewrap, those that a person allowed too; the methods are as of `LandlockBoxes`.
 
-    bubblewrap: Bubblewrap
+    Inside, the whole machine can be read but for the user's secrets and the absolute paths in `hidden`, only the
+    `roots` and a `/tmp` of the command's own can be written, and no other process is seen. Where bubblewrap is missing,
+    a command is refused, never run without it.
+    """
+
+    roots: tuple[str, ...]
+    home: str
+    hidden: tuple[str, ...] = ()
+    network: bool = False
+    find: Callable[[str], str | None] = field(default=shutil.which)
 
     async def hold(self) -> bool:
         return True
 
     def confine(self, command: Command) -> Confined:
-        return Confined(self.bubblewrap.around(command))
+        program = self.find(PROGRAM)
+        if program is None:
+            raise ToolFailedError(
+                "The settings ask for a sandbox (permissions.sandbox), and bubblewrap (bwrap) is not installed, so "
+                "nothing was run. Ask the user to install bubblewrap, or to take the setting out."
+            )
+        secret = (f"{self.home}/{name}" for name in (*sorted(SECRET_FOLDERS), *HIDDEN_FILES))
+        words = options(
+            self.roots,
+            command.cwd,
+            read_only=READ_ONLY_IN_ROOTS,
+            hidden=(*secret, *self.hidden),
+            network=self.network,
+            looks=command.confinement.box is Box.LOOK,
+        )
+        return Confined(evolve(command, program=program, args=(*words, command.program, *command.args)))
 
 
 @define(eq=False)

@@ -114,7 +114,7 @@ class SqlSessions(ABC):
                     "VALUES (?, ?, ?, ?, ?) RETURNING token",
                     (key, escaped(own.machine), own.pid, own.started, self._now(database)),
                 )
-                _add(database, session_id, entries, rows)
+                _add(database, session_id, rows)
             return SessionLease(session_id, token)
 
         return await self._lane.run_shielded(work)
@@ -123,11 +123,9 @@ class SqlSessions(ABC):
         await self._lane.run(lambda database: self._renewed(database, lease))
 
     async def release(self, lease: SessionLease) -> None:
-        def work(database: Sql) -> None:
-            where = (escaped(lease.session_id), lease.token)
-            database.run("DELETE FROM session_leases WHERE session_id = ? AND token = ?", where)
-
-        await self._lane.read(work, None)
+        statement = "DELETE FROM session_leases WHERE session_id = ? AND token = ?"
+        where = (escaped(lease.session_id), lease.token)
+        await self._lane.read(lambda database: database.run(statement, where), [])
 
     # ------------------------------------------------------------ the log
 
@@ -137,7 +135,7 @@ class SqlSessions(ABC):
             rows = _rows(key, entries)
             with database.transaction(of=key, lasting=lasting):
                 self._renewed(database, lease)
-                _add(database, lease.session_id, entries, rows)
+                _add(database, lease.session_id, rows)
 
         await self._lane.run(work)
 
@@ -172,12 +170,10 @@ class SqlSessions(ABC):
         return await self._lane.read(work, ())
 
     async def last_prompt(self, session_id: str) -> int:
-        def work(database: Sql) -> int:
-            query = f"SELECT max(sequence) FROM session_events WHERE session_id = ? AND kind = '{PROMPT}'"  # noqa: S608 - our own words
-            ((last,),) = database.run(query, (escaped(session_id),))
-            return last or 0
-
-        return await self._lane.read(work, 0)
+        query = f"SELECT max(sequence) FROM session_events WHERE session_id = ? AND kind = '{PROMPT}'"  # noqa: S608 - our own words
+        key = escaped(session_id)
+        ((last,),) = await self._lane.read(lambda database: database.run(query, (key,)), [(0,)])
+        return last or 0
 
     # ------------------------------------------------------------ the index
 
@@ -275,13 +271,13 @@ class SqlSessions(ABC):
             self.log.warning("sessions: the index was made again from the logs, for %d of them", sessions)
 
 
-def _rows(key: str, entries: Sequence[LogEntry]) -> dict[int, Row]:
-    """The rows of the entries by sequence, of the first entry where a sequence is there twice."""
+def _rows(key: str, entries: Sequence[LogEntry]) -> dict[int, tuple[LogEntry, Row]]:
+    """The entries with their rows by sequence; the first where a sequence is there twice."""
     first = {entry.sequence: entry for entry in reversed(entries)}
-    return {number: (key, number, entry.at, *encoded(entry.event)) for number, entry in reversed(first.items())}
+    return {number: (one, (key, number, one.at, *encoded(one.event))) for number, one in reversed(first.items())}
 
 
-def _add(database: Sql, session_id: str, entries: Sequence[LogEntry], rows: dict[int, Row]) -> None:
+def _add(database: Sql, session_id: str, rows: dict[int, tuple[LogEntry, Row]]) -> None:
     if not rows:
         return
     key = escaped(session_id)
@@ -294,12 +290,11 @@ def _add(database: Sql, session_id: str, entries: Sequence[LogEntry], rows: dict
         rows.pop(sequence, None)  # the range may hold others
     if not rows:
         return
-    _insert(database, "session_events (session_id, sequence, at, kind, body)", list(rows.values()))
-    new = {entry.sequence: entry for entry in reversed(entries) if entry.sequence in rows}
-    if known is not None and min(new) < known.last_sequence:
+    _insert(database, "session_events (session_id, sequence, at, kind, body)", [row for _, row in rows.values()])
+    if known is not None and min(rows) < known.last_sequence:
         session_index.make_again(database, key)
         return
-    session_index.keep(database, summarised(session_id, (new[sequence] for sequence in sorted(new)), known))
+    session_index.keep(database, summarised(session_id, (rows[sequence][0] for sequence in sorted(rows)), known))
 
 
 def _must_be_empty(database: Sql, key: str) -> None:

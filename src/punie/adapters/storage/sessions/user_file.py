@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from attrs import Factory, define, field
 
-from punie.adapters.storage.database import SESSION_INDEX, Database, UnusableDatabaseError, open_database
+from punie.adapters.storage.database import Database, UnusableDatabaseError, open_database
 from punie.adapters.storage.sessions.sql_sessions import SqlSessions
 from punie.adapters.storage.sql import Lane, Sql
 from punie.adapters.storage.state_file import FileLane
@@ -36,7 +36,7 @@ class SessionFile(FileLane):
             try:
                 if self._database is None or _identity(self.path) != self._opened_as:
                     self._let_go()  # of a file that was moved or deleted: rows written there would be lost
-                    self._database = self._opened()
+                    self._database = open_database(self.path)
                     self._opened_as = _identity(self.path)
                 return work(self._database)
             except UnusableDatabaseError as error:
@@ -45,16 +45,6 @@ class SessionFile(FileLane):
 
     def _is_unused(self) -> bool:
         return not self.path.exists()
-
-    def _opened(self) -> Database:
-        database = open_database(self.path)
-        try:
-            database.run(SESSION_INDEX)  # changes nothing where the table is there
-            database.run("PRAGMA secure_delete = ON")  # overwrites the bytes of deleted sessions
-        except UnusableDatabaseError:
-            database.close()
-            raise
-        return database
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from attrs import asdict, frozen
+from attrs import asdict, evolve, frozen
 
 from punie.application.tools.built_in import BuiltInTool, details, optional, schema
 from punie.application.tools.session_tool import CallContext, PreparedCall
-from punie.application.tools.terminals.terminal_tool import TerminalLedger
-from punie.domain.errors import ToldToModel
+from punie.application.tools.terminals.terminal_tool import TerminalLedger, box_note, in_box
+from punie.domain.errors import ToldToModel, ToolFailedError
 from punie.domain.tools.catalog import Serving
 from punie.domain.tools.checks import Check, PlannedCheck, ProblemReport, TestReport
 from punie.domain.tools.metadata import Capability, Permission
@@ -53,9 +53,11 @@ class PythonCheck(BuiltInTool):
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
         planned = self._plan(arguments)
+        planned = evolve(planned, command=context.confined(planned.command))
+        box = planned.command.confinement.box
 
         async def effect(_progress: CallProgress) -> ToolResult:
-            terminal_id = await self.ledger.start(context.confined(planned.command), context.turn_id)
+            terminal_id = await self.ledger.start(planned.command, context.turn_id)
             try:
                 ended = await self.ledger.ended(terminal_id, context.time_limit_s)
                 output = await self.ledger.terminals.output(terminal_id)
@@ -63,10 +65,14 @@ class PythonCheck(BuiltInTool):
                 await self.ledger.release_surely(terminal_id)
             if ended is None:
                 return _timed_out(planned, output, context.time_limit_s)
-            report = await self.checks.read(planned, output, ended)
-            if isinstance(report, TestReport):
-                return _tests(planned, report, ended)
-            return _problems(planned, report, context.cwd)
+            try:
+                report = await self.checks.read(planned, output, ended)
+            except ToolFailedError as error:
+                return ToolResult.failure(f"{error}{box_note(box, ended)}", structured=in_box(box) or None)
+            tests = isinstance(report, TestReport)
+            text, found = _tests(planned, report, ended) if tests else _problems(planned, report, context.cwd)
+            about = {"tool": planned.tool, "command": planned.command.line, **in_box(box)}
+            return ToolResult.success(text + box_note(box, ended), structured=about | found)
 
         return PreparedCall(effect, watches_time=True)
 
@@ -93,10 +99,11 @@ def _timed_out(planned: PlannedCheck, output: TerminalOutput, limit_s: float) ->
         f"{output.text[-2_000:]}\n[stopped: {planned.tool} still ran after {limit_s:g} s. Name a smaller path, or "
         "raise the tool's time_s under [limits.tools] in the settings.]",
         code="timed_out",
+        structured=in_box(planned.command.confinement.box) or None,
     )
 
 
-def _problems(planned: PlannedCheck, report: ProblemReport, cwd: str) -> ToolResult:
+def _problems(planned: PlannedCheck, report: ProblemReport, cwd: str) -> tuple[str, dict[str, object]]:
     shown = [{**asdict(problem), "path": shown_path(problem.path, cwd)} for problem in report.problems]
     lines = [
         f"{item['path']}:{item['line']}:{item['column']}: {item['severity']} {item['code']} {item['message']}"
@@ -105,19 +112,16 @@ def _problems(planned: PlannedCheck, report: ProblemReport, cwd: str) -> ToolRes
     counted = f"{report.errors} errors, {report.warnings} warnings in {report.files} files"
     head = f"{planned.tool}: {counted}" if report.total else f"{planned.tool}: no problems"
     more = [f"[only the first {len(shown)} are shown]"] if report.total > len(shown) else []
-    structured = {
-        "tool": planned.tool,
-        "command": planned.command.line,
+    return "\n".join([head, *lines, *more]), {
         "errors": report.errors,
         "warnings": report.warnings,
         "files": report.files,
         "problems": shown,
         "complete": report.total == len(shown),
     }
-    return ToolResult.success("\n".join([head, *lines, *more]), structured=structured)
 
 
-def _tests(planned: PlannedCheck, report: TestReport, ended: ExitStatus) -> ToolResult:
+def _tests(planned: PlannedCheck, report: TestReport, ended: ExitStatus) -> tuple[str, dict[str, object]]:
     bad = report.failed + report.errors
     head = (
         f"{planned.tool}: {report.passed} passed, {report.failed} failed, {report.errors} errors, "
@@ -125,9 +129,7 @@ def _tests(planned: PlannedCheck, report: TestReport, ended: ExitStatus) -> Tool
     )
     blocks = [f"{test.outcome.upper()} {test.test} (line {test.line})\n{test.message}" for test in report.problems]
     more = [f"[only the first {len(report.problems)} are shown]"] if bad > len(report.problems) else []
-    structured = {
-        "tool": planned.tool,
-        "command": planned.command.line,
+    return "\n\n".join([head, *blocks, *more]), {
         "exitCode": ended.exit_code,
         "passed": report.passed,
         "failed": report.failed,
@@ -137,4 +139,3 @@ def _tests(planned: PlannedCheck, report: TestReport, ended: ExitStatus) -> Tool
         "problems": [asdict(test) for test in report.problems],
         "complete": bad == len(report.problems),
     }
-    return ToolResult.success("\n\n".join([head, *blocks, *more]), structured=structured)

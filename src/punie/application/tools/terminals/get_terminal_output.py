@@ -15,5 +15,6 @@ class GetTerminalOutput(TerminalTool):
     DESCRIPTOR = terminal_tool("get_terminal_output", "Get what a background command printed so far.", Permission.READ)
 
     async def act(self, terminal_id: str, context: CallContext) -> ToolResult:
+        box = self.ledger.box(terminal_id)
         output = await self.ledger.terminals.output(terminal_id)
-        return printed(output, output.exit)
+        return printed(output, output.exit, box)

@@ -7,7 +7,7 @@ from attrs import evolve, frozen
 
 from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, details, optional, schema
 from punie.application.tools.session_tool import CallContext, PreparedCall
-from punie.application.tools.terminals.terminal_tool import TerminalLedger, printed
+from punie.application.tools.terminals.terminal_tool import TerminalLedger, in_box, printed
 from punie.domain.errors import ToolFailedError
 from punie.domain.tools.catalog import Serving
 from punie.domain.tools.metadata import Capability, Permission
@@ -16,7 +16,7 @@ from punie.domain.tools.schema import flag_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolOutcome, ToolResult
 from punie.domain.values.content import TerminalView, Text
 from punie.domain.values.json_value import JsonObject
-from punie.domain.values.terminal import Box, Command, ExitStatus, TerminalOutput
+from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
 from punie.ports.tools import CallProgress
 
 LOOK_FIRST_S = 0.1
@@ -66,6 +66,10 @@ class RunCommand(BuiltInTool):
     async def holds_boxes(self) -> bool:
         return await self.ledger.terminals.holds_boxes()
 
+    @property
+    def asks_unboxed(self) -> bool:
+        return self.ledger.asks_unboxed
+
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
         if context.command is None:
             raise ToolFailedError("command is empty. Give the program or the shell line to run.")
@@ -93,7 +97,7 @@ class _Run:
         return ToolResult.success(
             f"Started in the background as terminal {terminal_id}.",
             content=self._view(terminal_id) or None,
-            structured={"terminalId": terminal_id},
+            structured={**in_box(self.command.confinement.box), "terminalId": terminal_id},
         )
 
     async def to_the_end(self) -> ToolResult:
@@ -102,17 +106,11 @@ class _Run:
             view = self._view(terminal_id)
             if view:
                 await self.progress.show(*view)
-            ended = await self._wait(terminal_id)
+            ended = await self.ledger.ended(terminal_id, self.context.time_limit_s, self._watched)
             output = await self.ledger.terminals.output(terminal_id)
         finally:
             await self.ledger.release_surely(terminal_id)
         return self._result(ended, output, view)
-
-    async def _wait(self, terminal_id: str) -> ExitStatus | None:
-        with anyio.move_on_after(self.context.time_limit_s):
-            return await self._watched(terminal_id)
-        await self.ledger.terminals.kill(terminal_id)
-        return None
 
     async def _watched(self, terminal_id: str) -> ExitStatus:
         """Wait for the end; meanwhile show what is printed, unless the client shows the terminal itself."""
@@ -134,11 +132,10 @@ class _Run:
     def _result(self, ended: ExitStatus | None, output: TerminalOutput, view: tuple[TerminalView, ...]) -> ToolResult:
         box = self.command.confinement.box
         if ended is not None:
-            said = f"\n[in the box {box}: {box.words}]" if box is not Box.NONE and ended.exit_code != 0 else ""
-            return printed(output, ended, view, said, box)
+            return printed(output, ended, box, view)
         stopped = (
             f"\n[stopped: still running after {self.context.time_limit_s:g} s. Use background=true for programs that "
             "do not end, or raise limits.tools.run_command.time_s in the settings.]"
         )
-        result = printed(output, output.exit, (), stopped, box)
+        result = printed(output, output.exit, box, more=stopped)
         return evolve(result, outcome=ToolOutcome.FAILED, code="timed_out")

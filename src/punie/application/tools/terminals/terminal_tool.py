@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 import anyio
 from attrs import define, evolve, field, frozen
@@ -24,37 +26,47 @@ from punie.ports.workspace import Terminals
 RELEASE_LIMIT_S = 0.5
 """How long a release may hold up a cancelled turn or a closing session; the other side frees it in its own time."""
 
+Watch: TypeAlias = Callable[[str], Awaitable[ExitStatus]]
+
 
 @define
 class TerminalLedger:
-    """The terminals of one session and the turn that started each; lives as long as the session."""
+    """The terminals of one session, the turn that started each, and its box; lives as long as the session.
+
+    `asks_unboxed` is as for `Facts`.
+    """
 
     terminals: Terminals
     log: logging.Logger
-    _turn_of: dict[str, str] = field(factory=dict, init=False)
+    asks_unboxed: bool = False
+    _started: dict[str, tuple[str, Box]] = field(factory=dict, init=False)
 
     async def start(self, command: Command, turn_id: str) -> str:
         """Start a program in a terminal of that turn; returns the terminal's id."""
         terminal_id = await self.terminals.create(command)
-        self._turn_of[terminal_id] = turn_id
+        self._started[terminal_id] = turn_id, command.confinement.box
         return terminal_id
 
-    async def ended(self, terminal_id: str, limit_s: float) -> ExitStatus | None:
-        """Wait for the program's end; None where the program still ran after the limit and was killed."""
+    async def ended(self, terminal_id: str, limit_s: float, watch: Watch | None = None) -> ExitStatus | None:
+        """Wait for the program's end, by `watch` if given; None where it still ran after the limit and was killed."""
         with anyio.move_on_after(limit_s):
-            return await self.terminals.wait(terminal_id)
+            return await (watch or self.terminals.wait)(terminal_id)
         await self.terminals.kill(terminal_id)
         return None
 
     def check(self, terminal_id: str) -> str:
         """The id, where the session owns that terminal. Raises `UnknownTerminalError` where it does not."""
-        if terminal_id not in self._turn_of:
+        if terminal_id not in self._started:
             raise UnknownTerminalError(terminal_id)
         return terminal_id
 
+    def box(self, terminal_id: str) -> Box:
+        """The box of the program in a terminal of the session."""
+        return self._started[terminal_id][1]
+
     async def release(self, terminal_id: str) -> None:
         """Release a terminal of the session, which forgets the terminal even where the other side fails."""
-        self._turn_of.pop(self.check(terminal_id), None)
+        self._started.pop(self.check(terminal_id), None)
         await self.terminals.release(terminal_id)
 
     async def release_surely(self, terminal_id: str) -> None:
@@ -67,11 +79,11 @@ class TerminalLedger:
 
     async def release_turn(self, turn_id: str) -> None:
         """Release every terminal that one turn started and left, all at once."""
-        await self._release_all([terminal for terminal, turn in self._turn_of.items() if turn == turn_id])
+        await self._release_all([terminal for terminal, (turn, _) in self._started.items() if turn == turn_id])
 
     async def release_everything(self) -> None:
         """Release every terminal that is left when the session ends, all at once."""
-        await self._release_all(list(self._turn_of))
+        await self._release_all(list(self._started))
 
     async def _release_all(self, terminal_ids: list[str]) -> None:
         if not terminal_ids:
@@ -115,20 +127,32 @@ def terminal_tool(name: str, description: str, does: Permission) -> ToolDescript
     )
 
 
+def in_box(box: Box) -> dict[str, object]:
+    """The box that held a program, for the structured part of a result; nothing where there was none."""
+    return {} if box is Box.NONE else {"box": box.value}
+
+
+def box_note(box: Box, ended: ExitStatus | None) -> str:
+    """A line on the box of a program that did not succeed, for which the box may be the reason."""
+    told = box is not Box.NONE and ended is not None and ended.exit_code != 0
+    return f"\n[in the box {box}: {box.words}]" if told else ""
+
+
 def printed(
     output: TerminalOutput,
     ended: ExitStatus | None,
+    box: Box,
     view: tuple[TerminalView, ...] = (),
     more: str = "",
-    box: Box = Box.NONE,
 ) -> ToolResult:
     """The result that tells the model a program's output, whether it was cut, and how the program ended.
 
-    Where the output was cut and a file has its beginning, the desk adds that for the model; a person reads the file's
-    name.
+    `more` stands in place of the line on the box. Where the output was cut and a file has its beginning, the desk adds
+    that for the model; a person reads the file's name.
     """
     body = output.text if not output.text or output.text.endswith("\n") else f"{output.text}\n"
-    text, structured = f"{body}[{ended or 'still running'}]{more}", _structured(output, ended, box)
+    text = f"{body}[{ended or 'still running'}]{more or box_note(box, ended)}"
+    structured = {"output": output.text, "truncated": output.truncated, **ending(ended, box)}
     if output.kept is None:
         cut = "[the beginning of the output was dropped]\n" if output.truncated else ""
         return ToolResult.success(cut + text, content=view or None, structured=structured)
@@ -137,12 +161,6 @@ def printed(
     return evolve(result, kept=output.kept)
 
 
-def _structured(output: TerminalOutput, ended: ExitStatus | None, box: Box) -> dict[str, object]:
-    boxed = {} if box is Box.NONE else {"box": box.value}
-    return {
-        **boxed,
-        "output": output.text,
-        "truncated": output.truncated,
-        "exitCode": ended.exit_code if ended else None,
-        "signal": ended.signal if ended else None,
-    }
+def ending(ended: ExitStatus | None, box: Box) -> dict[str, object]:
+    """The end of a program and its box, for the structured part of a result."""
+    return {"exitCode": ended and ended.exit_code, "signal": ended and ended.signal, **in_box(box)}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from punie.adapters.acp.config_options import config_update
 from punie.adapters.acp.v2.activity import Update
 from punie.adapters.acp.v2.client import encode_question
 from punie.adapters.acp.v2.foreground import MessageIds
-from punie.adapters.acp.v2.updates import Updates, options_update
+from punie.adapters.acp.v2.updates import Updates, encode_options
 from punie.domain.model.compaction import CompactionStatus
 from punie.domain.model.provider import Effort, ModelChoice, ModelMenu
 from punie.domain.permission.flow import ALLOW_ONCE, REJECT, PermissionQuestion
@@ -87,7 +88,7 @@ def test_every_update_is_one_of_the_drafts(schema: OfficialSchema, live: bool) -
 
 
 def test_the_options_with_every_effort_are_the_drafts(schema: OfficialSchema) -> None:
-    assert judged(schema, options_update(SessionOptions(models=MENU))) is None
+    assert judged(schema, config_update(encode_options(SessionOptions(models=MENU)))) is None
 
 
 def test_a_question_is_the_drafts(schema: OfficialSchema) -> None:

@@ -1,0 +1,126 @@
+"""Entries that git ignores below a folder, by every .gitignore on the way and the repository's exclude file."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from io import BytesIO
+from typing import TYPE_CHECKING, TypeAlias
+
+from punie.mechanics.files import read_path
+
+if TYPE_CHECKING:
+    from dulwich.ignore import IgnoreFilter
+
+    Stack: TypeAlias = tuple[tuple[str, IgnoreFilter], ...]
+
+_RULES_LIMIT_BYTES = 500_000
+_STARS_IN_NAME = 4
+_DEEP_STARS = 3
+
+
+class IgnoreRules:
+    """The ignore rules below one folder, each file of rules read once; lives as long as one listing or search.
+
+    They begin at the top folder of the repository around `start`, or at the session's root where there is no
+    repository. Below a start that is ignored itself, only the rules inside it count. The user's own excludes file
+    (`core.excludesFile`) is not read.
+    """
+
+    def __init__(self, start: str, root: str, hidden: Collection[str] = (), exclude: str | None = None) -> None:
+        """`hidden` are absolute paths that are left out as well; `exclude` is the exclude file of a linked tree."""
+        start = start.rstrip("/")
+        around = top_of(start)
+        self.in_repository = around is not None
+        top = (root if around is None else around).rstrip("/")
+        self._hidden = hidden
+        self._stacks: dict[str, Stack] = {}
+        self._folders: dict[str, bool] = {start: False}
+        self.start_is_ignored = False
+        stack = _with_rules(exclude or f"{top}/.git/info/exclude", top, ())
+        folder = top
+        for part in filter(None, start[len(top) :].split("/")):
+            stack = _with_rules(f"{folder}/.gitignore", folder, stack)
+            if _decide(stack, f"{folder}/{part}", is_folder=True):
+                self.start_is_ignored = True
+                stack = ()
+            folder = f"{folder}/{part}"
+        self._stacks[start] = _with_rules(f"{start}/.gitignore", start, stack)
+
+    def ignores(self, folder: str, name: str, *, is_folder: bool) -> bool:
+        """Whether git ignores the entry `name` of `folder`, a folder that is not ignored."""
+        path = f"{folder}/{name}"
+        return name == ".git" or path in self._hidden or _decide(self._stack_in(folder), path, is_folder=is_folder)
+
+    def ignores_below(self, path: str) -> bool:
+        """As `ignores`, for a file anywhere below the start, whose folders may be ignored."""
+        folder, _, name = path.rpartition("/")
+        return self._folder_is_ignored(folder) or self.ignores(folder, name, is_folder=False)
+
+    def _folder_is_ignored(self, folder: str) -> bool:
+        known = self._folders.get(folder)
+        if known is None:
+            if not folder:  # not below the start at all
+                return True
+            parent, _, name = folder.rpartition("/")
+            known = self._folder_is_ignored(parent) or self.ignores(parent, name, is_folder=True)
+            self._folders[folder] = known
+        return known
+
+    def _stack_in(self, folder: str) -> Stack:
+        stack = self._stacks.get(folder)
+        if stack is None:
+            # A repository inside the repository starts anew: git's rules end at its border.
+            nested = os.path.lexists(f"{folder}/.git")
+            exclude = f"{folder}/.git/info/exclude"
+            above = _with_rules(exclude, folder, ()) if nested else self._stack_in(folder.rpartition("/")[0])
+            stack = self._stacks[folder] = _with_rules(f"{folder}/.gitignore", folder, above)
+        return stack
+
+
+def matcher(patterns: Iterable[bytes]) -> IgnoreFilter:
+    """A matcher for patterns as in a .gitignore file; those that git cannot use are left out, and costly ones."""
+    from dulwich.ignore import IgnoreFilter, Pattern  # 23 ms of CPU: loaded with the first listing
+    from dulwich.wildmatch import MalformedPattern
+
+    usable = IgnoreFilter(())
+    for pattern in patterns:
+        if not is_costly(pattern):
+            with suppress(MalformedPattern):
+                usable.patterns.append(Pattern(pattern))
+    return usable
+
+
+def is_costly(pattern: bytes) -> bool:
+    """Whether a pattern has so many stars that a backtracking matcher could take seconds for one long name."""
+    parts = pattern.split(b"/")
+    return parts.count(b"**") > _DEEP_STARS or any(len(re.findall(rb"\*+", part)) > _STARS_IN_NAME for part in parts)
+
+
+def _decide(stack: Stack, path: str, *, is_folder: bool) -> bool:
+    for base, rules in reversed(stack):  # the nearest file with a rule for the path decides
+        below = os.fsencode(path[len(base) + 1 :])
+        for pattern in reversed(rules.patterns):
+            if pattern.matches(below, is_folder):
+                return pattern.is_exclude
+    return False
+
+
+def _with_rules(file: str, base: str, stack: Stack) -> Stack:
+    content = (read_path(file, _RULES_LIMIT_BYTES) or b"")[:_RULES_LIMIT_BYTES]
+    if not content:
+        return stack
+    from dulwich.ignore import read_ignore_patterns
+
+    return (*stack, (base, matcher(read_ignore_patterns(BytesIO(content)))))
+
+
+def top_of(folder: str) -> str | None:
+    """The top folder of the repository around an absolute folder; None where there is none."""
+    while not os.path.lexists(f"{folder}/.git"):
+        if not folder.strip("/"):
+            return None
+        folder = folder.rpartition("/")[0]
+    return folder or "/"
