@@ -16,6 +16,8 @@ from punie.application.desk.card import CallCard
 from punie.application.desk.order import MessageOrder
 from punie.application.desk.session_desk import SessionDesk
 from punie.application.desk.stages import CallStages, TurnOverError, TurnState
+from punie.application.tools.session.call_tool import CallTool
+from punie.application.tools.session.search_tools import schema_text
 from punie.application.tools.session_tool import Composition
 from punie.domain.errors import ArgumentsRefusedError, InternalFault, LeaseLostError, SessionStoreError, ToldToModel
 from punie.domain.session.events import RequestEnded, RequestEnding
@@ -138,14 +140,17 @@ class TurnDesk(ToolDoor):
 
     def _enter(self, call: ToolCall, composition: Composition | None) -> CallUnderWay:
         desk, clock = self.desk, self.desk.context.clock
+        tool = desk.registry.get(call.name)
+        if isinstance(tool, CallTool):
+            call = tool.meant(call)
+            tool = desk.registry.get(call.name)
         card = CallCard(f"call_{uuid.uuid4().hex}", call.name, desk.context.events, desk.pace)
         arguments_json = json_text(call.arguments)
         under_way = CallUnderWay(
             call, self.turn_id, card, arguments_json, clock.epoch_s(), clock.monotonic_s(), composition
         )
         if composition is None:
-            known = desk.registry.get(call.name)
-            under_way.place = self._order.enter(None if known is None else known.descriptor)
+            under_way.place = self._order.enter(None if tool is None else tool.descriptor)
         desk.running.enter(under_way)
         self.requests.interrupt()
         self._under_way[card.call_id] = card
@@ -169,9 +174,9 @@ class TurnDesk(ToolDoor):
         try:
             return await CallStages(self.desk, self._state, self._order, under_way, self._call).run()
         except ToldToModel as error:
-            if isinstance(error, ArgumentsRefusedError):
-                self.desk.offered.pick((error.name,))  # to mend the call the model must see the schema
-            return ToolResult.failure(str(error), code=error.code)
+            unseen = self.desk.offered.unseen(error.name) if isinstance(error, ArgumentsRefusedError) else None
+            schema = f"\nIts schema: {schema_text(unseen)}" if unseen is not None else ""  # to mend the call
+            return ToolResult.failure(f"{error}{schema}", code=error.code)
         except TurnOverError:
             return ToolResult.cancelled("The turn ended before this ran; nothing was done.")
         except (SessionStoreError, LeaseLostError) as error:  # nothing runs that the session's log does not know of

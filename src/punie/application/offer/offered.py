@@ -1,19 +1,20 @@
-"""The tools of a session as they are offered to the model: whole, by name alone, or found by a search."""
+"""The tools of a session as they are offered to the model: whole, or by name alone and shown by a search."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 
 import anyio.lowlevel
 from attrs import define, field
 
 from punie.application.offer.toolbox import Toolbox
+from punie.application.tools.session.call_tool import CallTool
 from punie.application.tools.session.search_tools import FoundTools, SearchTools
 from punie.application.tools.session_tool import SessionTool
 from punie.domain.tools.catalog import SearchableOffer, ToolCatalog
 from punie.domain.tools.disclosure import (
-    SEARCH_TOOLS,
+    DISCLOSING,
     DisclosureForm,
     DisclosurePolicy,
     counts,
@@ -22,13 +23,13 @@ from punie.domain.tools.disclosure import (
     unlisted_servers,
 )
 from punie.domain.tools.search import Stem, ToolIndex
-from punie.domain.tools.tool import ToolDescriptor, estimated_tokens
+from punie.domain.tools.tool import ToolDescriptor
 
 NAMED_AT_ONCE = 20
-"""How many tools one search loads by their exact names."""
+"""How many schemas one search shows for exact names."""
 
-LOADED_BY_ONE_SEARCH = 3
-"""How many hits one search loads: the best and those nearly as good. A loaded tool costs tokens at each request."""
+SHOWN_BY_ONE_SEARCH = 3
+"""How many schemas one search shows for other words: the best and those nearly as good."""
 
 NEARLY_AS_GOOD = 0.9
 
@@ -62,20 +63,19 @@ class Elsewhere:
 
 @define
 class OfferedTools:
-    """The tools that each model request offers, with those that the model picked; lives as long as the session.
+    """The tools that each model request offers; lives as long as the session.
 
-    Within a turn picked tools are only added, at the end, so that a provider's prompt cache holds. A tool that is
-    disabled, removed or changed is left out of the next request all the same.
+    They are the same at every request until a tool of the session comes, goes or changes, so that a provider's prompt
+    cache holds. Those that are only named are found by `search_tools` and called by `call_tool`.
     """
 
     toolbox: Toolbox
     policy: DisclosurePolicy
     stem: Stem
     elsewhere: Elsewhere = field(factory=Elsewhere)
-    _picked: dict[str, ToolDescriptor] = field(factory=dict[str, ToolDescriptor], init=False)
+    _form: DisclosureForm = field(default=DisclosureForm.FULL, init=False)
     _seen: ToolCatalog | None = field(default=None, init=False)
     _unlisted: tuple[str, ...] = field(default=(), init=False)
-    _form: DisclosureForm = field(default=DisclosureForm.FULL, init=False)
     _offered: ToolCatalog = field(factory=ToolCatalog, init=False)
     _named: tuple[ToolDescriptor, ...] = field(default=(), init=False)
     _index: ToolIndex | None = field(default=None, init=False)
@@ -103,44 +103,22 @@ class OfferedTools:
         form = self.policy.form_for(others) if may_search else DisclosureForm.FULL
         wanted = may_search and (form is not DisclosureForm.FULL or bool(unlisted))
         registry.keep(SearchTools.DESCRIPTOR, lambda _services: SearchTools(self.find, self.freshen), wanted=wanted)
+        registry.keep(CallTool.DESCRIPTOR, lambda _services: CallTool(), wanted=wanted)
         catalog = registry.catalog()
         if others != self._named:
             self._named, self._index = others, None
         if form is DisclosureForm.FULL:
             self._offered = ToolCatalog(catalog, unlisted_servers(unlisted)) if unlisted else catalog
         else:
-            there = {tool.name: tool for tool in others}
-            self._picked = {name: tool for name, tool in self._picked.items() if there.get(name) == tool}
-            self._offered = self._with_picked(catalog, others, form, unlisted)
+            self._offered = self._named_only(catalog, others, form, unlisted)
         self._unlisted, self._form = unlisted, form
         self._seen = catalog
         return self._offered
 
-    def begin_turn(self) -> None:
-        """Begin a turn: of the tools picked before, the latest stay as far as the share allows, one at least."""
-        left = self.policy.budget_tokens
-        kept: dict[str, ToolDescriptor] = {}
-        for name, tool in reversed(self._picked.items()):
-            left -= estimated_tokens(tool)
-            if left < 0 and kept:
-                break
-            kept[name] = tool
-        if len(kept) < len(self._picked):
-            self._picked = dict(reversed(kept.items()))
-            self._seen = None
-
-    def pick(self, names: Iterable[str]) -> tuple[ToolDescriptor, ...]:
-        """Offer these tools from the next request on; returns those that exist and were only named so far."""
-        self.settle()
-        if self._form is DisclosureForm.FULL:
-            return ()
-        known = {tool.name: tool for tool in self._named}
-        picked = tuple(known[name] for name in names if name in known)
-        fresh = {tool.name: tool for tool in picked if tool.name not in self._picked}
-        if fresh:
-            self._picked |= fresh
-            self._seen = None
-        return picked
+    def unseen(self, name: str) -> ToolDescriptor | None:
+        """The tool of that name, if its schema goes with no request; else None."""
+        named = () if self._form is DisclosureForm.FULL else self._named
+        return next((tool for tool in named if tool.name == name), None)
 
     async def freshen(self, within_s: float | None = SEARCH_WAIT_S) -> None:
         """Ask servers that never listed their tools, so that a search finds those too."""
@@ -148,17 +126,18 @@ class OfferedTools:
         await self.toolbox.current()
 
     def find(self, query: str, limit: int) -> FoundTools:
-        """Search the tools that are only named, and pick those whose exact name is in the query, else the best hits."""
+        """Search the tools that are only named: those whose exact names are in the query, else the best hits."""
         self.settle()
         exact = self._said(query)
         if exact:
-            return self._loaded(exact, exact[:NAMED_AT_ONCE])
+            return FoundTools(tuple(exact[:NAMED_AT_ONCE]), tuple(exact[NAMED_AT_ONCE:]))
         self._index = self._index or ToolIndex(self._named, self.stem)
         hits = self._index.search(query, limit)
         if not hits:
             return FoundTools(servers=counts(self._named))
-        good = [hit.tool for hit in hits if hit.score >= NEARLY_AS_GOOD * hits[0].score][:LOADED_BY_ONE_SEARCH]
-        return self._loaded([hit.tool for hit in hits], good)
+        good = sum(hit.score >= NEARLY_AS_GOOD * hits[0].score for hit in hits[:SHOWN_BY_ONE_SEARCH])
+        found = tuple(hit.tool for hit in hits)
+        return FoundTools(found[:good], found[good:])
 
     def _said(self, query: str) -> list[ToolDescriptor]:
         """The tools whose names are in the query. `search` and `open` count as names only without other words."""
@@ -169,37 +148,30 @@ class OfferedTools:
             return [known[word] for word in words]
         return [named[word] for word in words if word in named and not word.isalpha()]
 
-    def _loaded(self, found: Sequence[ToolDescriptor], wanted: Sequence[ToolDescriptor]) -> FoundTools:
-        """Offer the wanted tools; returns which of the found ones are offered now."""
-        self.pick(tool.name for tool in wanted)
-        offered = frozenset(tool.name for tool in self.settle())
-        loaded = tuple(tool for tool in found if tool.name in offered)
-        return FoundTools(loaded, tuple(tool for tool in found if tool.name not in offered))
-
-    def _with_picked(
+    def _named_only(
         self,
         catalog: ToolCatalog,
         others: tuple[ToolDescriptor, ...],
         form: DisclosureForm,
         unlisted: tuple[str, ...],
     ) -> ToolCatalog:
-        # The listing names picked tools as well, so that it does not change when a tool is picked.
         kept = tuple(tool for tool in catalog if self.policy.keeps(tool))
-        picked = tuple(self._picked.values())
         elsewhere = unlisted_servers(unlisted)
         searchable = None
         if self.policy.form is DisclosureForm.AUTO:
             # A provider searches the tools that it is given; only our search reaches servers that listed nothing yet.
-            beside = tuple(tool for tool in kept if unlisted or tool.name != SEARCH_TOOLS)
+            beside = tuple(tool for tool in kept if unlisted or tool.name not in DISCLOSING)
             notes = [_joined(findable(others, named=named), elsewhere) for named in (True, False)]
-            searchable = SearchableOffer((*beside, *picked), others, *notes)
-        return ToolCatalog((*kept, *picked), _joined(listing(others, form), elsewhere), searchable)
+            searchable = SearchableOffer(beside, others, *notes)
+        return ToolCatalog(kept, _joined(listing(others, form), elsewhere), searchable)
 
     def _may_search(self) -> bool:
-        """Whether the built-in tool for searching may have its name, which is neither disabled nor taken."""
+        """Whether the built-in tools for that may have their names, which are neither disabled nor taken."""
         registry = self.toolbox.registry
-        found = registry.listed(SEARCH_TOOLS)
-        return registry.is_enabled(SEARCH_TOOLS) and (found is None or found.tool is SearchTools.DESCRIPTOR)
+        return all(
+            registry.is_enabled(own.name) and ((found := registry.listed(own.name)) is None or found.tool is own)
+            for own in (SearchTools.DESCRIPTOR, CallTool.DESCRIPTOR)
+        )
 
 
 def _joined(*notes: str) -> str:

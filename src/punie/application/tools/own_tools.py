@@ -20,6 +20,7 @@ from punie.application.tools.python.python_lint import PythonLint
 from punie.application.tools.python.python_tests import PythonTests
 from punie.application.tools.python.python_types import PythonTypes
 from punie.application.tools.session.ask_user import AskUser
+from punie.application.tools.session.call_tool import CallTool
 from punie.application.tools.session.load_skill import LoadSkill
 from punie.application.tools.session.run_code import RunCode
 from punie.application.tools.session.search_tools import SearchTools
@@ -60,6 +61,7 @@ TOOLS: tuple[type[BuiltInTool], ...] = (
     AskUser,
     LoadSkill,
     SearchTools,
+    CallTool,
     SwitchMode,
     RunCode,
 )

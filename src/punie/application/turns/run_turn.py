@@ -164,7 +164,6 @@ class PromptTurn(RunningTurn):
         if outcome.prompt != self.prompt:
             await session.recorder.record.take(PromptFilled(outcome.prompt))
         instructions = await session.instructions.text()
-        self.session.desk.offered.begin_turn()
         if self.first and self.session.tier is Tier.DEFAULT and only_talks(await self._desk.offered()):
             await events.emit(TextDelta(NO_TOOLS_NOTICE))
         turn = Turn(self.id, session.id, outcome.prompt, instructions, session.limits, session.effort)

@@ -10,9 +10,10 @@ from attrs import asdict, frozen
 
 from punie.adapters.console.output import table
 from punie.application.offer.registry import ToolRegistry
+from punie.application.tools.session.call_tool import CallTool
 from punie.application.tools.session.search_tools import SearchTools
 from punie.domain.tools.catalog import ToolCatalog
-from punie.domain.tools.disclosure import SEARCH_TOOLS, DisclosureForm, DisclosurePolicy, by_server, listing
+from punie.domain.tools.disclosure import DISCLOSING, SEARCH_TOOLS, DisclosureForm, DisclosurePolicy, by_server, listing
 from punie.domain.tools.execution import ResourceEstimate
 from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.tool import ToolDescriptor, estimated_tokens, tokens_of
@@ -194,9 +195,9 @@ class Costs:
 def costs_of(every: ToolCatalog, policy: DisclosurePolicy) -> Costs:
     """The costs of every enabled tool under that policy, before the model has loaded any."""
     ours = every.by_name(SEARCH_TOOLS) == SearchTools.DESCRIPTOR
-    tools = (every.without((SEARCH_TOOLS,)) if ours else every).tools
+    tools = (every.without(DISCLOSING) if ours else every).tools
     others = tuple(tool for tool in tools if not policy.keeps(tool))
-    search = estimated_tokens(SearchTools.DESCRIPTOR) if others else 0
+    search = estimated_tokens(SearchTools.DESCRIPTOR) + estimated_tokens(CallTool.DESCRIPTOR) if others else 0
     forms = {form: _in_form(tools, form, policy) + (0 if form is DisclosureForm.FULL else search) for form in _FORMS}
     servers = tuple(
         ServerCosts(server, len(served), {form: _in_form(served, form, policy) for form in _FORMS})

@@ -1,7 +1,8 @@
-"""The tool `search_tools`: finds tools that are not loaded, and loads those that fit."""
+"""The tool `search_tools`: finds tools that are only named, and shows the schemas of those that fit."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
@@ -12,7 +13,7 @@ from punie.application.tools.session_tool import CallContext
 from punie.domain.tools.disclosure import SEARCH_TOOLS, line_of, server_of
 from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.schema import text_argument, whole_argument
-from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult, encode_definition
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonObject
 
@@ -22,12 +23,12 @@ MOST_HITS = 20
 
 @frozen
 class FoundTools:
-    """The result of a search: `loaded` are offered from the next model request on, `others` were found beside them.
+    """The result of a search: `best` are shown with their schemas, `others` were found beside them.
 
     `servers` names the servers whose tools were searched, for a search that found nothing.
     """
 
-    loaded: tuple[ToolDescriptor, ...] = ()
+    best: tuple[ToolDescriptor, ...] = ()
     others: tuple[ToolDescriptor, ...] = ()
     servers: str = ""
 
@@ -41,14 +42,14 @@ Freshen: TypeAlias = Callable[[], Awaitable[None]]
 
 @frozen
 class SearchTools(PlainTool):
-    """Registered only while tools of the session are not loaded; a call has no effect outside of the session."""
+    """Registered only while tools of the session are only named; a call has no effect outside of the session."""
 
     find: FindTools
     freshen: Freshen
     DESCRIPTOR = ToolDescriptor(
         SEARCH_TOOLS,
         ToolKind.SEARCH,
-        "Load more tools, by what they do or by name; then call them.",
+        "Find tools, by what they do or by name, with their schemas.",
         # The schema goes with every request, so it is short; the bounds are kept below.
         schema({"query": STRING}, {"limit": optional("integer")}),
         categories=("session",),
@@ -68,20 +69,24 @@ class SearchTools(PlainTool):
 
 def _told(query: str, found: FoundTools) -> ToolResult:
     hits = [
-        {"name": tool.name, "server": server_of(tool), "description": line_of(tool)}
-        for tool in (*found.loaded, *found.others)
+        *({**encode_definition(tool), "server": server_of(tool)} for tool in found.best),
+        *({"name": tool.name, "server": server_of(tool), "description": line_of(tool)} for tool in found.others),
     ]
-    structured = {"loaded": [tool.name for tool in found.loaded], "hits": hits}
     if not hits:
         return ToolResult.success(
             f"No tool fits {one_line(query)!r}. There are tools on: {found.servers or 'no server'}. Use other words.",
-            structured=structured,
+            structured={"hits": hits},
         )
-    said = ["Loaded:", *map(_line, found.loaded)]
+    said = [f"{tool.name} ({server_of(tool)}): {tool.description}\n{schema_text(tool)}" for tool in found.best]
     if found.others:
-        said += ["Not loaded (search the name to load):", *map(_line, found.others)]
-    return ToolResult.success("\n".join(said), structured=structured)
+        said += ["Others (search the name for its schema):", *map(_line, found.others)]
+    return ToolResult.success("\n".join(said), structured={"hits": hits})
 
 
 def _line(tool: ToolDescriptor) -> str:
     return f"{tool.name} ({server_of(tool)}): {line_of(tool)}".removesuffix(": ")
+
+
+def schema_text(tool: ToolDescriptor) -> str:
+    """The input schema as the model reads it."""
+    return json.dumps(encode_definition(tool)["inputSchema"], ensure_ascii=False, separators=(",", ":"))
