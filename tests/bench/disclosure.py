@@ -12,6 +12,7 @@ import anyio
 from punie.adapters.local.machine import LocalClock
 from punie.adapters.mcp.servers import McpServers
 from punie.application.servers.session_servers import described
+from punie.application.tools.session.call_tool import CallTool
 from punie.application.tools.session.search_tools import SearchTools
 from punie.bootstrap.word_stems import stem
 from punie.domain.tools.disclosure import DisclosureForm, listing
@@ -26,7 +27,7 @@ from tests.fakes.tokens import count_tokens, missing_reason
 from tests.servers import installed
 
 LIMITS = {DisclosureForm.FULL: None, DisclosureForm.LINES: 24.0, DisclosureForm.NAMES: 5.0}
-"""Tokens a tool, the search tool counted in."""
+"""Tokens a tool, the two tools for searching and calling counted in."""
 
 
 SHOWN_HITS = 5
@@ -50,7 +51,7 @@ def disclosure(world: World) -> list[Row]:
 def _three_forms(
     what: str, tools: Sequence[ToolDescriptor], limits: Mapping[DisclosureForm, float | None]
 ) -> list[Row]:
-    told = {form: listing(tools, form) + sent([SearchTools.DESCRIPTOR]) for form in LIMITS}
+    told = {form: listing(tools, form) + sent([SearchTools.DESCRIPTOR, CallTool.DESCRIPTOR]) for form in LIMITS}
     told[DisclosureForm.FULL] = sent(tools)
     counts = count_tokens(*told.values())
     full = [counts[0] / len(tools)]

@@ -1,4 +1,4 @@
-"""Progressive disclosure over real pipes: many tools are named, search_tools loads what is picked (issue 5, R-12)."""
+"""Progressive disclosure over real pipes: many tools are named, search_tools shows them and call_tool calls them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.e2e.conftest import Spawn
 from tests.e2e.entries import STATIC, SYMBOLS
 from tests.e2e.plug_in_site import install, python_path
 from tests.e2e.raw_client import RawClient, clean_environment, run_cli
-from tests.e2e.scripts import RESULT, TOOLS, call
+from tests.e2e.scripts import RESULT, TOOLS, call, raw_call
 from tests.e2e.test_mcp_sessions import entry as server
 from tests.e2e.test_mcp_sessions import session_with
 from tests.e2e.test_tools_changed import changed
@@ -25,13 +25,18 @@ pytestmark = pytest.mark.anyio
 
 MODEL = "openai-chat:stub"
 SLOW_START_S = 30.0
-SEARCH = "search_tools"
+SEARCH, CALL = "search_tools", "call_tool"
 SLOTS = {
     "attendees": ["ann@example.org"],
     "duration_minutes": 30,
     "time_min": "2026-01-05T08:00:00Z",
     "time_max": "2026-01-06T18:00:00Z",
 }
+
+
+def through(name: str, /, **arguments: Any) -> tuple[str, dict[str, Any]]:
+    """A call of that tool through `call_tool`."""
+    return CALL, {"name": name, "arguments": arguments}
 
 
 async def in_the_answers_tools(ide: RawClient, project: Path) -> list[str]:
@@ -52,64 +57,80 @@ async def test_a_form_does_not_touch_punies_own_tools(spawn: Spawn, project: Pat
 
 
 @pytest.mark.requirement("S4-40")
-async def test_many_tools_are_found_and_called_by_their_own_names(spawn_ide: Spawn, project: Path):
+async def test_many_tools_are_found_and_called_while_the_offered_tools_stay_the_same(spawn_ide: Spawn, project: Path):
     wanted = "agenda_find_free_slots"
-    script = [call(SEARCH, query="when are Ann and Bob both available"), RESULT], [TOOLS], [call(wanted, **SLOTS)]
-    async with spawn_ide([TOOLS], *script) as ide:
+    name, arguments = through(wanted, **SLOTS)
+    script = [call(SEARCH, query="when are Ann and Bob both available"), RESULT], [TOOLS], [raw_call(name, arguments)]
+    async with spawn_ide([TOOLS], *script, [TOOLS]) as ide:
         ide.catalogue.offer(*sixty_entries())
         session = await ide.open(project)
-        assert (await ide.prompt(session)).names == [SEARCH]
+        before = (await ide.prompt(session)).offered
+        assert [tool["name"] for tool in before] == [SEARCH, CALL]
         found = await ide.prompt(session)
         assert found.card.status == "completed"
         assert f"{wanted} (ide): Find times at which all of the given people are free" in found.text
-        offered = (await ide.prompt(session)).offered
-        assert offered[0]["name"] == SEARCH
-        schema = next(tool["inputSchema"] for tool in offered if tool["name"] == wanted)
-        assert schema == next(entry["inputSchema"] for entry in sixty_entries() if entry["name"] == wanted)
-        assert (await ide.prompt(session)).card.status == "completed"
+        shown = json.loads(found.text.splitlines()[1])
+        listed = next(entry["inputSchema"] for entry in sixty_entries() if entry["name"] == wanted)
+        assert shown == {key: value for key, value in listed.items() if key != "additionalProperties"}
+        assert (await ide.prompt(session)).offered == before
+        used = (await ide.prompt(session)).card
+        assert used.status == "completed"
+        assert (used.shown["title"], used.shown["rawInput"]) == (wanted, SLOTS)
+        assert ide.catalogue.calls[0]["name"] == wanted
         assert ide.catalogue.calls[0]["arguments"] == SLOTS
+        assert (await ide.prompt(session)).offered == before
 
 
-async def test_what_a_search_loads_is_there_at_the_next_request_of_the_same_turn_at_the_end(
-    spawn_ide: Spawn, project: Path
-):
-    script = [call(SEARCH, query="browser_navigate"), call(SEARCH, query="chat_add_reaction"), TOOLS]
-    async with spawn_ide(script) as ide:
+async def test_searches_and_calls_change_no_offered_tool_in_the_same_turn(spawn_ide: Spawn, project: Path):
+    searches = [call(SEARCH, query="browser_navigate"), call(SEARCH, query="chat_add_reaction")]
+    async with spawn_ide([TOOLS], [*searches, raw_call(*through("browser_navigate", url="x")), TOOLS]) as ide:
         ide.catalogue.offer(*sixty_entries(), extends=True)
-        names = await in_the_answers_tools(ide, project)
-        assert names[-3:] == [SEARCH, "browser_navigate", "chat_add_reaction"]
-        assert set(STATIC) <= set(names)
+        session = await ide.open(project)
+        before, turn = await ide.prompt(session), await ide.prompt(session)
+        assert turn.offered == before.offered
+        assert turn.names[-2:] == [SEARCH, CALL]
+        assert set(STATIC) <= set(turn.names)
 
 
 @pytest.mark.requirement("S4-40")
-async def test_a_tool_that_is_only_named_can_be_called_at_once_and_a_wrong_call_loads_its_schema(
+async def test_a_tool_that_is_only_named_can_be_called_at_once_and_a_wrong_call_shows_its_schema(
     spawn_ide: Spawn, project: Path
 ):
     wanted = "agenda_find_free_slots"
-    async with spawn_ide([call(wanted, **SLOTS)], [call(wanted, duration_minutes="soon"), RESULT], [TOOLS]) as ide:
+    wrong = {"duration_minutes": "soon"}
+    script = [raw_call(wanted, SLOTS)], [raw_call(wanted, wrong), RESULT], [raw_call(*through(wanted, **wrong)), RESULT]
+    async with spawn_ide(*script, [TOOLS]) as ide:
         ide.catalogue.offer(*sixty_entries())
         session = await ide.open(project)
         assert (await ide.prompt(session)).card.status == "completed"
-        refused = await ide.prompt(session)
-        assert refused.card.status == "failed"
-        assert "duration_minutes" in refused.text
-        assert (await ide.prompt(session)).names == [SEARCH, wanted]
+        for _ in range(2):
+            refused = await ide.prompt(session)
+            assert refused.card.status == "failed"
+            assert "duration_minutes" in refused.text
+            schema = json.loads(refused.text.partition("Its schema: ")[2])
+            assert schema["required"] == list(SLOTS)
+        assert (await ide.prompt(session)).names == [SEARCH, CALL]
         assert len(ide.catalogue.calls) == 1
 
 
-async def test_a_tool_that_was_loaded_and_is_gone_or_different_leaves_the_next_request(spawn_ide: Spawn, project: Path):
-    load = call(SEARCH, query="chat_add_reaction browser_navigate")
-    async with spawn_ide([load, TOOLS], [TOOLS], [call("chat_add_reaction")]) as ide:
+async def test_a_tool_that_was_found_and_is_gone_or_different_is_so_for_search_and_call(
+    spawn_ide: Spawn, project: Path
+):
+    load = [call(SEARCH, query="chat_add_reaction browser_navigate"), RESULT]
+    async with spawn_ide(load, load, [raw_call(*through("chat_add_reaction"))]) as ide:
         ide.catalogue.offer(*sixty_entries())
         session = await ide.open(project)
-        assert (await ide.prompt(session)).names == [SEARCH, "chat_add_reaction", "browser_navigate"]
+        found = (await ide.prompt(session)).text
+        assert all(f"{name} (ide): " in found for name in ("chat_add_reaction", "browser_navigate"))
         left = [entry for entry in sixty_entries() if entry["name"] != "chat_add_reaction"]
         for entry in left:
             if entry["name"] == "browser_navigate":
                 entry["description"] = "Something else."
         ide.catalogue.offer(*left)
         await changed(ide, session)
-        assert (await ide.prompt(session)).names == [SEARCH]
+        found = (await ide.prompt(session)).text
+        assert "chat_add_reaction" not in found
+        assert "browser_navigate (ide): Something else." in found
         assert (await ide.prompt(session)).card.status == "failed"
         assert ide.catalogue.calls == []
 
@@ -119,8 +140,8 @@ async def test_what_is_pinned_is_loaded_from_the_start_and_full_loads_everything
     async with spawn_ide([TOOLS], env=pinned) as ide:
         ide.catalogue.offer(*sixty_entries())
         names = await in_the_answers_tools(ide, project)
-        assert names[-1] == SEARCH
-        assert len(names) == 12
+        assert names[-2:] == [SEARCH, CALL]
+        assert len(names) == 13
     async with spawn_ide([TOOLS], env={"PUNIE_TOOLS_DISCLOSURE": "full"}) as ide:
         ide.catalogue.offer(*sixty_entries())
         assert await in_the_answers_tools(ide, project) == [entry["name"] for entry in sixty_entries()]
@@ -148,13 +169,13 @@ async def test_the_search_tool_goes_when_the_many_tools_go(spawn_ide: Spawn, pro
     async with spawn_ide([TOOLS], [TOOLS], [TOOLS]) as ide:
         ide.catalogue.offer(*sixty_entries())
         session = await ide.open(project)
-        assert (await ide.prompt(session)).names == [SEARCH]
+        assert (await ide.prompt(session)).names == [SEARCH, CALL]
         ide.catalogue.offer(SYMBOLS)
         await changed(ide, session)
         assert (await ide.prompt(session)).names == ["find_symbols"]
         ide.catalogue.offer(*sixty_entries())
         await changed(ide, session)
-        assert (await ide.prompt(session)).names == [SEARCH]
+        assert (await ide.prompt(session)).names == [SEARCH, CALL]
 
 
 async def test_a_search_without_a_hit_says_what_there_is(spawn_ide: Spawn, project: Path):
@@ -182,7 +203,7 @@ async def test_odd_searches_are_answered_and_never_break_the_turn(spawn_ide: Spa
         ide.catalogue.offer(*sixty_entries())
         turn = await ide.prompt(await ide.open(project))
         assert [card.status for card in turn.cards] == ["completed"] * len(ODD)
-        assert turn.names == [SEARCH, "chat_add_reaction"]
+        assert turn.names == [SEARCH, CALL]
         assert all(len(card.shown["title"]) <= 100 for card in turn.cards)
         assert "\u202e" not in json.dumps([card.shown["title"] for card in turn.cards], ensure_ascii=False)
 
@@ -190,12 +211,14 @@ async def test_odd_searches_are_answered_and_never_break_the_turn(spawn_ide: Spa
 async def test_a_disabled_tool_is_never_named_found_or_called(spawn_ide: Spawn, project: Path):
     gone = "browser_navigate"
     script = [call(SEARCH, query=gone), RESULT], [call(SEARCH, query="load an address"), RESULT], [call(gone, url="x")]
+    script = *script, [raw_call(*through(gone, url="x"))]
     async with spawn_ide(*script, env={"PUNIE_TOOLS_DISABLED": gone}) as ide:
         ide.catalogue.offer(*sixty_entries())
         session = await ide.open(project)
         for _ in range(2):
             assert gone not in (await ide.prompt(session)).text
-        assert (await ide.prompt(session)).card.status == "failed"
+        for _ in range(2):
+            assert (await ide.prompt(session)).card.status == "failed"
         assert ide.catalogue.calls == []
 
 
@@ -203,7 +226,8 @@ async def test_tools_of_one_name_on_two_servers_and_one_called_as_ours_are_told_
     spawn: Spawn, project: Path, tmp_path: Path
 ):
     servers = [server(tmp_path / name, "--also", SEARCH, name=name) for name in ("one", "two")]
-    script = [call(SEARCH, query="say text again"), RESULT], [call("two__echo", text="x"), RESULT, TOOLS]
+    said = raw_call(*through("two__echo", text="x"))
+    script = [call(SEARCH, query="say text again"), RESULT], [said, RESULT, TOOLS]
     async with spawn(*script, env={"PUNIE_TOOLS_DISCLOSURE": "names"}) as ide:
         ide.person.always("allow_once")
         session = await session_with(ide, project, *servers)
@@ -212,7 +236,7 @@ async def test_tools_of_one_name_on_two_servers_and_one_called_as_ours_are_told_
         turn = await ide.prompt(session, timeout_s=SLOW_START_S)
         assert turn.card.status == "completed"
         offered = turn.text.removeprefix("x")
-        assert [tool["name"] for tool in json.loads(offered)][-3:] == [SEARCH, "one__echo", "two__echo"]
+        assert [tool["name"] for tool in json.loads(offered)][-2:] == [SEARCH, CALL]
 
 
 PLUG_IN = """
@@ -245,10 +269,10 @@ def plugged(tmp_path: Path) -> dict[str, str]:
 async def test_tools_of_a_plug_in_are_found_and_called_in_the_same_way(
     spawn: Spawn, project: Path, plugged: dict[str, str]
 ):
-    script = [call(SEARCH, query="peel a banana"), TOOLS], [call("peel_banana", fruit="it"), RESULT]
+    script = [call(SEARCH, query="peel a banana"), RESULT], [raw_call(*through("peel_banana", fruit="it")), RESULT]
     async with spawn(*script, env=plugged) as ide:
         session = await ide.open(project)
-        assert (await ide.prompt(session)).names[-2:] == [SEARCH, "peel_banana"]
+        assert "peel_banana (plug-in): Peel a banana." in (await ide.prompt(session)).text
         assert (await ide.prompt(session)).text == "peel_banana: it"
 
 
@@ -320,11 +344,13 @@ async def test_a_three_turn_task_costs_little_more_with_sixty_tools(
     if reason is not None:
         pytest.skip(reason)
     wanted = "agenda_find_free_slots"
-    task = [[Call(wanted, SLOTS)], None, [Call(wanted, SLOTS)], None, None]
+    found, direct = (
+        [[Call(*one)], None, [Call(*one)], None, None] for one in (through(wanted, **SLOTS), (wanted, SLOTS))
+    )
     search = [Call(SEARCH, {"query": "when are Ann and Bob both free"})]
     one = [entry for entry in sixty_entries() if entry["name"] == wanted]
-    with_sixty = await _cost(spawn_ide, project, [search, *task], sixty_entries(), form)
-    without = await _cost(spawn_ide, project, task, one, "full")
+    with_sixty = await _cost(spawn_ide, project, [search, *found], sixty_entries(), form)
+    without = await _cost(spawn_ide, project, direct, one, "full")
     assert with_sixty - without <= bound
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.conftest import Spawn
 from tests.e2e.entries import STATIC
 from tests.e2e.raw_client import clean_environment, run_cli
-from tests.e2e.test_disclosure import MODEL, SEARCH, SLOTS, SLOW_START_S, request_text
+from tests.e2e.test_disclosure import CALL, MODEL, SEARCH, SLOTS, SLOW_START_S, request_text, through
 from tests.fakes import tokens
 from tests.fakes.mcp_servers import catalogue_server
 from tests.fakes.sixty_tools import SERVERS
@@ -46,13 +46,13 @@ def system_text(request: Recorded) -> str:
     return "\n".join(json.dumps(one["content"]) for one in request.messages if one["role"] in {"system", "developer"})
 
 
-def call_what_was_loaded(request: Recorded) -> Reply:
-    """As a model does: read what the search said, and call the first tool that it loaded."""
+def call_what_was_found(request: Recorded) -> Reply:
+    """As a model does: read what the search said, and call the first tool that it shows."""
     told = [message["content"] for message in request.messages if message["role"] == "tool"][-1]
-    found = re.search(r"Loaded:\n(\S+) \(", told)
+    found = re.match(r"(\S+) \(", told)
     assert found is not None, told
-    assert found[1] in {tool["function"]["name"] for tool in request.body["tools"]}
-    return Reply(calls=[Call(found[1], SLOTS)])
+    assert CALL in {tool["function"]["name"] for tool in request.body["tools"]}
+    return Reply(calls=[Call(*through(found[1], **SLOTS))])
 
 
 @pytest.mark.requirement("S4-39", "S4-40", "S4-44")
@@ -63,7 +63,7 @@ async def test_a_model_finds_and_calls_the_right_tool_with_one_request_more(
     spawn: Spawn, project: Path, tmp_path: Path, form: str, *, listed: bool
 ) -> None:
     configured(tmp_path / "home", project, ALL_SIX, listed=listed)
-    steps = [Reply(calls=[Call(SEARCH, WISH)]), call_what_was_loaded, Reply(text=["Done."])]
+    steps = [Reply(calls=[Call(SEARCH, WISH)]), call_what_was_found, Reply(text=["Done."])]
     with StubOpenAI(steps) as stub:
         async with spawn(model=MODEL, env={**stub.environment(), "PUNIE_TOOLS_DISCLOSURE": form}) as ide:
             ide.person.always("allow_once")
@@ -72,10 +72,10 @@ async def test_a_model_finds_and_calls_the_right_tool_with_one_request_more(
         assert [card.status for card in turn.cards] == ["completed", "completed"]
         assert f"called {json.dumps(['find_free_slots', SLOTS], sort_keys=True)}" in turn.cards[1].text
         assert len(stub.requests) == 3, "the call and the answer need two; the search is one more"
-        first, second, _ = stub.requests
+        first, second, third = stub.requests
         assert ("find_free_slots" in system_text(first)) is listed
         assert "navigate" in system_text(second)
-        assert [tool["function"]["name"] for tool in second.body["tools"]].count(WANTED) == 1
+        assert first.body["tools"] == second.body["tools"] == third.body["tools"]
 
 
 @pytest.mark.requirement("R-12")
@@ -91,11 +91,11 @@ async def test_a_three_turn_task_costs_little_more_with_six_servers_of_sixty_too
     reason = tokens.missing_reason()
     if reason is not None:
         pytest.skip(reason)
-    task = [[Call(WANTED, SLOTS)], None, [Call(WANTED, SLOTS)], None, None]
+    found, direct = ([[one], None, [one], None, None] for one in (Call(*through(WANTED, **SLOTS)), Call(WANTED, SLOTS)))
     configured(tmp_path / "home", project, ALL_SIX, listed=True)
-    with_sixty = await _cost(spawn, project, [[Call(SEARCH, WISH)], *task], form)
+    with_sixty = await _cost(spawn, project, [[Call(SEARCH, WISH)], *found], form)
     configured(tmp_path / "home", project, {"agenda": catalogue("agenda", "--only", "find_free_slots")}, listed=True)
-    without = await _cost(spawn, project, task, "full")
+    without = await _cost(spawn, project, direct, "full")
     assert with_sixty - without <= bound
 
 

@@ -43,7 +43,7 @@ async def test_a_model_finds_and_calls_tools_of_six_servers(spawn: Spawn, projec
     script = [
         searches("sum of two numbers"),
         [TOOLS],
-        [call("everything__get-sum", a=19, b=23), RESULT],
+        [call("call_tool", name="everything__get-sum", arguments={"a": 19, "b": 23}), RESULT],
         [note, RESULT],
         [call("memory__create_entities", entities=[ann]), call("memory__search_nodes", query="bees"), RESULT],
         [call("time__convert_time", source_timezone="UTC", time="12:00", target_timezone="Asia/Kathmandu"), RESULT],
@@ -56,8 +56,8 @@ async def test_a_model_finds_and_calls_tools_of_six_servers(spawn: Spawn, projec
         first = await ide.prompt(session, timeout_s=START_S)
         assert "everything__get-sum" in first.text
         offered = (await ide.prompt(session)).names
-        assert "search_tools" in offered
-        assert "everything__get-sum" in offered
+        assert offered[-2:] == ["search_tools", "call_tool"]
+        assert "everything__get-sum" not in offered
         assert (await ide.prompt(session)).text.endswith("42.")
         assert "two" in (await ide.prompt(session)).text
         remembered = await ide.prompt(session)

@@ -63,7 +63,7 @@ async def test_a_call_through_call_tool_is_the_call_of_that_tool_for_people_and_
         ({}, "invalid_arguments"),
         ({"name": 5}, "invalid_arguments"),
         ("text", "invalid_arguments"),
-        ({"name": CALL_TOOL}, "invalid_arguments"),
+        ({"name": CALL_TOOL}, "tool_failed"),
         ({"name": CALL_TOOL, "arguments": {}}, "tool_failed"),
         ({"name": "no_such_tool", "arguments": {}}, "unknown_tool"),
         ({"name": "chat__add_reaction", "arguments": "{"}, "invalid_arguments"),

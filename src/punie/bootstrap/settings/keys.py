@@ -187,7 +187,7 @@ DISABLED_TOOLS = Key("tools.disabled", TOOLS, (), "tools that are not offered", 
 DISCLOSURE = Key(
     "tools.disclosure", one_of(DisclosureForm), DisclosureForm.AUTO,
     "how the model is told of tools that are not Punie's own: `full` (every schema with every request), `lines` "
-    "(name and one line, the schema once `search_tools` has loaded it), `names`, or `auto`: `full` up to "
+    "(name and one line, the schema where `search_tools` shows it), `names`, or `auto`: `full` up to "
     "`tools.disclosure_share`, beyond it the provider's own search where the model has one, else `lines`",
     page="servers.md#what-the-model-is-told-of-them",
 )

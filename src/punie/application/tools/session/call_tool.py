@@ -27,8 +27,8 @@ class CallTool(PlainTool):
     DESCRIPTOR = ToolDescriptor(
         CALL_TOOL,
         ToolKind.OTHER,
-        "Call a tool that is not loaded.",
-        schema({"name": STRING, "arguments": {"type": "object"}}),
+        "Call any other tool.",
+        schema({"name": STRING}, {"arguments": {"type": "object"}}),
         categories=("session",),
         roles={"name": Role.PLAIN, "arguments": Role.PLAIN},
         column=Column.READ,

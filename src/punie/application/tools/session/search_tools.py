@@ -49,7 +49,7 @@ class SearchTools(PlainTool):
     DESCRIPTOR = ToolDescriptor(
         SEARCH_TOOLS,
         ToolKind.SEARCH,
-        "Find tools, by what they do or by name, with their schemas.",
+        "Find tools by what they do or by name.",
         # The schema goes with every request, so it is short; the bounds are kept below.
         schema({"query": STRING}, {"limit": optional("integer")}),
         categories=("session",),
@@ -88,5 +88,6 @@ def _line(tool: ToolDescriptor) -> str:
 
 
 def schema_text(tool: ToolDescriptor) -> str:
-    """The input schema as the model reads it."""
-    return json.dumps(encode_definition(tool)["inputSchema"], ensure_ascii=False, separators=(",", ":"))
+    """The input schema as the model reads it; that other arguments are refused, a refusal says."""
+    shown = {key: value for key, value in encode_definition(tool)["inputSchema"].items() if value is not False}
+    return json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
