@@ -15,7 +15,7 @@ from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.schema import text_argument, whole_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult, encode_definition
 from punie.domain.values.display import one_line
-from punie.domain.values.json_value import JsonObject
+from punie.domain.values.json_value import JsonObject, thaw_object
 
 DEFAULT_HITS = 5
 MOST_HITS = 20
@@ -89,5 +89,5 @@ def _line(tool: ToolDescriptor) -> str:
 
 def schema_text(tool: ToolDescriptor) -> str:
     """The input schema as the model reads it; that other arguments are refused, a refusal says."""
-    shown = {key: value for key, value in encode_definition(tool)["inputSchema"].items() if value is not False}
+    shown = {key: value for key, value in thaw_object(tool.parameters).items() if value is not False}
     return json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
