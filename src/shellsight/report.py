@@ -33,6 +33,15 @@ class Standing(IntEnum):
     """Never to be run, whatever was allowed."""
 
 
+class Proviso(Enum):
+    """A fact about the machine with which a command counts as `ORDINARY`; only a caller can know it."""
+
+    CLEAN = "the files that it changes back had no change when the caller's work began; without paths, all files"
+    EXPENDABLE = "the files that it deletes were made by the caller, or git ignores them"
+    TRACKED = "the files below its directory that git tracks may all be changed"
+    STASHED = "git's stash was empty when the caller's work began"
+
+
 class PathEffect(Enum):
     """An effect on a path."""
 
@@ -103,6 +112,7 @@ class CommandPart:
     prefix cover it. `forms` are the ways a deny or ask rule may recognise it: with and without its wrappers, by path
     and by name alone. `inline_code` says that the words hold a program for an interpreter. `plain` says of a part
     that only looks that its program loads nothing of a project, so that no file of the project decides what runs.
+    `proviso`: the fact with which the part would be `ORDINARY`, in place of its standing.
     """
 
     argv: tuple[str, ...]
@@ -115,10 +125,13 @@ class CommandPart:
     inline_code: bool = False
     source: str = ""
     plain: bool = False
+    proviso: Proviso | None = None
 
     def raised(self, standing: Standing, reason: str) -> CommandPart:
         """The part with this standing and reason where its own standing is less strict, else the part itself."""
-        return self if standing <= self.standing else evolve(self, standing=standing, reason=reason)
+        if standing > self.standing:
+            return evolve(self, standing=standing, reason=reason, proviso=None)
+        return self if self.proviso is None or standing <= Standing.ORDINARY else evolve(self, proviso=None)
 
 
 @frozen

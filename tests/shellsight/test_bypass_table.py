@@ -136,7 +136,16 @@ def test_a_safe_program_with_an_option_that_reaches_further_is_not_safe(line: st
 
 @pytest.mark.parametrize(
     "line",
-    ["python -c x", "python3 -Ic x", "node -e x", "node -p x", "perl -ne x", "ruby -e x", "php -r x", "python <<< x"],
+    [
+        "python3 -Ic x",
+        "python -c 'exec(x)'",
+        "node -e x",
+        "node -p x",
+        "perl -ne x",
+        "ruby -e x",
+        "php -r x",
+        "python <<< x",
+    ],
 )
 def test_code_in_the_line_is_marked_as_such(line: str) -> None:
     (part,) = report(line).parts

@@ -19,7 +19,7 @@ ESCAPED_IN_TEXT = frozenset("$`\\")
 BRACKETS = re.compile(r"\[[!^]?[A-Za-z0-9_.-]+\]")
 USER = re.compile(r"~([A-Za-z_][A-Za-z0-9_.-]*)?(?=[/ \t\n;&|<>)]|$)")
 PLAIN_BRACES = re.compile(r"\{[A-Za-z0-9_^]*\}")
-EQUALS = frozenset({"=", "==", "=~"})
+EQUALS = re.compile(r"=~?|==.*")
 # Bytes that some systems take for blanks in the middle of a UTF-8 character.
 BLANK_BYTES = frozenset({0x85, 0xA0})
 
@@ -55,7 +55,8 @@ def check_start(source: str, *, value: bool) -> None:
     """Beginnings of words, and whole words, that are refused."""
     if source in {"{", "}", "[["}:
         raise NotUnderstood(f"{source} where some shells do not take it for a word")
-    if not value and source.startswith("=") and source not in EQUALS:
+    # `echo ====`: zsh looks for a program whose name begins with `=` as well, and ends the line where there is none.
+    if not value and source.startswith("=") and not EQUALS.fullmatch(source):
         raise NotUnderstood("a word that begins with =, which zsh replaces by a program's path")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from attrs import evolve
 
-from shellsight.report import Effect, PathEffect, PathUse
+from shellsight.report import Effect, PathEffect, PathUse, Proviso
 from shellsight.words.arguments import Arg, Kind, Options, Reading, names, options
 from shellsight.words.call import Call, Judge, Outcome, dangerous, forbidden, ordinary, safe, unknown
 from shellsight.words.form import stricter
@@ -33,12 +33,19 @@ def rm(call: Call) -> Outcome:
     if any(is_vital(call, arg) for arg in reading.operands) and recursive:
         return forbidden("deletes a folder that must stay", files)
     if recursive or reading.names & {"-f", "--force", "-d", "--dir"}:
-        return dangerous("deletes without asking, or whole folders", files)
+        return _expendable(call, reading, dangerous("deletes without asking, or whole folders", files))
     if any(is_disk(use.path) for use in files):
         return dangerous("deletes a device", files, Effect.SYSTEM)
     if reading.operands and all(arg.certain for arg in reading.operands):
-        return dangerous("deletes files", files)
+        return _expendable(call, reading, dangerous("deletes files", files))
     return dangerous("deletes files that nobody knows yet", files)
+
+
+def _expendable(call: Call, reading: Reading, outcome: Outcome) -> Outcome:
+    """The outcome, with the proviso under which files may go that are named one by one."""
+    named = not reading.strange and all(arg.certain and arg.text for arg in reading.operands)
+    inside = not any(is_disk(use.path) or use.path in call.cwds for use in outcome.paths)
+    return evolve(outcome, proviso=Proviso.EXPENDABLE) if named and inside and outcome.paths else outcome
 
 
 def _all(call: Call, args: tuple[Arg, ...], effect: PathEffect, *, below: bool = False) -> tuple[PathUse, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from shellsight.report import Effect, PathEffect, PathUse, Standing
@@ -94,6 +95,37 @@ def network(source: str = "network") -> Judge:
         return Outcome(Standing.DANGEROUS, "reaches the network", paths, _NETWORK, source=source)
 
     return judge
+
+
+def curl(call: Call) -> Outcome:
+    """`curl`: a question to a server on this machine is everyday, everything else reaches the network."""
+    reading = _CURL.read(call.args)
+    written = reading.values("-o", "--output")
+    sent = reading.values("-X", "--request")
+    formats = reading.values("-w", "--write-out")
+    plain = (
+        all(arg.certain for arg in call.args)
+        and not reading.strange
+        and bool(reading.operands)
+        and all(_LOOPBACK.fullmatch(arg.text) for arg in reading.operands)
+        and all(arg.text in {"GET", "HEAD", "OPTIONS"} for arg in sent)
+        and not any(arg.text.startswith("@") or "%output" in arg.text for arg in formats)
+        and not any(arg.text.startswith("@") for arg in reading.values("-H", "--header"))
+        and not any("#" in arg.text for arg in written)
+    )
+    if not plain:
+        return network()(call)
+    files = tuple(use for arg in written for use in uses(call, arg, PathEffect.WRITE))
+    return Outcome(Standing.ORDINARY, "asks a server on this machine", files, _NETWORK, source="network")
+
+
+_CURL = options(
+    "sSfiIvkgN46q --silent --show-error --fail --fail-with-body --include --head --verbose --insecure --globoff "
+    "--no-buffer --ipv4 --ipv6 --disable --compressed --http1.1 --http2 --no-progress-meter --retry-connrefused",
+    "moHXAw --max-time --connect-timeout --output --header --request --user-agent --write-out --retry --retry-delay",
+)
+"""Options with which curl asks and sends nothing; `-L` is none of them, since an answer may lead elsewhere."""
+_LOOPBACK = re.compile(r"(?:https?://)?(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?(?:[/?][^\s{}\[\]\\]*)?")
 
 
 def _files(call: Call, arg: Arg) -> Iterator[PathUse]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from attrs import evolve, frozen
 
 from shellsight.report import Effect, PathEffect, Standing
+from shellsight.secret_names import is_secret
 from shellsight.words.arguments import Arg, names
 from shellsight.words.call import Call, Inner, Judge, Outcome, dangerous, ordinary, safe, unknown
 from shellsight.words.places import named_places, uses
@@ -123,6 +124,7 @@ class Interpreter:
     module: frozenset[str] = frozenset()
     shown: frozenset[str] = frozenset({"--version", "--help", "-h", "-V", "-v"})
     check: frozenset[str] = frozenset()
+    judged: frozenset[str] = frozenset()
 
     def judge(self, call: Call) -> Outcome:
         """The outcome of a call: what the interpreter would run."""
@@ -147,6 +149,8 @@ class Interpreter:
         name = text.partition("=")[0]
         if not args[0].certain:
             return inline("nobody knows what this interpreter is told")
+        if text in self.judged:
+            return _written(call, args[1:])
         if self._is_code(text, name):
             return inline()
         if text[:2] in self.module and not text.startswith("--"):
@@ -164,6 +168,38 @@ class Interpreter:
         name = args[0].text[2:] or "".join(arg.text for arg in args[1:2])
         rest = args[1:] if args[0].text[2:] else args[2:]
         return _module_of(call, name, rest)
+
+
+def _written(call: Call, args: tuple[Arg, ...]) -> Outcome:
+    """Python code in the line: as a script of the project would be, unless a word of it may reach further."""
+    code = args[0] if args else Arg("")
+    if not code.certain or not code.text or len(code.text) > _CODE_CHARS or _FAR_CODE.search(code.text):
+        return inline()
+    if any(is_secret(text) for text in _QUOTED.findall(code.text)) or not all(arg.certain for arg in args):
+        return inline()
+    told = tuple(use for arg in args[1:] for use in named_places(call, arg))
+    return evolve(ordinary("runs code that is written in the line", told), effects=_CODE, inline_code=True)
+
+
+_CODE_CHARS = 4_000
+_QUOTED = re.compile(r"""['"]([^'"\n]*)['"]""")
+_FAR_CODE = re.compile(
+    # Runs text or programs, or hides what is run.
+    r"(?<!platform\.)\bsystem\b|\b(?:popen|spawn|exec|fork|posix_spawn|run_|getattr|setattr|attrgetter|methodcaller)"
+    r"|\b(?:eval|subprocess|pty|ctypes|cffi|runpy|builtins|globals|locals|vars|code|pdb|breakpoint|input|pickle|marshal"
+    r"|shelve|codecs|base64|binascii|zlib|rot13|fromhex|multiprocessing|concurrent|signal|asyncio|threading|sched)\b"
+    r"|(?<!re\.)\bcompile\b|\bimportlib\b(?!\.metadata)|__(?!(?:version|name|file|doc|all|main|path)__)\w+__|\\[xuUN0-7]"
+    # Deletes, moves, or changes rights.
+    r"|\b(?:remove|unlink|rmtree|rmdir|removedirs|shutil|send2trash|kill|truncate|chmod|chown|lchown|symlink|link"
+    r"|hardlink_to|symlink_to|rename|renames|mkfifo|mknod|putenv|unsetenv|chroot|setuid|setgid|sqlite3)\w*|\bos\.replace\b"
+    # Reaches the network, the environment, or places outside.
+    r"|\b(?:socket|ssl|urllib|urllib3|requests|httpx?|aiohttp|ftplib|smtplib|poplib|imaplib|telnetlib|paramiko|xmlrpc"
+    r"|webbrowser|boto3|environ|environb|getenv|getenvb|expanduser|expandvars|home|getpass|keyring|pwd|chdir|fchdir"
+    r"|antigravity|pip|ensurepip|venv|idlelib|tkinter|punie)\b"
+    r"|['\"](?:/|~|\.\./|\.\.['\"])|/(?:etc|proc|sys|dev|root|home|Users)\b|\.(?:git|ssh|aws|gnupg|punie|netrc|pypirc|npmrc)\b",
+    re.IGNORECASE,
+)
+"""Words that keep code in a line from being taken for an everyday script, though a file with them might run."""
 
 
 def _module_of(call: Call, name: str, rest: tuple[Arg, ...]) -> Outcome:
@@ -228,6 +264,7 @@ def interpreter(
     module: str = "",
     shown: str = "--version --help -h -V -v",
     check: str = "",
+    judged: str = "",
 ) -> Judge:
     """A judge for an interpreter.
 
@@ -238,8 +275,10 @@ def interpreter(
         module: options whose value names a module that runs.
         shown: words that, alone, only show a version or help.
         check: options with which the script is only parsed.
+        judged: options of `code` whose text is looked at, as a word of its own.
 
     Returns:
         The judge.
     """
-    return Interpreter(names(code), names(flags), names(values), names(module), names(shown), names(check)).judge
+    sets = (names(words) for words in (code, flags, values, module, shown, check, judged))
+    return Interpreter(*sets).judge

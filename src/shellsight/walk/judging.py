@@ -44,7 +44,7 @@ def judged(call: Call, word: Arg, state: State) -> Outcome:
         return unknown(f"this line itself says what {call.name} means")
     outcome = _by_name(call, word)
     outcome = stricter(outcome, _doubts(call, outcome))
-    if outcome.own and (outcome.standing is Standing.ORDINARY or call.name == "git"):
+    if outcome.own and (outcome.standing is Standing.ORDINARY or outcome.proviso or call.name == "git"):
         # A folder of the project may be a link: what acts there, or takes its settings from there, has to be inside.
         elsewhere = tuple(PathUse(cwd, PathEffect.READ) for cwd in call.cwds if cwd != call.start)
         outcome = evolve(outcome, paths=(*elsewhere, *outcome.paths)) if elsewhere else outcome
@@ -110,7 +110,7 @@ def _doubts(call: Call, outcome: Outcome) -> Outcome:
             return unknown("a word that no program can be given")
     if not call.cwds and call.name not in _ANYWHERE and outcome.own:
         return unknown("nobody knows in which directory this runs")
-    acts = outcome.standing is Standing.ORDINARY
+    acts = outcome.standing is Standing.ORDINARY or outcome.proviso is not None
     if acts and any(arg.kind is Kind.UNCERTAIN and not (arg.text == FED and arg.listing) for arg in call.args):
         return unknown("it acts on something that is not known beforehand")
     if outcome.own and (acts or call.name == "git") and not all(is_below(cwd, (call.start,)) for cwd in call.cwds):

@@ -8,16 +8,17 @@ from attrs import evolve, frozen
 
 from shellsight.line import Simple
 from shellsight.programs.registry import is_plain
-from shellsight.report import CommandPart, Effect, PathEffect, Standing
+from shellsight.report import FED, CommandPart, Effect, PathEffect, Proviso, Standing
 from shellsight.walk.bombs import ENDLESS, LEFT_BEHIND, MOST_AT_ONCE, REPEATING
 from shellsight.walk.flows import Flow, alone, flow_of, poured, redirected
 from shellsight.walk.judging import judged, plain_name
 from shellsight.walk.resolving import Binding, one_argument
 from shellsight.walk.state import State
 from shellsight.words.arguments import Arg, Kind
+from shellsight.words.assigning import runs_the_project
 from shellsight.words.call import Call, Feed, Inner, Outcome, dangerous, forbidden, unknown
 from shellsight.words.form import stricter
-from shellsight.words.places import joined
+from shellsight.words.places import here, joined
 
 MOST_WRAPPERS = 16
 
@@ -81,7 +82,8 @@ class Bench:
         outcome = self._own_script(self._fed_text(outcome, call))
         if call.name == "setsid" and self.host.often > MOST_AT_ONCE:
             base = stricter(base, dangerous(LEFT_BEHIND, (), Effect.PROCESS))
-        whole = stricter(outcome, base)
+        outcome = _on_tracked(outcome, call)
+        whole = stricter(outcome, _beside(outcome, base, call.name))
         argv = tuple(arg.text for arg in args)
         if outcome.own or not outcome.inner:
             if base.paths or base.effects:
@@ -184,8 +186,28 @@ class Bench:
                 outcome.inline_code,
                 self.simple.source,
                 outcome.standing is Standing.SAFE and call is not None and is_plain(call.name),
+                outcome.proviso,
             )
         )
+
+
+def _beside(outcome: Outcome, base: Outcome, name: str) -> Outcome:
+    """The base of a command; settings in the environment of a program of the project are as everyday as that."""
+    runs = base.mild and outcome.standing is Standing.ORDINARY and runs_the_project(name, outcome)
+    return evolve(base, standing=Standing.ORDINARY, mild=False) if runs else base
+
+
+def _on_tracked(outcome: Outcome, call: Call) -> Outcome:
+    """A command that writes the files of which git feeds it the names: ordinary where the caller knows all of those."""
+    fed = [arg.listing for arg in call.args if arg.text == FED and arg.listing is not None]
+    if outcome.standing is not Standing.ORDINARY or not fed:
+        return outcome
+    known = all(listing.tracked and listing.folders == call.cwds for listing in fed)
+    if not known or not any(use.path == FED and use.effect is PathEffect.WRITE for use in outcome.paths):
+        return outcome
+    paths = (*(use for use in outcome.paths if use.path != FED), *here(call, PathEffect.WRITE, below=True))
+    reason = "changes files that git lists"
+    return evolve(outcome, standing=Standing.UNKNOWN, reason=reason, paths=paths, proviso=Proviso.TRACKED)
 
 
 SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash", "mksh", "busybox", "rbash"})

@@ -26,7 +26,7 @@ from shellsight.walk.running import Bench
 from shellsight.walk.state import State, merged
 from shellsight.walk.steering import after
 from shellsight.words.arguments import Arg, Kind, Listing
-from shellsight.words.assigning import is_own, standing_of, values_of
+from shellsight.words.assigning import is_own, settings_of, standing_of, values_of
 from shellsight.words.call import Feed, Outcome
 
 DEEPEST = 24
@@ -254,6 +254,8 @@ class Walk:
             reader=bool(simple.words) and simple.words[0].text == "read",
         )
         feed = self.fed(simple, state, feed, ran)
+        mild = settings_of(simple.assignments, start.cwds) if simple.words and floor is Standing.DANGEROUS else None
+        base = Outcome(floor, reason, mild or (), mild=mild is not None)
         flows: list[Flow] = []
         ends: list[Ends] = []
         for binding in bindings(words, state):
@@ -261,7 +263,7 @@ class Walk:
             bench = Bench(
                 self, simple, state, self.surroundings.home, feed, ran, binding, exact, (self.surroundings.cwd,)
             )
-            flows.append(bench.run(args, Outcome(floor, reason)))
+            flows.append(bench.run(args, base))
             ends.append(after(args, state, self.surroundings.home, feed.listing))
         good, bad = ends[0]
         for other_good, other_bad in ends[1:]:

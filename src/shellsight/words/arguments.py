@@ -25,13 +25,14 @@ class Listing:
 
     `narrow`: only names that cannot be secrets. `links`: the pattern of those that may be links, "" where none is one.
     `whole`: each name arrives as the one word that it is; else its blanks may take it apart, and it may look like an
-    option. `folders`: where the lister ran.
+    option. `folders`: where the lister ran. `tracked`: only names of files that git tracks.
     """
 
     narrow: bool = False
     links: str = "*"
     whole: bool = False
     folders: tuple[str, ...] = ()
+    tracked: bool = False
 
 
 @frozen

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 
 from shellsight.line import Assignment
-from shellsight.report import Standing
+from shellsight.report import PathEffect, PathUse, Standing
 from shellsight.words.arguments import Arg, names, prefixes
+from shellsight.words.call import Outcome
+from shellsight.words.places import is_below, joined
 
 HARMLESS = names(
     "LC_ALL LC_CTYPE LC_COLLATE LC_NUMERIC LC_TIME LC_MESSAGES LANG LANGUAGE NO_COLOR TERM CI FORCE_COLOR "
@@ -48,6 +50,62 @@ def is_own(name: str) -> bool:
 
 _PAGERS = frozenset({"GIT_PAGER", "PAGER"})
 _FREE = names("FILE FILES DIR DIRS NAME COUNT N LINE SRC OUT RESULT VERSION BRANCH")
+
+
+_LOADING = names(
+    # Where programs, modules and libraries are found, and what a shell reads first.
+    "path shell env home user ifs cdpath fpath bash_env shellopts bashopts ps4 prompt_command zdotdir classpath "
+    "gconv_path locpath glibc_tunables hostaliases localdomain res_options nlspath termcap terminfo "
+    # What other programs are started for: editors, pagers, compilers, viewers.
+    "editor visual pager browser manpager cc cxx ld as ar cpp fc cflags cxxflags ldflags cppflags make makeflags "
+    "makefiles askpass sudo_askpass "
+    # Where temporary files, settings and caches lie, through which a program's words are kept from the rules.
+    "tmpdir tmp temp tempdir"
+)
+_LOADING_FAMILIES = prefixes(
+    # The loader of programs; then options, plugins and start files of interpreters, test runners and package managers.
+    "_ ld_ dyld_ lib python pytest_ coverage_ tox_ nox_ node npm_ yarn_ pnpm_ bun_ deno_ ruby gem_ bundle_ perl php "
+    "lua_ java jdk_ jvm_ maven_ gradle_ dotnet_ coreclr_ go cgo_ cargo_ rust julia_ r_ pip_ pipx_ uv_ poetry_ conda_ "
+    "pdm_ hatch_ virtual_env pyenv_ mypy ruff_ black_ cmake_ "
+    # Programs that tell others what to run or where to go, and places of settings.
+    "git_ ssh_ gpg_ gnupg xdg_ less bash_ zsh_ sudo_ tar_ rsync_ cvs_ svn_ curl_ wget docker_ kube aws_ google_ azure_ "
+    "ssl_ openssl_ requests_ malloc_ asan_ sanitizer punie_ anthropic_ openai_"
+)
+"""Variables, in lower case, that load or run code, say where it lies, or reach beyond the project: never mild.
+
+All others only reach the code of the project itself, which a caller runs as freely without them.
+"""
+_LOADING_ENDS = ("_proxy", "_options", "_opts", "_flags", "_wrapper", "_command", "_cmd")
+_PROJECT_PROGRAMS = names("pytest py.test python python2 python3 pypy pypy3 node nodejs ruby perl")
+_VERSIONED = re.compile(r"python3\.\d+\Z")
+
+
+def runs_the_project(name: str, outcome: Outcome) -> bool:
+    """Whether the ordinary outcome of that program is to run code of the project."""
+    return outcome.script or name in _PROJECT_PROGRAMS or _VERSIONED.match(name) is not None
+
+
+def settings_of(assignments: tuple[Assignment, ...], cwds: tuple[str, ...]) -> tuple[PathUse, ...] | None:
+    """The folders that the assignments name for modules; None where one of them is no mere setting of a program."""
+    found: list[PathUse] = []
+    for assignment in assignments:
+        value = None if assignment.value is None else assignment.value.text
+        if value is None or assignment.append:
+            return None
+        if assignment.name == "PYTHONPATH":
+            places = [joined(cwd, part) for cwd in cwds for part in value.split(":")]
+            if not places or "" in value.split(":") or not all(is_below(place, cwds) for place in places):
+                return None
+            found += [PathUse(place, PathEffect.READ) for place in places]
+        elif not (is_harmless(assignment.name, value) or _is_setting(assignment.name)):
+            return None
+    return tuple(found)
+
+
+def _is_setting(name: str) -> bool:
+    lower = name.lower()
+    loads = lower in _LOADING or lower.startswith(_LOADING_FAMILIES) or lower.endswith(_LOADING_ENDS)
+    return not loads
 
 
 def values_of(assignment: Assignment, value: Arg | None, before: tuple[Arg, ...] | None) -> tuple[Arg, ...] | None:

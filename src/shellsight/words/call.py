@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from attrs import field, frozen
 
-from shellsight.report import Effect, PathUse, Standing
+from shellsight.report import Effect, PathUse, Proviso, Standing
 from shellsight.words.arguments import Arg, Listing
 
 NOTHING: frozenset[Effect] = frozenset()
@@ -70,7 +70,8 @@ class Outcome:
     of the project's files, none of them sought for being a secret.
     `passes`: it hands lines of its input on as they are. `source`: its output comes from the "network" or a "decoder".
     `runs_input`: it runs what it is fed as a program. `script`: its paths that are read are programs which run.
-    `forms` are further ways for a rule to recognise it.
+    `forms` are further ways for a rule to recognise it. `proviso` is that of the part. `mild`: it is as strict as it is
+    for what it sets in the environment, and a program of the project may be given that.
     """
 
     standing: Standing
@@ -86,6 +87,8 @@ class Outcome:
     runs_input: bool = False
     script: bool = False
     forms: tuple[tuple[str, ...], ...] = ()
+    proviso: Proviso | None = None
+    mild: bool = False
 
 
 FINE = Outcome(Standing.SAFE, "")

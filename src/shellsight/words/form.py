@@ -197,13 +197,17 @@ def _elsewhere(arg: Arg) -> Outcome | None:
 def stricter(one: Outcome, other: Outcome) -> Outcome:
     """The first outcome with the stricter standing of the two, and the reason of that one."""
     if other.standing <= one.standing:
-        return one
+        spoilt = (one.mild or one.proviso is not None) and other.standing > Standing.ORDINARY
+        return evolve(one, proviso=None, mild=False) if spoilt else one
+    weak = one.standing <= Standing.ORDINARY
     return evolve(
         one,
         standing=other.standing,
         reason=other.reason,
         effects=one.effects | other.effects,
         inline_code=one.inline_code or other.inline_code,
+        proviso=other.proviso if weak else None,
+        mild=other.mild and weak,
     )
 
 

@@ -131,7 +131,24 @@ def git(call: Call) -> Outcome:
         inline_code=outcome.inline_code or coded,
         forms=(("git", *plain),),
         paths=(*looked, *outcome.paths),
+        lists=outcome.lists and evolve(outcome.lists, tracked=cwd is None and _lists_tracked(args)),
     )
+
+
+def _lists_tracked(args: tuple[Arg, ...]) -> bool:
+    """Whether the names that git prints are those of files that it tracks, and of no others."""
+    known = _TRACKED.get(args[0].text) if args else None
+    return known is not None and all(
+        arg.certain and (not arg.text.startswith("-") or known.fullmatch(arg.text)) for arg in args[1:]
+    )
+
+
+_TRACKED = {
+    "grep": re.compile(r"-[lizwEFPIe]+|--files-with-matches|--name-only|--null|--cached|--"),
+    "ls-files": re.compile(r"-[zmc]+|--modified|--cached|--"),
+    "diff": re.compile(r"--name-only|-z|--cached|--staged|--diff-filter=[ACMRTacmrtd]+|--"),
+}
+"""Options beside which these subcommands name only files that git tracks."""
 
 
 def _runs(args: tuple[Arg, ...]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from attrs import evolve
 
 from shellsight.programs.git.looking import LOOKING, TEXT, look_at
-from shellsight.report import Effect, PathEffect, Standing
+from shellsight.report import Effect, PathEffect, Proviso, Standing
 from shellsight.words.arguments import names, prefixes
 from shellsight.words.call import Call, Inner, Judge, Outcome, dangerous, ordinary, safe, unknown
 from shellsight.words.form import Operands, form
@@ -84,8 +84,15 @@ def stash(call: Call) -> Outcome:
     if call.args and call.args[0].text == "show":
         return look_at("show", evolve(call, args=call.args[1:]))
     if not call.args or call.args[0].text in {"push", "save"}:
-        return unknown("takes work out of the working tree", (), _HISTORY)
-    return dangerous("changes the stash or applies it", (), _HISTORY)
+        taken = unknown("takes work out of the working tree", (), _HISTORY)
+        rest = [arg.text for arg in call.args[1:] if arg.text not in {"-q", "--quiet"}]
+        message = len(rest) == 2 and rest[0] in {"-m", "--message"}
+        plain = all(arg.certain for arg in call.args) and (not rest or message)
+        return evolve(taken, proviso=Proviso.CLEAN) if plain else taken
+    applied = dangerous("changes the stash or applies it", (), _HISTORY)
+    words = [arg.text for arg in call.args if arg.text not in {"-q", "--quiet", "--index"}]
+    newest = words in (["pop"], ["apply"], ["pop", "stash@{0}"], ["apply", "stash@{0}"])
+    return evolve(applied, proviso=Proviso.STASHED) if newest else applied
 
 
 def reflog(call: Call) -> Outcome:
@@ -228,7 +235,29 @@ def restore(call: Call) -> Outcome:
         and all(not text.startswith("-") or text in {"--staged", "-S", "--"} for text in texts)
     ):
         return ordinary("takes back what was staged")
-    return dangerous("throws changes away", (), _HISTORY)
+    known = names("-S --staged -W --worktree -q --quiet -s HEAD --source=HEAD --source")
+    while call.args and call.args[0].text in known:
+        call = evolve(call, args=call.args[1:])
+    return _changed_back(call, dangerous("throws changes away", (), _HISTORY))
+
+
+def checkout(call: Call) -> Outcome:
+    """`git checkout`: files as they were committed, or what `git switch` does."""
+    rest = call.args[1:] if [arg.text for arg in call.args[:1]] in (["-q"], ["--quiet"]) else call.args
+    rest = rest[1:] if [arg.text for arg in rest[:1]] in (["HEAD"], ["@"]) else rest
+    if rest[:1] and rest[0].text in {"--", "."}:
+        return _changed_back(evolve(call, args=rest), switch(call))
+    return switch(call)
+
+
+def _changed_back(call: Call, outcome: Outcome) -> Outcome:
+    """The outcome with the files that git changes back, and the proviso under which nothing of them is lost."""
+    files = call.args[1:] if [arg.text for arg in call.args[:1]] == ["--"] else call.args
+    plain = bool(files) and all(arg.certain and arg.text and arg.text[0] not in "-:*" for arg in files)
+    if not plain or any(set("*?[") & set(arg.text) for arg in files):
+        return outcome
+    found = tuple(use for arg in files for use in uses(call, arg, PathEffect.WRITE))
+    return evolve(outcome, paths=found, proviso=Proviso.CLEAN)
 
 
 SPECIAL: Mapping[str, Judge] = {
@@ -241,7 +270,7 @@ SPECIAL: Mapping[str, Judge] = {
     "worktree": worktree,
     "submodule": submodule,
     "switch": switch,
-    "checkout": switch,
+    "checkout": checkout,
     "bisect": bisect,
     "symbolic-ref": symbolic_ref,
     "lfs": lfs,

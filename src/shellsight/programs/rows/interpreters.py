@@ -27,12 +27,15 @@ ROWS = (
                 values="-W -X",
                 module="-m",
                 shown="--help --version -V -VV -h",
+                judged="-c",
             )
         ),
         (
             "* -m pip install --user evil => dangerous: install, network",
             "* -m pytest tests => ordinary: looks at tests",
             "* --version => safe",
+            "* -c 'import app; print(app.version())' => ordinary: runs code",
+            "* -c 'import os; os.remove(\"x\")' => dangerous: runs code",
         ),
     ),
     Row(
