@@ -201,7 +201,12 @@ CHANGES = {
 
 @pytest.mark.parametrize("staged", [False, True])
 @pytest.mark.parametrize(("old", "new"), CHANGES.values(), ids=CHANGES)
-async def test_a_diff_is_one_that_git_can_apply(bench: RepositoryBench, old: str, new: str, staged: bool) -> None:
+@pytest.mark.parametrize("installed", [True, False])
+async def test_a_diff_is_one_that_git_can_apply(
+    bench: RepositoryBench, monkeypatch: pytest.MonkeyPatch, old: str, new: str, staged: bool, installed: bool
+) -> None:
+    if not installed:
+        monkeypatch.setattr("shutil.which", lambda _name: None)
     begin(bench, a=old)
     put(bench, "a.txt", new)
     if staged:
@@ -221,8 +226,28 @@ async def test_a_diff_reads_as_git_prints_it(bench: RepositoryBench) -> None:
     (bench.top / "mode.txt").chmod(0o755)
     expected = git(bench, "diff", "--abbrev=7", "--no-color").splitlines()
     ours = (await bench.repository.diff(None, staged=False)).splitlines()
-    # git names the function on the hunk line.
-    assert ours == [line.partition(" @@")[0] + " @@" if line.startswith("@@") else line for line in expected]
+    assert ours == expected
+
+
+@pytest.mark.parametrize("installed", [True, False])
+async def test_four_changed_lines_of_a_large_file_with_windows_line_ends_are_a_short_diff(
+    bench: RepositoryBench, monkeypatch: pytest.MonkeyPatch, installed: bool
+) -> None:
+    lines = [f"\tvalue_{number % 700} = {number % 90}\r\n" if number % 3 else "\r\n" for number in range(6_600)]
+    begin(bench, a="".join(lines))
+    for number in (10, 2_000, 4_001, 6_590):
+        lines[number] = "\tchanged = True\r\n"
+    put(bench, "a.txt", "".join(lines))
+    if not installed:
+        monkeypatch.setattr("shutil.which", lambda _name: None)
+    diff = await bench.repository.diff(None, staged=False)
+    assert diff.count("+\tchanged = True\r\n") == 4
+    assert len(diff) < 1_000
+    monkeypatch.undo()
+    git(bench, "reset", "-q", "--hard")
+    put(bench, ".git/it.patch", diff)
+    git(bench, "apply", str(bench.top / ".git/it.patch"))
+    assert (bench.top / "a.txt").read_bytes() == "".join(lines).encode()
 
 
 async def test_a_diff_of_one_path_has_only_that(bench: RepositoryBench) -> None:

@@ -299,4 +299,5 @@ def _shell_info(environ: Mapping[str, str]) -> ShellInfo:
         machine=platform.machine(),
         shell=environ.get("SHELL") or environ.get("COMSPEC") or "/bin/sh",
         python=platform.python_version(),
+        line_shell=os.path.realpath("/bin/sh").rpartition("/")[2],
     )

@@ -138,8 +138,8 @@ class Commit:
 class Repository(Protocol):
     """Reads and writes the repository that holds the session's directory; lives as long as the session.
 
-    No program, hook, filter, pager or configured command is run, since a strange repository's configuration must not
-    run code. Every method raises `ToldToModel` where there is no repository.
+    No hook, filter, pager or configured command is run, since a strange repository's configuration must not run code.
+    Every method raises `ToldToModel` where there is no repository.
     """
 
     @abstractmethod

@@ -139,6 +139,9 @@ class MadeUpChecks:
         return self.report
 
 
+SHELL = ShellInfo("a", "b", "c", "d", "e", "dash")
+
+
 def local_services(files: Workspace, ledger: TerminalLedger, tree: MadeUpTree | None = None) -> Services:
     """All services of a made-up machine."""
     return Services(
@@ -147,7 +150,7 @@ def local_services(files: Workspace, ledger: TerminalLedger, tree: MadeUpTree | 
             TerminalLedger: ledger,
             FileTree: tree or MadeUpTree(),
             Repository: MadeUpRepository(),
-            ShellInfo: ShellInfo("a", "b", "c", "d", "e"),
+            ShellInfo: SHELL,
             PythonChecks: MadeUpChecks(),
         }
     )

@@ -19,8 +19,7 @@ from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.local.files.workspace import LocalWorkspace
 from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.application.desk import session_desk
-from punie.application.desk import stages as desk_limits
-from punie.application.desk.stages import TurnState
+from punie.application.desk.repeats import FAILURES_ALLOWED, TurnState
 from punie.application.tools.files.file_memory import KeptOutputs, ServedFiles
 from punie.application.tools.files.read_file import ReadFile
 from punie.application.tools.files.write_file import WriteFile
@@ -48,7 +47,7 @@ from tests.unit.application.desk_bench import (
     desk_of,
     tool,
 )
-from tests.unit.application.doubles import MemoryOutputs
+from tests.unit.application.doubles import SHELL, MemoryOutputs
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2-33")]
 
@@ -314,7 +313,7 @@ async def test_the_middle_of_a_programs_long_output_is_read_by_lines_from_its_fi
         (base / "project").mkdir()
         client = FakeClient(files={})
         client.queue_permission_selected("allow_once")
-        run = RunCommand(TerminalLedger(terminals, logging.getLogger("punie.test")))
+        run = RunCommand(TerminalLedger(terminals, logging.getLogger("punie.test")), SHELL)
         reading = ReadFile(ServedFiles(client, kept=kept))
         bench = await desk_of([run, reading], client=client, roots=(str(base / "project"),))
         bench.desk.outputs = store
@@ -380,7 +379,7 @@ def test_a_call_is_refused_exactly_after_three_failures_with_no_change_in_betwee
     since: dict[str, int] = {}
     for name, kind, works in steps:
         refusal = guard.refusal(name, "{}")
-        assert (refusal is not None) == (since.get(name, 0) >= desk_limits.FAILURES_ALLOWED)
+        assert (refusal is not None) == (since.get(name, 0) >= FAILURES_ALLOWED)
         if refusal is not None:
             guard.note(name, kind, "{}", refusal)
             continue

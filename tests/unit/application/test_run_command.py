@@ -24,7 +24,7 @@ from punie.domain.values.terminal import Command, ExitStatus, KeptOutput, Termin
 from shellsight.report import CommandReport
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import CWD, LOG, PENDING, RUNNING, DeskBench, call, desk_of
-from tests.unit.application.doubles import MemoryOutputs
+from tests.unit.application.doubles import SHELL, MemoryOutputs
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1-34")]
 
@@ -61,7 +61,7 @@ class Steps(FakeClient):
 async def bench_of(client: Steps, *, time_s: float = 600.0) -> tuple[DeskBench, TerminalLedger]:
     ledger = TerminalLedger(client, LOG)
     limits = Limits(by_tool={"run_command": {"time_s": time_s}})
-    return await desk_of([RunCommand(ledger)], client=client, limits=limits), ledger
+    return await desk_of([RunCommand(ledger, SHELL)], client=client, limits=limits), ledger
 
 
 async def run(bench: DeskBench, arguments: dict[str, Any], turn_id: str = "turn-1") -> ToolResult:
@@ -413,3 +413,9 @@ async def test_where_a_file_has_the_beginning_the_model_gets_it_and_a_person_is_
         assert shown.text.startswith("[what was printed before this is in /outputs/term-0.txt until the session ends]")
     assert result.code == ("timed_out" if exit_code is None else None)
     assert ("[stopped: still running after 0.02 s" in result.text) is (exit_code is None)
+
+
+async def test_the_model_is_told_which_shell_runs_its_lines() -> None:
+    bench, _ = await bench_of(Steps())
+    (offered,) = (await bench.turn().offered()).tools
+    assert "/bin/sh is dash here: no bash arrays" in offered.description

@@ -65,6 +65,15 @@ def test_what_is_left_is_the_beginning_and_the_end(text: str, limit: int) -> Non
     assert len((first + last).encode()) > limit - 8, "no more than a torn character is lost at either edge"
 
 
+def test_of_a_programs_output_most_is_the_end_which_says_what_came_of_it() -> None:
+    said, first, gap, last = cut("b" * 50_000 + "e" * 50_000, 16_384, tail_first=True).split("\n")
+    assert (said, gap) == (
+        "[truncated: 16384 of 100000 bytes shown, the middle left out]",
+        "[... 83616 bytes left out here ...]",
+    )
+    assert (len(first), len(last)) == (2_048, 14_336)
+
+
 def test_a_text_at_the_limit_stays_the_same_object() -> None:
     for text in ("a" * 100, "é" * 50):
         assert cut(text, 100) is text
@@ -76,8 +85,8 @@ def test_a_text_at_the_limit_stays_the_same_object() -> None:
 def test_a_text_in_two_places_is_cut_as_the_whole_of_it_is(whole: str, split: int, limit: int) -> None:
     before, text = whole[:split].encode(), whole[split:]
     joined = cut_after(before[:limit].decode("utf-8", "ignore"), len(before), text, limit)
-    if len(before) <= limit or len(text.encode()) >= limit - limit * 2 // 3:
-        assert joined == cut(whole, limit)
+    if len(before) <= limit or len(text.encode()) >= limit - limit // 8:
+        assert joined == cut(whole, limit, tail_first=True)
     else:  # what lies between is not at hand: less is shown, and it says so
         said, rest = joined.split("\n", 1)
         shown = re.fullmatch(rf"\[truncated: (\d+) of {len(whole.encode())} bytes shown, the middle left out\]", said)

@@ -51,7 +51,7 @@ def test_a_file_is_read_whole_unless_the_settings_say_otherwise() -> None:
     assert Limits().of("read_file").output_bytes == 16 * MIB
     assert Limits(CallLimits(output_bytes=1000)).of("read_file").output_bytes == 1000
     assert Limits(by_tool={"read_file": {"output_bytes": 5}}).of("read_file").output_bytes == 5
-    assert Limits().of("run_command").output_bytes == 65_536
+    assert Limits().of("run_command").output_bytes == 16_384
 
 
 @pytest.mark.requirement("S1-29")

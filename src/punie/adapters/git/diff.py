@@ -1,12 +1,22 @@
-"""Unified diffs as git prints them, without its external programs."""
+"""Unified diffs as git prints them: the files are found through dulwich, and compared by git where it is installed.
+
+Git sees copies of the texts in a folder of their own, so that nothing of the repository (configuration, attributes,
+filters, external diffs) has a say in what runs.
+"""
 
 from __future__ import annotations
 
 import difflib
+import os
 import re
-from collections.abc import Iterable, Iterator
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from io import StringIO
-from itertools import takewhile
+from itertools import islice, takewhile
+from pathlib import Path
 
 from attrs import frozen
 from dulwich.index import Index, IndexEntry, cleanup_mode
@@ -18,8 +28,16 @@ from shellsight.secret_names import is_secret
 
 FILE_LIMIT_BYTES = 1_000_000
 TEXT_LIMIT_CHARS = 400_000
-LINE_LIMIT = 5_000
-"""Lines compared with each other; difflib's time grows with their square. A longer block is shown as replaced."""
+LINE_LIMIT = 10_000
+"""Lines compared with each other without git; difflib's time grows with their square. A longer block is replaced."""
+
+PAIRS_LIMIT = 4_000_000
+"""Equal pairs of lines beyond which difflib leaves out frequent lines, which makes a diff longer."""
+
+AT_ONCE = 64
+"""Files that one run of git compares, so that few are held in memory."""
+
+GIT_LIMIT_S = 20.0
 
 
 @frozen
@@ -37,16 +55,58 @@ def read_diff(checkout: Checkout, path: str | None, *, staged: bool) -> str:
     below = b"" if path is None else checkout.below_top(path)
     changed = staged_paths(checkout, index) if staged else changed_paths(checkout, index)
     wanted = sorted(name for name in changed if not below or name == below or name.startswith(below + b"/"))
+    sides, top = _sides(checkout, index, wanted, staged=staged), checkout.top
     parts: list[str] = []
     total = 0
-    for number, (name, old, new) in enumerate(_sides(checkout, index, wanted, staged=staged)):
-        part = _file_diff(name.decode("utf-8", "replace"), old, new)
-        total += len(part)
-        if parts and total > TEXT_LIMIT_CHARS:
-            parts.append(f"[... {len(wanted) - number} more files left out; ask for one of them by its path ...]\n")
-            break
-        parts.append(part)
+    while batch := [(name.decode("utf-8", "replace"), old, new) for name, old, new in islice(sides, AT_ONCE)]:
+        compared = [_said_of(name, old, new) is None for name, old, new in batch]
+        pairs = {n: (batch[n][1].data, batch[n][2].data) for n, wants in enumerate(compared) if wants}
+        hunks = git_hunks(pairs, top) if pairs else {}
+        for number, (name, old, new) in enumerate(batch):
+            part = _file_diff(name, old, new, hunks.get(number))
+            total += len(part)
+            if parts and total > TEXT_LIMIT_CHARS:
+                left = len(wanted) - len(parts)
+                return "".join(parts) + f"[... {left} more files left out; ask for one of them by its path ...]\n"
+            parts.append(part)
     return "".join(parts)
+
+
+def git_hunks(pairs: Mapping[int, tuple[bytes, bytes]], top: str) -> dict[int, str]:
+    """The hunks between two texts as git finds them, by the pair's number; empty where there is no git, or it fails.
+
+    A git inside `top`, the repository, is not run.
+    """
+    git = shutil.which("git")
+    if git is None or Path(git).resolve().is_relative_to(top):
+        return {}
+    with tempfile.TemporaryDirectory(prefix="punie-diff-") as folder:
+        for side in (0, 1):
+            Path(folder, "ab"[side]).mkdir()
+            for number, texts in pairs.items():
+                Path(folder, "ab"[side], str(number)).write_bytes(texts[side])
+        try:
+            ended = subprocess.run(  # noqa: S603 - fixed arguments, over copies in a folder without configuration
+                (git, "-c", "core.fsmonitor=false", "diff", "--no-index", "--no-ext-diff", "--no-textconv",
+                 "--no-color", "--text", "--src-prefix=", "--dst-prefix=", "a", "b"),
+                cwd=folder, env=_bare(folder), stdin=subprocess.DEVNULL, capture_output=True, timeout=GIT_LIMIT_S,
+                check=False,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired):
+            return {}
+    if ended.returncode not in {0, 1}:
+        return {}
+    # A line of a text begins with a blank, + or -, so that none can be taken for the beginning of a file's part.
+    _, *found = re.split(r"^diff --git a/(\d+) b/\d+\n", ended.stdout.decode("utf-8", "replace"), flags=re.MULTILINE)
+    bodies = zip(map(int, found[::2]), found[1::2], strict=True)
+    return {number: "@@" + body.partition("\n@@")[2] for number, body in bodies}
+
+
+def _bare(folder: str) -> dict[str, str]:
+    """An environment in which git reads no configuration but that of its own build."""
+    alone = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1", "LC_ALL": "C"}
+    ceiling = str(Path(folder).resolve().parent)
+    return {**alone, "HOME": folder, "XDG_CONFIG_HOME": folder, "PATH": os.defpath, "GIT_CEILING_DIRECTORIES": ceiling}
 
 
 def _sides(checkout: Checkout, index: Index, paths: list[bytes], *, staged: bool) -> Iterator[tuple[bytes, Side, Side]]:
@@ -76,7 +136,7 @@ def _on_disk(checkout: Checkout, conversion: Conversion, path: bytes, entry: Ind
     return Side(mode, cleaned, Blob.from_string(cleaned).get_id(checkout.object_format))
 
 
-def _file_diff(name: str, old: Side, new: Side) -> str:
+def _file_diff(name: str, old: Side, new: Side, hunks: str | None) -> str:
     head = [f"diff --git a/{name} b/{name}"]
     if old.mode is None and new.mode is not None:
         head.append(f"new file mode {new.mode:o}")
@@ -87,10 +147,11 @@ def _file_diff(name: str, old: Side, new: Side) -> str:
     if old.data != new.data or (old.mode is None) != (new.mode is None):
         same = f" {new.mode:o}" if old.mode == new.mode and new.mode is not None else ""
         head.append(f"index {old.id[:7].decode()}..{new.id[:7].decode()}{same}")
-    return "\n".join(head) + "\n" + _body(name, old, new)
+    return "\n".join(head) + "\n" + _body(name, old, new, hunks)
 
 
-def _body(name: str, old: Side, new: Side) -> str:
+def _said_of(name: str, old: Side, new: Side) -> str | None:
+    """The words in place of a comparison; None where the texts are to be compared."""
     if old.data == new.data:
         return ""
     if is_secret(f"/{name}"):
@@ -99,29 +160,48 @@ def _body(name: str, old: Side, new: Side) -> str:
         return f"Binary files a/{name} and b/{name} differ\n"
     if len(old.data) > FILE_LIMIT_BYTES or len(new.data) > FILE_LIMIT_BYTES:
         return f"(too large to compare: {len(old.data)} and {len(new.data)} bytes)\n"
+    return None
+
+
+def _body(name: str, old: Side, new: Side, hunks: str | None) -> str:
+    said = _said_of(name, old, new)
+    if said is not None:
+        return said
     before = "/dev/null" if old.mode is None else f"a/{name}"
     after = "/dev/null" if new.mode is None else f"b/{name}"
-    return "".join(_hunks(_lines(old.data), _lines(new.data), before, after))
+    return f"--- {before}\n+++ {after}\n" + (hunks or "".join(_hunks(_lines(old.data), _lines(new.data))))
 
 
 def _lines(data: bytes) -> list[str]:
     return StringIO(data.decode("utf-8", "replace"), newline="\n").readlines()
 
 
-def _hunks(old: list[str], new: list[str], before: str, after: str) -> Iterator[str]:
+def _hunks(old: list[str], new: list[str]) -> Iterator[str]:
     start, end = _common_ends(old, new)
     if max(len(old), len(new)) - start - end > LINE_LIMIT:
-        yield f"--- {before}\n+++ {after}\n"
         yield f"@@ -{start + 1},{len(old) - start - end} +{start + 1},{len(new) - start - end} @@\n"
         yield from map(_ended, ["-" + line for line in old[start : len(old) - end]])
         yield from map(_ended, ["+" + line for line in new[start : len(new) - end]])
         return
     # Only the part that differs is compared, with three lines of context; then the line numbers are corrected.
-    first = max(0, start - 3)
-    last = max(0, end - 3)
-    middle = difflib.unified_diff(old[first : len(old) - last], new[first : len(new) - last], before, after, n=3)
-    for line in middle:
-        yield _ended(_shifted(line, first) if line.startswith("@@") else line)
+    first, last = max(0, start - 3), max(0, end - 3)
+    old, new = old[first : len(old) - last], new[first : len(new) - last]
+    news = Counter(new)
+    often = sum(times * news[line] for line, times in Counter(old).items()) > PAIRS_LIMIT
+    for group in difflib.SequenceMatcher(None, old, new, autojunk=often).get_grouped_opcodes(3):
+        (_, i1, _, j1, _), (_, _, i2, _, j2) = group[0], group[-1]
+        yield f"@@ -{_range(i1 + first, i2 - i1)} +{_range(j1 + first, j2 - j1)} @@\n"
+        for tag, i1, i2, j1, j2 in group:
+            if tag == "equal":
+                yield from (_ended(" " + line) for line in old[i1:i2])
+                continue
+            yield from (_ended("-" + line) for line in old[i1:i2])
+            yield from (_ended("+" + line) for line in new[j1:j2])
+
+
+def _range(start: int, count: int) -> str:
+    """Lines of a hunk's header, from `start`, which is counted from 0."""
+    return str(start + 1) if count == 1 else f"{start + (count > 0)},{count}"
 
 
 def _common_ends(old: list[str], new: list[str]) -> tuple[int, int]:
@@ -132,10 +212,6 @@ def _common_ends(old: list[str], new: list[str]) -> tuple[int, int]:
 def _same(lines: Iterable[str], others: Iterable[str]) -> int:
     """The number of lines that both begin with."""
     return sum(1 for _ in takewhile(lambda both: both[0] == both[1], zip(lines, others, strict=False)))
-
-
-def _shifted(header: str, by: int) -> str:
-    return re.sub(r"(?<=[-+])\d+", lambda number: str(int(number[0]) + by), header)
 
 
 def _ended(line: str) -> str:

@@ -5,77 +5,28 @@ from __future__ import annotations
 import contextlib
 from typing import cast
 
-from attrs import define, evolve, field
+from attrs import define, evolve
 
 from punie.application.desk.call import CallRequest, CallUnderWay
-from punie.application.desk.order import SKIPPED, MessageOrder
+from punie.application.desk.order import MessageOrder
 from punie.application.desk.permission import Judged, Ruling
+from punie.application.desk.repeats import TurnState
 from punie.application.desk.session_desk import SessionDesk
 from punie.application.tools.session_tool import CallWithin, Composition, PreparedCall, SessionTool
 from punie.domain.errors import OutsideWorkspaceError, ToldToModel, ToolDisabledError
 from punie.domain.permission.flow import Asking, Denied
 from punie.domain.permission.path_findings import ROOTS_RULE
-from punie.domain.permission.policy import HARMLESS_KINDS
 from punie.domain.permission.rules import AnsweredBy, Verdict
 from punie.domain.session.events import PermissionAnswered, PermissionAsked, PermissionSettled, SecurityViolation
 from punie.domain.tools.execution import Severity, cut, cut_after
-from punie.domain.tools.tool import ToolKind, ToolOutcome, ToolResult, ToolSource
+from punie.domain.tools.tool import ToolKind, ToolResult, ToolSource
 from punie.domain.values.display import display_exact, one_line
 from punie.domain.values.line_changes import first_changed_line
 from punie.domain.values.terminal import KeptOutput
 from punie.ports.workspace import OutputStore
 
-FAILURES_ALLOWED = 3
-"""How often the same call may fail before the next one is not run."""
-
 STOP_GRACE_S = 5.0
 """Time beyond a call's limit in which a tool that watches the limit itself may stop in good order."""
-
-
-class TurnOverError(Exception):
-    """The turn ended while one of its calls was on its way; the call must go no further."""
-
-
-@define
-class TurnState:
-    """The state that the calls of a turn share: whether the turn is over, and how often calls failed.
-
-    Lives as long as the turn. A call is counted by its tool and arguments. A success starts the count anew: of every
-    call where it may have changed something, of the same call where it only looked. So a test run that fails after each
-    of many edits is no loop, and reading in between does not hide one.
-    """
-
-    closed: bool = field(default=False, init=False)
-    _failures: dict[tuple[str, int], int] = field(factory=dict[tuple[str, int], int], init=False)
-
-    def check_open(self) -> None:
-        """Raises `TurnOverError` once the turn is over."""
-        if self.closed:
-            raise TurnOverError
-
-    def refusal(self, tool: str, arguments_json: str) -> ToolResult | None:
-        """The result of a call that is not run because it failed too often; None where the call may run."""
-        failures = self._failures.get((tool, hash(arguments_json)), 0)
-        if failures < FAILURES_ALLOWED:
-            return None
-        return ToolResult.failure(
-            f"Not run: this same call failed {failures} times in this turn, and nothing changed since. Read what it "
-            "said, then change the arguments, use another tool, or tell the user what is in the way.",
-            code="repeated_failure",
-        )
-
-    def note(self, tool: str, kind: ToolKind, arguments_json: str, result: ToolResult) -> None:
-        """Count the end of a call."""
-        key = (tool, hash(arguments_json))
-        match result.outcome:
-            case ToolOutcome.SUCCEEDED if kind in HARMLESS_KINDS:
-                self._failures.pop(key, None)
-            case ToolOutcome.SUCCEEDED:
-                self._failures.clear()
-            case ToolOutcome.FAILED | ToolOutcome.DENIED if result.code not in {"repeated_failure", SKIPPED}:
-                self._failures[key] = self._failures.get(key, 0) + 1
-            case _:
-                pass
 
 
 async def _limited(store: OutputStore, request: CallRequest, result: ToolResult) -> ToolResult:
@@ -86,7 +37,7 @@ async def _limited(store: OutputStore, request: CallRequest, result: ToolResult)
         if beginning is not None:
             return evolve(result, for_model=cut_after(beginning, kept.before, text, limit) + _told(kept))
         text = f"[the beginning of the output was dropped]\n{text}"
-    short = cut(text, limit)
+    short = cut(text, limit, tail_first=request.tool.descriptor.kind is ToolKind.EXECUTE)
     if short is text:
         return result if text == result.text else evolve(result, for_model=text)
     # The text of a file is in that file already.
@@ -117,18 +68,16 @@ class CallStages:
         """Pass through every stage. A stage that refuses the call raises, or gives the result."""
         desk, turn, under_way = self.desk, self.turn, self.under_way
         request = await self._announced()
-        repeated = turn.refusal(under_way.call.name, under_way.arguments_json)
-        if repeated is not None:
-            return repeated
-        request.check_arguments(desk.context.validator)
         place = under_way.place
-        if place is not None:
-            if await self.order.turn_of(place):
-                request = await self._request(request.tool)  # its paths may lead elsewhere by now
-            skipped = self.order.refusal(place)
-            if skipped is not None:
-                return skipped
-            turn.check_open()
+        if place is not None and await self.order.turn_of(place):
+            request = await self._request(request.tool)  # its paths may lead elsewhere by now
+        turn.check_open()
+        # Counted here, since a call before it in the message may have changed something.
+        skipped = None if place is None else self.order.refusal(place)
+        refused = skipped or turn.refused(request)
+        if refused is not None:
+            return refused
+        request.check_arguments(desk.context.validator)
         judged = await self._as_defined_now(await desk.permission.judge(request))
         request = judged.request
         if judged.decision.rule == ROOTS_RULE and judged.decision.verdict is Verdict.DENY:
@@ -138,6 +87,9 @@ class CallStages:
         prepared = await judged.boxed().prepared(allowed=judged.decision.verdict is Verdict.ALLOW)
         under_way.unhurried()
         turn.check_open()
+        swinging = turn.repeats.refused_change(prepared.diffs)
+        if swinging is not None:
+            return swinging
         ruling = await self._ruling(judged, prepared)
         if isinstance(ruling.flow, Denied):
             return _denial(request, ruling.flow)
@@ -146,7 +98,8 @@ class CallStages:
         result = await self._at_a_place(judged, prepared)
         if isinstance(result, Denied):
             return _denial(request, result)
-        return await _limited(desk.outputs, request, result)
+        result = await _limited(desk.outputs, request, result)
+        return result if under_way.composition is not None else turn.repeats.told(request, prepared.diffs, result)
 
     async def _announced(self) -> CallRequest:
         """Find the tool and show the card. Raises `ToldToModel` where there is no such tool, or it is disabled."""

@@ -14,8 +14,9 @@ from attrs import define, field
 from punie.application.desk.call import CallUnderWay
 from punie.application.desk.card import CallCard
 from punie.application.desk.order import MessageOrder
+from punie.application.desk.repeats import TurnOverError, TurnState
 from punie.application.desk.session_desk import SessionDesk
-from punie.application.desk.stages import CallStages, TurnOverError, TurnState
+from punie.application.desk.stages import CallStages
 from punie.application.tools.session.call_tool import CallTool
 from punie.application.tools.session.search_tools import schema_text
 from punie.application.tools.session_tool import Composition

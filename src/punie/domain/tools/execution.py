@@ -53,31 +53,32 @@ class CallLife:
         self.status = status
 
 
-def cut(text: str, limit_bytes: int) -> str:
+def cut(text: str, limit_bytes: int, *, tail_first: bool = False) -> str:
     """The text, or its head and tail below a line that says how much of it is shown.
 
-    `limit_bytes` are bytes of UTF-8 without that line; no character is cut in two.
+    `limit_bytes` are bytes of UTF-8 without that line; no character is cut in two. Most of what is shown is the head,
+    or with `tail_first` the tail: a program says at its end what came of it.
     """
     if len(text) * 4 <= limit_bytes:
         return text
     data = text.encode("utf-8", "surrogatepass")
     if len(data) <= limit_bytes:
         return text
-    head, tail = _shares(limit_bytes)
+    head, tail = _shares(limit_bytes, tail_first=tail_first)
     return _ends(data[:head], data[len(data) - tail :], len(data))
 
 
 def cut_after(beginning: str, before_bytes: int, text: str, limit_bytes: int) -> str:
-    """As `cut`, for a text behind `before_bytes` more; `beginning` is those bytes, or the first `limit_bytes`."""
+    """As `cut`, for a program's output behind `before_bytes` more: `beginning` is those, or the first `limit_bytes`."""
     first, data = beginning.encode("utf-8", "ignore"), text.encode("utf-8", "ignore")
     if before_bytes <= len(first):
-        return cut(beginning + text, limit_bytes)
-    head, tail = _shares(limit_bytes)
+        return cut(beginning + text, limit_bytes, tail_first=True)
+    head, tail = _shares(limit_bytes, tail_first=True)
     return _ends(first[:head], data[max(0, len(data) - tail) :], before_bytes + len(data))
 
 
-def _shares(limit_bytes: int) -> tuple[int, int]:
-    head = limit_bytes * 2 // 3
+def _shares(limit_bytes: int, *, tail_first: bool) -> tuple[int, int]:
+    head = limit_bytes // 8 if tail_first else limit_bytes * 2 // 3
     return head, limit_bytes - head
 
 
@@ -186,7 +187,7 @@ class CallLimits:
     """
 
     time_s: float = 600.0
-    output_bytes: int = 65_536
+    output_bytes: int = 16_384
     input_bytes: int = 8 * MIB
     files_touched: int = 500
     memory_mb: int = 8_192

@@ -1,4 +1,4 @@
-"""The tool `git_diff`, through a library that runs no program."""
+"""The tool `git_diff`, through a library that runs nothing of the repository."""
 
 from __future__ import annotations
 

@@ -15,13 +15,17 @@ from punie.domain.values.json_value import JsonObject
 
 @frozen
 class ShellInfo:
-    """Facts about this machine, read once when the process starts."""
+    """Facts about this machine, read once when the process starts.
+
+    `shell` is the person's own; `line_shell` names the program behind /bin/sh, which runs the shell lines of commands.
+    """
 
     system: str
     release: str
     machine: str
     shell: str
     python: str
+    line_shell: str = "sh"
 
 
 @frozen

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import anyio
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, details, optional, schema
 from punie.application.tools.session_tool import CallContext, PreparedCall
+from punie.application.tools.terminals.get_shell_info import ShellInfo
 from punie.application.tools.terminals.terminal_tool import TerminalLedger, in_box, printed
 from punie.domain.errors import ToolFailedError
 from punie.domain.tools.catalog import Serving
@@ -32,8 +33,10 @@ class RunCommand(BuiltInTool):
     """Runs a program to its end, or starts the program in the background."""
 
     ledger: TerminalLedger
+    info: ShellInfo
+    _descriptor: ToolDescriptor = field(init=False)
     SERVING = Serving.BY_CLIENT
-    NEEDS = (TerminalLedger,)
+    NEEDS = (TerminalLedger, ShellInfo)
     TITLE = "Running {command}"
     DENIAL = "run {command}"
     DESCRIPTOR = ToolDescriptor(
@@ -58,6 +61,16 @@ class RunCommand(BuiltInTool):
             ({"command": "python", "args": ["-m", "pytest"]}, "a program with its arguments"),
         ),
     )
+
+    @_descriptor.default
+    def _named_shell(self) -> ToolDescriptor:
+        """The descriptor with the name of the shell, so that no model writes a line for another one."""
+        told = f"{self.DESCRIPTOR.description} /bin/sh is {self.info.line_shell} here: no bash arrays, $'...' or [[."
+        return evolve(self.DESCRIPTOR, description=told)
+
+    @property
+    def descriptor(self) -> ToolDescriptor:
+        return self._descriptor
 
     def command(self, arguments: JsonObject, context: CallContext) -> Command | None:
         command = super().command(arguments, context)

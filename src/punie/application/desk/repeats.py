@@ -1,0 +1,210 @@
+"""Calls of a turn that go round in circles: the same failure, the same look, or an edit that is made and taken back."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable
+from typing import TypeVar
+
+from attrs import define, evolve, field
+
+from punie.application.desk.call import CallRequest
+from punie.application.desk.order import SKIPPED
+from punie.domain.permission.policy import HARMLESS_KINDS, only_looks
+from punie.domain.tools.tool import ToolKind, ToolOutcome, ToolResult
+from punie.domain.values.content import Diff
+
+FAILURES_ALLOWED = 3
+"""How often the same call may fail before the next one is not run."""
+
+REPEATS_TOLD = 3
+"""The same call with the same result: a second look may be a check, and a third one tells nothing new."""
+
+REPEATS_ALLOWED = 6
+"""After this many the call is not run: the model was told, and went on as before."""
+
+LOOKS_TOLD = 5
+"""The same look or `sleep` with results that differ, as at a growing log: a few are how one sees that it grows."""
+
+LOOKS_ALLOWED = 15
+"""After this many such looks the call is not run: a call that waits costs one request."""
+
+CHANGES_ALLOWED = 3
+"""How often a file may be changed from one text to another: made, made again once it was taken back, and once more."""
+
+REMEMBERED = 500
+"""Calls, and texts of files, that are compared; the oldest are forgotten first."""
+
+REPEATED = frozenset({"repeated_failure", "repeated_call", "repeated_change"})
+"""Codes of calls that are not run because they go round in circles."""
+
+_TIMES = re.compile(r"\d+(?:\.\d+)?\s?(?:ms|s|seconds)\b")
+"""Times differ between two runs whose results are the same."""
+
+_WAITS = re.compile(r"\bsleep\s")
+_INSTEAD = (
+    "To wait for a background command, call wait_for_terminal_exit once. Otherwise use what is known, do something "
+    "else, or tell the user what is in the way."
+)
+
+
+@define
+class _Seen:
+    """The last result of a call, and how often the call was made since the last news: `same` with that result."""
+
+    result: int
+    news: int
+    same: int = 1
+    looks: int = 1
+
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+def _keep(known: OrderedDict[K, V], key: K, value: V) -> None:
+    known[key] = value
+    known.move_to_end(key)
+    if len(known) > REMEMBERED:
+        known.popitem(last=False)
+
+
+@define
+class Repeats:
+    """The calls of a turn and the edits that came of them; lives as long as the turn, in bounded memory.
+
+    A call that was not made before, or that changes something, is news, and the counting of all calls begins anew with
+    it. So tests may be run after each of many edits, and a file read again after a command. The calls that a composed
+    call makes are not counted: a program may look as often as it likes.
+    """
+
+    _news: int = field(default=0, init=False)
+    _seen: OrderedDict[tuple[str, int], _Seen] = field(factory=OrderedDict, init=False)
+    _changes: OrderedDict[tuple[str, int, int], int] = field(factory=OrderedDict, init=False)
+    _texts: OrderedDict[tuple[str, int], None] = field(factory=OrderedDict, init=False)
+
+    def refusal(self, request: CallRequest) -> ToolResult | None:
+        """The result of a call that is not run because it was made too often; None where it may run."""
+        seen = self._seen.get(_key(request))
+        if seen is None or seen.news != self._news:
+            return None
+        if seen.same >= REPEATS_ALLOWED:
+            made = f"gave the same result {seen.same} times"
+        elif seen.looks >= LOOKS_ALLOWED:
+            made = f"was made {seen.looks} times"
+        else:
+            return None
+        return ToolResult.failure(
+            f"Not run: this same call {made} in this turn, with nothing else in between. {_INSTEAD}",
+            code="repeated_call",
+        )
+
+    def refused_change(self, diffs: Iterable[Diff]) -> ToolResult | None:
+        """The result of an edit that is not made because it was made and taken back too often; None where it may be."""
+        times = max((self._changes.get(_change(diff), 0) for diff in diffs), default=0)
+        if times < CHANGES_ALLOWED:
+            return None
+        return ToolResult.failure(
+            f"Nothing was changed: this very change was made {times} times in this turn, and taken back each time. "
+            "Decide for one of the two, look for a third way, or tell the user what is in the way.",
+            code="repeated_change",
+        )
+
+    def told(self, request: CallRequest, diffs: Iterable[Diff], result: ToolResult) -> ToolResult:
+        """The result of a call that was made, with a note for the model where it begins to go round in circles."""
+        if not result.succeeded:
+            return result
+        notes = [note for diff in diffs if (note := self._changed(diff)) is not None]
+        looks = only_looks(request.tool.descriptor)
+        if looks or request.context.command is not None:
+            notes += self._made(request, result, looks=looks)
+        else:
+            self._news += 1
+        return result if not notes else evolve(result, for_model="\n".join([result.text, *notes]))
+
+    def _changed(self, diff: Diff) -> str | None:
+        old, new = (diff.path, hash(diff.old_text)), (diff.path, hash(diff.new_text))
+        times = self._changes.get(_change(diff), 0) + 1
+        returned = new in self._texts and times == 1
+        _keep(self._changes, _change(diff), times)
+        _keep(self._texts, old, None)
+        _keep(self._texts, new, None)
+        if times == CHANGES_ALLOWED:
+            return f"[this change of {diff.path} was made {times} times now, and taken back in between: not again]"
+        return f"[{diff.path} is again as it was before an earlier edit of this turn]" if returned else None
+
+    def _made(self, request: CallRequest, result: ToolResult, *, looks: bool) -> Iterable[str]:
+        key, got = _key(request), hash(result.text if looks else _TIMES.sub("", result.text))
+        seen = self._seen.get(key)
+        if seen is None:
+            self._news += 1
+        if seen is None or seen.news != self._news:
+            _keep(self._seen, key, _Seen(got, self._news))
+            return
+        seen.same = seen.same + 1 if seen.result == got else 1
+        seen.result = got
+        seen.looks += looks or _WAITS.search(request.arguments_json) is not None
+        if seen.same == REPEATS_TOLD:
+            yield f"[the same result {seen.same} times in a row; this call will soon not be run. {_INSTEAD}]"
+        elif seen.looks == LOOKS_TOLD and seen.same < REPEATS_TOLD:
+            yield f"[the same look {seen.looks} times in this turn. {_INSTEAD}]"
+
+
+def _key(request: CallRequest) -> tuple[str, int]:
+    return request.call.name, hash(request.arguments_json)
+
+
+def _change(diff: Diff) -> tuple[str, int, int]:
+    return diff.path, hash(diff.old_text), hash(diff.new_text)
+
+
+class TurnOverError(Exception):
+    """The turn ended while one of its calls was on its way; the call must go no further."""
+
+
+@define
+class TurnState:
+    """The state that the calls of a turn share: whether the turn is over, and how often calls failed or were repeated.
+
+    Lives as long as the turn. A call is counted by its tool and arguments. A success starts the count of failures anew:
+    of every call where it may have changed something, of the same call where it only looked. So a test run that fails
+    after each of many edits is no loop, and reading in between does not hide one.
+    """
+
+    closed: bool = field(default=False, init=False)
+    repeats: Repeats = field(factory=Repeats, init=False)
+    _failures: dict[tuple[str, int], int] = field(factory=dict[tuple[str, int], int], init=False)
+
+    def check_open(self) -> None:
+        """Raises `TurnOverError` once the turn is over."""
+        if self.closed:
+            raise TurnOverError
+
+    def refusal(self, tool: str, arguments_json: str) -> ToolResult | None:
+        """The result of a call that is not run because it failed too often; None where the call may run."""
+        failures = self._failures.get((tool, hash(arguments_json)), 0)
+        if failures < FAILURES_ALLOWED:
+            return None
+        return ToolResult.failure(
+            f"Not run: this same call failed {failures} times in this turn, and nothing changed since. Read what it "
+            "said, then change the arguments, use another tool, or tell the user what is in the way.",
+            code="repeated_failure",
+        )
+
+    def refused(self, request: CallRequest) -> ToolResult | None:
+        """The result of a call that is not run because it failed or was repeated too often; None where it may run."""
+        return self.refusal(request.call.name, request.arguments_json) or self.repeats.refusal(request)
+
+    def note(self, tool: str, kind: ToolKind, arguments_json: str, result: ToolResult) -> None:
+        """Count the end of a call."""
+        key = (tool, hash(arguments_json))
+        match result.outcome:
+            case ToolOutcome.SUCCEEDED if kind in HARMLESS_KINDS:
+                self._failures.pop(key, None)
+            case ToolOutcome.SUCCEEDED:
+                self._failures.clear()
+            case ToolOutcome.FAILED | ToolOutcome.DENIED if result.code not in {*REPEATED, SKIPPED}:
+                self._failures[key] = self._failures.get(key, 0) + 1
+            case _:
+                pass
