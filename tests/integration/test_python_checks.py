@@ -62,7 +62,7 @@ def root(tmp_path: Path) -> Path:
 
 async def run(terminals: LocalTerminals, root: Path, check: Check, path: str | None = None) -> Any:
     checks = ProjectChecks(str(root))
-    planned = checks.plan(check, path)
+    planned = checks.plan(check, () if path is None else (path,))
     assert Path(planned.command.program).parent == Path(sys.executable).parent
     with anyio.fail_after(40):
         terminal = await terminals.create(planned.command)

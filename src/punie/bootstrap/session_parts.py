@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from punie.adapters.checks.python_checks import ProjectChecks
+from punie.adapters.checks.python_checks import ProjectChecks, is_found
 from punie.adapters.git.repository import DulwichRepository
 from punie.adapters.local.files.file_tree import LocalFileTree
 from punie.adapters.local.files.output_store import LocalOutputStore
@@ -217,7 +217,12 @@ def assemble(
 def registry(setup: SessionSetup, peer: Peer, local: Services) -> ToolRegistry:
     """The registry of the session's tools, without those that the settings disable."""
     capabilities = capabilities_of(peer.capabilities, setup.settings[LOCAL_TOOLS])
-    made = ToolRegistry(local, Surroundings(capabilities, sys.platform, is_installed))
+    cwd = setup.spec.cwd
+
+    def has(name: str) -> bool:
+        return is_found(cwd, name) if name.startswith("project:") else is_installed(name)
+
+    made = ToolRegistry(local, Surroundings(capabilities, sys.platform, has))
     made.disable_always(setup.settings[DISABLED_TOOLS])
     return made
 

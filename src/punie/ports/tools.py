@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from punie.domain.pipelines.expressions import Expression, StepView, WorkLeft
@@ -95,10 +95,11 @@ class PythonChecks(Protocol):
     """
 
     @abstractmethod
-    def plan(self, check: Check, path: str | None) -> PlannedCheck:
-        """The command that checks `path` (relative to the session's directory, or the whole project).
+    def plan(self, check: Check, paths: Sequence[str], options: Sequence[str] = ()) -> PlannedCheck:
+        """The command that checks `paths` (relative to the session's directory; none: the whole project).
 
-        The disk is looked at only briefly. Raises `ToolFailedError` where no program for it is installed.
+        `options` are further words for the program, before the paths. The
+        disk is looked at only briefly. Raises `ToolFailedError` where no program for it is installed.
         """
         ...
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from attrs import define, field
 
 from punie.application.tools.session_tool import Services
@@ -125,12 +127,13 @@ class MadeUpChecks:
 
     report: ProblemReport | TestReport = field(factory=lambda: ProblemReport(()))
     installed: bool = True
+    program: str = "checker"
     read_from: list[tuple[PlannedCheck, TerminalOutput, ExitStatus]] = field(factory=list)
 
-    def plan(self, check: Check, path: str | None) -> PlannedCheck:
+    def plan(self, check: Check, paths: Sequence[str], options: Sequence[str] = ()) -> PlannedCheck:
         if not self.installed:
             raise ToolFailedError("checker is not installed. Install it in the project's environment.")
-        return PlannedCheck(check, "checker", Command.of("checker", () if path is None else (path,), "/project"))
+        return PlannedCheck(check, "checker", Command.of(self.program, (*options, *paths), "/project"))
 
     async def read(
         self, planned: PlannedCheck, output: TerminalOutput, ended: ExitStatus

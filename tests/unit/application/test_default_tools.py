@@ -42,9 +42,9 @@ PARAMETERS: Mapping[str, tuple[list[str], list[str]]] = {
     "git_diff": ([], ["path", "staged"]),
     "git_log": ([], ["limit"]),
     "git_add_commit": (["message"], ["paths"]),
-    "python_lint": ([], ["path"]),
+    "python_lint": ([], ["path", "select", "fix"]),
     "python_types": ([], ["path"]),
-    "python_tests": ([], ["path"]),
+    "python_tests": ([], ["path", "k", "args"]),
 }
 KINDS = {
     "read_file": "read", "write_file": "edit", "run_command": "execute", "get_terminal_output": "execute",

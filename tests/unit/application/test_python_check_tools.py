@@ -7,16 +7,28 @@ from typing import Any
 import anyio
 import pytest
 
+from punie.application.offer.toolbox import ToolNews
+from punie.application.tools.files.edit_file import EditFile
+from punie.application.tools.files.file_memory import ServedFiles
+from punie.application.tools.files.read_file import ReadFile
 from punie.application.tools.python.python_lint import PythonLint
 from punie.application.tools.python.python_tests import PythonTests
 from punie.application.tools.python.python_types import PythonTypes
+from punie.application.tools.session_tool import Services, SessionTool
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
+from punie.domain.permission.decisions import Policy
+from punie.domain.permission.rules import Mode, Rule, Verdict
+from punie.domain.session.events import SessionEvent
+from punie.domain.tools.availability import Surroundings
 from punie.domain.tools.checks import Check, FailedTest, Problem, ProblemReport, TestReport
 from punie.domain.tools.execution import Limits
-from punie.domain.tools.tool import ToolOutcome, ToolResult
+from punie.domain.tools.roles import Column
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolOutcome, ToolResult
 from punie.domain.values.json_value import thaw
+from punie.ports.engine import EventSink
+from punie.ports.tools import CallProgress, PythonChecks
 from tests.fakes.client import FakeClient
-from tests.unit.application.desk_bench import LOG, DeskBench, call, desk_of
+from tests.unit.application.desk_bench import CWD, LOG, DeskBench, RecordingTool, call, desk_of
 from tests.unit.application.doubles import MadeUpChecks
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("M-02", "M-22", "S2-88")]
@@ -24,9 +36,11 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("M-02", "M-22", "S2-88"
 TOOLS = {"python_lint": PythonLint, "python_types": PythonTypes, "python_tests": PythonTests}
 
 
-async def bench_of(checks: MadeUpChecks, client: FakeClient, **how: Any) -> DeskBench:
-    ledger = TerminalLedger(client, LOG)
-    return await desk_of([kind(checks, ledger) for kind in TOOLS.values()], client=client, **how)
+async def bench_of(checks: MadeUpChecks, client: FakeClient, *more: SessionTool, **how: Any) -> DeskBench:
+    files = ServedFiles(client)
+    services = Services({PythonChecks: checks, TerminalLedger: TerminalLedger(client, LOG), ServedFiles: files})
+    tools = [kind.from_services(services) for kind in (*TOOLS.values(), ReadFile, EditFile)]
+    return await desk_of([*tools, *more], client=client, **how)
 
 
 async def use(bench: DeskBench, name: str, **arguments: Any) -> ToolResult:
@@ -115,3 +129,125 @@ async def test_a_check_that_takes_too_long_is_stopped_and_released() -> None:
     result = await use(await bench_of(MadeUpChecks(), client, limits=limits), "python_tests")
     assert (result.code, "still ran after 0.05 s" in result.text) == ("timed_out", True)
     assert client.terminals == {}
+
+
+async def test_tests_are_chosen_by_paths_node_ids_words_and_further_arguments() -> None:
+    client = FakeClient(shows_terminals=False)
+    client.queue_permission_selected("allow_once")
+    client.queue_terminal("checker", "report", 0)
+    report = TestReport(1, 0, 0, 0, 0.1)
+    chosen = {"path": ["tests/a.py::test_b[1]", "-odd"], "k": "not slow", "args": ["-x", "--tb=short"]}
+    assert (await use(await bench_of(MadeUpChecks(report), client), "python_tests", **chosen)).succeeded
+    (command,) = client.commands
+    assert command.args == ("-k", "not slow", "-x", "--tb=short", "tests/a.py::test_b[1]", "-odd")
+    assert client.questions[0].locations == (f"{CWD}/tests/a.py", f"{CWD}/-odd"), "a test is in its file"
+
+
+async def test_further_arguments_are_judged_with_their_command() -> None:
+    rules = (Rule(Verdict.DENY, command=(("checker",), ("--basetemp",)), id="r"),)
+    client = FakeClient(shows_terminals=False)
+    bench = await bench_of(MadeUpChecks(), client, policy=Policy(mode=Mode.AUTO, rules=rules))
+    result = await use(bench, "python_tests", args=["--basetemp", "/elsewhere"])
+    assert (result.outcome, client.commands) == (ToolOutcome.DENIED, [])
+
+
+async def test_of_many_failures_five_are_told_and_the_others_named() -> None:
+    failed = tuple(FailedTest(f"tests/t.py::t{n}", "tests/t.py", n, "failed", f"message {n}") for n in range(8))
+    client = FakeClient(shows_terminals=False)
+    client.queue_permission_selected("allow_once")
+    client.queue_terminal("checker", "report", 1)
+    result = await use(await bench_of(MadeUpChecks(TestReport(0, 9, 0, 0, 0.5, failed)), client), "python_tests")
+    assert [f"message {n}" in result.text for n in range(8)] == [True] * 5 + [False] * 3
+    assert result.text.endswith("[these failed too:\ntests/t.py::t5\ntests/t.py::t6\ntests/t.py::t7\nand 1 more]")
+
+
+@pytest.mark.parametrize(
+    ("mode", "program", "asked"),
+    [
+        (Mode.ASK, "/usr/bin/ruff", True),
+        (Mode.ACCEPT_EDITS, "/usr/bin/ruff", False),
+        (Mode.ACCEPT_EDITS, f"{CWD}/.venv/bin/ruff", True),
+    ],
+)
+async def test_a_lint_that_fixes_is_an_edit_unless_the_linter_is_the_projects_own(
+    mode: Mode, program: str, asked: bool
+) -> None:
+    client = FakeClient(shows_terminals=False)
+    client.queue_permission_selected("allow_once")
+    client.queue_terminal(program, "report", 0)
+    bench = await bench_of(MadeUpChecks(program=program), client, policy=Policy(mode=mode))
+    assert (await use(bench, "python_lint", fix=True, select="F,E5", path="src")).succeeded
+    (command,) = client.commands
+    assert command.args == ("--fix", "--select=F,E5", "src")
+    assert bool(client.questions) is asked
+
+
+@pytest.mark.parametrize("path", ["../else", None])
+async def test_a_lint_that_fixes_changes_nothing_outside_and_nothing_where_only_looking_is_allowed(
+    path: str | None,
+) -> None:
+    client = FakeClient()
+    mode = Mode.AUTO if path else Mode.READ_ONLY
+    bench = await bench_of(MadeUpChecks(program="/usr/bin/ruff"), client, policy=Policy(mode=mode))
+    assert (await use(bench, "python_lint", fix=True, path=path)).outcome is ToolOutcome.DENIED
+    assert client.commands == []
+
+
+async def test_files_that_a_lint_fixed_count_as_seen_and_others_do_not() -> None:
+    client = FakeClient(shows_terminals=False, files={f"{CWD}/a.py": "import os\nx = 1\n", f"{CWD}/b.py": "old\n"})
+    client.queue_terminal("/usr/bin/ruff", "report", 0)
+    bench = await bench_of(MadeUpChecks(program="/usr/bin/ruff"), client, policy=Policy(mode=Mode.ACCEPT_EDITS))
+    turn = bench.turn()
+    for name in ("a.py", "b.py"):
+        assert (await turn.call(call("read_file", {"path": name}))).succeeded
+    client.files[f"{CWD}/b.py"] = "somebody's\n"
+    wait = client.wait
+
+    async def fixing(terminal_id: str) -> Any:
+        client.files[f"{CWD}/a.py"] = "x = 1\n"
+        return await wait(terminal_id)
+
+    client.wait = fixing  # type: ignore[method-assign]
+    assert (await turn.call(call("python_lint", {"fix": True}))).succeeded
+    edits = [
+        await turn.call(call("edit_file", {"path": name, "old_text": old, "new_text": "y"}))
+        for name, old in (("a.py", "x"), ("b.py", "somebody's"))
+    ]
+    assert [edit.succeeded for edit in edits] == [True, False]
+
+
+async def test_a_tool_without_its_program_is_not_offered_until_a_command_has_installed_it() -> None:
+    installed: set[str] = {"project:ruff", "project:pytest"}
+
+    async def install(_progress: CallProgress) -> ToolResult:
+        installed.add("project:ty|basedpyright|pyright|mypy")
+        return ToolResult.success("done")
+
+    run = RecordingTool(ToolDescriptor("run", ToolKind.EXECUTE, column=Column.READ), effect=install)
+    client = FakeClient()
+    bench = await bench_of(MadeUpChecks(), client, run)
+    registry, toolbox = bench.desk.registry, bench.toolbox
+    registry.surroundings = Surroundings(has=installed.__contains__)
+    await toolbox.fill()
+    (left,) = registry.left_out
+    assert "python_types" not in registry.catalog().names
+    assert left.reason == "the program ty or basedpyright or pyright or mypy is not installed"
+    said, heard = anyio.create_memory_object_stream[Any](10)
+
+    class Hears(EventSink):
+        async def emit(self, event: SessionEvent) -> None:
+            await said.send(event)
+
+    news = ToolNews(registry, Hears())
+    news.start()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(toolbox.watch)
+        tasks.start_soon(news.keep)
+        with anyio.fail_after(5):
+            turn = bench.turn()
+            assert (await turn.call(call("run"))).succeeded
+            assert "python_types" in (await turn.offered()).names
+            assert [tool.name for tool in (await heard.receive()).registered] == ["python_types"]
+        tasks.cancel_scope.cancel()
+    said.close()
+    heard.close()

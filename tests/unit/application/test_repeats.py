@@ -9,12 +9,14 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from attrs import frozen
 
 from punie.application.desk import repeats
 from punie.application.desk.repeats import Repeats
+from punie.application.desk.turn_desk import TurnDesk
 from punie.domain.permission.flow import PermissionOutcome, PermissionQuestion, Selected
 from punie.domain.tools.roles import Column, Role
-from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
+from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.content import Diff
 from punie.ports.tools import CallProgress
 from tests.unit.application.desk_bench import RecordingTool, call, desk_of, tool
@@ -49,6 +51,17 @@ def editing(*texts: str) -> RecordingTool:
     return Edit(ToolDescriptor("edit", ToolKind.EDIT, column=Column.EDIT))
 
 
+@frozen
+class AskedTurn:
+    """A turn in which every call comes with a message of its own."""
+
+    desk: TurnDesk
+
+    async def call(self, asked: ToolCall) -> ToolResult:
+        await self.desk.offered()
+        return await self.desk.call(asked)
+
+
 class Yes:
     """A person who allows every call."""
 
@@ -59,19 +72,19 @@ class Yes:
 
 async def test_the_third_same_look_is_told_once_and_the_seventh_is_not_made() -> None:
     bench = await desk_of([look := tool("look")])
-    turn = bench.turn()
+    turn = AskedTurn(bench.turn())
     results = [await turn.call(call("look", {"path": "a"})) for _ in range(8)]
     assert [result.text == "done" for result in results[:6]] == [True, True, False, True, True, True]
     assert "the same result 3 times" in results[2].text
     assert [result.code for result in results[6:]] == ["repeated_call"] * 2
     assert "wait_for_terminal_exit" in results[6].text
     assert len(look.ran) == 6
-    assert (await bench.turn("turn-2").call(call("look", {"path": "a"}))).text == "done"
+    assert (await AskedTurn(bench.turn("turn-2")).call(call("look", {"path": "a"}))).text == "done"
 
 
 async def test_two_calls_in_turns_are_a_loop_too() -> None:
     bench = await desk_of([tool("look"), tool("see")])
-    turn = bench.turn()
+    turn = AskedTurn(bench.turn())
     said = [(await turn.call(call(name))).text for _ in range(4) for name in ("look", "see")]
     # The first of "see" is news, so that "look" begins anew with its second.
     assert [number for number, text in enumerate(said, 1) if text != "done"] == [6, 7]
@@ -80,7 +93,7 @@ async def test_two_calls_in_turns_are_a_loop_too() -> None:
 async def test_a_look_at_something_new_or_a_change_begins_the_counting_anew() -> None:
     change = RecordingTool(ToolDescriptor("change", ToolKind.EDIT, column=Column.EDIT))
     bench = await desk_of([tool("look"), change], broker=Yes())
-    turn = bench.turn()
+    turn = AskedTurn(bench.turn())
     for number in range(20):
         for _ in range(2):
             assert (await turn.call(call("look"))).text == "done"
@@ -92,7 +105,7 @@ async def test_tests_that_fail_alike_after_each_edit_are_no_loop_and_without_an_
     change = RecordingTool(ToolDescriptor("change", ToolKind.EDIT, column=Column.EDIT))
     outputs = (f"1 failed in {number / 7:.2f} s" for number in range(100))
     bench = await desk_of([command(outputs), change], broker=Yes())
-    turn = bench.turn()
+    turn = AskedTurn(bench.turn())
     for _ in range(10):
         assert "[" not in (await turn.call(call("run", {"command": "pytest"}))).text
         await turn.call(call("change"))
@@ -104,7 +117,7 @@ async def test_tests_that_fail_alike_after_each_edit_are_no_loop_and_without_an_
 async def test_polling_is_told_though_the_log_grows_and_later_stopped(polls: tuple[str, Any]) -> None:
     growing = iter(f"line {number}" for number in range(100))
     bench = await desk_of([tool("look", effect=saying(growing)), command(growing)], broker=Yes())
-    turn = bench.turn()
+    turn = AskedTurn(bench.turn())
     results = [await turn.call(call(*polls)) for _ in range(16)]
     assert [number for number, result in enumerate(results, 1) if "wait_for_terminal_exit" in result.text] == [5, 16]
     assert results[15].code == "repeated_call"
@@ -113,7 +126,7 @@ async def test_polling_is_told_though_the_log_grows_and_later_stopped(polls: tup
 async def test_a_command_whose_results_differ_is_no_loop() -> None:
     steps = iter(f"step {number}" for number in range(100))
     bench = await desk_of([command(steps)], broker=Yes())
-    turn = bench.turn()
+    turn = AskedTurn(bench.turn())
     assert [(await turn.call(call("run", {"command": "./next"}))).text for _ in range(30)] == [
         f"step {number}" for number in range(30)
     ]
@@ -123,7 +136,7 @@ async def test_an_edit_that_is_taken_back_is_told_and_the_swinging_is_stopped() 
     bench = await desk_of(
         [edit := editing(*(text for text, _ in zip(cycle("ab"), range(9), strict=False)))], broker=Yes()
     )
-    turn = bench.turn()
+    turn = AskedTurn(bench.turn())
     results = [await turn.call(call("edit", {"path": "a.py", "n": number})) for number in range(7)]
     told = [number for number, result in enumerate(results, 1) if result.text != "done"]
     assert told == [2, 5, 6, 7]
@@ -135,7 +148,7 @@ async def test_an_edit_that_is_taken_back_is_told_and_the_swinging_is_stopped() 
 async def test_a_line_put_in_and_taken_out_again_in_many_ways_is_not_stopped() -> None:
     texts = [text for number in range(10) for text in ("a", f"a{number}")]
     bench = await desk_of([editing(*texts)], broker=Yes())
-    turn = bench.turn()
+    turn = AskedTurn(bench.turn())
     assert all([(await turn.call(call("edit", {"n": number}))).succeeded for number in range(19)])
 
 
@@ -145,3 +158,11 @@ def test_the_memory_is_bounded() -> None:
         seen.told(None, (Diff("/a", str(number), str(number + 1)),), ToolResult.failure("x"))  # type: ignore[arg-type]
         seen._changed(Diff("/a", str(number), str(number + 1)))
     assert len(seen._changes) == len(seen._texts) == repeats.REMEMBERED
+
+
+async def test_the_calls_of_one_message_are_no_loop() -> None:
+    bench = await desk_of([tool("look")])
+    turn = bench.turn()
+    for _ in range(2):
+        await turn.offered()
+        assert {(await turn.call(call("look"))).text for _ in range(20)} == {"done"}

@@ -418,4 +418,4 @@ async def test_where_a_file_has_the_beginning_the_model_gets_it_and_a_person_is_
 async def test_the_model_is_told_which_shell_runs_its_lines() -> None:
     bench, _ = await bench_of(Steps())
     (offered,) = (await bench.turn().offered()).tools
-    assert "/bin/sh is dash here: no bash arrays" in offered.description
+    assert "/bin/sh is dash, without bashisms" in offered.description

@@ -154,7 +154,7 @@ async def test_the_shell_is_described_without_running_anything() -> None:
     assert "shell: /bin/zsh" in result.text
     assert thaw(result.structured) == {
         "system": "Linux", "release": "6.1", "machine": "x86_64", "shell": "/bin/zsh", "python": "3.13.0",
-        "cwd": "/project",
+        "line_shell": "sh", "cwd": "/project",
     }  # fmt: skip
     assert (client.commands, client.questions) == ([], [])
 

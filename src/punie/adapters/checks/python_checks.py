@@ -5,13 +5,13 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import anyio.to_thread
 
 from punie.domain.errors import ToolFailedError
-from punie.domain.tools.checks import Check, PlannedCheck, ProblemReport, TestReport
+from punie.domain.tools.checks import PROGRAMS, Check, PlannedCheck, ProblemReport, TestReport
 from punie.domain.values.paths import shown_path
 from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
 from punie.ports.tools import PythonChecks
@@ -29,12 +29,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "pytest": ("-q", "-o", "junit_family=xunit1", "--junitxml=/dev/stdout"),
 }
 
-TOOLS: dict[Check, tuple[str, ...]] = {
-    Check.LINT: ("ruff",),
-    Check.TYPES: ("ty", "basedpyright", "pyright", "mypy"),
-    Check.TESTS: ("pytest",),
-}
-"""The programs that serve a check, in the order in which each place is searched for them."""
+TOOLS = dict(PROGRAMS)
 
 _NEEDS_A_PATH = frozenset({"mypy"})
 _PLAIN_FIRST = "._/"
@@ -48,11 +43,16 @@ def _found(cwd: str, tools: tuple[str, ...]) -> Iterator[tuple[str, str]]:
                 yield tool, str(Path(program).absolute())
 
 
-def _path_words(tool: str, path: str | None) -> tuple[str, ...]:
-    if path is None:
+def is_found(cwd: str, dependency: str) -> bool:
+    """Whether a check of the project in `cwd` would find one of these programs (`project:NAME|NAME`)."""
+    return any(True for _ in _found(cwd, tuple(dependency.removeprefix("project:").split("|"))))
+
+
+def _path_words(tool: str, paths: Sequence[str]) -> tuple[str, ...]:
+    if not paths:
         return (".",) if tool in _NEEDS_A_PATH else ()
     # Another first character could make the path an option, or a file that arguments are read from (@).
-    return (path if path[0].isalnum() or path[0] in _PLAIN_FIRST else f"./{path}",)
+    return tuple(path if path[:1].isalnum() or path[:1] in {*_PLAIN_FIRST} else f"./{path}" for path in paths)
 
 
 TAIL_CHARS = 3_000
@@ -66,7 +66,7 @@ class ProjectChecks(PythonChecks):
         """`cwd` is absolute; nothing is looked for yet."""
         self._cwd = cwd
 
-    def plan(self, check: Check, path: str | None) -> PlannedCheck:
+    def plan(self, check: Check, paths: Sequence[str], options: Sequence[str] = ()) -> PlannedCheck:
         """The project's `.venv` is searched first, then the folder of this Python, then PATH."""
         found = next(_found(self._cwd, TOOLS[check]), None)
         if found is None:
@@ -76,7 +76,8 @@ class ProjectChecks(PythonChecks):
                 f"Install it in the project's environment (such as: .venv/bin/python -m pip install {TOOLS[check][0]})."
             )
         tool, program = found
-        words = (*_OPTIONS[tool], *_path_words(tool, path))
+        usual = (word for word in _OPTIONS[tool] if word != "--no-fix" or "--fix" not in options)
+        words = (*usual, *options, *_path_words(tool, paths))
         line = shlex.join((shown_path(program, self._cwd), *words))
         return PlannedCheck(check, tool, Command(program, words, self._cwd, line, REPORT_LIMIT_BYTES))
 

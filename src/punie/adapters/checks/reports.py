@@ -177,13 +177,19 @@ def _counted(report: ET.Element) -> TestReport:
         outcome = _BAD[bad[-1].tag] if bad else "passed" if case.find("skipped") is None else "skipped"
         counts[outcome] += 1
         if bad and len(problems) < FAILED_TESTS_LIMIT:
-            words = "".join(f"{part.get('message', '')}\n{''.join(part.itertext())}" for part in bad).strip()
+            words = "\n".join(map(_words, bad)).strip()
             shown = words if len(words) <= FAILURE_LIMIT_CHARS else f"[...] {words[-FAILURE_LIMIT_CHARS:]}"
             line = case.get("line", "")
             file, line_1based = case.get("file", ""), int(line) + 1 if line.isdigit() else 0
             problems.append(FailedTest(_test_id(case), file, line_1based, outcome, shown))
     time_s = sum(float(suite.get("time") or 0) for suite in report.iter("testsuite"))
     return TestReport(counts["passed"], counts["failed"], counts["error"], counts["skipped"], time_s, tuple(problems))
+
+
+def _words(failure: ET.Element) -> str:
+    """The text of a failure, which has its message too unless the project's settings leave that out."""
+    message, text = failure.get("message", ""), "".join(failure.itertext())
+    return text if message.partition("\n")[0] in text else f"{message}\n{text}"
 
 
 def _test_id(case: ET.Element) -> str:

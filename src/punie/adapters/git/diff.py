@@ -31,7 +31,7 @@ TEXT_LIMIT_CHARS = 400_000
 LINE_LIMIT = 10_000
 """Lines compared with each other without git; difflib's time grows with their square. A longer block is replaced."""
 
-PAIRS_LIMIT = 4_000_000
+PAIRS_LIMIT = 6_000_000
 """Equal pairs of lines beyond which difflib leaves out frequent lines, which makes a diff longer."""
 
 AT_ONCE = 64

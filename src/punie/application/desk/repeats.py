@@ -55,6 +55,7 @@ class _Seen:
 
     result: int
     news: int
+    message: int
     same: int = 1
     looks: int = 1
 
@@ -75,14 +76,19 @@ class Repeats:
     """The calls of a turn and the edits that came of them; lives as long as the turn, in bounded memory.
 
     A call that was not made before, or that changes something, is news, and the counting of all calls begins anew with
-    it. So tests may be run after each of many edits, and a file read again after a command. The calls that a composed
-    call makes are not counted: a program may look as often as it likes.
+    it. So tests may be run after each of many edits, and a file read again after a command. Calls of one message count
+    once, and those that a composed call makes not at all: a program may look as often as it likes.
     """
 
+    _message: int = field(default=0, init=False)
     _news: int = field(default=0, init=False)
     _seen: OrderedDict[tuple[str, int], _Seen] = field(factory=OrderedDict, init=False)
     _changes: OrderedDict[tuple[str, int, int], int] = field(factory=OrderedDict, init=False)
     _texts: OrderedDict[tuple[str, int], None] = field(factory=OrderedDict, init=False)
+
+    def begin(self) -> None:
+        """A new message is about to be asked for."""
+        self._message += 1
 
     def refusal(self, request: CallRequest) -> ToolResult | None:
         """The result of a call that is not run because it was made too often; None where it may run."""
@@ -140,8 +146,10 @@ class Repeats:
         if seen is None:
             self._news += 1
         if seen is None or seen.news != self._news:
-            _keep(self._seen, key, _Seen(got, self._news))
+            _keep(self._seen, key, _Seen(got, self._news, self._message))
+        if seen is None or seen.news != self._news or seen.message == self._message:
             return
+        seen.message = self._message
         seen.same = seen.same + 1 if seen.result == got else 1
         seen.result = got
         seen.looks += looks or _WAITS.search(request.arguments_json) is not None

@@ -174,6 +174,7 @@ class SessionDesk:
         """The call with everything about it that is read once: paths and their places, command, title and limits."""
         session = self.context
         arguments = call.arguments if isinstance(call.arguments, Mapping) else EMPTY_OBJECT
+        tool = tool.as_called(arguments)
         expected = expected_s(tool.descriptor, arguments_json, self.statistics)
         limits, paths = session.limits.of(call.name, expected), tool.paths(arguments)
         if tool.descriptor.source is not ToolSource.BUILT_IN:

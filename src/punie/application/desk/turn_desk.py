@@ -105,6 +105,7 @@ class TurnDesk(ToolDoor):
     async def offered(self) -> ToolCatalog:
         self.requests.begin()
         self._order.begin()
+        self._state.repeats.begin()
         return await self.desk.offered.current()
 
     async def call(self, call: ToolCall) -> ToolResult:
@@ -162,6 +163,8 @@ class TurnDesk(ToolDoor):
         self._state.note(under_way.call.name, kind, under_way.arguments_json, result)
         if under_way.place is not None:
             self._order.leave(under_way.place, result)
+        if kind is ToolKind.EXECUTE and self.desk.registry.lacks_less():
+            self.desk.toolbox.mark_more_stale()
         self.desk.running.leave(under_way)
         self.desk.count(under_way, result)
         self.requests.interrupt()

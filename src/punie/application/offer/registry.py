@@ -258,6 +258,10 @@ class ToolRegistry:
             and mentions(tool, text)
         )
 
+    def lacks_less(self) -> bool:
+        """Whether a tool that was left out could work by now: its program was installed meanwhile."""
+        return any(why_unavailable(left.tool, self.surroundings) is None for left in self._left_out.values())
+
     def _works_here(self, descriptor: ToolDescriptor) -> bool:
         reason = why_unavailable(descriptor, self.surroundings)
         if reason is None:

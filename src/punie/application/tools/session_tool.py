@@ -124,6 +124,11 @@ class SessionTool(Protocol):
         """The definition that the model is offered."""
         ...
 
+    def as_called(self, arguments: JsonObject) -> SessionTool:
+        """The tool that carries this call out: itself, or one that is judged otherwise because of the arguments."""
+        del arguments
+        return self
+
     @abstractmethod
     def title(self, arguments: JsonObject) -> str:
         """The text of the card that a person sees."""

@@ -27,7 +27,7 @@ class Surroundings:
     """The surroundings of a session's tools; lives as long as the session.
 
     `platform` is a value of `sys.platform`; an empty one is not compared. `has` says whether a program, or a Python
-    module as `python:NAME`, is installed.
+    module as `python:NAME`, is installed, or one of the project's as `project:NAME|NAME`.
     """
 
     capabilities: Capability = EVERY_CAPABILITY
@@ -67,6 +67,7 @@ def capabilities_of(client: ClientCapabilities, local: LocalTools) -> Capability
 
 
 def _dependency(name: str) -> str:
+    name = name.removeprefix("project:").replace("|", " or ")
     module = name.removeprefix("python:")
     return f"the program {name}" if module == name else f"the Python module {module}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 from attrs import frozen
@@ -12,6 +13,10 @@ PROBLEM_LIMIT = 200
 """Problems kept of one run; all of them are counted."""
 
 FAILED_TESTS_LIMIT = 50
+"""Failed tests kept of one run."""
+
+FAILURES_SHOWN = 5
+"""Failed tests whose messages the model reads; of the others it reads the names."""
 
 
 class Check(StrEnum):
@@ -20,6 +25,14 @@ class Check(StrEnum):
     LINT = "lint"
     TYPES = "types"
     TESTS = "tests"
+
+
+PROGRAMS: Mapping[Check, tuple[str, ...]] = {
+    Check.LINT: ("ruff",),
+    Check.TYPES: ("ty", "basedpyright", "pyright", "mypy"),
+    Check.TESTS: ("pytest",),
+}
+"""The programs that serve a check, in the order in which each place is searched for them."""
 
 
 @frozen

@@ -43,8 +43,8 @@ class ToolMetadata:
     """All optional facts of a tool; lives as long as its descriptor.
 
     `requires_confirmation` forces a question. `estimated_time_ms` feeds estimates and the time limit. `max_input_bytes`
-    bounds the arguments as JSON. `platforms` are `sys.platform` values, empty for all. `dependencies` are programs or
-    Python modules (`python:NAME`) that must be installed.
+    bounds the arguments as JSON. `platforms` are `sys.platform` values, empty for all. `dependencies` are programs,
+    Python modules (`python:NAME`), or programs of which the project has one itself (`project:NAME|NAME`).
     """
 
     version: str | None = None

@@ -146,8 +146,12 @@ def test_a_test_report_has_the_counts_and_where_each_failed_test_stands() -> Non
     assert (report.passed, report.failed, report.errors, report.skipped, report.time_s) == (1, 1, 1, 1, 0.25)
     first = report.problems[0]
     assert (first.test, first.line) == ("tests/test_a.py::TestX::test_b[1]", 7)
-    assert first.message.startswith("assert 1 == 2")
-    assert "> assert" in first.message
+    assert first.message == "def test_b():\n> assert 1 == 2", "the message once, where it stands"
+
+
+def test_a_message_that_is_not_in_the_text_is_told_before_it() -> None:
+    report = read_tests(junit(CASE.format('<failure message="assert 1 == 2&#10;more">a.py:3</failure>')), 1)
+    assert report.problems[0].message == "assert 1 == 2\nmore\na.py:3"
 
 
 def test_the_last_report_counts_for_a_test_may_print_one_too() -> None:
@@ -213,10 +217,10 @@ def test_the_projects_own_environment_comes_before_ours_and_before_path(
     with pytest.raises(
         ToolFailedError, match=r"ty or basedpyright or pyright or mypy is not installed.*pip install ty"
     ):
-        ProjectChecks(str(project)).plan(Check.TYPES, None)
+        ProjectChecks(str(project)).plan(Check.TYPES, ())
     for folder, name in ((path, "ty"), (ours, "basedpyright"), (project / ".venv/bin", "mypy")):
         made = program(folder, name)
-        plan = ProjectChecks(str(project)).plan(Check.TYPES, None)
+        plan = ProjectChecks(str(project)).plan(Check.TYPES, ())
         assert (plan.tool, plan.command.program, plan.command.cwd) == (name, str(made), str(project))
     assert plan.command.line == ".venv/bin/mypy --no-error-summary --output json ."
     assert shutil.which("ty") == str(path / "ty")
@@ -234,5 +238,5 @@ def test_a_path_is_one_word_and_never_an_option(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str | None, word: list[str]
 ) -> None:
     monkeypatch.setattr(sys, "executable", str(program(tmp_path, "ruff")))
-    command = ProjectChecks("/project").plan(Check.LINT, path).command
+    command = ProjectChecks("/project").plan(Check.LINT, () if path is None else (path,)).command
     assert list(command.args) == ["check", "--no-fix", "--output-format", "json", *word]

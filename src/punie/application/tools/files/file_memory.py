@@ -20,7 +20,7 @@ from punie.application.tools.files.patching import lines_of
 from punie.application.tools.session_tool import CallContext
 from punie.domain.errors import FileChangedError, ToldToModel, ToolFailedError
 from punie.domain.values.json_value import utf8_size
-from punie.domain.values.paths import shown_path
+from punie.domain.values.paths import is_inside, shown_path
 from punie.ports.workspace import OutputStore, Workspace
 
 PATH_LIMIT = 2_000
@@ -84,6 +84,16 @@ class FileMemory:
         if known is None or known.part != WHOLE:
             self._keep(path, _Part((line_1based or 1) - 1, limit_lines), text)
 
+    def below(self, folders: tuple[str, ...]) -> list[str]:
+        """The paths of the remembered files in these folders, or that are named themselves."""
+        return [path for path in self._seen if is_inside(path, folders)]
+
+    def renew(self, path: str, now: str) -> None:
+        """Remember as seen what a file has by now in the place of what the session knows of it."""
+        known = self._seen.get(path)
+        if known is not None:
+            self._keep(path, known.part, known.part.of(now))
+
     def size_bytes(self, path: str) -> int | None:
         """The size of the file when the session last read all of it or wrote it; None where that is not known."""
         known = self._seen.get(path)
@@ -115,10 +125,14 @@ class FileMemory:
             self._forget(path)
             raise FileChangedError(path, "It cannot be read any more; it may have been deleted. Nothing was written; "
                                    "write it again if it is to be made anew.")  # fmt: skip
-        part = known.part.of(now)
+        if not self.knows(path, now):
+            raise FileChangedError(path, _since(path, known.text, known.part.of(now), known.part.first))
+
+    def knows(self, path: str, now: str) -> bool:
+        """Whether the file is as the session knows it."""
+        known = self._seen.get(path)
         # A client may leave out the last line's end, or give the whole file where a part was asked for.
-        if known.digest not in {known.part.digest(part), known.part.digest(now)}:
-            raise FileChangedError(path, _since(path, known.text, part, known.part.first))
+        return known is not None and known.digest in {known.part.digest(known.part.of(now)), known.part.digest(now)}
 
     def _keep(self, path: str, part: _Part, text: str) -> None:
         self._forget(path)
@@ -198,6 +212,17 @@ class ServedFiles:
     memory: FileMemory = field(factory=FileMemory)
     decoded_elsewhere: bool = False
     kept: KeptOutputs | None = None
+
+    @asynccontextmanager
+    async def following(self, folders: tuple[str, ...]) -> AsyncGenerator[None]:
+        """Count what a command of the session changes here as seen, in files that the session knew as they were."""
+        texts = {path: await text_or_none(self.workspace, path) for path in self.memory.below(folders)}
+        known = [path for path, text in texts.items() if text is not None and self.memory.knows(path, text)]
+        yield
+        for path in known:
+            now = await text_or_none(self.workspace, path)
+            if now is not None:
+                self.memory.renew(path, now)
 
     def reader_of(self, path: str) -> Workspace:
         """The workspace that reads the file of that absolute path."""

@@ -5,24 +5,25 @@ A check runs code of the project, so that each call asks a person, with the exac
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from attrs import asdict, evolve, frozen
 
-from punie.application.tools.built_in import BuiltInTool, details, optional, schema
+from punie.application.tools.built_in import STRING, BuiltInTool, details, schema
 from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.application.tools.terminals.terminal_tool import TerminalLedger, box_note, in_box
 from punie.domain.errors import ToldToModel, ToolFailedError
 from punie.domain.tools.catalog import Serving
-from punie.domain.tools.checks import Check, PlannedCheck, ProblemReport, TestReport
+from punie.domain.tools.checks import FAILURES_SHOWN, PROGRAMS, Check, PlannedCheck, ProblemReport, TestReport
 from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.roles import Column, Role
-from punie.domain.tools.schema import text_argument
+from punie.domain.tools.schema import text_argument, words_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonObject
 from punie.domain.values.paths import shown_path
-from punie.domain.values.terminal import ExitStatus, TerminalOutput
+from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
 from punie.ports.tools import CallProgress, PythonChecks
 
 
@@ -48,12 +49,23 @@ class PythonCheck(BuiltInTool):
         except ToldToModel:
             return super().denial(arguments)
 
+    def paths(self, arguments: JsonObject) -> tuple[str, ...]:
+        """The files and folders that are checked; a test is named by its file."""
+        return tuple(path.partition("::")[0] for path in named_paths(arguments))
+
+    def command(self, arguments: JsonObject, context: CallContext) -> Command | None:
+        """The command with what the call adds to it, which is judged like any other; None where it adds nothing."""
+        try:
+            return self._plan(arguments).command if words_argument(arguments, "args") else None
+        except ToldToModel:
+            return None
+
     async def holds_boxes(self) -> bool:
         return await self.ledger.terminals.holds_boxes()
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
         planned = self._plan(arguments)
-        planned = evolve(planned, command=context.confined(planned.command))
+        planned = evolve(planned, command=context.confined(context.command or planned.command))
         box = planned.command.confinement.box
 
         async def effect(_progress: CallProgress) -> ToolResult:
@@ -76,21 +88,35 @@ class PythonCheck(BuiltInTool):
 
         return PreparedCall(effect, watches_time=True)
 
+    def options(self, arguments: JsonObject) -> tuple[str, ...]:
+        """The words that the arguments add to the command, beside the paths."""
+        return words_argument(arguments, "args") or ()
+
     def _plan(self, arguments: JsonObject) -> PlannedCheck:
-        return self.checks.plan(self.CHECK, text_argument(arguments, "path") or None)
+        return self.checks.plan(self.CHECK, named_paths(arguments), self.options(arguments))
 
 
-def check_tool(name: str, description: str) -> ToolDescriptor:
-    """The descriptor of a tool that runs one kind of check on a path, or on the project."""
+def named_paths(arguments: JsonObject) -> tuple[str, ...]:
+    """The paths of a call, one or several."""
+    one = text_argument(arguments, "path")
+    return (one,) if one else tuple(filter(None, words_argument(arguments, "path") or ()))
+
+
+def check_tool(check: Check, description: str, more: Mapping[str, object] | None = None) -> ToolDescriptor:
+    """The descriptor of a tool that runs one kind of check on paths, or on the project; `more` are its own parameters.
+
+    What a parameter adds to the command is judged with the command.
+    """
+    described = details(Capability.READ_FILES, Permission.READ | Permission.EXECUTE)
     return ToolDescriptor(
-        name,
+        f"python_{check.value}",
         ToolKind.EXECUTE,
         description,
-        schema({}, {"path": optional("string")}),
+        schema({}, {"path": {"type": ["string", "array", "null"], "items": STRING}, **(more or {})}),
         categories=("check",),
-        roles={"path": Role.PATH_READ},
+        roles={"path": Role.PATH_READ, **dict.fromkeys(more or (), Role.PLAIN)},
         column=Column.OTHER_COMMAND,
-        details=details(Capability.READ_FILES, Permission.READ | Permission.EXECUTE),
+        details=evolve(described, dependencies=(f"project:{'|'.join(PROGRAMS[check])}",)),
     )
 
 
@@ -127,8 +153,11 @@ def _tests(planned: PlannedCheck, report: TestReport, ended: ExitStatus) -> tupl
         f"{planned.tool}: {report.passed} passed, {report.failed} failed, {report.errors} errors, "
         f"{report.skipped} skipped in {report.time_s:.2f} s [{ended}]"
     )
-    blocks = [f"{test.outcome.upper()} {test.test} (line {test.line})\n{test.message}" for test in report.problems]
-    more = [f"[only the first {len(report.problems)} are shown]"] if bad > len(report.problems) else []
+    shown, named = report.problems[:FAILURES_SHOWN], [test.test for test in report.problems[FAILURES_SHOWN:]]
+    blocks = [f"{test.outcome.upper()} {test.test} (line {test.line})\n{test.message}" for test in shown]
+    others = "\n".join(["these failed too:", *named]) if named else f"only the first {len(shown)} are shown"
+    unnamed = [f"and {bad - len(report.problems)} more"] if named and bad > len(report.problems) else []
+    more = ["\n".join([f"[{others}", *unnamed]) + "]"] if bad > len(shown) else []
     return "\n\n".join([head, *blocks, *more]), {
         "exitCode": ended.exit_code,
         "passed": report.passed,

@@ -9,5 +9,5 @@ from punie.domain.tools.checks import Check
 class PythonTypes(PythonCheck):
     """ty, basedpyright, pyright or mypy: the first that the project has."""
 
-    DESCRIPTOR = check_tool("python_types", "Type-check Python code.")
     CHECK = Check.TYPES
+    DESCRIPTOR = check_tool(CHECK, "Type-check Python code.")

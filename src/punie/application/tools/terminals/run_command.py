@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import anyio
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
 from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, details, optional, schema
 from punie.application.tools.session_tool import CallContext, PreparedCall
@@ -34,7 +36,6 @@ class RunCommand(BuiltInTool):
 
     ledger: TerminalLedger
     info: ShellInfo
-    _descriptor: ToolDescriptor = field(init=False)
     SERVING = Serving.BY_CLIENT
     NEEDS = (TerminalLedger, ShellInfo)
     TITLE = "Running {command}"
@@ -62,15 +63,16 @@ class RunCommand(BuiltInTool):
         ),
     )
 
-    @_descriptor.default
+    @cached_property
     def _named_shell(self) -> ToolDescriptor:
-        """The descriptor with the name of the shell, so that no model writes a line for another one."""
-        told = f"{self.DESCRIPTOR.description} /bin/sh is {self.info.line_shell} here: no bash arrays, $'...' or [[."
-        return evolve(self.DESCRIPTOR, description=told)
+        shell = self.info.line_shell
+        told = f"/bin/sh is {shell}, without bashisms." if shell != "bash" else "/bin/sh is bash."
+        return evolve(self.DESCRIPTOR, description=f"{self.DESCRIPTOR.description} {told}")
 
     @property
     def descriptor(self) -> ToolDescriptor:
-        return self._descriptor
+        """The descriptor with the name of the shell, so that no model writes a line for another one."""
+        return self._named_shell
 
     def command(self, arguments: JsonObject, context: CallContext) -> Command | None:
         command = super().command(arguments, context)
