@@ -28,8 +28,10 @@ from punie.api import (
     TurnsLeftOut,
     TurnStoppedShort,
     UnreadableSnapshotError,
+    away_tokens,
     encodable,
     prompt_content,
+    put_away,
     told_summary,
     within,
 )
@@ -261,8 +263,27 @@ def pieces_of(history: History) -> list[Piece]:
         text = "\n\n".join(line for item in group if (line := _line(item)))
         is_prompt = _is_prompt(group)
         sums_up = _text(group[0]).startswith(OPENING) if is_prompt else bool(pieces) and pieces[-1].is_summary
-        pieces.append(Piece(length_of(group), text, is_prompt=is_prompt, is_summary=sums_up))
+        away = sum(away_tokens("", item["output"]) for item in group if _is_result(item))
+        pieces.append(Piece(length_of(group), text, is_prompt, sums_up, away))
     return pieces
+
+
+def with_results_away(history: History, before: int) -> History:
+    """The history with the old large results of its groups before `before` put away."""
+    old = [_without_results(group) for group in history.groups[:before]]
+    return History((*old, *history.groups[before:]))
+
+
+def _without_results(group: Group) -> Group:
+    tools = {item["call_id"]: item["name"] for item in group if item.get("type") == "function_call"}
+    return [
+        {**item, "output": put_away(tools.get(item["call_id"], ""), item["output"])} if _is_result(item) else item
+        for item in group
+    ]
+
+
+def _is_result(item: Item) -> bool:
+    return item.get("type") == "function_call_output" and isinstance(item.get("output"), str)
 
 
 def shortened(history: History, first: int, prompt: int | None, summary: str) -> History:

@@ -36,6 +36,7 @@ from punie_openai_agents.history import (
     tokens_of,
     user_content,
     user_item,
+    with_results_away,
 )
 from punie_openai_agents.models import Kit
 from punie_openai_agents.tools import Calls, Offered
@@ -97,6 +98,10 @@ class AgentsLibrary(ModelLibrary[History]):
     def pieces(self, history: History) -> Sequence[Piece]:
         """The prompts and answers of the turn."""
         return pieces_of(history)
+
+    def with_results_away(self, history: History, before: int) -> History:
+        """The history without its old large results; see the port."""
+        return with_results_away(history, before)
 
     def shortened(self, history: History, first: int, prompt: int | None, summary: str) -> History:
         """The history behind a summary; see the port."""

@@ -16,6 +16,8 @@ from punie.domain.model.compaction import TAKEN_IN as TAKEN_IN
 from punie.domain.model.compaction import CompactionOrder as CompactionOrder
 from punie.domain.model.compaction import CompactionStatus as CompactionStatus
 from punie.domain.model.compaction import Piece as Piece
+from punie.domain.model.compaction import away_tokens as away_tokens
+from punie.domain.model.compaction import put_away as put_away
 from punie.domain.model.compaction import told_summary as told_summary
 from punie.domain.model.compaction import within as within
 from punie.domain.model.provider import Effort as Effort

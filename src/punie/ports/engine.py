@@ -315,6 +315,14 @@ class ModelLibrary(Protocol[H]):
         ...
 
     @abstractmethod
+    def with_results_away(self, history: H, before: int) -> H:
+        """The history with each result in its pieces before `before` as `put_away` leaves it, and nothing else changed.
+
+        The provider's count of what was sent is no longer that of this history.
+        """
+        ...
+
+    @abstractmethod
     def shortened(self, history: H, first: int, prompt: int | None, summary: str) -> H:
         """The history with a summary in the place of its pieces before `first`, save the piece `prompt`, which stays.
 

@@ -122,7 +122,7 @@ async def test_every_schema_compiles_and_takes_its_own_required_arguments_as_str
 
 async def test_optional_parameters_may_be_null_as_some_models_write_them() -> None:
     validator = JsonSchemaRsValidator()
-    flags = {"background", "replace_all", "recursive", "ignore_case", "staged"}
+    flags = {"background", "replace_all", "recursive", "ignore_case", "staged", "fix"}
     for tool in await default_catalog():
         required, optional = PARAMETERS[tool.name]
         nulls = {**dict.fromkeys(required, "x"), **{name: None for name in optional if name not in flags}}

@@ -178,7 +178,7 @@ class LibrarySession(EngineSession, HistoryKeeper, Generic[H]):
         """The history in the library's form: in a turn that before it, or the shorter one that holds the turn too."""
         if self._library is None:
             return None if self._since else self._snapshot or self._engine.empty
-        shorter = None if self._upkeep is None else self._upkeep.shorter
+        shorter = None if self._upkeep is None else self._upkeep.told
         return self._library.encode(self._history if shorter is None else shorter)
 
     async def compact(self, order: CompactionOrder, *, events: EventSink) -> bool:

@@ -20,6 +20,7 @@ from punie.domain.model.compaction import (
     CompactionOrder,
     CompactionStatus,
     Cut,
+    away_before,
     cut_resting,
     cut_running,
     record_prompt,
@@ -36,7 +37,9 @@ from punie.ports.engine import EventSink, H, ModelLibrary, Upkeep
 class HistoryUpkeep(Upkeep[H], Generic[H]):
     """The upkeep of one history; lives as long as a turn, or as an order to compact, whose id is `id`.
 
-    `above_tokens` is the size beyond which the history is too long; None where it may grow.
+    `above_tokens` is the size beyond which the history is too long; None where it may grow. `told` is the latest one
+    with a summary, which the listener was told of. Results are put away without a word: nothing of the conversation is
+    lost by it, and the model can get each again.
     """
 
     library: ModelLibrary[H]
@@ -44,6 +47,7 @@ class HistoryUpkeep(Upkeep[H], Generic[H]):
     events: EventSink
     above_tokens: int | None
     shorter: H | None = field(default=None, init=False)
+    told: H | None = field(default=None, init=False)
     _gave_up: bool = field(default=False, init=False)
     _count: int = field(default=0, init=False)
     _total: Usage = field(factory=Usage, init=False)
@@ -56,10 +60,21 @@ class HistoryUpkeep(Upkeep[H], Generic[H]):
             await self.events.emit(ContextUsed(context_tokens))
 
     async def where_needed(self, history: H) -> H | None:
-        """The shorter history of a running turn, where this one is near the context's end; None where it stays."""
-        if self.above_tokens is None or self.library.tokens(history) <= self.above_tokens:
+        """The shorter history of a running turn: old results are put away, and near the context's end it is summarised.
+
+        None where it stays.
+        """
+        away = self._without_old_results(history)
+        if self.above_tokens is None or self.library.tokens(away or history) <= self.above_tokens:
+            return away
+        return await self._unasked(away or history, self.above_tokens) or away
+
+    def _without_old_results(self, history: H) -> H | None:
+        before = away_before(self.library.pieces(history))
+        if before is None:
             return None
-        return await self._unasked(history, self.above_tokens)
+        self.shorter = self.library.with_results_away(history, before)
+        return self.shorter
 
     async def where_refused(self, history: H) -> H | None:
         """The shorter history of a running turn that the provider found too long: its context is smaller than that."""
@@ -95,7 +110,7 @@ class HistoryUpkeep(Upkeep[H], Generic[H]):
         ended = CompactionChanged(order.id, CompactionStatus.CANCELLED)
         try:
             summary = await self._summary(order, history, cut.first, int(too_much * INPUT_CHARS_PER_TOKEN))
-            shorter = self.shorter = self.library.shortened(history, cut.first, cut.prompt, summary)
+            shorter = self.shorter = self.told = self.library.shortened(history, cut.first, cut.prompt, summary)
             ended = CompactionChanged(order.id, CompactionStatus.COMPLETED, summary)
         except EngineError as error:
             ended = CompactionChanged(order.id, CompactionStatus.FAILED, error=error.cause)

@@ -25,7 +25,7 @@ from pydantic_ai.usage import UsageLimits
 from punie.adapters.pydantic_ai.failures import FAILURES, place_of, run_error, set_up_error
 from punie.adapters.pydantic_ai.history import dump, lasting, mended, messages_of, parse, user_content
 from punie.adapters.pydantic_ai.provider_search import ProviderSearch, Search, search_of, without_searches
-from punie.adapters.pydantic_ai.shortening import pieces_of, shortened, tokens_of
+from punie.adapters.pydantic_ai.shortening import pieces_of, shortened, tokens_of, with_results_away
 from punie.adapters.pydantic_ai.streaming import PlainModel, StreamedModel, TurnStopped, usage_of
 from punie.adapters.pydantic_ai.toolset import FitsTheContext, Listed, OnlyTheDesk, TurnDeps
 from punie.domain.errors import EngineError
@@ -120,6 +120,10 @@ class PydanticAiLibrary(ModelLibrary[Messages]):
     def pieces(self, history: Messages) -> Sequence[Piece]:
         """The prompts and answers of the turn."""
         return pieces_of(history)
+
+    def with_results_away(self, history: Messages, before: int) -> Messages:
+        """The history without its old large results; see the port."""
+        return with_results_away(history, before)
 
     def shortened(self, history: Messages, first: int, prompt: int | None, summary: str) -> Messages:
         """The history behind a summary; see the port."""

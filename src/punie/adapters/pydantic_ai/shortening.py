@@ -31,6 +31,8 @@ from punie.domain.model.compaction import (
     RESULT_CHARS,
     TAKEN_IN,
     Piece,
+    away_tokens,
+    put_away,
     told_summary,
     within,
 )
@@ -88,6 +90,25 @@ def shortened(messages: Sequence[ModelMessage], first: int, prompt: int | None, 
     return [*told, ModelResponse(parts=[*searches, TextPart(TAKEN_IN)]), *kept]
 
 
+def with_results_away(messages: Sequence[ModelMessage], before: int) -> list[ModelMessage]:
+    """The history with the old large results of its pieces before `before`, an answer, put away."""
+    starts = [index for index, message in enumerate(messages) if index == 0 or _begins(message)]
+    old, kept = messages[: starts[before]], messages[starts[before] :]
+    return [*map(_without_results, old), *map(_uncounted, kept)]
+
+
+def _without_results(message: ModelMessage) -> ModelMessage:
+    if not isinstance(message, ModelRequest):
+        return message
+    parts = [
+        replace(part, content=put_away(part.tool_name, part.content))
+        if isinstance(part, ToolReturnPart) and isinstance(part.content, str)
+        else part
+        for part in message.parts
+    ]
+    return replace(message, parts=parts)
+
+
 def _begins(message: ModelMessage) -> bool:
     """Whether a piece begins with it; a request with results alone belongs to the answer before it."""
     return isinstance(message, ModelResponse) or bool(_prompts(message))
@@ -100,6 +121,11 @@ def _piece(size: int, parts: Sequence[Part]) -> Piece:
         is_prompt=any(isinstance(part, UserPromptPart) for part in parts),
         is_summary=all(
             _is_summary(part) or (isinstance(part, TextPart) and part.content == TAKEN_IN) for part in parts
+        ),
+        away_tokens=sum(
+            away_tokens(part.tool_name, part.content)
+            for part in parts
+            if isinstance(part, ToolReturnPart) and isinstance(part.content, str)
         ),
     )
 

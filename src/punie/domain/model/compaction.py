@@ -1,10 +1,12 @@
 """Making a conversation shorter for its model: what was said before is summarised, the latest of it stays whole.
 
-The same for every engine: how much is too much, where a history is cut, and what the model is told that summarises it.
+Before that, old large results are put away, with a line that says how to get each again. The same for every engine: how
+much is too much, where a history is cut, and what the model is told that summarises it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
@@ -37,6 +39,19 @@ TRIES: Final = 3
 """Requests for one summary: half of the record is sent where all of it is too long, and then half of that."""
 
 TELL_LIMIT_S: Final = 1.0
+
+AWAY_CHARS: Final = 2_000
+"""A result of at least this length may be put away; a shorter one costs less than reading it again."""
+
+ANSWERS_SEEN: Final = 8
+"""The results of so many last answers stay: the model is at work with them."""
+
+WORTH_TOKENS: Final = 8_000
+"""The least that is won when results are put away, all at once: at least as much as is left behind the first of them.
+
+What is left there is read anew by the provider, at about ten times the price of a cached token, which pays for itself
+within some ten requests.
+"""
 
 OPENING: Final = (
     "[What was said until here is no longer shown. This is a summary of it: a record, not a new request.]\n\n"
@@ -84,13 +99,15 @@ class Piece:
     """A part of a history that is never cut apart: a prompt, or an answer with the results of all its calls.
 
     `tokens` is an estimate by its length; `text` is what the record of the conversation has of it. A piece that
-    `is_summary` stands for what was cut off before: to summarise it alone gains nothing.
+    `is_summary` stands for what was cut off before: to summarise it alone gains nothing. `away_tokens` are won where
+    its large results are put away.
     """
 
     tokens: int
     text: str
     is_prompt: bool = False
     is_summary: bool = False
+    away_tokens: int = 0
 
 
 @frozen
@@ -102,6 +119,35 @@ class Cut:
 
     first: int
     prompt: int | None = None
+
+
+_FILE = re.compile(r"\[(all of it|the whole of it)[^\n]* is in ([^\n]+) until the session ends; read_file reads it\]")
+
+
+def put_away(tool: str, text: str) -> str:
+    """An old result as the history keeps it: the same where it is short, else a line that says how to get it again."""
+    if len(text) < AWAY_CHARS:
+        return text
+    kept = _FILE.findall(text)
+    again = f"read_file reads {kept[-1][1]}" if kept else f"call {tool or 'the tool'} again with the same arguments"
+    return f"[An old result of {len(text)} characters was left out here. If it is still needed, {again}.]"
+
+
+def away_tokens(tool: str, text: str) -> int:
+    """The tokens that are won where the result is put away."""
+    return int((len(text) - len(put_away(tool, text))) / CHARS_PER_TOKEN)
+
+
+def away_before(pieces: Sequence[Piece]) -> int | None:
+    """The piece before which results are to be put away; None where that does not pay yet."""
+    answers = [index for index, piece in enumerate(pieces) if not piece.is_prompt]
+    before = answers[-ANSWERS_SEEN] if len(answers) > ANSWERS_SEEN else 0
+    first = next((index for index, piece in enumerate(pieces[:before]) if piece.away_tokens), None)
+    if first is None:
+        return None
+    won = sum(piece.away_tokens for piece in pieces[first:before])
+    left = sum(piece.tokens for piece in pieces[first:]) - won
+    return before if won >= max(WORTH_TOKENS, left) else None
 
 
 def cut_running(pieces: Sequence[Piece], keep_tokens: int) -> Cut | None:
