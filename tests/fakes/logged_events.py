@@ -28,7 +28,8 @@ from punie.domain.session.events import (
     TurnEnded,
     UsageChanged,
 )
-from punie.domain.session.log import LoggedEvent, PromptAccepted, PromptFilled, SessionBegun
+from punie.domain.session.log import LoggedEvent, PromptAccepted, PromptFilled, SessionBegun, SituationTold
+from punie.domain.session.situation import Situation
 from punie.domain.session.turn import StopReason, Usage
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind, ToolOutcome
@@ -75,6 +76,7 @@ EVENTS: st.SearchStrategy[LoggedEvent] = st.one_of(
     st.builds(SessionBegun, TEXT, tuples(TEXT), OPTIONAL),
     st.builds(PromptAccepted, TEXT, st.builds(Prompt, tuples(BLOCKS)), OPTIONAL, EFFORTS),
     st.builds(PromptFilled, st.builds(Prompt, tuples(BLOCKS))),
+    st.builds(SituationTold, TEXT, tuples(TEXT), st.builds(Situation, tuples(TEXT), tuples(TEXT))),
     st.builds(TextDelta, TEXT, OPTIONAL),
     st.builds(ThoughtDelta, TEXT, OPTIONAL),
     st.builds(ToolCallAnnounced, TEXT, TEXT, TEXT, st.sampled_from(ToolKind), tuples(TEXT), TREES),

@@ -67,7 +67,7 @@ class SessionContainer(containers.DeclarativeContainer):
     context = providers.Singleton(parts.context, setup, guard, validator, recorder, clock)
     permission = providers.Singleton(parts.permission, setup, peer, context, shared)
     desk = providers.Singleton(parts.desk, context, offered, permission, outputs, shared)
-    instructions = providers.Singleton(parts.instructions, setup, guard, skills, recorder)
+    instructions = providers.Singleton(parts.instructions, setup, peer, guard, skills, recorder)
     session = providers.Singleton(parts.session, setup, desk, recorder, instructions, assemble)
     lifecycle = providers.List(recorder, outputs, terminals, connections, server_registry, session)
 

@@ -76,7 +76,8 @@ async def open_session_here(
     process = Process(
         os.environ if environ is None else environ, {**(flags or {}), "model": model}, log, plug_ins=plug_ins
     )
-    peer = Peer(ClientCapabilities(), broker or HeadlessBroker(), TextSink(sys.stdout, sys.stderr, DenialTally()))
+    sink = TextSink(sys.stdout, sys.stderr, DenialTally())
+    peer = Peer(ClientCapabilities(), broker or HeadlessBroker(), sink, person=broker is not None)
     try:
         async with process.session_scope(f"sess_{uuid.uuid4().hex}", SessionSpec(cwd), peer) as live:
             await live.open()

@@ -22,6 +22,7 @@ from punie.adapters.local.machine import LocalClock, is_installed
 from punie.adapters.local.programs.boxed_terminals import BoxedTerminals
 from punie.adapters.local.programs.boxes import Boxes, BubblewrapBoxes, LandlockBoxes
 from punie.adapters.local.programs.terminals import LocalTerminals
+from punie.adapters.local.project_facts import LocalFacts
 from punie.adapters.local.project_texts import LocalProjectNotes, LocalPromptFiles, LocalSkills
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.desk.approvals import OpenQuestions
@@ -294,12 +295,13 @@ def desk(
 
 
 def instructions(
-    setup: SessionSetup, guard: LocalPathGuard, skills: LocalSkills, recorder: SessionRecorder
+    setup: SessionSetup, peer: Peer, guard: LocalPathGuard, skills: LocalSkills, recorder: SessionRecorder
 ) -> Instructions:
     """The text that the model gets before the conversation."""
-    spec = setup.spec
+    spec, kept = setup.spec, setup.conversation.kept
     notes = LocalProjectNotes(guard, spec.cwd, spec.additional_directories, recorder.notices.warn)
-    return Instructions(spec.cwd, notes, skills)
+    facts = LocalFacts(spec.cwd, peer.person)
+    return Instructions(spec.cwd, notes, skills, facts, None if kept is None else kept.told)
 
 
 def session(

@@ -43,7 +43,7 @@ class Peer:
     leads to the MCP servers that the client itself runs, of which it tells with the session. `shown` puts the client's
     eyes before terminals of this machine, where it can show those. `adopt` is told of the
     turn in the middle of which the session is taken up: how far it is, and what waits for its end (it raises what
-    `RunningTurn.run` raises, and gives back when everything before the end was told).
+    `RunningTurn.run` raises, and gives back when everything before the end was told). `person`: `broker` reaches one.
     """
 
     capabilities: ClientCapabilities
@@ -57,3 +57,4 @@ class Peer:
     server_channel: ServerChannel | None = None
     shown: Callable[[Terminals], Terminals] | None = None
     adopt: Callable[[TurnSoFar, Callable[[], Awaitable[TurnReport]]], None] | None = None
+    person: bool = True

@@ -122,10 +122,10 @@ async def test_a_summary_is_on_the_disk_while_the_turn_goes_on() -> None:
     async with bench.agent() as agent:
         opened = await bench.opened(agent)
         await agent.begin_turn(opened.id, PROMPT).run()
-        assert kept == [None, EngineSnapshot("played", 3, b"")]
+        assert kept == [None, EngineSnapshot("played", 4, b"")]
         log = await events_of(bench, opened.id)
-        assert transcript_of(log[3:]) == (AgentSaid("after"),)
-        assert isinstance(log[2], TextDelta), "it knows what was said before"
+        assert transcript_of(log[4:]) == (AgentSaid("after"),)
+        assert isinstance(log[3], TextDelta), "it knows what was said before"
 
 
 async def test_a_session_that_ended_with_its_process_is_told_and_goes_on_in_another() -> None:
@@ -203,7 +203,7 @@ async def test_a_copy_of_an_open_session_has_all_that_was_said_in_it() -> None:
         assert copy.id != opened.id
         assert await events_of(bench, copy.id) == await events_of(bench, opened.id)
         await agent.begin_turn(copy.id, PROMPT).run()
-        assert len(await events_of(bench, copy.id)) == len(await events_of(bench, opened.id)) + 3
+        assert len(await events_of(bench, copy.id)) == len(await events_of(bench, opened.id)) + 4
 
 
 async def test_a_copy_has_what_was_said_a_moment_ago_and_is_refused_while_a_turn_runs() -> None:

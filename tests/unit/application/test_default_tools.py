@@ -12,14 +12,17 @@ from punie.adapters.local.machine import LocalClock
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.offer.assemble import AssembleTools
 from punie.application.offer.discover import DiscoverTools
-from punie.application.tools.own_tools import OWN_TOOLS
+from punie.application.tools.own_tools import OWN_TOOLS, TOOLS
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
-from punie.application.turns.instructions import Instructions
+from punie.application.turns.instructions import Instructions, mode_fact
+from punie.domain.permission.rules import Mode
+from punie.domain.session.situation import Situation
 from punie.domain.tools.catalog import ClientCapabilities, LocalTools, ToolCatalog
 from punie.domain.values.json_value import freeze_object, thaw_object
 from punie.ports.people import Peer
 from tests.fakes.absent import planned_alone
 from tests.fakes.client import FakeClient
+from tests.fakes.tokens import count_tokens, missing_reason
 from tests.unit.application.desk_bench import LOG
 from tests.unit.application.doubles import MadeUpNotes, local_services
 
@@ -129,7 +132,25 @@ async def test_optional_parameters_may_be_null_as_some_models_write_them() -> No
         assert validator.problems(tool.parameters, freeze_object(nulls)) == ()
 
 
+FULL = Situation((
+    mode_fact(Mode.AUTO),
+    "questions: no person can be asked, so what asks is denied",
+    "shell of commands: /bin/sh is dash",
+    "platform: Linux x86_64",
+    "Python: .venv/bin/python (3.11.15), the project's own",
+    f"the project's checks, by its files: {', '.join(f'make {task}' for task in ('unittest', 'typecheck') * 4)}",
+    "model: openai-responses:gpt-5.1-codex-max, thinking effort high",
+    "date: 2026-11-25, Wednesday",
+))  # fmt: skip
+
+
 async def test_instructions_and_default_tools_stay_small() -> None:
-    instructions = await Instructions("/home/somebody/projects/some-project", MadeUpNotes()).text()
-    estimate = (len(as_json(await default_catalog())) + len(instructions)) / 4
-    assert estimate < 1500, f"about {estimate:.0f} tokens"
+    instructions = await Instructions("/home/somebody/projects/some-project", MadeUpNotes()).text(FULL)
+    catalog = as_json(ToolCatalog(tuple(tool.DESCRIPTOR for tool in TOOLS)))
+    estimate = (len(catalog) + len(instructions)) / 4
+    assert estimate < 3_000, f"about {estimate:.0f} tokens"
+    if missing_reason() is not None:
+        pytest.skip(str(missing_reason()))
+    of_text, of_tools = count_tokens(instructions, catalog)
+    assert of_text <= 700
+    assert of_text + of_tools <= 3_000

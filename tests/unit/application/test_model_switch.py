@@ -25,7 +25,7 @@ from punie.domain.session.events import ModelChanged, ModelMenuChanged, TextDelt
 from punie.domain.session.transcript import AgentSaid, PersonSaid, Transcript, before_last_prompt
 from punie.domain.session.turn import StopReason, Turn
 from punie.domain.tools.disclosure import DisclosurePolicy
-from punie.domain.values.content import Prompt
+from punie.domain.values.content import Prompt, Text
 from punie.ports.engine import Engine, EngineSession, EventSink, ToolDoor
 from tests.fakes.absent import NoShelf
 from tests.unit.application.session_bench import SessionBench
@@ -156,7 +156,8 @@ async def test_the_same_kind_gets_the_history_and_another_the_transcript(bench: 
     assert bench.talk("a2").given == (b"a1:1", ())
     await bench.ask("two")
     await bench.agent.set_model(bench.id, "b")
-    said = (PersonSaid(Prompt.of_text("one")), AgentSaid("a1"), PersonSaid(Prompt.of_text("two")), AgentSaid("a2"))
+    second = Prompt((Text("[Punie: changed since you were told: model: a2]"), Text("two")))
+    said = (PersonSaid(Prompt.of_text("one")), AgentSaid("a1"), PersonSaid(second), AgentSaid("a2"))
     assert bench.talk("b").given == (None, said)
     await bench.agent.set_model(bench.id, "a1")
     assert bench.talk("a1").given == (None, said), "b took part in nothing, and has no history that counts"

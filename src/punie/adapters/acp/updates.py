@@ -36,6 +36,7 @@ from punie.domain.session.log import (
     SessionBegun,
     SessionPage,
     SessionSummary,
+    SituationTold,
 )
 from punie.domain.tools.execution import CallStatus
 from punie.domain.values.content import ResultContent, TerminalView, Text
@@ -194,7 +195,7 @@ _FORMS: Mapping[type, Callable[..., dict[str, object] | None]] = {
 
 GONE = Text("(the terminal is gone)")
 
-NOT_SHOWN_AGAIN = (SessionBegun, PromptFilled, ContextUsed, ModeChanged, ModelChanged, TitleChanged)
+NOT_SHOWN_AGAIN = (SessionBegun, PromptFilled, SituationTold, ContextUsed, ModeChanged, ModelChanged, TitleChanged)
 """Events without a place in a replay: their content is in the answer, or never had an update."""
 
 

@@ -7,9 +7,10 @@ never asks for permission.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Awaitable, Callable
 
 import anyio
-from attrs import define, field
+from attrs import define, evolve, field
 
 from punie.application.desk.call import CallUnderWay
 from punie.application.desk.card import CallCard
@@ -21,6 +22,7 @@ from punie.application.tools.session.call_tool import CallTool
 from punie.application.tools.session.search_tools import schema_text
 from punie.application.tools.session_tool import Composition
 from punie.domain.errors import ArgumentsRefusedError, InternalFault, LeaseLostError, SessionStoreError, ToldToModel
+from punie.domain.model.text import result_text
 from punie.domain.session.events import RequestEnded, RequestEnding
 from punie.domain.session.turn import Usage
 from punie.domain.tools.catalog import ToolCatalog
@@ -84,15 +86,21 @@ class RequestWatch:
         return ended
 
 
+async def _no_news() -> str:
+    return ""
+
+
 @define
 class TurnDesk(ToolDoor):
     """The desk as one turn's engine uses it; lives as long as the turn.
 
-    After `close` or `cancel` no effect starts any more, whatever the engine still does.
+    After `close` or `cancel` no effect starts any more, whatever the engine still does. `news` gives a note for the
+    model, which the result of the next call carries; mostly empty.
     """
 
     desk: SessionDesk
     turn_id: str
+    news: Callable[[], Awaitable[str]] = _no_news
     requests: RequestWatch = field(init=False)
     _state: TurnState = field(factory=TurnState, init=False)
     _order: MessageOrder = field(factory=MessageOrder, init=False)
@@ -120,6 +128,9 @@ class TurnDesk(ToolDoor):
             if under_way.scope.cancelled_caught:
                 result = under_way.cut_short()
             result = result.readable()
+            note = await self.news() if composition is None and not self._state.closed else ""
+            if note:
+                result = evolve(result, for_model=f"{result_text(result)}\n\n{note}")
         finally:
             with anyio.move_on_after(END_LIMIT_S, shield=True):
                 await under_way.card.end(result)

@@ -24,7 +24,15 @@ from punie.domain.session.events import (
     ToolCallUpdated,
     TurnEnded,
 )
-from punie.domain.session.log import EngineSnapshot, LogEntry, PromptAccepted, PromptFilled, SessionSummary, title_of
+from punie.domain.session.log import (
+    EngineSnapshot,
+    LogEntry,
+    PromptAccepted,
+    RecordOnly,
+    SessionSummary,
+    SituationTold,
+    title_of,
+)
 from punie.domain.session.transcript import TranscriptBuilder
 from punie.domain.tools.execution import CallStatus
 from punie.domain.values.display import one_line
@@ -53,7 +61,8 @@ class KeptSession:
     """A session's place in the store; lives as long as the session is open in this process.
 
     `next_sequence` is the number of its next entry. `summary` is None for a new session. `choice` is the model that was
-    used last and `context` the latest use of the model's context, both where the log has them.
+    used last, `context` the latest use of the model's context and `told` what the model knows of its surroundings, each
+    where the log has it.
     """
 
     store: SessionStore
@@ -62,6 +71,7 @@ class KeptSession:
     summary: SessionSummary | None = None
     choice: ModelChoice | None = None
     context: ContextUsed | None = None
+    told: SituationTold | None = None
 
     async def let_go(self) -> None:
         """Release the lease, in bounded time; where that fails the lease expires."""
@@ -212,7 +222,7 @@ class KeptRecord(SessionRecord):
         if not self._titled:
             self._title = title_of(accepted.prompt)
 
-    async def take(self, event: SessionEvent | PromptFilled) -> None:
+    async def take(self, event: SessionEvent | RecordOnly) -> None:
         self.entries.take(event)
         if self._begins_an_effect(event):
             await self.writer.write(lasting=True)
@@ -284,7 +294,7 @@ class KeptRecord(SessionRecord):
     def _snapshot(self, engine: str, state: bytes | None) -> EngineSnapshot | None:
         return None if state is None else EngineSnapshot(engine, self.entries.sequence - 1, state)
 
-    def _begins_an_effect(self, event: SessionEvent | PromptFilled) -> bool:
+    def _begins_an_effect(self, event: SessionEvent | RecordOnly) -> bool:
         """Whether a call that may have an effect starts: the log has its start before the effect begins."""
         if isinstance(event, ToolCallAnnounced) and event.kind in HARMLESS_KINDS:
             self._harmless.add(event.call_id)
@@ -293,7 +303,7 @@ class KeptRecord(SessionRecord):
         return event.call_id not in self._harmless
 
 
-def _ends_a_call(event: SessionEvent | PromptFilled) -> bool:
+def _ends_a_call(event: SessionEvent | RecordOnly) -> bool:
     """Whether the event ends a call that was started; such an event never waits for the disk."""
     if isinstance(event, ToolCallUpdated):
         return event.status is not None and event.status.terminal

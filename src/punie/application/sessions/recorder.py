@@ -13,7 +13,7 @@ from attrs import define, field, frozen
 
 from punie.domain.model.provider import Effort
 from punie.domain.session.events import NoticeGiven, NoticeSeverity, SessionEvent, TitleChanged, TurnEnded
-from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, PromptFilled
+from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, RecordOnly
 from punie.domain.session.open_calls import LastTurn
 from punie.domain.session.transcript import Transcript, TranscriptBuilder
 from punie.domain.session.turn import StopReason
@@ -119,7 +119,7 @@ class SessionRecord(Protocol):
         ...
 
     @abstractmethod
-    async def take(self, event: SessionEvent | PromptFilled) -> None:
+    async def take(self, event: SessionEvent | RecordOnly) -> None:
         """Record an event before the client hears of it. Raises `SessionStoreError` or `LeaseLostError`."""
         ...
 
@@ -165,7 +165,7 @@ class MemoryRecord(SessionRecord):
     async def begin_turn(self, accepted: PromptAccepted) -> None:
         self._said.take(accepted)
 
-    async def take(self, event: SessionEvent | PromptFilled) -> None:
+    async def take(self, event: SessionEvent | RecordOnly) -> None:
         self._said.take(event)
 
     async def end_turn(self, ended: TurnEnded, engine: str, state: bytes | None) -> str | None:

@@ -54,7 +54,7 @@ class StoredSessions:
         except BaseException:
             await KeptSession(self.store, lease).let_go()
             raise
-        return KeptSession(self.store, lease, summary.last_sequence + 1, summary, end.choice, end.context)
+        return KeptSession(self.store, lease, summary.last_sequence + 1, summary, end.choice, end.context, end.told)
 
     async def memory(self, session_id: str, engine: Engine) -> EngineMemory:
         """The conversation as that engine can continue it. Raises `SessionStoreError`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime
 from typing import TypeAlias
 
 import anyio
@@ -18,17 +19,19 @@ from punie.application.own_task_group import OwnTaskGroup
 from punie.application.sessions.recorder import SessionRecorder
 from punie.application.tools.session.switch_mode import SwitchMode
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
-from punie.application.turns.instructions import Instructions
+from punie.application.turns.instructions import Instructions, mode_fact
 from punie.application.turns.model_shelf import ContextGauge, ModelShelf, SwitchLine
 from punie.domain.model.provider import DIRECT, Effort, ModelChoice, ModelMenu
 from punie.domain.permission.rules import Mode
 from punie.domain.session.events import CommandsChanged, ModeChanged
 from punie.domain.session.prompt_files import CommandInfo, PromptFile, typed_in
 from punie.domain.session.session import OpenedSession, SessionOptions
+from punie.domain.session.situation import Situation
 from punie.domain.session.turn import StopReason, TurnLimits
 from punie.domain.tools.catalog import Tier
 from punie.domain.tools.disclosure import DEFAULT_CONTEXT_TOKENS
 from punie.domain.values.content import Prompt
+from punie.domain.values.display import one_line
 from punie.ports.engine import EngineSession, EventSink
 from punie.ports.machine import Clock
 from punie.ports.workspace import PromptFiles
@@ -226,6 +229,14 @@ class LiveSession(OwnTaskGroup):
         names = self.shelf.names()
         models = names if self.model in names else (self.model, *names)
         return ModelMenu(ModelChoice(self.model, self.effort), models, self.shelf.efforts(self.model))
+
+    async def situation(self) -> Situation:
+        """The surroundings as they are now."""
+        day = datetime.fromtimestamp(self.clock.epoch_s(), UTC).astimezone().strftime("%Y-%m-%d, %A")
+        thinks = "" if self.effort is None else f", thinking effort {self.effort.value}"
+        model = f"model: {one_line(self.model)}{thinks}"
+        facts = (mode_fact(self.mode.current), *await self.instructions.looked(), model, f"date: {day}")
+        return Situation(facts, (await self.desk.toolbox.current()).names)
 
     async def _let_go(self, tasks: TaskGroup) -> None:
         tasks.cancel_scope.cancel()

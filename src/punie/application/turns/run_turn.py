@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 
 import anyio
-from attrs import define, field
+from attrs import define, evolve, field
 
 from punie.application.desk.turn_desk import RequestWatch, TurnDesk
 from punie.application.tools.own_tools import TALKING
@@ -15,6 +15,7 @@ from punie.application.turns.model_shelf import ContextGauge
 from punie.application.turns.model_switch import with_engine
 from punie.domain.errors import PunieError
 from punie.domain.model.compaction import CompactionStatus
+from punie.domain.model.provider import DIRECT
 from punie.domain.session.events import (
     CompactionChanged,
     ContextUsed,
@@ -26,6 +27,7 @@ from punie.domain.session.events import (
     UsageChanged,
 )
 from punie.domain.session.log import PromptFilled
+from punie.domain.session.transcript import told_with
 from punie.domain.session.turn import StopReason, Turn, TurnRecord, TurnReport, Usage
 from punie.domain.tools.catalog import Tier, ToolCatalog
 from punie.domain.tools.tool import ToolSource
@@ -115,7 +117,7 @@ class PromptTurn(RunningTurn):
     done: anyio.Event = field(factory=anyio.Event, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._desk = TurnDesk(self.session.desk, self.id)
+        self._desk = TurnDesk(self.session.desk, self.id, self._news)
 
     def cancel(self) -> None:
         """End the turn as soon as possible; idempotent, and without effect once the turn is over."""
@@ -159,24 +161,49 @@ class PromptTurn(RunningTurn):
         session = self.session
         outcome = await session.commands.outcome(session, self.prompt, events, self.id)
         if isinstance(outcome, Answered):
+            if session.instructions.told is not None:  # the last turn of a log says what the model knows
+                await session.recorder.record.take(session.instructions.told)
             await events.emit(TextDelta(outcome.text, f"{self.id}-1"))
             return outcome.stop_reason
         if outcome.prompt != self.prompt:
             await session.recorder.record.take(PromptFilled(outcome.prompt))
-        instructions = await session.instructions.text()
+        prompt, instructions = await self._told(outcome.prompt)
         if self.first and self.session.tier is Tier.DEFAULT and only_talks(await self._desk.offered()):
             await events.emit(TextDelta(NO_TOOLS_NOTICE))
-        turn = Turn(self.id, session.id, outcome.prompt, instructions, session.limits, session.effort)
+        turn = Turn(self.id, session.id, prompt, instructions, session.limits, session.effort)
         return await with_engine(session, lambda engine: engine.run(turn, tools=self._desk, events=events))
+
+    async def _told(self, prompt: Prompt) -> tuple[Prompt, str]:
+        """The prompt behind a note on what changed, and the instructions; a session without a model is told nothing."""
+        session = self.session
+        if session.model == DIRECT:
+            return prompt, ""
+        now = await session.situation()
+        instructions = await session.instructions.text(now)
+        told = session.instructions.tell(now)
+        if not self._cancelled:
+            await session.recorder.record.take(told)
+        return told_with(told.note, prompt), instructions
+
+    async def _news(self) -> str:
+        """The note on a mode that changed within the turn, for the next result of a call; mostly empty."""
+        told = self.session.instructions.tell_mode(self.session.mode.current)
+        if told is None:
+            return ""
+        await self.session.recorder.record.take(evolve(told, note=""))  # the result has the note
+        return told.note
 
     async def _compacted(self) -> None:
         """Keep the shortened memory at once: the rest of the turn may take hours."""
+        self.session.instructions.forgotten()
         await self.session.recorder.record.remember(self.session.engine_name, self.session.engine.snapshot())
 
     async def _close(self, events: TurnEvents, reason: StopReason | None) -> None:
         """End open calls, release the programs of a cancelled turn, record the turn and send its last event."""
         with anyio.CancelScope(shield=True):
             await self._desk.close()
+            if reason is None or reason is StopReason.CANCELLED:  # the prompt may be no part of the history
+                self.session.instructions.forgotten()
             if reason is None or reason is StopReason.CANCELLED:
                 with anyio.move_on_after(1.0):
                     await events.stop(RequestEnding.FAILED if reason is None else RequestEnding.CANCELLED)

@@ -14,6 +14,7 @@ from attrs import evolve, frozen
 from punie.domain.model.provider import Effort
 from punie.domain.permission.rules import Mode
 from punie.domain.session.events import LastingEvent, ModeChanged, TitleChanged
+from punie.domain.session.situation import Situation
 from punie.domain.values.content import Prompt
 from punie.domain.values.display import one_line
 
@@ -89,7 +90,22 @@ class PromptFilled:
     prompt: Prompt
 
 
-LoggedEvent: TypeAlias = LastingEvent | SessionBegun | PromptAccepted | PromptFilled
+@frozen
+class SituationTold:
+    """The surroundings that the model knows of from here on; the second of two such events within a turn is the news.
+
+    `note` was put in front of the turn's prompt. `first` are the facts of the session's instructions.
+    """
+
+    note: str
+    first: tuple[str, ...]
+    now: Situation
+
+
+RecordOnly: TypeAlias = PromptFilled | SituationTold
+"""Events that no listener but the record gets."""
+
+LoggedEvent: TypeAlias = LastingEvent | SessionBegun | PromptAccepted | PromptFilled | SituationTold
 
 
 @frozen

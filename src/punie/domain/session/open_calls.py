@@ -21,7 +21,7 @@ from punie.domain.session.events import (
     ToolCallUpdated,
     TurnEnded,
 )
-from punie.domain.session.log import LoggedEvent, PromptAccepted
+from punie.domain.session.log import LoggedEvent, PromptAccepted, SituationTold
 from punie.domain.session.transcript import INTERRUPTED
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolOutcome
@@ -122,7 +122,8 @@ class LastTurn:
 class LogEnd:
     """The end of a log; takes the log's events in order, beginning at least `LOOKS_BACK` before its last prompt.
 
-    `choice` is the session's last model, `context` the last used part of its context; None where the log does not say.
+    `choice` is the session's last model, `context` the last used part of its context, and `told` the surroundings that
+    the model knows; None where the log does not say.
     """
 
     LOOKS_BACK: ClassVar[int] = 20
@@ -130,6 +131,7 @@ class LogEnd:
 
     choice: ModelChoice | None = field(default=None, init=False)
     context: ContextUsed | None = field(default=None, init=False)
+    told: SituationTold | None = field(default=None, init=False)
     _turn: LastTurn = field(factory=LastTurn, init=False)
     _says_context: bool = field(default=False, init=False)
 
@@ -143,6 +145,8 @@ class LogEnd:
                 self.choice = ModelChoice(model, effort)
             case ContextUsed():
                 self.context, self._says_context = event, True
+            case SituationTold():
+                self.told = event
             case _:
                 pass
 

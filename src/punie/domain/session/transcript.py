@@ -14,10 +14,10 @@ from punie.domain.session.events import (
     ToolCallAnnounced,
     TurnEnded,
 )
-from punie.domain.session.log import LoggedEvent, PromptAccepted, PromptFilled
+from punie.domain.session.log import LoggedEvent, PromptAccepted, PromptFilled, SituationTold
 from punie.domain.session.turn import StopReason
 from punie.domain.tools.tool import ToolOutcome
-from punie.domain.values.content import Prompt
+from punie.domain.values.content import Prompt, Text
 from punie.domain.values.json_value import JsonValue, json_text
 
 INTERRUPTED = (
@@ -96,8 +96,8 @@ class TranscriptBuilder:
                 self._sizes.append(0)
                 self._add(PersonSaid(prompt), _size(prompt))
                 self._let_go()
-            case PromptFilled(prompt):
-                self._fill(prompt)
+            case PromptFilled() | SituationTold():
+                self._fill(event)
             case TextDelta(text):
                 self._said.append(text)
             case ToolCallAnnounced(call_id):
@@ -132,12 +132,13 @@ class TranscriptBuilder:
             how = "ended with an error" if reason is None else "was cancelled"
             self._add(TurnStoppedShort(how), len(how))
 
-    def _fill(self, prompt: Prompt) -> None:
+    def _fill(self, event: PromptFilled | SituationTold) -> None:
         """Replace the typed prompt by the one that the model got."""
         turn = self._turns[-1]
         if len(turn) == 1 and isinstance(turn[0], PersonSaid):
-            turn[0] = PersonSaid(prompt)
-            self._sizes[-1] = _size(prompt)
+            filled = event.prompt if isinstance(event, PromptFilled) else told_with(event.note, turn[0].prompt)
+            turn[0] = PersonSaid(filled)
+            self._sizes[-1] = _size(filled)
             self._let_go()
 
     def _forget(self) -> None:
@@ -168,6 +169,11 @@ class TranscriptBuilder:
     def _used(self, used: ToolUsed) -> None:
         self._close_message()
         self._add(used, len(used.text) + len(json_text(used.arguments)))
+
+
+def told_with(note: str, prompt: Prompt) -> Prompt:
+    """The prompt behind a note of Punie's; without one as it is."""
+    return Prompt((Text(note), *prompt.blocks)) if note else prompt
 
 
 def _begins(turn: list[TranscriptItem]) -> bool:

@@ -1,0 +1,107 @@
+"""What a model is told of this machine and of the project before it looks: shell, platform, Python, checks.
+
+The project's files are read in part and never run. Of their content only words of this file are told.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import anyio.to_thread
+from attrs import frozen
+
+from punie.mechanics.files import read_path
+
+LIMIT_BYTES = 131_072
+"""Bytes of each file that are read; of a larger JSON file nothing is told."""
+
+COMMANDS_TOLD = 8
+
+_TASKS = ("test", "tests", "unittest", "check", "checks", "lint", "typecheck", "types", "verify")
+_TARGET = re.compile(rf"^({'|'.join(_TASKS)})[ \t]*:(?![=:])", re.MULTILINE)
+_RECIPE = re.compile(rf"^@?({'|'.join(_TASKS)})\b[^:=\n]{{0,200}}:(?!=)", re.MULTILINE)
+_TOOLS = {
+    "pytest": "pytest", "ruff": "ruff check", "mypy": "mypy .", "pyright": "pyright", "basedpyright": "basedpyright",
+    "ty": "ty check", "tox": "tox", "nox": "nox",
+}  # fmt: skip
+_SECTION = re.compile(rf"^\[tool\.({'|'.join(_TOOLS)})\b", re.MULTILINE)
+_LOCKS = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun", "bun.lockb": "bun"}
+_VERSION = re.compile(r"^version(?:_info)?[ \t]*=[ \t]*(3\.\d{1,3}(?:\.\d{1,3})?)", re.MULTILINE)
+_NUMBERED = re.compile(r"python(3\.\d{1,3})")
+
+
+@frozen
+class LocalFacts:
+    """Looks at this machine and a directory; `person` says whether a person can be asked."""
+
+    cwd: str
+    person: bool = True
+
+    async def __call__(self) -> tuple[str, ...]:
+        """The facts, each a line `name: value`."""
+        return await anyio.to_thread.run_sync(self._look)
+
+    def _look(self) -> tuple[str, ...]:
+        folder = Path(self.cwd)
+        asks = "a person can be asked" if self.person else "no person can be asked, so what asks is denied"
+        shell = os.path.realpath("/bin/sh")
+        runs = f"/bin/sh is {Path(shell).name}" if os.path.exists(shell) else "no /bin/sh"
+        facts = [
+            f"questions: {asks}",
+            f"shell of commands: {runs}",
+            f"platform: {platform.system()} {platform.machine()}",
+            f"Python: {_python(folder)}",
+        ]
+        commands = list(dict.fromkeys(_commands(folder)))[:COMMANDS_TOLD]
+        return (*facts, *([f"the project's checks, by its files: {', '.join(commands)}"] if commands else ()))
+
+
+def _python(folder: Path) -> str:
+    for name in (".venv", "venv"):
+        version = _VERSION.search(_text(folder / name / "pyvenv.cfg"))
+        program = f"{name}/Scripts/python.exe" if sys.platform == "win32" else f"{name}/bin/python"
+        if version is not None and (folder / program).exists():
+            return f"{program} ({version[1]}), the project's own"
+    found = shutil.which("python3") or shutil.which("python")
+    if found is None:
+        return "none on PATH"
+    numbered = _NUMBERED.search(os.path.realpath(found))
+    return f"{Path(found).name} on PATH" + (f" ({numbered[1]})" if numbered else "")
+
+
+def _commands(folder: Path) -> Iterator[str]:
+    """Commands that test or check the project, those that the project made for it first."""
+    makefile = next((text for name in ("GNUmakefile", "makefile", "Makefile") if (text := _text(folder / name))), "")
+    yield from (f"make {found[1]}" for found in _TARGET.finditer(makefile))
+    justfile = next((text for name in ("justfile", "Justfile", ".justfile") if (text := _text(folder / name))), "")
+    yield from (f"just {found[1]}" for found in _RECIPE.finditer(justfile))
+    yield from _scripts(folder)
+    yield from (
+        program for program in ("tox", "nox") if _text(folder / {"tox": "tox.ini", "nox": "noxfile.py"}[program])
+    )
+    settings = _text(folder / "pyproject.toml")
+    yield from (_TOOLS[found[1]] for found in _SECTION.finditer(settings))
+
+
+def _scripts(folder: Path) -> Iterator[str]:
+    try:
+        package: object = json.loads(_text(folder / "package.json") or "{}")
+    except (ValueError, RecursionError):
+        return
+    scripts = cast("dict[str, object]", package).get("scripts") if isinstance(package, dict) else None
+    if isinstance(scripts, dict):
+        runner = next((runner for lock, runner in _LOCKS.items() if (folder / lock).exists()), "npm")
+        yield from (f"{runner} run {task}" for task in _TASKS if task in scripts)
+
+
+def _text(path: Path) -> str:
+    """The beginning of a regular file that is no link; empty where there is none."""
+    return (read_path(str(path), LIMIT_BYTES) or b"").decode("utf-8", "replace")
