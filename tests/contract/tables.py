@@ -34,6 +34,7 @@ from punie.ports.sessions import UsageLedger
 from punie.ports.workspace import FileTree, PathGuard, Repository, Terminals, Workspace
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
+from tests.fakes.disk import FakeDisk
 from tests.fakes.memory_stores import MemoryUsageLedger
 
 Maker: TypeAlias = Callable[[Path], AbstractAsyncContextManager[Any]]
@@ -109,6 +110,24 @@ async def local_workspace(folder: Path) -> AsyncIterator[LocalWorkspaceBench]:
 @asynccontextmanager
 async def fake_workspace(_folder: Path) -> AsyncIterator[FakeWorkspaceBench]:
     yield FakeWorkspaceBench()
+
+
+@define(slots=False)
+class FakeDiskBench(WorkspaceBench):
+    workspace: FakeDisk = field(factory=FakeDisk)
+    root: str = "/project"
+
+    def put(self, name: str, text: str) -> str:
+        self.workspace.client.files[f"{self.root}/{name}"] = text
+        return f"{self.root}/{name}"
+
+    def get(self, path: str) -> str | None:
+        return self.workspace.client.files.get(path)
+
+
+@asynccontextmanager
+async def fake_disk(_folder: Path) -> AsyncIterator[FakeDiskBench]:
+    yield FakeDiskBench()
 
 
 # --- terminals ---------------------------------------------------------------------------------
@@ -250,7 +269,8 @@ async def sqlite_ledger(folder: Path) -> AsyncIterator[UsageLedger]:
     assert ledger.trouble is None
 
 
-WORKSPACES: dict[type, Maker] = {LocalWorkspace: local_workspace, FakeClient: fake_workspace}
+DISKS: dict[type, Maker] = {LocalWorkspace: local_workspace, FakeDisk: fake_disk}
+WORKSPACES: dict[type, Maker] = {FakeClient: fake_workspace, **DISKS}
 TERMINALS: dict[type, Maker] = {
     LocalTerminals: local_terminals,
     BoxedTerminals: boxed_terminals,

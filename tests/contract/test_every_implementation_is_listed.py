@@ -30,6 +30,7 @@ MODEL_ENGINES = {"LibraryEngine", "PydanticAiEngine", "OpenAiAgentsEngine", "Loc
 
 SUITES: dict[str, set[str]] = {
     "Workspace": names(wire_benches.ALL_WORKSPACES),
+    "Disk": names(tables.DISKS),
     "Terminals": names(wire_benches.ALL_TERMINALS),
     "FileTree": names(tables.FILE_TREES),
     "PathGuard": names(tables.PATH_GUARDS),

@@ -9,7 +9,8 @@ import anyio
 import pytest
 
 from punie.domain.errors import ToldToModel
-from tests.contract.tables import WorkspaceBench
+from punie.ports.workspace import Disk
+from tests.contract.tables import DISKS, WorkspaceBench
 from tests.contract.wire_benches import ALL_WORKSPACES
 
 pytestmark = pytest.mark.anyio
@@ -103,3 +104,34 @@ async def test_readers_see_the_old_text_or_the_new_one_and_nothing_between(bench
                 seen.add(await bench.workspace.read_text(path))
                 await anyio.lowlevel.checkpoint()
     assert seen <= set(versions)
+
+
+@pytest.fixture(params=DISKS.values(), ids=[implementation.__name__ for implementation in DISKS])
+async def disk(request: pytest.FixtureRequest, anyio_backend: object, tmp_path: Path) -> AsyncIterator[WorkspaceBench]:
+    async with request.param(tmp_path) as made:
+        yield made
+
+
+def disk_of(bench: WorkspaceBench) -> Disk:
+    assert isinstance(bench.workspace, Disk)
+    return bench.workspace
+
+
+async def test_several_files_change_together_or_not_at_all(disk: WorkspaceBench) -> None:
+    one, gone = disk.put("one.txt", "1"), disk.put("gone.txt", "here")
+    new, nothing = f"{disk.root}/new.txt", f"{disk.root}/nothing.txt"
+    with pytest.raises(ToldToModel, match="nothing"):
+        await disk_of(disk).change({one: "I", gone: None, nothing: None})
+    assert (disk.get(one), disk.get(gone)) == ("1", "here")
+    await disk_of(disk).change({one: "I", new: "made", gone: None})
+    assert (disk.get(one), disk.get(new), disk.get(gone)) == ("I", "made", None)
+
+
+async def test_the_stamp_of_a_file_differs_once_it_changed_and_a_missing_file_has_none(disk: WorkspaceBench) -> None:
+    one, nothing = disk.put("one.txt", "1"), f"{disk.root}/nothing.txt"
+    first = await disk_of(disk).stamps([one, nothing])
+    assert list(first) == [one]
+    assert first[one].changed_at_s <= anyio.current_time() + 1
+    assert (await disk_of(disk).stamps([one]))[one].state == first[one].state
+    await disk.workspace.write_text(one, "another text")
+    assert (await disk_of(disk).stamps([one]))[one].state != first[one].state

@@ -67,7 +67,7 @@ from punie.domain.tools.catalog import LocalTools
 from punie.domain.values.paths import is_inside
 from punie.ports.people import Peer
 from punie.ports.tools import PythonChecks
-from punie.ports.workspace import FileTree, Repository, Workspace
+from punie.ports.workspace import Disk, FileTree, Repository, Workspace
 
 if TYPE_CHECKING:
     from punie.adapters.mcp.servers import McpServers
@@ -101,9 +101,9 @@ def boxes(setup: SessionSetup, guard: LocalPathGuard, outputs: LocalOutputStore)
 
 def files(setup: SessionSetup, guard: LocalPathGuard, outputs: LocalOutputStore) -> Services:
     """The files of this machine."""
-    workspace = LocalWorkspace(guard, outputs.private.draft)
+    workspace = LocalWorkspace(guard, outputs.private.draft, outputs.private.journal)
     tree = LocalFileTree(guard, setup.spec.roots, hidden=setup.settings.policy.private)
-    return Services({Workspace: workspace, FileTree: tree})
+    return Services({Workspace: workspace, Disk: workspace, FileTree: tree})
 
 
 def local(setup: SessionSetup, peer: Peer, files: Services, terminals: LocalTerminals, shared: Shared) -> Services:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable, Mapping
 from typing import Protocol, runtime_checkable
 
 from attrs import frozen
@@ -31,6 +32,33 @@ class Workspace(Protocol):
 
         Raises `ToldToModel` with the reason.
         """
+        ...
+
+
+@frozen
+class FileStamp:
+    """The state of a file without its content: when it last changed, by the event loop's clock, and what tells so."""
+
+    changed_at_s: float
+    state: tuple[int, ...]
+
+
+@runtime_checkable
+class Disk(Workspace, Protocol):
+    """The files of this machine, which also change several at once; lives as long as the session."""
+
+    @abstractmethod
+    async def change(self, texts: Mapping[str, str | None]) -> None:
+        """Make each file hold its text, or be gone for None: all of them, or none where that fails.
+
+        If this process is killed meanwhile, the next session on this machine completes what was begun, but for files
+        that somebody changed since. Raises `ToldToModel` with the reason.
+        """
+        ...
+
+    @abstractmethod
+    async def stamps(self, paths: Iterable[str]) -> Mapping[str, FileStamp]:
+        """The stamps of those absolute paths that exist; equal stamps are of a file that nobody changed."""
         ...
 
 

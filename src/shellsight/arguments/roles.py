@@ -239,18 +239,23 @@ class Roles:
             if role.access is None and role not in {Role.URL, Role.PATCH}:
                 continue
             for text in (text for value in _values(arguments, name) for text in _texts(value)):
-                for path in self._paths_in(name, role, text):
+                for path in self._paths_in(name, role, text, arguments):
                     yield name, role, path if role is Role.CWD else posixpath.join(within, path)
         for name in arguments if self.open else ():
             text = arguments[name]
             if isinstance(text, str) and name not in self.by_name and _LIKE_PATH.match(text):
-                yield name, Role.PATH_READ, posixpath.join(within, *self._paths_in(name, Role.PATH_READ, text))
+                yield (
+                    name,
+                    Role.PATH_READ,
+                    posixpath.join(within, *self._paths_in(name, Role.PATH_READ, text, arguments)),
+                )
 
-    def _paths_in(self, name: str, role: Role, text: str) -> Sequence[str]:
+    def _paths_in(self, name: str, role: Role, text: str, arguments: Arguments) -> Sequence[str]:
         if role is Role.PATCH:
+            named = [path for path in _PATCHED.findall(text) if path != "/dev/null"]
             # A patch for one file, whose path is an argument, names that file in words of its own.
-            alone = name in self.guessed or Role.PATH_WRITE not in self
-            return [path for path in _PATCHED.findall(text) if path != "/dev/null"] if alone else ()
+            alone = name in self.guessed or self.text(Role.PATH_WRITE, arguments) is None or len(set(named)) > 1
+            return named if alone else ()
         is_file = _FILE_URI.match(text)
         if is_file is not None:
             return (unquote(text[is_file.end() :]),)

@@ -37,7 +37,7 @@ PARAMETERS: Mapping[str, tuple[list[str], list[str]]] = {
     "release_terminal": (["terminal_id"], []),
     "wait_for_terminal_exit": (["terminal_id"], []),
     "kill_terminal": (["terminal_id"], []),
-    "edit_file": (["path"], ["old_text", "new_text", "replace_all", "patch"]),
+    "edit_file": ([], ["path", "old_text", "new_text", "replace_all", "edits", "patch"]),
     "list_files": ([], ["path", "recursive"]),
     "search_text": (["text"], ["path", "glob", "ignore_case"]),
     "get_shell_info": ([], []),

@@ -10,8 +10,10 @@ import pytest
 from punie.application.tools.files.edit_file import EditFile
 from punie.application.tools.files.file_memory import ServedFiles
 from punie.application.tools.files.read_file import ReadFile
+from punie.domain.errors import ToolFailedError
 from punie.domain.tools.tool import ToolResult
 from tests.fakes.client import FakeClient
+from tests.fakes.disk import FakeDisk
 from tests.unit.application.desk_bench import call, desk_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-4", "S2-88")]
@@ -44,9 +46,10 @@ async def test_a_patch_changes_its_lines_and_keeps_the_line_ends(before: str, af
     assert client.questions[0].diffs[0].new_text == after
 
 
-async def test_a_patch_that_does_not_fit_names_its_hunk_and_asks_nobody() -> None:
+async def test_a_patch_that_does_not_fit_names_its_hunk_and_its_place_and_asks_nobody() -> None:
     now, result, client = await edit("one\nother\n", patch=PATCH)
-    assert "Hunk 1" in result.text
+    assert "Hunk 1 of the patch does not fit. The nearest text is at line 1" in result.text
+    assert "-two\n+other" in result.text
     assert (now, client.questions) == ("one\nother\n", [])
 
 
@@ -57,6 +60,10 @@ async def test_a_patch_that_does_not_fit_names_its_hunk_and_asks_nobody() -> Non
         ({"old_text": "one"}, ["new_text: required unless patch is given"]),
         ({"old_text": None, "new_text": "x", "patch": None}, ["old_text: required"]),
         ({"patch": PATCH, "old_text": "one", "new_text": "1"}, ["either patch, or old_text and new_text"]),
+        ({"edits": [{"old_text": "one", "new_text": "1"}], "old_text": "one"}, ["either edits, or old_text"]),
+        ({"edits": [{"old_text": "one"}]}, ["new_text"]),
+        ({"path": None, "old_text": "one", "new_text": "1"}, ["path: required unless a patch names its files"]),
+        ({"path": None, "patch": "@@ -1 +1 @@\n-one\n+1\n"}, ["path: required with a patch that does not name"]),
     ],
 )
 async def test_one_form_or_the_other_is_needed_and_the_answer_names_the_field(
@@ -82,6 +89,125 @@ async def test_one_form_or_the_other_is_needed_and_the_answer_names_the_field(
 async def test_line_ends_and_the_byte_order_mark_stay(before: str, old: str, new: str, after: str) -> None:
     now, result, _ = await edit(before, old_text=old, new_text=new)
     assert (now, result.succeeded) == (after, True)
+
+
+def edits(*pairs: tuple[str, str], **more: Any) -> dict[str, Any]:
+    return {"edits": [{"old_text": old, "new_text": new, **more} for old, new in pairs]}
+
+
+async def test_several_edits_are_made_each_on_the_result_of_those_before() -> None:
+    now, result, client = await edit("one\r\ntwo\r\n", **edits(("one", "two\nthree"), ("three\ntwo", "3")))
+    assert now == "two\r\n3\r\n"
+    assert result.text == f"Successfully edited {A} (2 replaced)"
+    assert len(client.writes) == len(client.questions) == 1
+
+
+async def test_of_several_edits_none_is_made_where_one_does_not_fit_and_the_answer_names_it_and_the_place() -> None:
+    now, result, client = await edit("one\n\ttwo = 2\n", **edits(("one", "1"), ("    two = 2", "2")))
+    assert (now, client.questions, client.writes) == ("one\n\ttwo = 2\n", [], [])
+    assert "edit 2 of 2: old_text does not occur" in result.text
+    assert "nearest text is at line 2" in result.text
+    assert "-\u00b7\u00b7\u00b7\u00b7two\u00b7=\u00b72\n+\u2192two\u00b7=\u00b72" in result.text
+
+
+async def test_a_text_that_occurs_several_times_is_answered_with_its_lines() -> None:
+    now, result, _ = await edit("x\ny\nx\n", old_text="x", new_text="z")
+    assert (now, "occurs 2 times in /project/a.py, at lines 1, 3." in result.text) == ("x\ny\nx\n", True)
+    assert (await edit("x\ny\nx\n", **edits(("x", "z"), replace_all=True)))[0] == "z\ny\nz\n"
+
+
+B, C, D = "/project/b.py", "/project/c.py", "/project/d.py"
+SEVERAL = """*** Begin Patch
+*** Update File: a.py
+@@
+-one
++1
+*** Add File: b.py
++new
+*** Delete File: c.py
+*** Update File: d.py
+*** Move to: e.py
+@@
+-four
++4
+*** End Patch
+"""
+
+
+async def several(
+    client: FakeClient, patch: str = SEVERAL, *, by_client: bool = False, fails: str = "", **more: Any
+) -> ToolResult:
+    client.queue_permission_selected("allow_once")
+    files = ServedFiles(client, decoded_elsewhere=by_client, disk=FakeDisk(client, fails))
+    bench = await desk_of([EditFile(files)], client=client)
+    with anyio.fail_after(5):
+        return await bench.turn().call(call("edit_file", {"patch": patch, **more}))
+
+
+def three() -> FakeClient:
+    return FakeClient(files={A: "one\n", C: "gone\n", D: "four\n"})
+
+
+@pytest.mark.parametrize("by_client", [True, False])
+@pytest.mark.parametrize("more", [{}, {"path": "a.py"}], ids=["no path", "a path too"])
+async def test_a_patch_of_several_files_is_one_question_with_a_diff_for_each_and_one_result(
+    by_client: bool, more: dict[str, Any]
+) -> None:
+    client = three()
+    result = await several(client, by_client=by_client, **more)
+    assert client.files == {A: "1\n", B: "new\n", "/project/e.py": "4\n"}
+    question = client.questions[0]
+    assert [(diff.path, diff.old_text, diff.new_text) for diff in question.diffs] == [
+        (A, "one\n", "1\n"), (B, None, "new\n"), (C, "gone\n", ""), (D, "four\n", ""), ("/project/e.py", None, "4\n"),
+    ]  # fmt: skip
+    assert {A, B, C, D, "/project/e.py"} <= set(question.locations)
+    assert question.about == f"Removes {C}, {D}."
+    assert result.text == (
+        f"Successfully edited {A} (1 hunks), {B} (created), {C} (deleted), {D} (moved), /project/e.py (created)"
+    )
+
+
+@pytest.mark.parametrize("by_client", [True, False])
+async def test_where_one_file_cannot_be_changed_none_is(by_client: bool) -> None:
+    client = three()
+    before = dict(client.files)
+    result = await several(client, by_client=by_client, fails=D)
+    assert (result.succeeded, client.files) == (False, before)
+
+
+async def test_files_that_could_not_be_written_back_are_named() -> None:
+    client = three()
+    writes: list[str] = []
+    plain = client.write_text
+
+    async def write_text(path: str, content: str) -> None:
+        writes.append(path)
+        if len(writes) > 1:
+            raise ToolFailedError("The disk is full.")
+        await plain(path, content)
+
+    client.write_text = write_text
+    result = await several(client, by_client=True)
+    assert f"The disk is full. These files were written and could not be taken back: {A}." in result.text
+
+
+@pytest.mark.parametrize(
+    ("patch", "says"),
+    [
+        (SEVERAL.replace("b.py", "c.py", 1), "c.py exists already"),
+        (SEVERAL.replace("e.py", "c.py"), "c.py exists already"),
+        (SEVERAL.replace("-four", "-five"), "d.py: Hunk 1 of the patch does not fit"),
+        ("--- a/c.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-other\n", "c.py: Hunk 1 of the patch does not fit"),
+        (SEVERAL.replace("b.py", "../b.py"), "outside"),
+        (SEVERAL.replace("b.py", ".punie/config.toml"), "belongs to Punie's own settings"),
+    ],
+)
+async def test_a_patch_that_cannot_be_applied_whole_changes_nothing(patch: str, says: str) -> None:
+    client = three()
+    before = dict(client.files)
+    result = await several(client, patch)
+    assert says in result.text
+    assert (client.files, client.questions) == (before, [])
 
 
 @pytest.mark.parametrize("text", ["caf\ufffd one\n", "one\0"])

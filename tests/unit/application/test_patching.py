@@ -1,14 +1,17 @@
-"""Unified diffs of one file: a hunk may have moved, its content may not differ."""
+"""Patches as models write them: a hunk goes where its content is, and nowhere by a guess."""
 
 from __future__ import annotations
 
 import difflib
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.application.tools.files.patching import apply_patch
+from punie.application.tools.files.nearest import nearest
+from punie.application.tools.files.patch_reading import Action, parse_patch
+from punie.application.tools.files.patching import apply_hunks, apply_patch
 from punie.domain.errors import ToolFailedError
 
 LINES = ["a\n", "b\n", "\n", "-- x\n", "++ y\n", "@@ z\n", "\\ w\n", " indented\n", "c\r\n"]
@@ -62,24 +65,121 @@ def test_a_patch_that_was_sent_with_windows_line_ends_applies_to_plain_ones() ->
     assert apply_patch(FILE, MIDDLE.replace("\n", "\r\n"))[0] == FILE.replace("\n11\n", "\neleven\n")
 
 
+FUNCTIONS = """def a():
+    x = 1
+    return x
+
+
+def b():
+    x = 1
+    return x
+"""
+EDITED = FUNCTIONS[: FUNCTIONS.index("def b")] + FUNCTIONS[FUNCTIONS.index("def b") :].replace("x = 1", "x = 2")
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        "@@ -6,9 +6,2 @@\n def b():\n-    x = 1\n+    x = 2\n     return x\n",
+        "@@ -6,1 +6,1 @@\n def b():\n-    x = 1\n+    x = 2\n     return x\n",
+        "@@ -300,3 +300,3 @@\n def b():\n-    x = 1\n+    x = 2\n     return x\n",
+        "--- a/x\n+++ b/x\n@@\n def b():\n-    x = 1\n+    x = 2\n",
+        "@@ def b():\n-    x = 1\n+    x = 2\n",
+        "@@ def b(): @@\n-    x = 1\n+    x = 2\n\n",
+        "*** Begin Patch\n*** Update File: x\n@@ def b():\n-    x = 1\n+    x = 2\n*** End Patch\n",
+        "*** Begin Patch\n*** Update File: x\n def b():\n-    x = 1\n+    x = 2\n*** End Patch",
+        "*** Begin Patch\n*** Update File: x\n@@\n-    x = 1\n+    x = 2\n     return x\n*** End of File\n",
+        "@@ -6,3 +6,3 @@\n def b():  \n-    x = 1 \n+    x = 2\n     return x\n",
+        "```diff\n@@ -6,3 +6,3 @@\n def b():\n-    x = 1\n+    x = 2\n     return x\n```\n",
+    ],
+    ids=["count too large", "count too small", "line far off", "bare header", "section", "closed section",
+         "begin patch", "no header at all", "end of file", "trailing space", "fenced"],
+)  # fmt: skip
+def test_what_models_get_wrong_around_a_hunk_does_not_keep_it_from_its_one_place(patch: str) -> None:
+    assert apply_patch(FUNCTIONS, patch) == (EDITED, 1)
+
+
+def test_context_keeps_the_trailing_space_and_the_line_ends_of_the_file() -> None:
+    assert apply_patch("a \nb\n", "@@\n a\n-b\n+B\n")[0] == "a \nB\n"
+    assert apply_patch("a\r\nb\r\nc\n", "@@\n a\n-b\n+B\n")[0] == "a\r\nB\r\nc\n"
+    assert apply_patch("a\nb", "@@\n a\n-b\n+B\n")[0] == "a\nB"
+    assert apply_patch("a\nb", "@@\n a\n b\n+c\n")[0] == "a\nb\nc"
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        "@@\n-    x = 1\n+    x = 2\n",
+        "@@ -4,1 +4,1 @@\n-    x = 1\n+    x = 2\n",
+        "@@ def c():\n-    x = 1\n+    x = 2\n",
+    ],
+)
+def test_no_hunk_is_put_in_one_of_two_places_by_a_guess(patch: str) -> None:
+    with pytest.raises(ToolFailedError, match="fits equally well at lines 2 and 7"):
+        apply_patch(FUNCTIONS, patch)
+
+
+def test_a_section_that_holds_the_text_twice_leaves_a_choice() -> None:
+    with pytest.raises(ToolFailedError, match="equally well at lines 2 and 3"):
+        apply_patch("def a():\n    x\n    x\ndef b():\n    x\n", "@@ def a():\n-    x\n+    y\n")
+
+
+def test_every_hunk_that_does_not_fit_is_named_with_what_its_place_holds() -> None:
+    with pytest.raises(ToolFailedError) as refused:
+        apply_patch(FUNCTIONS, "@@\n def a():\n-    x = 3\n+    x = 2\n@@\n def b():\n-\tx = 1\n+    x = 2\n")
+    said = str(refused.value)
+    assert "Hunk 1 of the patch does not fit. The nearest text is at line 1" in said
+    assert "-    x = 3\n+    x = 1" in said
+    assert "Hunk 2 of the patch does not fit. The nearest text is at line 6" in said
+    assert "-\u2192x\u00b7=\u00b71\n+\u00b7\u00b7\u00b7\u00b7x\u00b7=\u00b71" in said, (
+        "only white space differs, so it is shown"
+    )
+
+
+def test_the_files_of_a_patch_are_read_in_both_forms() -> None:
+    begin = (
+        "*** Begin Patch\n*** Add File: new.py\n+a\n+\n+b\n*** Delete File: old.py\n"
+        "*** Update File: x.py\n*** Move to: y.py\n@@ class C\n@@ def f\n-1\n+2\n*** End Patch\n"
+    )
+    unified = (
+        "diff --git a/new.py b/new.py\nnew file mode 100644\n--- /dev/null\n+++ b/new.py\n@@ -0,0 +1,3 @@\n+a\n+\n+b\n"
+        "diff --git a/old.py b/old.py\ndeleted file mode 100644\n--- a/old.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n"
+        "diff --git a/x.py b/y.py\nsimilarity index 90%\nrename from x.py\nrename to y.py\n"
+        "--- a/x.py\n+++ b/y.py\n@@ -1 +1 @@\n-1\n+2\n"
+    )
+    for patch in (begin, unified):
+        files = parse_patch(patch)
+        assert [(file.path, file.action, file.moved_to) for file in files] == [
+            ("new.py", Action.ADD, ""), ("old.py", Action.DELETE, ""), ("x.py", Action.UPDATE, "y.py")
+        ]  # fmt: skip
+        assert apply_hunks("", files[0].hunks) == "a\n\nb\n"
+    assert parse_patch(begin)[2].hunks[0].sections == ("class C", "def f")
+
+
+def test_the_nearest_text_of_a_file_of_4_mb_is_found_in_bounded_time() -> None:
+    text = "".join(f"line {i} value_{i % 1000} is compute({i})\n" for i in range(90_000))
+    began = time.process_time()
+    said = nearest(text, "line 500 value_500 iz compute(501)\nline 501 value_501 is compute(501)")
+    assert "nearest text is at line 501 " in said
+    assert "in the file is like it" in nearest(text, "\n".join(f"absent{i} word{i} foo{i}" for i in range(200)))
+    assert time.process_time() - began < 5
+
+
 @pytest.mark.parametrize(
     ("patch", "says"),
     [
         ("", "no hunk"),
         ("just words", "no hunk"),
         (hunk(" 10\n-eleven\n+11\n 12\n"), "Hunk 1 of the patch does not fit"),
-        (hunk(" 10\n-11 \n+eleven\n 12\n"), "does not fit"),
         (MIDDLE + "@@ -15,1 +15,1 @@\n-none\n+x\n", "Hunk 2 of the patch does not fit"),
-        (hunk(" 10\n-11\n+eleven\n"), "3 old and 3 new lines, and it has 2 and 2"),
-        (hunk(" 10\n-11\n+eleven\n 12\n 13\n"), "after a hunk's last line stands ' 13'"),
-        (hunk("", "@@ something @@"), "Hunk 1 has a header that cannot be read"),
-        (hunk("?10\n"), "Hunk 1 of the patch is not complete"),
-        (MIDDLE + "--- a/y\n+++ b/y\n@@ -1 +1 @@\n-1\n+one\n", "several files"),
-        ("--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n", "deletes the file"),
+        (hunk("", "@@ something @@"), "Hunk 1 of the patch holds no lines"),
+        (hunk("?10\n"), "Hunk 1 of the patch holds no lines"),
+        (MIDDLE + "?13\n", "Line 8 of the patch cannot be read: '?13'"),
         (hunk("+x\n", "@@ -99,0 +100 @@"), "after line 99, which does not exist"),
+        ("@@\n+x\n", "adds lines without one beside them"),
     ],
 )
-def test_what_does_not_fit_exactly_is_refused_by_the_hunks_name(patch: str, says: str) -> None:
+def test_what_does_not_fit_is_refused_by_the_hunks_name(patch: str, says: str) -> None:
     with pytest.raises(ToolFailedError) as refused:
         apply_patch(FILE, patch)
     assert says in str(refused.value)

@@ -28,6 +28,7 @@ from punie.domain.values.json_value import thaw
 from punie.ports.engine import EventSink
 from punie.ports.tools import CallProgress, PythonChecks
 from tests.fakes.client import FakeClient
+from tests.fakes.disk import FakeDisk
 from tests.unit.application.desk_bench import CWD, LOG, DeskBench, RecordingTool, call, desk_of
 from tests.unit.application.doubles import MadeUpChecks
 
@@ -37,7 +38,7 @@ TOOLS = {"python_lint": PythonLint, "python_types": PythonTypes, "python_tests":
 
 
 async def bench_of(checks: MadeUpChecks, client: FakeClient, *more: SessionTool, **how: Any) -> DeskBench:
-    files = ServedFiles(client)
+    files = ServedFiles(client, disk=FakeDisk(client))
     services = Services({PythonChecks: checks, TerminalLedger: TerminalLedger(client, LOG), ServedFiles: files})
     tools = [kind.from_services(services) for kind in (*TOOLS.values(), ReadFile, EditFile)]
     return await desk_of([*tools, *more], client=client, **how)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -11,23 +12,24 @@ from punie.application.tools.files.edit_file import EditFile
 from punie.application.tools.files.file_memory import FileMemory, ServedFiles
 from punie.application.tools.files.read_file import ReadFile
 from punie.application.tools.files.write_file import WriteFile
+from punie.application.tools.terminals.run_command import RunCommand
+from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.domain.tools.tool import ToolOutcome, ToolResult
 from tests.fakes.client import FakeClient
-from tests.unit.application.desk_bench import DeskBench, call, desk_of
+from tests.fakes.disk import FakeDisk
+from tests.unit.application.desk_bench import LOG, DeskBench, call, desk_of
+from tests.unit.application.doubles import SHELL
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-4", "S2-88")]
 
 A = "/project/a.py"
-EDITS: dict[str, dict[str, Any]] = {
-    "write_file": {"content": "mine\n"},
-    "edit_file": {"old_text": "two", "new_text": "2"},
-}
 
 
-async def bench_of(client: FakeClient, *, reads_back: bool = True) -> DeskBench:
+async def bench_of(client: FakeClient, *, reads_back: bool = True, disk: FakeDisk | None = None) -> DeskBench:
     memory = FileMemory()
-    files = ServedFiles(client, client if reads_back else FakeClient(), memory)
-    return await desk_of([ReadFile(files), WriteFile(files), EditFile(files)], client=client)
+    files = ServedFiles(client, client if reads_back else FakeClient(), memory, disk=disk or FakeDisk(client))
+    running = RunCommand(TerminalLedger(client, LOG), SHELL, files)
+    return await desk_of([ReadFile(files), WriteFile(files), EditFile(files), running], client=client)
 
 
 async def use(bench: DeskBench, name: str, **arguments: Any) -> ToolResult:
@@ -36,28 +38,108 @@ async def use(bench: DeskBench, name: str, **arguments: Any) -> ToolResult:
         return await bench.turn().call(call(name, {"path": A, **arguments}))
 
 
-@pytest.mark.parametrize("name", EDITS)
-async def test_what_changed_since_it_was_read_is_refused_with_the_diff_before_anybody_is_asked(name: str) -> None:
+async def test_what_changed_since_it_was_read_is_refused_with_the_diff_before_anybody_is_asked() -> None:
     client = FakeClient(files={A: "one\ntwo\n"})
     bench = await bench_of(client)
     await use(bench, "read_file")
     client.files[A] = "one\ntwo\nthree\n"
-    result = await use(bench, name, **EDITS[name])
+    result = await use(bench, "write_file", content="mine\n")
     assert (result.outcome, result.code) == (ToolOutcome.FAILED, "file_changed")
     assert "+three" in result.text
-    assert "Read it again" in result.text
     assert (client.writes, client.questions) == ([], [])
 
 
-@pytest.mark.parametrize("name", EDITS)
-async def test_after_another_look_the_write_goes_through(name: str) -> None:
+@pytest.mark.parametrize("looks", [True, False], ids=["another look", "the refusal"])
+async def test_after_another_look_or_the_refusal_the_write_goes_through(looks: bool) -> None:
     client = FakeClient(files={A: "one\ntwo\n"})
     bench = await bench_of(client)
     await use(bench, "read_file")
     client.files[A] = "one\ntwo\nthree\n"
-    assert not (await use(bench, name, **EDITS[name])).succeeded
+    assert not (await use(bench, "write_file", content="mine\n")).succeeded
+    if looks:
+        await use(bench, "read_file")
+    assert (await use(bench, "write_file", content="mine\n")).succeeded
+
+
+async def test_a_change_that_is_too_large_to_show_does_not_count_as_seen() -> None:
+    client = FakeClient(files={A: "one\n"})
+    bench = await bench_of(client)
     await use(bench, "read_file")
-    assert (await use(bench, name, **EDITS[name])).succeeded
+    client.files[A] = "a long line of another text\n" * 1_000
+    for _ in range(2):
+        assert "Read it again and base" in (await use(bench, "write_file", content="mine\n")).text
+
+
+async def test_an_edit_of_a_file_that_somebody_else_changed_applies_where_it_has_one_place_and_says_so() -> None:
+    client = FakeClient(files={A: "one\ntwo\n"})
+    bench = await bench_of(client)
+    await use(bench, "read_file")
+    client.files[A] = "one\ntwo\nthree\n"
+    result = await use(bench, "edit_file", old_text="two", new_text="2")
+    assert (result.succeeded, client.files[A]) == (True, "one\n2\nthree\n")
+    assert "had been changed by somebody else" in result.text
+    assert "+three" in result.text
+
+
+@pytest.mark.parametrize(
+    ("now", "arguments"),
+    [
+        ("one\nzwei\n", {"old_text": "two", "new_text": "2"}),
+        ("one\ntwo\ntwo\n", {"old_text": "two", "new_text": "2", "replace_all": True}),
+        ("two\none\nx\ntwo\n", {"patch": "@@ -4 +4 @@\n-two\n+2\n"}),
+    ],
+    ids=["gone", "twice", "twice by a patch"],
+)
+async def test_an_edit_that_has_no_one_place_in_a_changed_file_is_refused_once_with_the_diff(
+    now: str, arguments: dict[str, Any]
+) -> None:
+    client = FakeClient(files={A: "one\ntwo\n"})
+    bench = await bench_of(client)
+    await use(bench, "read_file")
+    client.files[A] = now
+    refused = await use(bench, "edit_file", **arguments)
+    assert (refused.code, client.files[A]) == ("file_changed", now)
+    assert "What changed:" in refused.text
+    again = await use(bench, "edit_file", **arguments)
+    assert again.code != "file_changed", "the diff was shown, so that the file was seen"
+
+
+async def test_what_a_command_of_the_session_changed_counts_as_seen() -> None:
+    client = FakeClient(files={A: "one\ntwo\n"})
+    bench = await bench_of(client)
+    await use(bench, "read_file")
+    await _command(bench, lambda: client.files.update({A: "one\n2\n"}))
+    assert (await use(bench, "write_file", content="mine\n")).succeeded
+    client.files[A] = "theirs\n"
+    assert (await use(bench, "write_file", content="mine\n")).code == "file_changed"
+
+
+async def test_what_somebody_else_changed_before_a_command_is_not_the_commands() -> None:
+    client = FakeClient(files={A: "one\ntwo\n"})
+    disk = FakeDisk(client)
+    bench = await bench_of(client, disk=disk)
+    await use(bench, "read_file")
+    client.files[A] = "theirs\n"
+    disk.changed_at_s[A] = anyio.current_time() + 0.001
+    await _command(bench, lambda: client.files.update({A: "theirs and ours\n"}))
+    assert (await use(bench, "write_file", content="mine\n")).code == "file_changed"
+
+
+async def _command(bench: DeskBench, does: Callable[[], None]) -> None:
+    """Run a command that has that effect."""
+    gate = bench.client.hold("wait")
+    bench.client.queue_terminal("make it so")
+
+    async def let_it_run() -> None:
+        await gate.arrived.wait()
+        does()
+        gate.opened.set()
+
+    bench.client.queue_permission_selected("allow_once")
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(let_it_run)
+            assert (await bench.turn().call(call("run_command", {"command": "make it so"}))).succeeded
 
 
 async def test_what_the_session_wrote_itself_is_known_and_what_others_did_to_it_is_not() -> None:
@@ -67,7 +149,7 @@ async def test_what_the_session_wrote_itself_is_known_and_what_others_did_to_it_
     assert (await use(bench, "edit_file", old_text="two", new_text="2")).succeeded
     assert (await use(bench, "write_file", content="two\n")).succeeded
     client.files[A] = "two\nand more\n"
-    assert "+and more" in (await use(bench, "edit_file", old_text="two", new_text="2")).text
+    assert "+and more" in (await use(bench, "write_file", content="2\n")).text
     assert client.files[A] == "two\nand more\n"
 
 

@@ -21,7 +21,7 @@ from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, freeze_obje
 from punie.domain.values.terminal import Command
 from punie.ports.people import Peer
 from punie.ports.tools import CallProgress, ToolExecutor
-from punie.ports.workspace import Workspace
+from punie.ports.workspace import Disk, Workspace
 from shellsight.arguments.profiles import Profile
 
 
@@ -153,6 +153,7 @@ class AssembleTools:
             self.memory,
             decoded_elsewhere=workspace is not None,
             kept=self.kept,
+            disk=self.local.get(Disk) if self.reads_disk and Disk in self.local.by_type else None,
         )
         ledger = ledger or self.local.get(TerminalLedger)
         return PLANNED[tool.name].from_services(self.local.beside({ServedFiles: files, TerminalLedger: ledger}))

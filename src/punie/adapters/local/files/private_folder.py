@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
@@ -9,9 +10,10 @@ import shutil
 import stat
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 
+from punie.adapters.local.files.writing import Entry, digest_of
 from punie.mechanics.files import LIST_FLAGS, NO_LINK, NO_WAIT, opened, opened_folder, read_file
 
 LOCK = "lock"
@@ -28,6 +30,9 @@ _DRAFT = re.compile(r"\.punie-([0-9a-f]{16})\.tmp")
 _PATH_LIMIT_BYTES = 4096
 _NOTE = "draft-"
 """The beginning of a note's name; the rest is the number of the draft that it is about."""
+_JOURNAL = "journal-"
+_JOURNAL_NAME = re.compile(r"journal-[0-9a-f]{16}")
+_JOURNAL_LIMIT_BYTES = 16_000_000
 _LOCK_FLAGS = os.O_RDWR | NO_LINK | NO_WAIT
 
 
@@ -87,6 +92,23 @@ class PrivateFolder:
             with suppress(OSError):
                 os.unlink(note)
 
+    @contextmanager
+    def journal(self, entries: Sequence[Entry]) -> Generator[None]:
+        """Note a change of several files; the next session completes it if this process is killed in the block.
+
+        Blocks; raises `OSError` where the note cannot be made.
+        """
+        self.make()
+        name = os.path.join(self.path, _JOURNAL + secrets.token_hex(8))
+        with open(f"{name}.new", "x", encoding="utf-8") as file:
+            json.dump(list(entries), file)
+        os.rename(f"{name}.new", name)
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                os.unlink(name)
+
     def remove(self) -> None:
         """Remove the folder with all its files, for good; never raises."""
         with self._making:
@@ -129,12 +151,11 @@ def _empty_if_abandoned(folder: int, until_s: float) -> None:
     if lock is None:
         return
     try:
-        for name in os.listdir(folder):
-            if name.startswith(OF_PROGRAM) and stat.S_ISDIR(os.lstat(name, dir_fd=folder).st_mode):
-                shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
-        names = os.listdir(folder)
+        names = _without_programs(folder)
         if not all(stat.S_ISREG(os.lstat(name, dir_fd=folder).st_mode) for name in names):
             return
+        for name in filter(_JOURNAL_NAME.fullmatch, names):  # before the notes about the same drafts
+            _complete(folder, name)
         for name in sorted(names, key=LOCK.__eq__):  # the lock last: an unfinished job is found again
             if time.monotonic() > until_s:
                 return
@@ -143,6 +164,31 @@ def _empty_if_abandoned(folder: int, until_s: float) -> None:
             os.unlink(name, dir_fd=folder)
     finally:
         os.close(lock)
+
+
+def _without_programs(folder: int) -> list[str]:
+    """The names in the folder once the folders of programs are removed."""
+    for name in os.listdir(folder):
+        if name.startswith(OF_PROGRAM) and stat.S_ISDIR(os.lstat(name, dir_fd=folder).st_mode):
+            shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
+    return os.listdir(folder)
+
+
+def _complete(folder: int, name: str) -> None:
+    """Complete a change of several files whose process was killed; a file that somebody changed since stays."""
+    try:
+        entries: list[Entry] = json.loads(read_file(folder, name, _JOURNAL_LIMIT_BYTES))
+    except (OSError, ValueError):
+        return
+    for path, draft, old in entries:
+        beside, target = os.path.split(path)
+        with suppress(OSError), opened_folder(beside) as inside:
+            if digest_of(inside, target) != old:
+                continue
+            if draft is None:
+                os.unlink(target, dir_fd=inside)
+            elif _DRAFT.fullmatch(draft):
+                os.rename(draft, target, src_dir_fd=inside, dst_dir_fd=inside)
 
 
 def _remove_draft(path: str, note: str) -> None:

@@ -3,58 +3,46 @@
 from __future__ import annotations
 
 import difflib
-import errno
 import io
 import itertools
 import os
-import secrets
-import stat
-from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager, suppress
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import partial
-from typing import TypeAlias
 
 import anyio
 import anyio.to_thread
 
+from punie.adapters.local.files.writing import Draft, Journal, in_words, named_draft, unnoted, write_files
 from punie.domain.errors import OutsideWorkspaceError, ToolFailedError, UnsupportedHereError
 from punie.domain.values.file_kind import HEAD_BYTES, kind_of, looks_binary_bytes
-from punie.mechanics.files import (
-    LIST_FLAGS,
-    MissingFolderError,
-    NotAFileError,
-    existing_file,
-    names_in,
-    opened,
-    opened_file,
-    opened_folder,
-    read_at_most,
-)
-from punie.ports.workspace import PathGuard, Workspace
+from punie.mechanics.files import names_in, opened_file, opened_folder, read_at_most
+from punie.ports.workspace import Disk, FileStamp, PathGuard
 
 READ_LIMIT_BYTES = 20_000_000
 """Larger files are refused: no model reads them whole, and a command can pick out a part."""
 
 NEAR_NAMES = 3
 _LISTED_FOR_NEAR_NAMES = 2_000
-Draft: TypeAlias = Callable[[str], AbstractContextManager[str]]
 _THREADS = 8
 
 
-class LocalWorkspace(Workspace):
+class LocalWorkspace(Disk):
     """UTF-8 files on this machine's disk; lives as long as the session. Supported on Linux and macOS.
 
     The guard resolves a path at every use, and the file is then opened folder by folder without following links, so
     that a link put in place in between is refused. Line ends, a byte order mark and every character stay as they are.
     """
 
-    def __init__(self, guard: PathGuard, draft: Draft | None = None) -> None:
+    def __init__(self, guard: PathGuard, draft: Draft = named_draft, journal: Journal = unnoted) -> None:
         """`guard` knows the session's directories; nothing is touched yet.
 
-        `draft` is a block around a write, with the name of the new file until it takes its place in a folder.
+        `draft` is a block around a write, with the name of the new file until it takes its place in a folder, and
+        `journal` one around a change of several files, which the next session completes if this process is killed.
         """
         self._guard = guard
-        self._draft = draft or _draft
+        self._draft, self._journal = draft, journal
         self._threads = anyio.CapacityLimiter(_THREADS)
 
     async def read_text(self, path: str, *, line_1based: int | None = None, limit_lines: int | None = None) -> str:
@@ -77,22 +65,43 @@ class LocalWorkspace(Workspace):
         and a file without write permission is refused although a rename could replace it. Raises
         `OutsideWorkspaceError` and `ToolFailedError`.
         """
+        await self.change({path: content})
+
+    async def change(self, texts: Mapping[str, str | None]) -> None:
+        """As `write_text` for each file. Raises `OutsideWorkspaceError` and `ToolFailedError`."""
         _require_support()
-        try:
-            data = content.encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise ToolFailedError(
-                f"{path} was not written: character {error.start + 1} of the content is half of a surrogate pair, "
-                "which UTF-8 cannot hold. Send whole characters."
-            ) from None
-        target = await self._inside(path)
-        await anyio.to_thread.run_sync(_write, target, data, self._draft, limiter=self._threads)
+        encoded = {path: None if text is None else _encoded(path, text) for path, text in texts.items()}
+        data = {await self._inside(path): new for path, new in encoded.items()}
+        await anyio.to_thread.run_sync(write_files, data, self._draft, self._journal, limiter=self._threads)
+
+    async def stamps(self, paths: Iterable[str]) -> Mapping[str, FileStamp]:
+        offset_s = time.time() - anyio.current_time()
+        return await anyio.to_thread.run_sync(_stamps, tuple(paths), offset_s, limiter=self._threads)
 
     async def _inside(self, path: str) -> str:
         where = await self._guard.locate(path)
         if not where.inside:
             raise OutsideWorkspaceError(where.path)
         return where.path
+
+
+def _encoded(path: str, content: str) -> bytes:
+    try:
+        return content.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ToolFailedError(
+            f"{path} was not written: character {error.start + 1} of the content is half of a surrogate pair, "
+            "which UTF-8 cannot hold. Send whole characters."
+        ) from None
+
+
+def _stamps(paths: tuple[str, ...], offset_s: float) -> dict[str, FileStamp]:
+    found: dict[str, FileStamp] = {}
+    for path in paths:
+        with suppress(OSError):
+            known = os.lstat(path)
+            found[path] = FileStamp(known.st_ctime - offset_s, (known.st_ctime_ns, known.st_ino, known.st_size))
+    return found
 
 
 def _require_support() -> None:
@@ -114,7 +123,7 @@ def _require_lines(line_1based: int | None, limit_lines: int | None) -> None:
 
 
 def _read(path: str, line_1based: int | None, limit_lines: int | None) -> str:
-    with _in_words(path, "read"):
+    with in_words(path, "read"):
         data = _read_bytes(path)
     if b"\0" in data:
         raise ToolFailedError(
@@ -169,106 +178,3 @@ def _missing(path: str, folder: str, name: str, names: list[str]) -> str:
     near = [by_case[low] for low in difflib.get_close_matches(name.lower(), by_case, NEAR_NAMES)]
     hint = f" {folder} holds {', '.join(near)}." if near else ""
     return f"{path} does not exist.{hint} Use list_files to see what is there."
-
-
-# --- writing -----------------------------------------------------------------------------------
-
-
-@contextmanager
-def _draft(_folder: str) -> Generator[str]:
-    yield f".punie-{secrets.token_hex(8)}.tmp"
-
-
-def _write(path: str, data: bytes, draft: Draft) -> None:
-    folder, name = os.path.split(path)
-    if not name:
-        raise ToolFailedError(f"{path} is a folder, so it was not written. Name a file in it.")
-    with _in_words(path, "written"), opened_folder(folder, make=True) as inside:
-        old = existing_file(inside, name)
-        if old is not None:
-            _require_writable(path, name, inside, old)
-        with draft(folder) as new:
-            _replace(inside, name, new, data, old)
-
-
-def _require_writable(path: str, name: str, folder: int, old: os.stat_result) -> None:
-    # The mode is checked as well as access(): for root everything is writable, and a rename checks neither.
-    if not old.st_mode & 0o222 or not os.access(name, os.W_OK, dir_fd=folder, effective_ids=True):
-        raise ToolFailedError(
-            f"{path} is read-only (mode {stat.S_IMODE(old.st_mode):04o}), so it was not written. "
-            "If it is to change, make it writable first (chmod u+w)."
-        )
-
-
-def _replace(folder: int, name: str, draft: str, data: bytes, old: os.stat_result | None) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    # A new file honours the umask; a file to be kept private is never readable in between.
-    descriptor = os.open(draft, flags, 0o666 if old is None else 0o600, dir_fd=folder)
-    try:
-        try:
-            if old is not None:
-                _keep_owner_and_mode(descriptor, old)
-            _write_all(descriptor, data)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        os.unlink(draft, dir_fd=folder)
-        raise
-    _sync_folder(folder)
-
-
-def _keep_owner_and_mode(descriptor: int, old: os.stat_result) -> None:
-    new = os.fstat(descriptor)
-    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
-        try:
-            os.fchown(descriptor, old.st_uid, old.st_gid)
-        except PermissionError:  # another user's file in a shared folder becomes ours, as with any editor
-            os.fchmod(descriptor, stat.S_IMODE(old.st_mode) & 0o777)
-            return
-    os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.write(descriptor, left) :]
-
-
-def _sync_folder(folder: int) -> None:
-    # A folder that cannot be listed cannot be synced, nor can some network file systems; the rename took place.
-    with suppress(OSError), opened(".", LIST_FLAGS, folder) as listed:
-        os.fsync(listed)
-
-
-# --- errors ------------------------------------------------------------------------------------
-
-_REASONS = {
-    errno.ENOSPC: "the disk is full. Nothing was changed; free some space and try again",
-    errno.EDQUOT: "the disk quota is used up. Nothing was changed; free some space and try again",
-    errno.EROFS: "the file system is read-only. Nothing was changed; write somewhere else",
-    errno.EFBIG: "the file would be larger than this system allows. Nothing was changed",
-    errno.EACCES: "the operating system denies access. Check the permissions of the file and its folder",
-    errno.EPERM: "the operating system does not permit it. Check the permissions of the file and its folder",
-    errno.ENAMETOOLONG: "a name on the way is too long. Use a shorter one",
-    errno.ELOOP: "a link was put on the way just now. Look at the folder again before trying once more",
-    errno.EMFILE: "too many files are open. Release what is running and try again",
-}
-
-
-@contextmanager
-def _in_words(path: str, done: str) -> Generator[None]:
-    try:
-        yield
-    except NotAFileError as error:
-        step = "list_files shows what is in it" if error.what == "a folder" else "Only regular files are touched"
-        raise ToolFailedError(f"{path} is {error.what}, so it was not {done}. {step}.") from None
-    except MissingFolderError as error:
-        message = f"{path} does not exist: there is no folder {error.folder}. Use list_files to see what is there."
-        raise ToolFailedError(message) from None
-    except NotADirectoryError:
-        raise ToolFailedError(f"{path} was not {done}: a part of its path is a file or a link, not a folder.") from None
-    except OSError as error:
-        reason = _REASONS.get(error.errno or 0, f"{error.strerror or error}. Try again, or look at the folder first")
-        raise ToolFailedError(f"{path} was not {done}: {reason}.") from None

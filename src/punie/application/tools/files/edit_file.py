@@ -1,17 +1,23 @@
-"""The tool `edit_file`: one exact replacement, or a patch, that leaves everything else of the file as it is."""
+"""The tool `edit_file`: exact replacements, or a patch, that leave everything else of the files as it is."""
 
 from __future__ import annotations
 
-from attrs import frozen
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+from attrs import define, evolve, field, frozen
 
 from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, details, optional, schema
-from punie.application.tools.files.file_memory import ServedFiles, path_of, require_unchanged, text_or_none
-from punie.application.tools.files.patching import apply_patch
+from punie.application.tools.files.changing import FileChange, carry_out
+from punie.application.tools.files.file_memory import ServedFiles, path_of, text_or_none
+from punie.application.tools.files.nearest import nearest
+from punie.application.tools.files.patch_reading import Action, FilePatch, parse_patch
+from punie.application.tools.files.patching import apply_hunks
 from punie.application.tools.session_tool import CallContext, PreparedCall
-from punie.domain.errors import ArgumentsRefusedError, ToolFailedError
+from punie.domain.errors import ArgumentsRefusedError, FileChangedError, ToolFailedError
 from punie.domain.tools.catalog import Serving
 from punie.domain.tools.metadata import Capability, Permission
-from punie.domain.tools.roles import Change, Column, Role
+from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.schema import flag_argument, text_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.content import Diff
@@ -19,13 +25,18 @@ from punie.domain.values.file_kind import looks_binary
 from punie.domain.values.json_value import JsonObject
 from punie.ports.tools import CallProgress
 
+_TEXTS = {"old_text": STRING, "new_text": STRING}
+_PLACES = 5
+"""Lines that are named of a text that occurs several times."""
+
 
 @frozen
 class EditFile(BuiltInTool):
-    """Replaces one exact piece of a file, or every occurrence of it, or applies a unified diff.
+    """Makes one or several exact replacements in a file, or applies a patch, also to several files; all or nothing.
 
     Line ends, a byte order mark and every byte that is not edited stay. Where the client turned the file's bytes into
-    text, a text with U+FFFD is refused, since writing it would lose bytes.
+    text, a text with U+FFFD is refused, since writing it would lose bytes. A file that somebody else changed is edited
+    where each edit still has exactly one place.
     """
 
     files: ServedFiles
@@ -36,15 +47,17 @@ class EditFile(BuiltInTool):
     DESCRIPTOR = ToolDescriptor(
         "edit_file",
         ToolKind.EDIT,
-        "Replace old_text, which must occur exactly once unless replace_all is true, by new_text in a file; or apply "
-        "a patch.",
+        "Replace old_text, which must occur exactly once unless replace_all is true, by new_text in a file; or make "
+        "several edits of it, each on the result of those before; or apply a patch. All or nothing.",
         schema(
-            {"path": STRING},
+            {},
             {
+                "path": optional("string", "may be left out with a patch that names its files"),
                 "old_text": optional("string"),
                 "new_text": optional("string"),
                 "replace_all": BOOLEAN,
-                "patch": optional("string", "unified diff, instead"),
+                "edits": optional("array", items=schema(_TEXTS, {"replace_all": BOOLEAN})),
+                "patch": optional("string", "unified diff or *** Begin Patch form, of one or more files"),
             },
         ),
         categories=("file",),
@@ -53,6 +66,7 @@ class EditFile(BuiltInTool):
             "old_text": Role.OLD_TEXT,
             "new_text": Role.NEW_TEXT,
             "replace_all": Role.PLAIN,
+            "edits": Role.PLAIN,
             "patch": Role.PATCH,
         },
         column=Column.EDIT,
@@ -63,79 +77,211 @@ class EditFile(BuiltInTool):
         ),
     )
 
+    def paths(self, arguments: JsonObject) -> tuple[str, ...]:
+        try:
+            return tuple(dict.fromkeys(_named(_patches(arguments)))) or self.DESCRIPTOR.roles.paths(arguments)
+        except (ToolFailedError, ArgumentsRefusedError):
+            return self.DESCRIPTOR.roles.paths(arguments)
+
     def file_bytes(self, arguments: JsonObject, context: CallContext) -> int | None:
         return self.files.memory.size_bytes(path_of(context)) if context.locations else None
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
-        path, workspace, memory = path_of(context), self.files.workspace, self.files.memory
-        change = self.DESCRIPTOR.roles.change(arguments)
-        _require_one_form(change)
-        before = await workspace.read_text(path)
-        memory.check(path, before)
-        self._require_whole(path, before)
-        after, said = _patched(before, change.patch) if change.patch else _replaced(before, change, arguments)
-        diff = Diff(path, before, after)
+        patches = _patches(arguments)
+        plan = _Plan(self.files)
+        if patches:
+            where = dict(zip(self.paths(arguments), (place.path for place in context.locations), strict=True))
+            for patch in patches:
+                await plan.patch(patch, where)
+        else:
+            await plan.edit(path_of(context), text_argument(arguments, "path"), list(_edits(arguments)))
+        changes = plan.done()
+        diffs = tuple(Diff(change.path, change.before, change.after or "") for change in changes)
+        said, structured = _told(changes, text_argument(arguments, "path") or "")
 
         async def effect(_progress: CallProgress) -> ToolResult:
-            async with memory.alone(path):
-                require_unchanged(path, before, await text_or_none(workspace, path))
-                await workspace.write_text(path, after)
-                memory.remember(path, after)
-            return ToolResult.success(
-                f"Successfully edited {text_argument(arguments, 'path')} ({said[1]} {said[0]})",
-                content=(diff,),
-                structured={"path": path, said[0]: said[1]},
-            )
+            async with self.files.memory.alone(*(change.path for change in changes)):
+                await carry_out(self.files, changes)
+            text = "\n".join([said, *plan.notes])
+            return ToolResult.success(text, content=diffs, structured=structured)
 
-        return PreparedCall(effect, (diff,))
+        gone = [change.path for change in changes if change.after is None]
+        return PreparedCall(effect, diffs, about=f"Removes {', '.join(gone)}." if gone else "")
 
-    def _require_whole(self, path: str, before: str) -> None:
+
+@define
+class _Plan:
+    """The changes of one call, worked out on the files as they are now; nothing is written."""
+
+    files: ServedFiles
+    notes: list[str] = field(factory=list[str], init=False)
+    _changes: dict[str, FileChange] = field(factory=dict[str, FileChange], init=False)
+
+    async def edit(self, path: str, shown: str, edits: list[_Edit]) -> None:
+        """Plan exact replacements, each on the result of those before."""
+        change = await self._read(path)
+        unseen = self.files.memory.unseen(path, change.before or "")
+        text = change.before or ""
+        for number, edit in enumerate(edits, 1):
+            try:
+                text, count = edit.applied(text, shown, once=unseen is not None)
+            except ToolFailedError as error:
+                which = f"edit {number} of {len(edits)}: " if len(edits) > 1 else ""
+                raise self._refusal(change, f"{which}{error}", unseen) from None
+            change = evolve(change, after=text, what="replaced", count=change.count + count)
+        self._keep(change, unseen)
+
+    async def patch(self, patch: FilePatch, where: Mapping[str, str]) -> None:
+        """Plan the part of a patch about one file."""
+        path = where[patch.path]
+        if patch.action is Action.ADD:
+            await self._require_absent(path)
+            self._changes[path] = FileChange(path, None, apply_hunks("", patch.hunks), "created")
+            return
+        change = self._changes.get(path) or await self._read(path)
+        before = change.after or ""
+        unseen = self.files.memory.unseen(path, before) if path not in self._changes else None
+        try:
+            after = _in_its_line_ends(before, patch, hints=unseen is None) if patch.hunks else before
+        except ToolFailedError as error:
+            raise self._refusal(change, f"{patch.path}: {error}", unseen) from None
+        if patch.action is Action.DELETE:
+            if patch.hunks and after:
+                raise ToolFailedError(f"The patch deletes {patch.path} but does not remove all of its lines.")
+            self._keep(evolve(change, after=None, what="deleted"), unseen)
+        elif patch.moved_to:
+            target = where[patch.moved_to]
+            await self._require_absent(target)
+            self._keep(evolve(change, after=None, what="moved"), unseen)
+            self._changes[target] = FileChange(target, None, after, "created")
+        else:
+            count = change.count + len(patch.hunks)
+            self._keep(evolve(change, after=after, what="hunks", count=count), unseen)
+
+    def done(self) -> list[FileChange]:
+        """The changes. Raises `ToolFailedError` where there are none."""
+        changes = [change for change in self._changes.values() if change.before != change.after]
+        if not changes:
+            raise ToolFailedError("The call changes nothing.")
+        return changes
+
+    def _keep(self, change: FileChange, unseen: str | None) -> None:
+        self._changes[change.path] = change
+        if unseen is not None:
+            self.notes.append(f"{change.path} had been changed by somebody else. {unseen}")
+
+    async def _read(self, path: str) -> FileChange:
+        before = await self.files.workspace.read_text(path)
         if self.files.decoded_elsewhere and ("\ufffd" in before or looks_binary(before)):
             raise ToolFailedError(
                 f"{path} holds bytes that the client could not decode, and writing it would lose them, so it was not "
                 "edited. Use run_command with a program that keeps them (sed), or ask the user to convert it to UTF-8."
             )
+        return FileChange(path, before, before, "hunks")
+
+    async def _require_absent(self, path: str) -> None:
+        there = path in self._changes or await text_or_none(self.files.workspace, path) is not None
+        if there or (self.files.disk is not None and await self.files.disk.stamps([path])):
+            raise ToolFailedError(f"{path} exists already, so it was not made anew. Update it, or name another file.")
+
+    def _refusal(self, change: FileChange, said: str, unseen: str | None) -> ToolFailedError | FileChangedError:
+        if unseen is None:
+            return ToolFailedError(said)
+        self.files.memory.unseen(change.path, change.before or "", told=True)
+        return FileChangedError(change.path, f"{said} {unseen}")
 
 
-def _require_one_form(change: Change) -> None:
-    texts = {"old_text": change.old_text, "new_text": change.new_text}
-    if change.patch:
-        if any(texts.values()):
-            raise ArgumentsRefusedError("edit_file", ("patch: expected either patch, or old_text and new_text",))
-        return
-    missing = [name for name, text in texts.items() if text is None]
+@frozen
+class _Edit:
+    old: str
+    new: str
+    everywhere: bool = False
+
+    def applied(self, text: str, path: str, *, once: bool) -> tuple[str, int]:
+        """The text after the replacement, and how many there were; `once` allows no more than one."""
+        old, new = self.old, self.new
+        if not old:
+            raise ToolFailedError(
+                "old_text is empty. Give the text to replace, or use write_file for the whole content."
+            )
+        if _uniform_windows(text):
+            old, new = (given.replace("\r\n", "\n").replace("\n", "\r\n") for given in (old, new))
+        if old == new:
+            raise ToolFailedError("old_text and new_text are the same, so there is nothing to change.")
+        count = text.count(old)
+        if count == 0:
+            raise ToolFailedError(f"old_text does not occur in {path}. {nearest(text, old)}")
+        if count > 1 and (once or not self.everywhere):
+            lines = list(_lines_with(text, old))
+            more = ", ..." if count > len(lines) else ""
+            raise ToolFailedError(
+                f"old_text occurs {count} times in {path}, at lines {', '.join(map(str, lines))}{more}. Give more of "
+                "the text around it, or set replace_all."
+            )
+        return text.replace(old, new), count
+
+
+def _lines_with(text: str, piece: str) -> Iterator[int]:
+    at = -1
+    for _ in range(_PLACES):
+        at = text.find(piece, at + 1)
+        if at < 0:
+            return
+        yield text.count("\n", 0, at) + 1
+
+
+def _edits(arguments: JsonObject) -> Iterator[_Edit]:
+    """The replacements of a call whose form was checked."""
+    listed = cast("tuple[JsonObject, ...]", arguments.get("edits") or (arguments,))
+    for item in listed:
+        yield _Edit(
+            text_argument(item, "old_text") or "",
+            text_argument(item, "new_text") or "",
+            flag_argument(item, "replace_all"),
+        )
+
+
+def _patches(arguments: JsonObject) -> list[FilePatch]:
+    """The files of the call's patch; none where it gives replacements. Raises where it gives neither, or both."""
+    path, patch = text_argument(arguments, "path"), text_argument(arguments, "patch")
+    _require_one_form(arguments, patch)
+    if not patch:
+        if not path:
+            raise ArgumentsRefusedError("edit_file", ("path: required unless a patch names its files",))
+        return []
+    files = parse_patch(patch)
+    if path and len(files) == 1:
+        files[0].path = path
+    if not all(file.path for file in files):
+        raise ArgumentsRefusedError("edit_file", ("path: required with a patch that does not name its files",))
+    return files
+
+
+def _require_one_form(arguments: JsonObject, patch: str | None) -> None:
+    texts = {name: arguments.get(name) for name in ("old_text", "new_text")}
+    other = "patch" if patch else "edits" if arguments.get("edits") else ""
+    if other and (any(texts.values()) or (patch and arguments.get("edits"))):
+        raise ArgumentsRefusedError("edit_file", (f"{other}: expected either {other}, or old_text and new_text",))
+    missing = () if other else [name for name, text in texts.items() if not isinstance(text, str)]
     if missing:
         raise ArgumentsRefusedError("edit_file", tuple(f"{name}: required unless patch is given" for name in missing))
 
 
-def _patched(before: str, patch: str) -> tuple[str, tuple[str, int]]:
-    if _uniform_windows(before):
-        after, hunks = apply_patch(before.replace("\r\n", "\n"), patch.replace("\r\n", "\n"))
-        after = after.replace("\n", "\r\n")
-    else:
-        after, hunks = apply_patch(before, patch)
-    if after == before:
-        raise ToolFailedError("The patch changes nothing.")
-    return after, ("hunks", hunks)
+def _named(files: list[FilePatch]) -> Iterator[str]:
+    for file in files:
+        yield file.path
+        if file.moved_to:
+            yield file.moved_to
 
 
-def _replaced(before: str, change: Change, arguments: JsonObject) -> tuple[str, tuple[str, int]]:
-    path = text_argument(arguments, "path")
-    old, new = change.old_text or "", change.new_text or ""
-    if not old:
-        raise ToolFailedError("old_text is empty. Give the text to replace, or use write_file for the whole content.")
-    if _uniform_windows(before):
-        old, new = _windows(old), _windows(new)
-    if old == new:
-        raise ToolFailedError("old_text and new_text are the same, so there is nothing to change.")
-    count = before.count(old)
-    if count == 0:
-        raise ToolFailedError(f"old_text does not occur in {path}. Read the file and copy the text exactly.")
-    if count > 1 and not flag_argument(arguments, "replace_all"):
-        raise ToolFailedError(
-            f"old_text occurs {count} times in {path}. Give more of the text around it, or set replace_all."
-        )
-    return before.replace(old, new), ("replaced", count)
+def _in_its_line_ends(before: str, patch: FilePatch, *, hints: bool) -> str:
+    if not _uniform_windows(before):
+        return apply_hunks(before, patch.hunks, hints=hints)
+    plain = [
+        evolve(hunk, lines=tuple((sign, text.replace("\r\n", "\n")) for sign, text in hunk.lines))
+        for hunk in patch.hunks
+    ]
+    return apply_hunks(before.replace("\r\n", "\n"), plain, hints=hints).replace("\n", "\r\n")
 
 
 def _uniform_windows(text: str) -> bool:
@@ -143,5 +289,10 @@ def _uniform_windows(text: str) -> bool:
     return "\r\n" in text and text.count("\n") == text.count("\r\n")
 
 
-def _windows(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\n", "\r\n")
+def _told(changes: list[FileChange], shown: str) -> tuple[str, dict[str, object]]:
+    """The words and the structure of the result."""
+    first = changes[0]
+    if len(changes) == 1:
+        return f"Successfully edited {shown or first.path} ({first.said})", {"path": first.path, **first.counted}
+    files = [{"path": change.path, "change": change.what, **change.counted} for change in changes]
+    return "Successfully edited " + ", ".join(f"{one.path} ({one.said})" for one in changes), {"files": files}

@@ -1,7 +1,7 @@
 """The files of a session: their form for the tools, and a memory that keeps writes from going over unseen changes.
 
-A write is based on the text that the session last read or wrote of that path. Where the file changed since, the write
-is refused with the diff (`docs/interfaces.md`).
+A write is based on the text that the session last read, wrote, changed by a command or was shown of that path. Where
+somebody else changed the file since, the write is refused once with the diff (`docs/interfaces.md`).
 """
 
 from __future__ import annotations
@@ -10,24 +10,28 @@ import difflib
 import hashlib
 import itertools
 from collections import OrderedDict
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Collection
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import anyio
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
-from punie.application.tools.files.patching import lines_of
+from punie.application.tools.files.patch_reading import lines_of
 from punie.application.tools.session_tool import CallContext
 from punie.domain.errors import FileChangedError, ToldToModel, ToolFailedError
 from punie.domain.values.json_value import utf8_size
-from punie.domain.values.paths import is_inside, shown_path
-from punie.ports.workspace import OutputStore, Workspace
+from punie.domain.values.paths import shown_path
+from punie.ports.workspace import Disk, OutputStore, Workspace
 
 PATH_LIMIT = 2_000
 """Files that are remembered; the one that was used longest ago is forgotten first."""
 
 TEXT_LIMIT_CHARS = 500_000
 """A longer text is remembered by its digest alone: a change is still noticed, without a diff."""
+
+WATCHED_FILES = 500
+WATCH_LIMIT_S = 2.0
+"""How many of the files remembered last are compared around a command, and how long that may take after it."""
 
 ALL_TEXTS_LIMIT_CHARS = 10_000_000
 DIFF_LIMIT_CHARS = 6_000
@@ -64,6 +68,7 @@ class _Seen:
     part: _Part
     digest: bytes
     text: str | None
+    at_s: float
 
 
 @define
@@ -84,24 +89,24 @@ class FileMemory:
         if known is None or known.part != WHOLE:
             self._keep(path, _Part((line_1based or 1) - 1, limit_lines), text)
 
-    def below(self, folders: tuple[str, ...]) -> list[str]:
-        """The paths of the remembered files in these folders, or that are named themselves."""
-        return [path for path in self._seen if is_inside(path, folders)]
-
-    def renew(self, path: str, now: str) -> None:
-        """Remember as seen what a file has by now in the place of what the session knows of it."""
-        known = self._seen.get(path)
-        if known is not None:
-            self._keep(path, known.part, known.part.of(now))
-
     def size_bytes(self, path: str) -> int | None:
         """The size of the file when the session last read all of it or wrote it; None where that is not known."""
         known = self._seen.get(path)
         return utf8_size(known.text) if known is not None and known.part == WHOLE and known.text is not None else None
 
     @asynccontextmanager
-    async def alone(self, path: str) -> AsyncGenerator[None]:
-        """Hold a file while it is compared and written, so that of two calls the second sees the text of the first."""
+    async def alone(self, *paths: str) -> AsyncGenerator[None]:
+        """Hold files while they are compared and written, so that of two calls the second sees the text of the first.
+
+        All calls take the files in the same order, so that none waits for another in a circle.
+        """
+        async with AsyncExitStack() as stack:
+            for path in sorted(set(paths)):
+                await stack.enter_async_context(self._holding(path))
+            yield
+
+    @asynccontextmanager
+    async def _holding(self, path: str) -> AsyncGenerator[None]:
         lock, users = self._held.get(path, (anyio.Lock(), 0))
         self._held[path] = (lock, users + 1)
         try:
@@ -112,32 +117,58 @@ class FileMemory:
             if users > 1:
                 self._held[path] = (lock, users - 1)
 
+    def latest(self, limit: int) -> dict[str, float]:
+        """The files remembered last, each with the time of the event loop's clock at which that was."""
+        return {path: seen.at_s for path, seen in itertools.islice(reversed(self._seen.items()), limit)}
+
     def check(self, path: str, now: str | None) -> None:
         """Raise `FileChangedError` where the file differs from the text that the session knows.
 
-        `now` is the present text, None where there is no file. Line ends do not count. A file that is gone is reported
-        once; the next write may create it again.
+        `now` is the present text, None where there is no file. Line ends do not count. The file counts as seen then,
+        unless the change is too large to be shown; a file that is gone is forgotten.
+        """
+        if now is None:
+            if self.forget(path):
+                raise FileChangedError(path, "It cannot be read any more; it may have been deleted. Nothing was "
+                                       "written; write it again if it is to be made anew.")  # fmt: skip
+            return
+        changed = self.unseen(path, now, told=True)
+        if changed is not None:
+            raise FileChangedError(path, f"Nothing was written. {changed}")
+
+    def unseen(self, path: str, now: str, *, told: bool = False) -> str | None:
+        """What changed since the session last saw the file, in words; None where nothing did.
+
+        Once the model is `told`, the file counts as seen, where the words have the whole change.
         """
         known = self._seen.get(path)
         if known is None:
-            return
-        if now is None:
-            self._forget(path)
-            raise FileChangedError(path, "It cannot be read any more; it may have been deleted. Nothing was written; "
-                                   "write it again if it is to be made anew.")  # fmt: skip
-        if not self.knows(path, now):
-            raise FileChangedError(path, _since(path, known.text, known.part.of(now), known.part.first))
-
-    def knows(self, path: str, now: str) -> bool:
-        """Whether the file is as the session knows it."""
-        known = self._seen.get(path)
+            return None
+        part = known.part.of(now)
         # A client may leave out the last line's end, or give the whole file where a part was asked for.
-        return known is not None and known.digest in {known.part.digest(known.part.of(now)), known.part.digest(now)}
+        if known.digest in {known.part.digest(part), known.part.digest(now)}:
+            return None
+        shown, whole = _since(path, known.text, part, known.part.first)
+        if whole and told:
+            self._keep(path, known.part, part)
+        return shown
+
+    def renew(self, path: str, now: str) -> None:
+        """Remember the present text of as much of the file as was known: the session's own command changed it."""
+        known = self._seen.get(path)
+        if known is not None:
+            self._keep(path, known.part, known.part.of(now))
+
+    def forget(self, path: str) -> bool:
+        """Remember nothing of a file; returns whether something was known."""
+        known = self._seen.pop(path, None)
+        self._chars -= len(known.text or "") if known is not None else 0
+        return known is not None
 
     def _keep(self, path: str, part: _Part, text: str) -> None:
-        self._forget(path)
+        self.forget(path)
         kept = text if len(text) <= TEXT_LIMIT_CHARS else None
-        self._seen[path] = _Seen(part, part.digest(text), kept)
+        self._seen[path] = _Seen(part, part.digest(text), kept, anyio.current_time())
         self._chars += len(kept or "")
         while self._chars > ALL_TEXTS_LIMIT_CHARS or len(self._seen) > PATH_LIMIT:
             self._drop_oldest()
@@ -150,12 +181,7 @@ class FileMemory:
             return
         seen = self._seen[oldest]
         self._chars -= len(seen.text or "")
-        self._seen[oldest] = _Seen(seen.part, seen.digest, None)
-
-    def _forget(self, path: str) -> None:
-        known = self._seen.pop(path, None)
-        if known is not None:
-            self._chars -= len(known.text or "")
+        self._seen[oldest] = evolve(seen, text=None)
 
 
 def require_unchanged(path: str, before: str | None, now: str | None) -> None:
@@ -164,30 +190,32 @@ def require_unchanged(path: str, before: str | None, now: str | None) -> None:
         return
     if now is None:
         raise FileChangedError(path, "It was deleted while the question was open. Nothing was written; look again.")
-    raise FileChangedError(path, _since(path, before or "", now, 0))
+    raise FileChangedError(path, f"Nothing was written. {_since(path, before or '', now, 0)[0]}")
 
 
-def _since(path: str, before: str | None, now: str, first: int) -> str:
-    shown = "" if before is None else _diff(path, before, now, first)
+def _since(path: str, before: str | None, now: str, first: int) -> tuple[str, bool]:
+    """What changed, in words, and whether that is all of it."""
+    shown, whole = ("", False) if before is None else _diff(path, before, now, first)
+    seen = "You have seen it now: base the next write on what it holds, or read it again."
+    step = seen if whole else "Read it again and base the write on what it holds now."
     what = f"What changed:\n{shown}" if shown else "The change is too large to show."
-    return f"Nothing was written. Read it again and base the write on what it holds now. {what}"
+    return f"{step} {what}", whole
 
 
-def _diff(path: str, before: str, now: str, first: int) -> str:
+def _diff(path: str, before: str, now: str, first: int) -> tuple[str, bool]:
     old, new = before.splitlines(), now.splitlines()
     if len(old) + len(new) > _DIFF_LINES:
-        return ""
+        return "", False
     lines = difflib.unified_diff(old, new, f"{path} (as last seen)", f"{path} (now)", n=2, lineterm="")
     text: list[str] = []
     size = 0
     for line in lines:
         size += len(line) + 1
         if size > DIFF_LIMIT_CHARS:
-            text.append("[the rest of the diff is left out]")
-            break
+            return "\n".join([*text, "[the rest of the diff is left out]"]), False
         text.append(line)
     note = f"\n(line 1 of this diff is line {first + 1} of the file)" if first and text else ""
-    return "\n".join(text) + note
+    return "\n".join(text) + note, True
 
 
 @frozen
@@ -204,7 +232,8 @@ class ServedFiles:
 
     `workspace` reads and writes. `before` reads the text that a write replaces, None where nothing can. `memory` is the
     session's knowledge of its files. `decoded_elsewhere` says that the client turns bytes into text. `kept` are long
-    results outside the project, None where they are not to be read.
+    results outside the project, None where they are not to be read. `disk` is this machine's disk, None where its
+    files are not to be touched.
     """
 
     workspace: Workspace
@@ -212,16 +241,34 @@ class ServedFiles:
     memory: FileMemory = field(factory=FileMemory)
     decoded_elsewhere: bool = False
     kept: KeptOutputs | None = None
+    disk: Disk | None = None
 
     @asynccontextmanager
-    async def following(self, folders: tuple[str, ...]) -> AsyncGenerator[None]:
-        """Count what a command of the session changes here as seen, in files that the session knew as they were."""
-        texts = {path: await text_or_none(self.workspace, path) for path in self.memory.below(folders)}
-        known = [path for path, text in texts.items() if text is not None and self.memory.knows(path, text)]
-        yield
-        for path in known:
-            now = await text_or_none(self.workspace, path)
-            if now is not None:
+    async def following(self) -> AsyncGenerator[None]:
+        """Count the changes that a command of the session makes in the block to files that it knows as seen.
+
+        A file that somebody else had changed before is not counted. Changes that somebody makes during the block cannot
+        be told from the command's.
+        """
+        known = self.memory.latest(WATCHED_FILES) if self.disk is not None else {}
+        if self.disk is None or not known:
+            yield
+            return
+        before = await self.disk.stamps(known)
+        try:
+            yield
+        finally:
+            with anyio.move_on_after(WATCH_LIMIT_S, shield=True):
+                after = await self.disk.stamps(before)
+                changed = [path for path, stamp in before.items() if after.get(path) != stamp]
+                await self._see([path for path in changed if before[path].changed_at_s <= known[path]])
+
+    async def _see(self, paths: Collection[str]) -> None:
+        for path in paths:
+            now = None if self.disk is None else await text_or_none(self.disk, path)
+            if now is None:
+                self.memory.forget(path)
+            else:
                 self.memory.renew(path, now)
 
     def reader_of(self, path: str) -> Workspace:

@@ -1,184 +1,171 @@
-"""Unified diffs of one file, applied exactly: a hunk may have moved, but its content may not differ.
+"""Hunks of patches put in their places in a text.
 
-No library of the project applies a diff to a text; dulwich applies diffs to repositories.
+The content of a hunk decides where it goes; line numbers and section names are hints that choose among several such
+places. A hunk whose place is still not certain is refused. No library of the project applies a patch to a text; dulwich
+applies diffs to repositories.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 
-from attrs import define, field, frozen
+from attrs import define, field
 
+from punie.application.tools.files.nearest import nearest
+from punie.application.tools.files.patch_reading import Hunk, lines_of, parse_patch
 from punie.domain.errors import ToolFailedError
 
-OFFSET_LIMIT = 1_000
-"""How many lines a hunk may be away from the place that its header names."""
-
-_HEADER = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-_SENT_AS_WINDOWS = re.compile(r"^@@[^\n]*\r$", re.MULTILINE)
-_NO_NEWLINE = "\\ No newline"
-
-
-@frozen
-class Hunk:
-    """One hunk: the number of its first old line, from 1, and the old and new lines, each with its line feed."""
-
-    number: int
-    old_start: int
-    old: tuple[str, ...]
-    new: tuple[str, ...]
+CLEARLY = 3
+"""The number in a header chooses a place where the next one is more than this many times as far away."""
 
 
 def apply_patch(text: str, patch: str) -> tuple[str, int]:
-    """The text with every hunk applied, and how many there were. Raises `ToolFailedError` that names the hunk."""
-    hunks = parse_patch(patch)
-    lines = lines_of(text)
-    shift = 0
-    done_until = 0
+    """As `apply_hunks` for the patch of one file, with the number of its hunks."""
+    (file,) = parse_patch(patch)
+    return apply_hunks(text, file.hunks), len(file.hunks)
+
+
+def apply_hunks(text: str, hunks: list[Hunk], *, hints: bool = True) -> str:
+    """The text with every hunk applied; without `hints`, which may be older than the text, by its content alone.
+
+    Raises `ToolFailedError` that names the hunks that have no certain place.
+    """
+    places, problems = _Places(lines_of(text), hints), list[str]()
     for hunk in hunks:
-        # With no old line the header names the line after which the new ones go.
-        wanted = hunk.old_start - (1 if hunk.old else 0) + shift
-        at = _place(lines, hunk, wanted, done_until)
-        lines[at : at + len(hunk.old)] = hunk.new
-        _require_ended(lines, hunk, at)
-        done_until = at + len(hunk.new)
-        shift = at - (wanted - shift) + len(hunk.new) - len(hunk.old)
-    return "".join(lines), len(hunks)
-
-
-def parse_patch(patch: str) -> tuple[Hunk, ...]:
-    """The hunks of a unified diff for one file; lines before the first one are passed over."""
-    # A patch all of whose lines end with CR LF came so on its way; else CR is part of the lines it quotes.
-    reader = _Reader(lines_of(patch.replace("\r\n", "\n") if _SENT_AS_WINDOWS.search(patch) else patch))
-    hunks: list[Hunk] = []
-    while reader.to_next_header():
-        hunks.append(reader.hunk(len(hunks) + 1))
-    if not hunks:
-        raise ToolFailedError(
-            "The patch holds no hunk. Give a unified diff whose hunks begin with @@ -LINE,COUNT +LINE,COUNT @@."
-        )
-    return tuple(hunks)
+        try:
+            places.take(hunk)
+        except ToolFailedError as error:
+            problems.append(str(error))
+    if problems:
+        raise ToolFailedError("\n".join([*problems, "Nothing was written."]))
+    return places.applied()
 
 
 @define
-class _Reader:
+class _Places:
+    """The lines of a file, and the places in it that hunks have taken so far."""
+
     lines: list[str]
-    at: int = 0
-    _seen_hunk: bool = field(default=False, init=False)
+    hints: bool
+    _bare: list[str] | None = None
+    _taken: list[tuple[int, Hunk]] = field(factory=list[tuple[int, Hunk]])
+    _drift: int = 0
+    """Lines between the place of the last hunk and the place that its header names."""
 
-    def to_next_header(self) -> bool:
-        while self.at < len(self.lines):
-            line = self.lines[self.at]
-            if line.startswith("@@"):
-                return True
-            if line.startswith("+++ /dev/null"):
-                raise ToolFailedError("This patch deletes the file, which edit_file does not do.")
-            if self._seen_hunk and line.strip():
-                self._refuse_between(line)
-            self.at += 1
-        return False
+    @property
+    def bare(self) -> list[str]:
+        """The lines without the white space at their ends."""
+        if self._bare is None:
+            self._bare = [line.rstrip() for line in self.lines]
+        return self._bare
 
-    def _refuse_between(self, line: str) -> None:
-        if line.startswith(("--- ", "diff ", "Index: ")):
-            raise ToolFailedError("The patch is for several files. Call edit_file once for each of them.")
-        raise ToolFailedError(
-            f"The patch cannot be read: after a hunk's last line stands {line.rstrip()[:80]!r}. Count the lines of "
-            "each hunk again: its header must say how many old and new lines it has."
-        )
+    def take(self, hunk: Hunk) -> None:
+        """Find the hunk's place. Raises `ToolFailedError` where there is none, or more than one."""
+        at = self._place(hunk) if hunk.old else self._insertion(hunk)
+        self._taken.append((at, hunk))
+        if hunk.at is not None:
+            self._drift = at - hunk.at
 
-    def hunk(self, number: int) -> Hunk:
-        header = _HEADER.match(self.lines[self.at])
-        if header is None:
-            raise ToolFailedError(
-                f"Hunk {number} has a header that cannot be read: {self.lines[self.at].rstrip()[:80]!r}. "
-                "It must be @@ -LINE,COUNT +LINE,COUNT @@."
-            )
-        self.at += 1
-        self._seen_hunk = True
-        start, old_count, _, new_count = (1 if part is None else int(part) for part in header.groups())
-        old: list[str] = []
+    def applied(self) -> str:
+        """The text with all hunks in their places."""
+        done: list[str] = []
+        after = 0
+        for at, hunk in sorted(self._taken, key=lambda taken: taken[0]):
+            done += self.lines[after:at]
+            after = at + len(hunk.old)
+            done += self._replaced(hunk, self.lines[at:after], last=after == len(self.lines))
+        return "".join(done + self.lines[after:])
+
+    def _replaced(self, hunk: Hunk, there: list[str], *, last: bool) -> list[str]:
+        """The hunk's new lines; context stays as the file has it."""
+        loose, old = there != hunk.old, iter(there)
+        windows = loose and all(line.endswith("\r\n") for line in there)
         new: list[str] = []
-        while len(old) < old_count or len(new) < new_count:
-            self._line(old, new, number, (old_count, new_count))
-        self._no_newline(old, new)
-        if (len(old), len(new)) != (old_count, new_count):
-            raise _miscounted(number, old_count, new_count, old, new)
-        return Hunk(number, start, tuple(old), tuple(new))
+        for sign, text in hunk.lines:
+            kept = text if sign == "+" else next(old)
+            if sign == "+" and windows and not text.endswith("\r\n"):
+                kept = text.removesuffix("\n") + "\r\n"
+            if sign != "-":
+                new.append(kept)
+        if loose and last and not there[-1].endswith("\n"):  # the patch did not say so: the file's end stays
+            new = [line if line.endswith("\n") else f"{line}\n" for line in new]
+            new[-1:] = [line.rstrip("\r\n") for line in new[-1:]]
+        if not last and any(not line.endswith("\n") for line in new):
+            raise ToolFailedError(f"Hunk {hunk.number} of the patch ends without a newline in the middle of the file.")
+        return new
 
-    def _line(self, old: list[str], new: list[str], number: int, counts: tuple[int, int]) -> None:
-        line = self.lines[self.at] if self.at < len(self.lines) else ""
-        kind, rest = line[:1], line[1:] if line.endswith("\n") else f"{line[1:]}\n"
-        if kind == "\n":  # an empty context line whose one space was lost on the way
-            kind, rest = " ", "\n"
-        if not kind or kind not in " -+\\" or line.startswith("@@"):
-            raise _miscounted(number, *counts, old, new)
-        self.at += 1
-        if kind == "\\":
-            _cut_newline(self.lines[self.at - 2][:1], old, new)
-            return
-        if kind in " -":
-            old.append(rest)
-        if kind in " +":
-            new.append(rest)
+    def _insertion(self, hunk: Hunk) -> int:
+        at = len(self.lines) if hunk.at_end or not self.lines else hunk.at
+        if at is None:
+            raise ToolFailedError(f"Hunk {hunk.number} of the patch adds lines without one beside them. Give context.")
+        at += 0 if hunk.at is None or hunk.at_end else self._drift
+        if not 0 <= at <= len(self.lines) or any(one < at < one + len(other.old) for one, other in self._taken):
+            raise ToolFailedError(f"Hunk {hunk.number} adds lines after line {hunk.at}, which does not exist.")
+        if at and not self.lines[at - 1].endswith("\n"):
+            raise ToolFailedError(
+                f"Hunk {hunk.number} of the patch adds lines after a last line that has no newline. Give that line as "
+                "context, with '\\ No newline at end of file' below it."
+            )
+        return at
 
-    def _no_newline(self, old: list[str], new: list[str]) -> None:
-        if self.at < len(self.lines) and self.lines[self.at].startswith(_NO_NEWLINE):
-            _cut_newline(self.lines[self.at - 1][:1], old, new)
-            self.at += 1
+    def _place(self, hunk: Hunk) -> int:
+        old = hunk.old
+        found = list(self._found(self.lines, old)) or list(self._found(self.bare, [line.rstrip() for line in old]))
+        if not found:
+            said = nearest("".join(self.lines), "".join(old))
+            raise ToolFailedError(f"Hunk {hunk.number} of the patch does not fit. {said}")
+        ended = self._taken[-1][0] + len(self._taken[-1][1].old) if self._taken else 0
+        return self._choice(hunk, [at for at in found if at >= ended] or found)
 
+    def _found(self, lines: list[str], old: list[str]) -> Iterator[int]:
+        """Every place of those lines that no hunk has taken."""
+        at, last = 0, len(lines) - len(old)
+        while at <= last:
+            try:
+                at = lines.index(old[0], at, last + 1)
+            except ValueError:
+                return
+            free = all(at + len(old) <= one or at >= one + len(hunk.old) for one, hunk in self._taken)
+            if free and lines[at : at + len(old)] == old:
+                yield at
+            at += 1
 
-def _cut_newline(kind: str, old: list[str], new: list[str]) -> None:
-    for lines, kinds in ((old, " -"), (new, " +")):
-        if kind and kind in kinds and lines:
-            lines[-1] = lines[-1].removesuffix("\n")
-
-
-def _miscounted(number: int, old_count: int, new_count: int, old: list[str], new: list[str]) -> ToolFailedError:
-    return ToolFailedError(
-        f"Hunk {number} of the patch is not complete: its header says {old_count} old and {new_count} new lines, and "
-        f"it has {len(old)} and {len(new)}. Nothing was written; count its lines again, or use old_text and new_text."
-    )
-
-
-def _place(lines: list[str], hunk: Hunk, wanted: int, earliest: int) -> int:
-    """The index of the hunk's old lines that is the nearest to that of its header."""
-    if not hunk.old:
-        if earliest <= wanted <= len(lines):
-            return wanted
-        raise ToolFailedError(f"Hunk {hunk.number} adds lines after line {hunk.old_start}, which does not exist.")
-    last = len(lines) - len(hunk.old)
-    candidates = range(max(earliest, wanted - OFFSET_LIMIT), min(last, wanted + OFFSET_LIMIT) + 1)
-    first = hunk.old[0]
-    found = [at for at in candidates if lines[at] == first and tuple(lines[at : at + len(hunk.old)]) == hunk.old]
-    if not found:
+    def _choice(self, hunk: Hunk, found: list[int]) -> int:
+        """The one place, or the one that the hints name. Raises `ToolFailedError` where they leave a choice."""
+        if hunk.at_end:
+            found = [at for at in found if at + len(hunk.old) == len(self.lines)] or found
+        if len(found) > 1 and hunk.at is not None and self.hints:
+            wanted = hunk.at + self._drift
+            found = sorted(found, key=lambda at: abs(at - wanted))
+            if abs(found[0] - wanted) * CLEARLY < abs(found[1] - wanted):
+                return found[0]
+        within = found if len(found) == 1 or not (self.hints and hunk.sections) else self._within(hunk.sections, found)
+        if len(within) == 1:
+            return within[0]
+        lines = " and ".join(str(at + 1) for at in sorted(found[:2]))
         raise ToolFailedError(
-            f"Hunk {hunk.number} of the patch does not fit: its context and removed lines are nowhere near line "
-            f"{hunk.old_start}. Nothing was written; read the file and copy the lines exactly."
-        )
-    nearest = min(abs(at - wanted) for at in found)
-    places = [at for at in found if abs(at - wanted) == nearest]
-    if len(places) > 1:
-        raise ToolFailedError(
-            f"Hunk {hunk.number} of the patch fits equally well at lines {places[0] + 1} and {places[1] + 1}. "
-            "Nothing was written; give more context."
-        )
-    return places[0]
-
-
-def _require_ended(lines: list[str], hunk: Hunk, at: int) -> None:
-    """A line without a line feed may only be the file's last one; a line added after such a one must not join it."""
-    if hunk.new and not hunk.new[-1].endswith("\n") and at + len(hunk.new) < len(lines):
-        raise ToolFailedError(f"Hunk {hunk.number} of the patch ends without a newline in the middle of the file.")
-    if at and not lines[at - 1].endswith("\n"):
-        if hunk.old or not hunk.new:
-            return
-        raise ToolFailedError(
-            f"Hunk {hunk.number} of the patch adds lines after a last line that has no newline. Give that line as "
-            "context, with '\\ No newline at end of file' below it."
+            f"Hunk {hunk.number} of the patch fits equally well at lines {lines}. Give more context, or the name of "
+            "its function or class after @@."
         )
 
+    def _within(self, sections: tuple[str, ...], found: list[int]) -> list[int]:
+        """The places in the named section, which is as deep as it is indented; else those after where it begins."""
+        spans = [(0, len(self.bare))]
+        for section in sections:
+            spans = [(at, self._block_end(at, stop)) for span in spans for at, stop in self._begins(section, *span)]
+        inside = [at for at in found if any(start <= at < stop for start, stop in spans)]
+        return inside or [at for at in found if spans and at >= spans[0][0]]
 
-def lines_of(text: str) -> list[str]:
-    """The lines of a text, each with the line feed that ends it."""
-    *whole, rest = text.split("\n")
-    return [f"{line}\n" for line in whole] + ([rest] if rest else [])
+    def _begins(self, section: str, start: int, stop: int) -> list[tuple[int, int]]:
+        lines = [(at, self.bare[at].strip()) for at in range(start, stop)]
+        same = [(at, stop) for at, line in lines if line == section]
+        return same or [(at, stop) for at, line in lines if line.startswith(section)]
+
+    def _block_end(self, start: int, stop: int) -> int:
+        depth = _depth(self.bare[start])
+        ends = (at for at in range(start + 1, stop) if self.bare[at] and _depth(self.bare[at]) <= depth)
+        return next(ends, stop)
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())

@@ -69,7 +69,7 @@ class FixingLint(PythonLint):
         prepared = await super().prepare(arguments, context)
 
         async def effect(progress: CallProgress) -> ToolResult:
-            async with self.files.following(tuple(where.path for where in context.locations)):
+            async with self.files.following():
                 return await prepared.effect(progress)
 
         return evolve(prepared, effect=effect)

@@ -1,0 +1,212 @@
+"""Patches as models write them: unified diffs, and the form between `*** Begin Patch` and `*** End Patch`.
+
+Counts only help to tell where a hunk ends: they are often wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import Enum
+
+from attrs import define, evolve, field, frozen
+
+from punie.domain.errors import ToolFailedError
+
+_NUMBERS = re.compile(r"@@+ *-(\d+)(?:,(\d+))? +\+(\d+)(?:,(\d+))?(?: *@@+(.*))?")
+_SENT_AS_WINDOWS = re.compile(r"^(?:@@|\*\*\* )[^\n]*\r$", re.MULTILINE)
+_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: *(\S.*?)\s*$")
+_MOVE = re.compile(r"(?:\*\*\* Move to:|rename to) *(\S.*?)\s*$")
+_RENAMED = re.compile(r"rename from (\S.*?)\s*$")
+_NAME = re.compile(r"(?:---|\+\+\+) (?:[ab]/)?([^\t\r\n]+)")
+_BETWEEN = re.compile(
+    r"@@|\*\*\* |```|diff |[Ii]ndex[: ]|===|(?:old|new|deleted)(?: file)? mode |(?:dis)?similarity |rename |copy "
+)
+_END_OF_FILE = "*** End of File"
+_BODY = " -+\\\n\r"
+"""First characters of a hunk's lines; of an empty line the one space may have been lost on the way."""
+
+_NONE = "/dev/null"
+
+
+class Action(Enum):
+    """The effect of a patch on one file."""
+
+    UPDATE = "Update"
+    ADD = "Add"
+    DELETE = "Delete"
+
+
+@frozen
+class Hunk:
+    """One hunk: `lines` are pairs of sign and text, each with its line feed.
+
+    `at` is the index of its first old line by the header, or of the line before which lines without old ones go; None
+    where the header has no number. `sections` are the texts after `@@`.
+    """
+
+    number: int
+    at: int | None
+    sections: tuple[str, ...]
+    lines: tuple[tuple[str, str], ...]
+    at_end: bool = False
+
+    @property
+    def old(self) -> list[str]:
+        """The lines that have to be there."""
+        return [text for sign, text in self.lines if sign != "+"]
+
+    @property
+    def new(self) -> list[str]:
+        """The lines that are there afterwards, with the context as the patch has it."""
+        return [text for sign, text in self.lines if sign != "-"]
+
+
+@define
+class FilePatch:
+    """The part of a patch about one file; `path` is empty where the patch does not name it."""
+
+    path: str
+    action: Action = Action.UPDATE
+    moved_to: str = ""
+    hunks: list[Hunk] = field(factory=list[Hunk])
+
+
+# --- reading -----------------------------------------------------------------------------------
+
+
+def parse_patch(patch: str) -> list[FilePatch]:
+    """The files of a patch in its order. Raises `ToolFailedError` that names the line that cannot be read."""
+    # A patch all of whose lines end with CR LF came so on its way; else CR is part of the lines it quotes.
+    files = _Reader(lines_of(patch.replace("\r\n", "\n") if _SENT_AS_WINDOWS.search(patch) else patch)).read()
+    if not any(file.hunks or file.moved_to or file.action is not Action.UPDATE for file in files):
+        raise ToolFailedError(
+            "The patch holds no hunk. Give a unified diff whose hunks begin with @@, or the form *** Begin Patch."
+        )
+    return files
+
+
+@define
+class _Reader:
+    lines: list[str]
+    at: int = 0
+    files: list[FilePatch] = field(factory=list[FilePatch])
+    _sections: tuple[str, ...] = ()
+    _plain: bool = False
+    """Whether hunks may begin without a header, as in the form `*** Begin Patch`."""
+
+    def read(self) -> list[FilePatch]:
+        while self.at < len(self.lines):
+            line = self.lines[self.at]
+            if line.startswith("@@"):
+                self._hunk(line)
+            elif self._names_file(self.at):
+                self._begin(*(_NAME.match(text) for text in self.lines[self.at : self.at + 2]))
+            elif self._plain and line[0] in _BODY and line.strip():
+                self._body(None, None)
+            else:
+                self._between(line)
+                self.at += 1
+        return self.files
+
+    def _names_file(self, at: int) -> bool:
+        return self.lines[at].startswith("--- ") and at + 1 < len(self.lines) and self.lines[at + 1].startswith("+++ ")
+
+    def _begin(self, before: re.Match[str] | None, after: re.Match[str] | None) -> None:
+        old, new = ("" if found is None else found[1].strip() for found in (before, after))
+        action = Action.ADD if old == _NONE else Action.DELETE if new == _NONE else Action.UPDATE
+        renamed = self.files and not self.files[-1].hunks and self.files[-1].moved_to
+        if not renamed:
+            self.files.append(FilePatch(old if new == _NONE else new, action))
+        self._plain, self.at = False, self.at + 2
+
+    def _between(self, line: str) -> None:
+        if found := _FILE.match(line):
+            self.files.append(FilePatch(found[2], Action(found[1])))
+            self._plain = True
+        elif found := _RENAMED.match(line):
+            self.files.append(FilePatch(found[1]))
+        elif self.files and (found := _MOVE.match(line)):
+            self.files[-1].moved_to = found[1]
+        elif line.startswith(_END_OF_FILE) and self.files and self.files[-1].hunks:
+            self.files[-1].hunks[-1] = evolve(self.files[-1].hunks[-1], at_end=True)
+        elif self.files and (self.files[-1].hunks or self._plain) and line.strip() and not _BETWEEN.match(line):
+            raise ToolFailedError(
+                f"Line {self.at + 1} of the patch cannot be read: {line.rstrip()[:80]!r}. Each line of a hunk begins "
+                "with a space, - or +. Nothing was written."
+            )
+
+    def _hunk(self, header: str) -> None:
+        numbers = _NUMBERS.match(header)
+        said = (numbers[5] or "") if numbers else header
+        section = said.strip().strip("@").strip()
+        self._sections = (*self._sections, section) if re.search(r"\w", section) else self._sections
+        self.at += 1
+        if numbers is None:
+            followed = self.at < len(self.lines) and self.lines[self.at].startswith("@@")
+            return None if followed else self._body(None, None)  # several sections, one inside the other
+        start, old, _, new = (1 if part is None else int(part) for part in numbers.groups()[:4])
+        return self._body(start, (old, new))
+
+    def _body(self, start: int | None, counts: tuple[int, int] | None) -> None:
+        if not self.files:
+            self.files.append(FilePatch(""))
+        file, end = self.files[-1], self._end(counts)
+        lines = tuple(_signed(self.lines[self.at : end]))
+        number = len(file.hunks) + 1
+        if not lines:
+            raise ToolFailedError(f"Hunk {number} of the patch holds no lines. Nothing was written.")
+        # With no old line the header names the line after which the new ones go.
+        after = all(sign == "+" for sign, _ in lines)
+        file.hunks.append(Hunk(number, None if start is None else start - (not after), self._sections, lines))
+        self._sections, self.at = (), end
+
+    def _end(self, counts: tuple[int, int] | None) -> int:
+        """The index after the hunk's last line; the counts decide where something that may end it follows them."""
+        end = None if counts is None else self._counted(*counts)
+        if end is not None and self._is_between(end):
+            return end
+        end = self.at
+        while end < len(self.lines) and self.lines[end][0] in _BODY and not self._ends_hunk(end):
+            end += 1
+        while end > self.at and not self.lines[end - 1].strip("\r\n"):
+            end -= 1
+        return end
+
+    def _counted(self, old: int, new: int) -> int | None:
+        at = self.at
+        while old > 0 or new > 0:
+            sign = self.lines[at][0] if at < len(self.lines) else ""
+            if not sign or sign not in _BODY:
+                return None
+            old -= sign in " -\n\r"
+            new -= sign in " +\n\r"
+            at += 1
+        if old or new:
+            return None
+        return at + (at < len(self.lines) and self.lines[at].startswith("\\"))
+
+    def _is_between(self, at: int) -> bool:
+        while at < len(self.lines) and not self.lines[at].strip():
+            at += 1
+        return at == len(self.lines) or self._names_file(at) or _BETWEEN.match(self.lines[at]) is not None
+
+    def _ends_hunk(self, at: int) -> bool:
+        """Whether the next file begins here: its two lines could be a removed and an added one as well."""
+        follows = self.lines[at + 2 : at + 3]
+        return self._names_file(at) and (not follows or follows[0].startswith("@@"))
+
+
+def _signed(raw: list[str]) -> Iterator[tuple[str, str]]:
+    for line, following in zip(raw, [*raw[1:], ""], strict=False):
+        sign, text = (" ", line) if line[0] in "\r\n" else (line[0], line[1:])
+        if sign == "\\":
+            continue
+        text = text if text.endswith("\n") else f"{text}\n"
+        yield sign, text.removesuffix("\n") if following.startswith("\\") else text
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text, each with the line feed that ends it."""
+    *whole, rest = text.split("\n")
+    return [f"{line}\n" for line in whole] + ([rest] if rest else [])
