@@ -25,10 +25,8 @@ FORMS = [
     patch("--- a/a.py\n+++ b/a.py\n@@ def a():\n-    x = 4\n+    x = 5\n"),
     patch("*** Begin Patch\n*** Update File: a.py\n@@ def a():\n-    x = 5\n+    x = 6\n*** End Patch\n"),
     patch("--- a/a.py\n+++ b/a.py\n@@ -1,3 +1,3 @@\n def a():  \n-    x = 6 \n+    x = 7\n     return x\n"),
-    patch(
-        "*** Begin Patch\n*** Add File: b.py\n+b = 1\n*** Update File: a.py\n@@\n-    x = 7\n+    x = 8\n*** End Patch\n"
-    ),
-    patch("*** Begin Patch\n*** Delete File: b.py\n*** Update File: a.py\n@@ def b():\n-    x = 1\n+    x = 9\n"),
+    patch("*** Begin Patch\n*** Add File: b.py\n+b = 1\n*** Update File: a.py\n@@\n-    x = 7\n+    x = 8\n"),
+    patch("*** Delete File: b.py\n*** Update File: a.py\n@@ def b():\n-    x = 1\n+    x = 9\n"),
 ]
 STALE = [
     Call("read_file", {"path": "a.py"}),
