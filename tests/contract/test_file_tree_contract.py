@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
 from punie.domain.errors import OutsideWorkspaceError, ToldToModel
-from punie.ports.workspace import Findings
+from punie.ports.workspace import Findings, Sought
 from tests.contract.tables import FILE_TREES, HAS_RIPGREP, TreeBench, local_file_tree_with_ripgrep
 
 pytestmark = pytest.mark.anyio
@@ -41,12 +42,10 @@ async def search(
     text: str,
     path: str | Path = "",
     *,
-    case_sensitive: bool = True,
-    glob: str | None = None,
     limit: int = 1000,
+    **how: Any,
 ) -> Findings:
-    start = str(bench.root / path)
-    return await bench.tree.search_text(start, text, case_sensitive=case_sensitive, glob=glob, limit=limit)
+    return await bench.tree.search_text(str(bench.root / path), Sought(text, **how), limit=limit)
 
 
 async def found(bench: TreeBench, text: str, path: str | Path = "", **options: object) -> list[tuple[str, int]]:
@@ -279,6 +278,88 @@ async def test_a_very_long_line_is_shown_around_what_was_found(bench: TreeBench)
     (line,) = (await search(bench, "needle")).lines
     assert "needle" in line.text
     assert len(line.text) < 1_100
+
+
+ODD = {
+    "crlf.txt": "foo\r\nbar\r\n", "bom.txt": "\ufefffoo\n", "unix.txt": "foo\n\nbar foo\nfood\n", "end.txt": "bar\nfoo",
+    "bad.txt": b"x foo\xff\nfo\xffo\n\xe4foo\n", "cut.txt": b"fo\xe2\x82\n", "lone.txt": "foo\rbar\n", "empty.txt": "",
+    "many.txt": b"a\x80b\nfoo\xc3\xa4\x80\n", "ä.txt": "Äfoo fooß\n", "binary": b"foo\n\0",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("pattern", "how", "expected"),
+    [
+        ("^foo$", {}, ["bom.txt:1", "crlf.txt:1", "end.txt:2", "unix.txt:1"]),
+        ("fo.o", {}, ["bad.txt:2"]),
+        ("fo.$", {}, ["bad.txt:3", "bom.txt:1", "crlf.txt:1", "cut.txt:1", "end.txt:2", "unix.txt:1", "unix.txt:3"]),
+        ("^$", {}, ["unix.txt:2"]),
+        (r"\bfoo\b", {"glob": "unix.txt"}, ["unix.txt:1", "unix.txt:3"]),
+        ("foo", {"whole_word": True, "glob": "{unix,bad,ä}.txt"}, [
+            "bad.txt:1", "bad.txt:3", "unix.txt:1", "unix.txt:3",
+        ]),
+        ("BAR|ß$", {"case_sensitive": False, "glob": "[c-ä]*"}, [
+            "crlf.txt:2", "end.txt:1", "lone.txt:1", "unix.txt:3", "ä.txt:1",
+        ]),
+        (r"\Afoo\z", {"glob": "*n*"}, ["end.txt:2", "unix.txt:1"]),
+        (r"foo\s+bar", {}, ["lone.txt:1"]),
+        (r"a.b|ä.$", {}, ["many.txt:1", "many.txt:2"]),
+        (r"(?x) f o o \d # a comment", {}, []),
+        (r"(?s)foo.+bar", {}, ["lone.txt:1"]),
+        ("foo", {"files_only": True}, [
+            "bad.txt:1", "bom.txt:1", "crlf.txt:1", "end.txt:2", "lone.txt:1", "many.txt:2", "unix.txt:1", "ä.txt:1",
+        ]),
+    ],
+)  # fmt: skip
+async def test_an_expression_means_the_same_with_ripgrep_and_without(
+    bench: TreeBench, pattern: str, how: dict[str, Any], expected: list[str]
+) -> None:
+    bench.build(ODD)
+    assert [f"{path}:{line}" for path, line in await found(bench, pattern, regex=True, **how)] == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "says"),
+    [
+        ("a(?=b)", "look-around"), (r"(a)\1", "backreference"), (r"a\Z", "unrecognized escape"),
+        ("(", "unclosed group"), ("a)|(b", "unopened group"), ("a{5000}", "repeats too much"),
+        ("(a{90}){90}", "repeats too much"), (r"(?-u:\xff)", "UTF-8"), ("x" * 2_000, "too long"),
+    ],
+)  # fmt: skip
+async def test_an_expression_of_another_dialect_is_refused_with_the_reason(
+    bench: TreeBench, pattern: str, says: str
+) -> None:
+    bench.build({"a.txt": "ab"})
+    for whole_word in (False, True):
+        with pytest.raises(ToldToModel, match=says):
+            await search(bench, pattern, regex=True, whole_word=whole_word)
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b", "(a?b?c?d?){100}Q$", "(.*)*x", "^(([a-z])+.)+[A-Z]([a-z])+$"])
+async def test_no_expression_takes_for_ever(bench: TreeBench, pattern: str) -> None:
+    bench.build({"a.txt": "abc" * 300_000 + "\n" + "a" * 400_000})
+    with anyio.fail_after(20):
+        await search(bench, pattern, regex=True)
+
+
+async def test_lines_around_come_with_a_line(bench: TreeBench) -> None:
+    bench.build({"a.txt": "1\r\n2\r\nneedle\r\n4\r\n5", "b.txt": "needle"})
+    first, second = (await search(bench, "needle", context=2)).lines
+    assert (first.before, first.after, second.before, second.after) == (("1", "2"), ("4", "5"), (), ())
+    assert (await search(bench, "needle", context=1)).lines[0].before == ("2",)
+
+
+async def test_whole_words_of_a_literal_text(bench: TreeBench) -> None:
+    bench.build({"a.txt": "needle\nneedles\nüneedle\n(needle)\n_needle\nneedle needles\n$x$\n$x$y"})
+    assert await found(bench, "needle", whole_word=True) == [("a.txt", 1), ("a.txt", 4), ("a.txt", 6)]
+    assert await found(bench, "$x$", whole_word=True) == [("a.txt", 7)]
+
+
+async def test_files_alone_are_found_by_their_first_line_and_the_limit_counts_files(bench: TreeBench) -> None:
+    bench.build(dict.fromkeys(("a", "b", "c"), "x\n" + "needle\n" * 50))
+    assert await found(bench, "needle", files_only=True) == [("a", 2), ("b", 2), ("c", 2)]
+    cut = await search(bench, "needle", files_only=True, limit=2)
+    assert ([bench.below(line.path) for line in cut.lines], cut.complete) == (["a", "b"], False)
 
 
 @pytest.mark.parametrize("text", ["", "a\nb", "a\0b"])

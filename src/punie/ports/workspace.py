@@ -96,12 +96,31 @@ class PathGuard(Protocol):
 
 
 @frozen
+class Sought:
+    """What a search looks for: a text, or with `regex` an expression of Rust's dialect, on one line.
+
+    `glob` names the files. `context` is how many lines before and after a line are wanted. With `files_only` the first
+    line of each file is found.
+    """
+
+    text: str
+    case_sensitive: bool = True
+    regex: bool = False
+    whole_word: bool = False
+    glob: str | None = None
+    context: int = 0
+    files_only: bool = False
+
+
+@frozen
 class FoundLine:
-    """One line that holds the text: absolute path, line number from 1, and the line without its end."""
+    """One line that was sought: absolute path, line number from 1, the line without its end, and the lines around."""
 
     path: str
     line_1based: int
     text: str
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
 
 
 @frozen
@@ -135,10 +154,8 @@ class FileTree(Protocol):
         ...
 
     @abstractmethod
-    async def search_text(
-        self, path: str, text: str, *, case_sensitive: bool, glob: str | None, limit: int
-    ) -> Findings:
-        """The lines below `path` (a folder or a file) that contain `text` literally. Raises `ToldToModel`."""
+    async def search_text(self, path: str, sought: Sought, *, limit: int) -> Findings:
+        """The lines below `path` (a folder or a file) in which the text is, at most `limit`. Raises `ToldToModel`."""
         ...
 
 

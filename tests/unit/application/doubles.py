@@ -23,6 +23,7 @@ from punie.ports.workspace import (
     Repository,
     RepositoryStatus,
     SkillShelf,
+    Sought,
     Workspace,
 )
 
@@ -40,10 +41,8 @@ class MadeUpTree:
         self.asked.append({"path": path, "recursive": recursive, "limit": limit})
         return Listing(self.paths, self.complete)
 
-    async def search_text(
-        self, path: str, text: str, *, case_sensitive: bool, glob: str | None, limit: int
-    ) -> Findings:
-        self.asked.append({"path": path, "text": text, "case_sensitive": case_sensitive, "glob": glob, "limit": limit})
+    async def search_text(self, path: str, sought: Sought, *, limit: int) -> Findings:
+        self.asked.append({"path": path, "sought": sought, "limit": limit})
         return Findings(self.lines, 3, self.complete)
 
 

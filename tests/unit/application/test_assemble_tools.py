@@ -67,7 +67,7 @@ async def test_beside_a_client_that_only_writes_the_disk_gives_the_old_text_unle
 @pytest.mark.requirement("S0-20", "S0-41")
 async def test_what_the_client_lends_is_served_by_the_client_alone() -> None:
     place = Place(ALL)
-    assert (await place.use("read_file")).text == "old of the client"
+    assert (await place.use("read_file")).data == "old of the client"
     for name in ("write_file", "edit_file", "run_command"):
         place.client.files["/project/a"] = "old of the client"
         assert (await place.use(name)).succeeded, name
@@ -78,7 +78,7 @@ async def test_what_the_client_lends_is_served_by_the_client_alone() -> None:
 @pytest.mark.requirement("S0-21", "A-02", "S0-53")
 async def test_without_capabilities_this_machine_serves_and_the_client_is_never_asked_for_a_file() -> None:
     place = Place(ClientCapabilities())
-    assert (await place.use("read_file")).text == "old of the machine"
+    assert (await place.use("read_file")).data == "old of the machine"
     for name in ("write_file", "edit_file", "run_command", "list_files", "search_text"):
         place.machine.files["/project/a"] = "old of the machine"
         assert (await place.use(name)).succeeded, name

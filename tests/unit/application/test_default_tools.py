@@ -30,7 +30,7 @@ pytestmark = pytest.mark.anyio
 
 PARAMETERS: Mapping[str, tuple[list[str], list[str]]] = {
     # name: required in order, optional in order
-    "read_file": (["path"], ["line", "limit"]),
+    "read_file": (["path"], ["line", "limit", "ranges"]),
     "write_file": (["path", "content"], []),
     "run_command": (["command"], ["args", "cwd", "background"]),
     "get_terminal_output": (["terminal_id"], []),
@@ -39,7 +39,7 @@ PARAMETERS: Mapping[str, tuple[list[str], list[str]]] = {
     "kill_terminal": (["terminal_id"], []),
     "edit_file": ([], ["path", "old_text", "new_text", "replace_all", "edits", "patch"]),
     "list_files": ([], ["path", "recursive"]),
-    "search_text": (["text"], ["path", "glob", "ignore_case"]),
+    "search_text": (["text"], ["path", "glob", "ignore_case", "regex", "whole_word", "context", "files_only"]),
     "get_shell_info": ([], []),
     "git_status": ([], []),
     "git_diff": ([], ["path", "staged"]),
@@ -125,7 +125,9 @@ async def test_every_schema_compiles_and_takes_its_own_required_arguments_as_str
 
 async def test_optional_parameters_may_be_null_as_some_models_write_them() -> None:
     validator = JsonSchemaRsValidator()
-    flags = {"background", "replace_all", "recursive", "ignore_case", "staged", "fix"}
+    flags = {
+        "background", "replace_all", "recursive", "ignore_case", "staged", "fix", "regex", "whole_word", "files_only",
+    }  # fmt: skip
     for tool in await default_catalog():
         required, optional = PARAMETERS[tool.name]
         nulls = {**dict.fromkeys(required, "x"), **{name: None for name in optional if name not in flags}}

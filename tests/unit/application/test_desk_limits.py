@@ -290,8 +290,8 @@ async def test_read_file_reads_what_was_kept_and_no_other_tool_and_no_other_path
         path = await store.keep("call_1", "one\ntwo\nthree\n")
         assert path is not None
         turn = bench.turn()
-        assert (await turn.call(call("read_file", {"path": path, "line": 2, "limit": 1}))).text == "two\n"
-        assert (await turn.call(call("read_file", {"path": "a.txt"}))).text == "ours"
+        assert (await turn.call(call("read_file", {"path": path, "line": 2, "limit": 1}))).data == "two\n"
+        assert (await turn.call(call("read_file", {"path": "a.txt"}))).data == "ours"
         (base / "outputs" / "other.txt").write_text("not ours")
         for name, arguments in (
             ("read_file", {"path": str(base / "outputs" / "other.txt")}),
@@ -323,7 +323,7 @@ async def test_the_middle_of_a_programs_long_output_is_read_by_lines_from_its_fi
             found = re.search(r"the whole of it is in (\S+) until", printed.text)
             assert found
             arguments = {"path": found[1], "line": 123_456, "limit": 2}
-            assert (await bench.turn().call(call("read_file", arguments))).text == "123456\n123457\n"
+            assert (await bench.turn().call(call("read_file", arguments))).data == "123456\n123457\n"
 
 
 @pytest.mark.requirement("S2-80")

@@ -15,7 +15,7 @@ from punie.domain.errors import ToolFailedError
 from punie.domain.session.events import ToolCallAnnounced, ToolCallUpdated
 from punie.domain.tools.execution import Limits
 from punie.domain.tools.tool import ToolKind, ToolOutcome, ToolResult
-from punie.domain.values.content import Diff
+from punie.domain.values.content import Diff, Text
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import DONE, FAILED, PENDING, RUNNING, DeskBench, call, desk_of
 
@@ -46,7 +46,8 @@ async def test_reading_tells_what_it_reads_before_it_reads_and_gives_the_text_to
     client = FakeClient(files={A: "one\ntwo\n"})
     bench = await bench_of(client)
     result = await use(bench, "read_file", path="src/a.py")
-    assert (result.text, client.reads, client.questions) == ("one\ntwo\n", [A], [])
+    assert (result.text, client.reads, client.questions) == ("[lines 1-2 of 2; LF]\n1|one\n2|two", [A], [])
+    assert (result.data, result.content) == ("one\ntwo\n", (Text("one\ntwo\n"),))
     assert (announced(bench).title, announced(bench).kind) == ("Reading src/a.py", ToolKind.READ)
     assert announced(bench).locations == (A,)
     assert list(bench.lives.values()) == [[PENDING, RUNNING, DONE]]
@@ -54,9 +55,9 @@ async def test_reading_tells_what_it_reads_before_it_reads_and_gives_the_text_to
 
 async def test_a_range_of_lines_can_be_read() -> None:
     bench = await bench_of(FakeClient(files={A: "1\n2\n3\n4\n"}))
-    assert (await use(bench, "read_file", path=A, line=2, limit=2)).text == "2\n3\n"
-    assert (await use(bench, "read_file", path=A, line=None, limit=None)).text == "1\n2\n3\n4\n"
-    assert (await use(bench, "read_file", path=A, line=3.0)).text == "3\n4\n"
+    assert (await use(bench, "read_file", path=A, line=2, limit=2)).data == "2\n3\n"
+    assert (await use(bench, "read_file", path=A, line=None, limit=None)).data == "1\n2\n3\n4\n"
+    assert (await use(bench, "read_file", path=A, line=3.0)).text == "[lines 3-4 of 4; LF]\n3|3\n4|4"
     for wrong in ({"line": 0}, {"limit": 0}, {"line": "2"}, {"line": 1.5}, {"limit": True}):
         assert (await use(bench, "read_file", path=A, **wrong)).code == "invalid_arguments"
 
@@ -79,9 +80,136 @@ async def test_a_missing_file_is_a_failure_with_the_clients_reason() -> None:
     assert "no such file" in result.text
 
 
-async def test_a_large_file_is_read_whole() -> None:
-    bench = await bench_of(FakeClient(files={A: "x" * 5_000_000}))
-    assert len((await use(bench, "read_file", path=A)).text) == 5_000_000
+SIX_THOUSAND = "".join(f"{number}\tthe text of a line of a long file\r\n" for number in range(1, 6_601))
+
+
+async def test_a_large_file_is_read_whole_by_programs_and_in_bounded_parts_by_the_model() -> None:
+    client = FakeClient(files={A: SIX_THOUSAND})
+    bench = await bench_of(client)
+    result = await use(bench, "read_file", path=A)
+    assert result.data == SIX_THOUSAND
+    assert 23_000 < len(result.text) <= 25_000
+    first, *lines, last = result.text.split("\n")
+    assert first == "[lines 1-6600 of 6600; CRLF]"
+    assert lines[99] == "100|100\tthe text of a line of a long file"
+    assert last == f'[the rest is left out; read it with ranges: ["{len(lines) + 1}-6600"], or search_text]'
+
+
+async def test_ranges_that_were_asked_for_may_be_longer_and_say_where_to_read_on() -> None:
+    bench = await bench_of(FakeClient(files={A: SIX_THOUSAND, "/project/short": "x\n" * 5_000}))
+    result = await use(bench, "read_file", path=A, ranges=["1-20", "3000-", "7"])
+    first, *lines, last = result.text.split("\n")
+    assert first == "[lines 1-20, 3000-6600, 7 of 6600; CRLF]"
+    assert lines[19:22] == [
+        "20|20\tthe text of a line of a long file", "...", "3000|3000\tthe text of a line of a long file",
+    ]  # fmt: skip
+    assert 60_000 < len(result.text) < 65_536
+    following = int(lines[-1].split("|")[0]) + 1
+    assert last == f'[the rest is left out; read it with ranges: ["{following}-6600", "7"], or search_text]'
+    assert (
+        [len(part) for part in result.data]
+        == [  # type: ignore[union-attr]
+            len("".join(SIX_THOUSAND.splitlines(keepends=True)[start:stop]))
+            for start, stop in ((0, 20), (2999, 6600), (6, 7))
+        ]
+    )
+    many = await use(bench, "read_file", path="short", line=1)
+    assert many.text.count("\n") == 2_001
+    assert many.text.endswith('["2001-5000"], or search_text]')
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "[the file is empty]"),
+        ("one", "[lines 1 of 1; LF; no newline at the end]"),
+        ("\ufeffone\r\ntwo\r\n", "[lines 1-2 of 2; CRLF; BOM]"),
+        ("one\r\ntwo\nthree", "[lines 1-3 of 3; mixed line ends: 1 CRLF, 1 LF; no newline at the end]"),
+    ],
+)
+async def test_what_is_odd_about_a_file_is_said_in_its_first_line(content: str, said: str) -> None:
+    result = await use(await bench_of(FakeClient(files={A: content})), "read_file", path=A)
+    assert result.text.split("\n")[0] == said
+    assert (result.data, "\r" in result.text, "\ufeff" in result.text) == (content, False, False)
+
+
+async def test_a_very_long_line_is_cut_and_says_so() -> None:
+    client = FakeClient(files={A: "x" * 5_000_000 + "\nend\n"})
+    bench = await bench_of(client)
+    result = await use(bench, "read_file", path=A)
+    assert result.text.split("\n")[1:] == [f"1|{'x' * 2000} [4998000 more characters of this line]", "2|end"]
+    assert result.data == client.files[A]
+
+
+@pytest.mark.parametrize("ranges", [["0-3"], ["5-2"], ["-7"], ["a"], ["1-2", "x"], ["1,3"], [1], "1-3"])
+async def test_a_range_that_is_none_is_refused_with_the_form_of_one(ranges: Any) -> None:
+    client = FakeClient(files={A: "1\n2\n3\n4\n"})
+    result = await use(await bench_of(client), "read_file", path=A, ranges=ranges)
+    assert (result.code, "ranges" in result.text, client.reads) == ("invalid_arguments", True, [])
+
+
+async def test_ranges_and_a_first_line_are_not_given_together_and_no_range_begins_after_the_end() -> None:
+    bench = await bench_of(FakeClient(files={A: "1\n2\n3\n4\n"}))
+    assert (await use(bench, "read_file", path=A, ranges=["1-2"], line=3)).code == "invalid_arguments"
+    assert (await use(bench, "read_file", path=A, ranges=["2-9"])).text == "[lines 2-4 of 4; LF]\n2|2\n3|3\n4|4"
+    assert "has 4 lines; there is no line 5" in (await use(bench, "read_file", path=A, ranges=["1", "5-"])).text
+
+
+class Editor(FakeClient):
+    """A client that keeps the questions; `deaf` gives the whole file whatever it is asked for."""
+
+    def __init__(self, text: str, *, deaf: bool = False) -> None:
+        super().__init__(files={A: text})
+        self.asked: list[tuple[int | None, int | None]] = []
+        self.deaf = deaf
+
+    async def read_text(self, path: str, *, line_1based: int | None = None, limit_lines: int | None = None) -> str:
+        self.asked.append((line_1based, limit_lines))
+        if self.deaf:
+            line_1based = limit_lines = None
+        return await super().read_text(path, line_1based=line_1based, limit_lines=limit_lines)
+
+
+@pytest.mark.parametrize(
+    ("how", "asked", "text"),
+    [
+        ({"line": 2, "limit": 2}, (2, 2), "[lines 2-3 of a file with more; LF]\n2|2\n3|3"),
+        ({"ranges": ["2-3"]}, (2, 2), "[lines 2-3 of a file with more; LF]\n2|2\n3|3"),
+        ({"line": 3, "limit": 9}, (3, 9), "[lines 3-4 of 4; LF]\n3|3\n4|4"),
+        ({"limit": 1}, (None, 1), "[lines 1 of a file with more; LF]\n1|1"),
+        ({"ranges": ["4-", "1"]}, (None, None), "[lines 4, 1 of 4; LF]\n4|4\n...\n1|1"),
+    ],
+)
+async def test_an_editor_is_asked_for_the_lines_alone_where_they_are_one_range(
+    how: dict[str, Any], asked: tuple[int | None, int | None], text: str
+) -> None:
+    client = Editor("1\n2\n3\n4\n")
+    bench = await desk_of([ReadFile(ServedFiles(client, client, decoded_elsewhere=True))], client=client)
+    read = await use(bench, "read_file", path=A, **how)
+    assert (client.asked, read.text) == ([asked], text)
+
+
+async def test_the_lines_are_right_where_an_editor_gives_the_whole_file_instead() -> None:
+    client = Editor("1\n2\n3\n4\n", deaf=True)
+    bench = await desk_of([ReadFile(ServedFiles(client, client, decoded_elsewhere=True))], client=client)
+    assert (await use(bench, "read_file", path=A, line=2, limit=2)).text == "[lines 2-3 of 4; LF]\n2|2\n3|3"
+
+
+async def test_numbers_are_no_part_of_what_counts_as_seen() -> None:
+    client = FakeClient(files={A: "\ufeff1\r\n2\r\n3\r\n4\r\n"})
+    bench = await bench_of(client)
+    for how in ({}, {"ranges": ["1", "3"]}, {"line": 2, "limit": 1}):
+        client.queue_permission_selected("allow_once")
+        assert (await use(bench, "read_file", path=A, **how)).succeeded
+        before = client.files[A]
+        assert (await use(bench, "edit_file", path=A, old_text="2", new_text="2", replace_all=True)).text.startswith(
+            "old_text and new_text are the same"
+        )
+        assert client.files[A] == before
+    assert (await use(bench, "read_file", path=A, ranges=["1", "3"])).succeeded
+    client.files[A] = client.files[A].replace("2", "two")
+    refused = await use(bench, "write_file", path=A, content="new")
+    assert refused.code == "file_changed", refused.text
 
 
 @pytest.mark.requirement("S1-36", "S1-12", "S1-13", "S1-15")
@@ -217,4 +345,5 @@ async def test_a_limit_in_the_settings_cuts_what_the_model_reads_of_a_file() -> 
     bench = await bench_of(
         FakeClient(files={A: "x" * 1000}), limits=Limits(by_tool={"read_file": {"output_bytes": 100}})
     )
-    assert "1000 bytes" in (await use(bench, "read_file", path=A)).text
+    said = "[lines 1 of 1; LF; no newline at the end]\n1|"
+    assert f"{1000 + len(said)} bytes" in (await use(bench, "read_file", path=A)).text

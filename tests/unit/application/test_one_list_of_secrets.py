@@ -10,6 +10,7 @@ from punie.adapters.local.files.file_tree import LocalFileTree
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.domain.permission.rules import Mode, Verdict
 from punie.domain.tools.tool import ToolDescriptor, ToolKind
+from punie.ports.workspace import Sought
 from shellsight.report import Standing
 from shellsight.secret_names import SECRET_FOLDERS, SECRET_NAMES, is_secret
 from tests.shellsight.shell_lines import report
@@ -89,7 +90,7 @@ async def test_a_search_of_the_project_shows_no_line_of_any_of_them(tmp_path: Pa
         path.write_text("NEEDLE\n")
     guard = LocalPathGuard((str(tmp_path),), str(tmp_path))
     tree = LocalFileTree(guard, (str(tmp_path),), ripgrep=ripgrep)
-    found = await tree.search_text(".", "NEEDLE", case_sensitive=True, glob=None, limit=1_000)
+    found = await tree.search_text(".", Sought("NEEDLE"), limit=1_000)
     named = {str(Path(line.path).relative_to(tmp_path)) for line in found.lines}
     assert named <= set(shown)
     assert len(named) > 20

@@ -16,7 +16,7 @@ from punie.application.tools.git.git_status import GitStatus
 from punie.application.tools.terminals.get_shell_info import GetShellInfo, ShellInfo
 from punie.domain.tools.tool import ToolOutcome, ToolResult
 from punie.domain.values.json_value import thaw
-from punie.ports.workspace import Commit, FoundLine, RepositoryStatus
+from punie.ports.workspace import Commit, FoundLine, RepositoryStatus, Sought
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import DeskBench, call, desk_of
 from tests.unit.application.doubles import MadeUpRepository, MadeUpTree
@@ -70,8 +70,33 @@ async def test_matches_are_told_with_path_and_line() -> None:
     assert result.text.splitlines()[0] == "src/a.py:7: def f():"
     assert len(result.text.splitlines()[1]) < 500
     assert tree.asked == [
-        {"path": "/project/src", "text": "def", "case_sensitive": False, "glob": "*.py", "limit": FIND_LIMIT}
+        {"path": "/project/src", "sought": Sought("def", case_sensitive=False, glob="*.py"), "limit": FIND_LIMIT}
     ]
+
+
+async def test_lines_around_are_told_once_with_what_they_are() -> None:
+    lines = (
+        FoundLine("/project/a", 2, "two", ("one",), ("three",)),
+        FoundLine("/project/a", 4, "four", ("three",), ("five",)),
+        FoundLine("/project/a", 9, "nine", ("eight",), ()),
+        FoundLine("/project/b", 1, "one", (), ("two",)),
+    )
+    tree = MadeUpTree(lines=lines)
+    result = await use(SearchText(tree), "search_text", text="[a-z]+", regex=True, whole_word=True, context=1)
+    assert result.text.splitlines() == [
+        "a-1- one", "a:2: two", "a-3- three", "a:4: four", "a-5- five", "--", "a-8- eight", "a:9: nine", "--",
+        "b:1: one", "b-2- two",
+    ]  # fmt: skip
+    assert tree.asked[0]["sought"] == Sought("[a-z]+", regex=True, whole_word=True, context=1)
+    assert thaw(result.structured)["matches"][0] == {"path": "a", "line": 2, "text": "two"}  # type: ignore[index,call-overload]
+
+
+async def test_files_alone_may_be_asked_for() -> None:
+    tree = MadeUpTree(lines=(FoundLine("/project/src/a.py", 7, "def"), FoundLine("/project/b", 1, "def")))
+    result = await use(SearchText(tree), "search_text", text="def", files_only=True)
+    assert (result.text, thaw(result.structured)) == (
+        "src/a.py\nb", {"files": ["src/a.py", "b"], "complete": True}
+    )  # fmt: skip
 
 
 async def test_finding_nothing_and_finding_too_much_are_said() -> None:

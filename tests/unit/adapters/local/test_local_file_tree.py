@@ -14,7 +14,7 @@ from punie.adapters.local.files import file_tree as module
 from punie.adapters.local.files.file_tree import LocalFileTree
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.local.files.tree_walk import StopFlag, TreeWalk
-from punie.ports.workspace import Findings
+from punie.ports.workspace import Findings, Sought
 from tests.unit.adapters.local.process_table import processes_with, until, until_gone
 
 pytestmark = pytest.mark.anyio
@@ -51,7 +51,7 @@ def tree_of(root: Path) -> LocalFileTree:
 
 
 async def search(root: Path, text: str = "needle", *, limit: int = 100) -> Findings:
-    return await tree_of(root).search_text(str(root), text, case_sensitive=True, glob=None, limit=limit)
+    return await tree_of(root).search_text(str(root), Sought(text), limit=limit)
 
 
 def found(root: Path, findings: Findings) -> list[tuple[str, int]]:

@@ -15,6 +15,7 @@ from punie.adapters.local.files.workspace import LocalWorkspace
 from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.domain.errors import UnsupportedHereError
 from punie.domain.values.terminal import Command
+from punie.ports.workspace import Sought
 
 pytestmark = pytest.mark.anyio
 
@@ -33,7 +34,7 @@ async def test_another_operating_system_gets_a_clear_answer_from_each(
                 workspace.write_text(f"{root}/a", "x"),
                 terminals.create(Command.of(sys.executable, (), root)),
                 tree.list_files(root, recursive=True, limit=1),
-                tree.search_text(root, "x", case_sensitive=True, glob=None, limit=1),
+                tree.search_text(root, Sought("x"), limit=1),
                 repository.status(),
             ):
                 with pytest.raises(UnsupportedHereError, match=r"not .* on this operating system yet"):

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import anyio
 import anyio.to_thread
-from attrs import define, field, frozen
+from attrs import define, field
 
 from punie.adapters.local.files.path_guard import resolve
 from punie.adapters.local.files.text_search import (
@@ -25,18 +25,8 @@ from punie.domain.errors import OutsideWorkspaceError, ToolFailedError, Unsuppor
 from punie.domain.values.paths import is_inside
 from punie.mechanics.files import opened_folder
 from punie.mechanics.ignore_rules import IgnoreRules
-from punie.ports.workspace import FileTree, Findings, FoundLine, Listing, PathGuard
+from punie.ports.workspace import FileTree, Findings, FoundLine, Listing, PathGuard, Sought
 from shellsight.secret_names import is_secret
-
-
-@frozen
-class Sought:
-    """The text of a search, and the files in which to look for it."""
-
-    text: str
-    case_sensitive: bool
-    needle: Needle
-    glob: Glob
 
 
 @define
@@ -46,6 +36,8 @@ class TreeSearch:
     start: str
     root: str
     sought: Sought
+    needle: Needle
+    glob: Glob
     limit: int
     stop: StopFlag
     hidden: Collection[str] = ()
@@ -85,8 +77,7 @@ class TreeSearch:
         return Findings(tuple(self._found), self._read, walk.complete)
 
     def _in_candidates(self, ripgrep: str, rules: IgnoreRules) -> Findings:
-        sought = self.sought
-        picked = candidates(ripgrep, sought.text, self.start, rules, self.stop, case_sensitive=sought.case_sensitive)
+        picked = candidates(ripgrep, self.sought, self.start, rules, self.stop)
         complete = picked.complete
         for path in picked.paths:
             if self.stop.raised:
@@ -106,7 +97,7 @@ class TreeSearch:
             return True
 
     def _wants(self, path: str) -> bool:
-        return self.sought.glob.takes(path[len(self.start.rstrip("/")) + 1 :]) and not is_secret(path)
+        return self.glob.takes(path[len(self.start.rstrip("/")) + 1 :]) and not is_secret(path)
 
     def _search(self, entry: Entry) -> bool:
         """Search one file; False where there were more lines than the limit."""
@@ -117,11 +108,13 @@ class TreeSearch:
         return self._take(entry.path, data)
 
     def _take(self, path: str, data: bytes) -> bool:
-        for line in self.sought.needle.lines_of(shown(path), data):
+        for line in self.needle.lines_of(shown(path), data, self.stop):
             if len(self._found) >= self.limit:
                 return False
             self._found.append(line)
-        return True
+            if self.sought.files_only:
+                break
+        return not self.stop.raised
 
 
 TIME_LIMIT_S = 10.0
@@ -155,14 +148,12 @@ class LocalFileTree(FileTree):
         start = await self._inside(path)
         return await self._in_thread(lambda stop: self._list(start, limit, stop, recursive=recursive))
 
-    async def search_text(
-        self, path: str, text: str, *, case_sensitive: bool, glob: str | None, limit: int
-    ) -> Findings:
-        sought = Sought(text, case_sensitive, Needle(text, case_sensitive=case_sensitive), Glob(glob))
+    async def search_text(self, path: str, sought: Sought, *, limit: int) -> Findings:
+        needle, glob = Needle(sought), Glob(sought.glob)
         start = await self._inside(path)
 
         def work(stop: StopFlag) -> Findings:
-            search = TreeSearch(start, self._root_of(start), sought, limit, stop, self._hidden)
+            search = TreeSearch(start, self._root_of(start), sought, needle, glob, limit, stop, self._hidden)
             return search.in_file() if os.path.isfile(start) else search.in_tree(self._found_ripgrep)
 
         return await self._in_thread(work)

@@ -1,4 +1,4 @@
-"""Finding a text literally in files, one file at a time, with ripgrep's help where it is installed."""
+"""Finding a text or an expression in files, one file at a time, with ripgrep's help where it is installed."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import re
 import select
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from attrs import frozen
 
 from landbox.environment import child_environment
+from punie.adapters.local.files.line_patterns import LinePattern, reads_lines_alone
 from punie.adapters.local.files.tree_walk import StopFlag
 from punie.domain.errors import ToolFailedError
 from punie.domain.values.paths import is_inside
 from punie.mechanics.files import opened_file, read_at_most
 from punie.mechanics.ignore_rules import IgnoreRules, is_costly, matcher
-from punie.ports.workspace import FoundLine
+from punie.ports.workspace import FoundLine, Sought
 
 FILE_LIMIT_BYTES = 2 * 1024 * 1024
 """Larger files are passed over as data, or as written by a program."""
@@ -29,34 +30,55 @@ _BRACE_LIMIT = 64
 
 
 class Needle:
-    """The text that a search looks for; lives as long as the search."""
+    """The text or expression that a search looks for; lives as long as the search."""
 
-    def __init__(self, text: str, *, case_sensitive: bool) -> None:
+    def __init__(self, sought: Sought) -> None:
+        text = sought.text
         if not text or "\n" in text or "\r" in text or "\0" in text:
             raise ToolFailedError("The text to search for must be one line, not empty. Search for one line of it.")
-        flags = 0 if case_sensitive else re.IGNORECASE
-        self._pattern = re.compile(re.escape(text), flags)
+        self._context = sought.context
+        self._bytes = b""
+        self._exact = sought.case_sensitive
+        self._found_at: Callable[[str], int | None]
+        if sought.regex:
+            wanted = LinePattern(text, case_sensitive=sought.case_sensitive, whole_word=sought.whole_word)
+            self._found_at = wanted.found_at
+            return
+        flags = 0 if sought.case_sensitive else re.IGNORECASE
+        pattern = re.compile(rf"(?<!\w){re.escape(text)}(?!\w)" if sought.whole_word else re.escape(text), flags)
         self._bytes = text.encode("utf-8", "surrogatepass")
-        self._exact = case_sensitive
-        self._folded = self._bytes.lower()
 
-    def lines_of(self, path: str, data: bytes) -> Iterator[FoundLine]:
+        def found_at(line: str) -> int | None:
+            found = pattern.search(line)
+            return None if found is None else found.start()
+
+        self._found_at = found_at
+
+    def lines_of(self, path: str, data: bytes, stop: StopFlag) -> Iterator[FoundLine]:
         """The lines that hold the text, in order; bytes that are no UTF-8 show as U+FFFD."""
         if self._surely_not_in(data):  # most files end here, undecoded
             return
-        text = data.decode("utf-8", "replace")
-        if self._pattern.search(text) is None:
-            return
-        for number, line in enumerate(text.split("\n"), start=1):
-            found = self._pattern.search(line)
+        lines = data.decode("utf-8", "replace").removeprefix("\ufeff").split("\n")
+        if not lines[-1]:
+            del lines[-1]
+        for index, line in enumerate(lines):
+            if stop.raised:
+                return
+            found = self._found_at(line.removesuffix("\r"))
             if found is not None:
-                yield FoundLine(path, number, _window(line.removesuffix("\r"), found.start()))
+                before = lines[max(0, index - self._context) : index]
+                after = lines[index + 1 : index + 1 + self._context]
+                yield FoundLine(path, index + 1, _window(line, found), _around(before), _around(after))
 
     def _surely_not_in(self, data: bytes) -> bool:
         if self._exact:
             return self._bytes not in data
         # Beyond ASCII other letters may be equal without regard to case (the Kelvin sign and k).
-        return data.isascii() and self._folded not in data.lower()
+        return data.isascii() and self._bytes.lower() not in data.lower()
+
+
+def _around(lines: list[str]) -> tuple[str, ...]:
+    return tuple(_window(line, 0) for line in lines)
 
 
 class Glob:
@@ -89,6 +111,7 @@ def read_searchable(folder_fd: int, name: str) -> bytes | None:
 
 
 def _window(line: str, found_at: int) -> str:
+    line = line.removesuffix("\r")
     if len(line) <= LINE_LIMIT_CHARS:
         return line
     start = max(0, min(found_at - LINE_LIMIT_CHARS // 4, len(line) - LINE_LIMIT_CHARS))
@@ -117,10 +140,20 @@ _CHUNK_BYTES = 65_536
 
 # As IgnoreRules: .gitignore with or without a repository, hidden files included, no ignore files of ripgrep's own.
 _OPTIONS = (
-    "--no-config", "--files-with-matches", "--null", "--stats", "--color=never", "--no-messages", "--fixed-strings",
+    "--no-config", "--files-with-matches", "--null", "--stats", "--color=never", "--no-messages",
     "--hidden", "--glob=!.git", "--no-require-git", "--no-ignore-dot", "--no-ignore-global", "--no-follow",
     "--no-mmap", "--encoding=none", f"--max-filesize={FILE_LIMIT_BYTES}",
 )  # fmt: skip
+
+# Files that may hold a match which ripgrep does not see: where its lines are not those that are searched here, which
+# are decoded, and are without a byte order mark and a carriage return at the end.
+_READ_OTHERWISE = (
+    r"^\x{FEFF}",
+    r"(?-u:[\xC0\xC1\xF5-\xFF]|\xE0[\x80-\x9F]|\xED[\xA0-\xBF]|\xF0[\x80-\x8F]|\xF4[\x90-\xBF])",
+    r"(?-u:[\xC2-\xF4](?:[^\x80-\xBF]|$)|[\xE0-\xF4][\x80-\xBF](?:[^\x80-\xBF]|$))",
+    r"(?-u:[\xF0-\xF4][\x80-\xBF]{2}(?:[^\x80-\xBF]|$)|(?:^|[\x00-\x7F])[\x80-\xBF])",
+    r"(?-u:[\xC2-\xDF][\x80-\xBF]{2}|[\xE0-\xEF][\x80-\xBF]{3}|[\xF0-\xF4][\x80-\xBF]{4})",
+)
 
 
 @frozen
@@ -144,19 +177,25 @@ def find_ripgrep(name: str, roots: tuple[str, ...]) -> str | None:
     return found
 
 
-def candidates(
-    program: str, text: str, start: str, rules: IgnoreRules, stop: StopFlag, *, case_sensitive: bool
-) -> Candidates:
-    """The files below `start` in which ripgrep found `text`. Blocks; raises `RipgrepUnusableError`.
+def candidates(program: str, sought: Sought, start: str, rules: IgnoreRules, stop: StopFlag) -> Candidates:
+    """The files below `start` in which ripgrep found the text, or may have missed it.
 
     The caller reads and searches each of them, so that the answer does not depend on whether ripgrep is installed.
+    Blocks; raises `RipgrepUnusableError`.
     """
-    options = [*_OPTIONS, "--case-sensitive" if case_sensitive else "--ignore-case"]
+    if sought.regex and not reads_lines_alone(sought.text):
+        raise RipgrepUnusableError("the expression means something else there")
+    options = [*_OPTIONS, "--case-sensitive" if sought.case_sensitive else "--ignore-case"]
     if rules.start_is_ignored or not rules.in_repository:
         options.append("--no-ignore-parent")  # rules from above the session's root do not count
+    if not sought.regex:
+        options += ["--fixed-strings", f"--regexp={sought.text}"]
+    else:
+        ends = (r"\r$",) if "$" in sought.text else ()
+        options += [f"--regexp={pattern}" for pattern in (sought.text, *_READ_OTHERWISE, *ends)]
     try:
-        process = subprocess.Popen(  # noqa: S603 - an argument list, and the pattern stands behind "--"
-            [program, *options, "--", text, start],
+        process = subprocess.Popen(  # noqa: S603 - an argument list, each pattern with its option
+            [program, *options, "--", start],
             env=child_environment(os.environ),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
