@@ -105,6 +105,7 @@ PLANTED: list[tuple[str, dict[str, str], tuple[str, ...]]] = [
     ("ports", {"ports/planted.py": "import attrs, anyio, msgspec, socket\n"}, ("msgspec", "socket")),
     ("application", {"application/planted.py": "import anyio, msgspec, subprocess\n"}, ("msgspec", "subprocess")),
     ("pydantic-ai", {"bootstrap/planted.py": "def late():\n    from pydantic_ai import Agent\n"}, ("pydantic_ai",)),
+    ("pydantic-core", {"bootstrap/planted.py": "def late():\n    import pydantic_core\n"}, ("pydantic_core",)),
     ("openai-agents", {"bootstrap/planted.py": "def late():\n    import agents\n"}, ("agents",)),
     ("openai", {"bootstrap/planted.py": "def late():\n    import openai\n"}, ("openai",)),
     ("msgspec", {"bootstrap/planted.py": "import msgspec\n"}, ("msgspec",)),
