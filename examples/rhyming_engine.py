@@ -34,7 +34,7 @@ class RhymingSession(EngineSession):
         said = " ".join(block.text for block in turn.prompt.blocks if isinstance(block, Text))
         word = said.strip(" .,!?").rpartition(" ")[2].lower()
         result = await tools.call(ToolCall(f"{turn.id}-1", "read_file", {"path": self.file}))
-        rhymes = [other for other in result.text.split() if other != word and other[-2:] == word[-2:]]
+        rhymes = [other for other in str(result.data).split() if other != word and other[-2:] == word[-2:]]
         await events.emit(TextDelta(f"{word}: {result.error_message or ', '.join(rhymes) or 'no rhyme'}\n", turn.id))
         return StopReason.END_TURN
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from punie.domain.errors import OutsideWorkspaceError, ToldToModel
-from punie.ports.workspace import Findings, Sought
+from punie.ports.workspace import Definition, Findings, Sought
 from tests.contract.tables import FILE_TREES, HAS_RIPGREP, TreeBench, local_file_tree_with_ripgrep
 
 pytestmark = pytest.mark.anyio
@@ -389,3 +391,110 @@ async def test_a_cancelled_search_ends_at_once(bench: TreeBench) -> None:
             await anyio.sleep_forever()
         assert patience.cancelled_caught
         assert await listed(bench, recursive=False)
+
+
+# --- outlines ----------------------------------------------------------------------------------
+
+SOURCES = {
+    "a.py": (
+        "@d\nclass A(B):\n    def f(self, a: int) -> str:\n        def inner(): pass\n    class C:\n"
+        "        x = 1\ndef g(\n  a,\n):\n  pass\n"
+    ),
+    "a.js": (
+        "export function f() { function inner() {} }\nclass A extends B {\n  m(x) {}\n}\n"
+        "const g = (x) => x, no = 1;\nexport const h = async () => 1;\n"
+    ),
+    "a.ts": (
+        "export interface I { a: string }\ntype T = string;\nenum E { A }\nnamespace N {\n"
+        "  export function f() {}\n}\nabstract class C<T> {\n  private m(): T {}\n}\n"
+    ),
+    "a.tsx": "export function C() { return <p/>; }\nconst D = () => <C/>;\n",
+    "a.go": "package a\ntype (\n  S struct { a int }\n)\nfunc F() {}\nfunc (s *S) M() {}\n",
+    "a.rs": (
+        "mod m {\n  pub fn f() {}\n}\nstruct S;\nimpl<T> Tr for S {\n  fn m(&self) {}\n}\ntrait Tr {\n"
+        "  fn m(&self);\n}\n"
+    ),
+    "A.java": "public class A {\n  A() {}\n  void m() {}\n  interface I {\n    void q();\n  }\n}\n",
+    "a.c": "struct s { int a; };\nstruct s x;\nstatic char *f(struct s *a) {\n}\ntypedef int t;\n",
+}  # fmt: skip
+OUTLINES = {
+    "a.py": "2-6 class A | 3-4 1 method f | 5-6 1 class C | 7-10 function g",
+    "a.js": "1-1 function f | 2-4 class A | 3-3 1 method m | 5-5 function g | 6-6 function h",
+    "a.ts": (
+        "1-1 interface I | 2-2 type T | 3-3 enum E | 4-6 namespace N | 5-5 1 function f | 7-9 class C | "
+        "8-8 1 method m"
+    ),
+    "a.tsx": "1-1 function C | 2-2 function D",
+    "a.go": "3-3 type S | 5-5 function F | 6-6 method M",
+    "a.rs": (
+        "1-3 module m | 2-2 1 function f | 4-4 struct S | 5-7 implementation S | 6-6 1 method m | "
+        "8-10 trait Tr | 9-9 1 method m"
+    ),
+    "A.java": "1-7 class A | 2-2 1 constructor A | 3-3 1 method m | 4-6 1 interface I | 5-5 2 method q",
+    "a.c": "1-1 struct s | 3-4 function f | 5-5 type t",
+}  # fmt: skip
+
+
+def told(definitions: tuple[Definition, ...]) -> str:
+    return " | ".join(
+        f"{each.line_1based}-{each.end_line_1based} {each.depth or ''} {each.kind} {each.name}".replace("  ", " ")
+        for each in definitions
+    )
+
+
+@pytest.mark.parametrize("name", SOURCES)
+async def test_a_source_file_has_an_outline_by_its_grammar(bench: TreeBench, name: str) -> None:
+    bench.build({name: SOURCES[name]})
+    ((path, definitions),) = (await bench.tree.outline(str(bench.root / name), limit=100)).files
+    assert (bench.below(path), told(definitions)) == (name, OUTLINES[name])
+    assert all(each.text and each.name in each.text for each in definitions)
+
+
+async def test_a_folder_has_the_outermost_definitions_of_its_files_past_what_is_ignored_secret_or_a_link(
+    bench: TreeBench,
+) -> None:
+    bench.build({
+        "src/b.py": "def b(): pass\nclass C:\n  def m(self): pass\n", "src/a.go": SOURCES["a.go"],
+        "src/c.txt": "def x(): pass", "src/gen.py": "def generated(): pass", ".gitignore": "gen.py\n",
+        "src/.ssh/x.py": "def secret(): pass",
+        "src/empty.py": "", "src/binary.py": b"def f(): pass\n\0", "src/huge.py": "def f(): pass\n" * 100_000,
+    })  # fmt: skip
+    (bench.root / "src/link.py").symlink_to("b.py")
+    found = await bench.tree.outline(str(bench.root / "src"), limit=100)
+    assert [(bench.below(path), told(definitions)) for path, definitions in found.files] == [
+        ("src/a.go", OUTLINES["a.go"]), ("src/b.py", "1-1 function b | 2-3 class C"),
+    ]  # fmt: skip
+    assert found.complete
+    cut = await bench.tree.outline(str(bench.root / "src"), limit=4)
+    assert ([bench.below(path) for path, _ in cut.files], cut.complete) == (["src/a.go"], False)
+    whole = await bench.tree.outline(str(bench.root / "src/gen.py"), limit=1)
+    assert (len(whole.files[0][1]), whole.complete) == (1, True)
+
+
+async def test_what_has_no_outline_is_told_to_the_model(bench: TreeBench) -> None:
+    bench.build({"a.txt": "x", "b.py": b"\0", "deploy/id_rsa": "x", "c.py": "def f(): pass\n" * 100_000})
+    for name in ("a.txt", "b.py", "missing", "deploy/id_rsa", "c.py"):
+        with pytest.raises(ToldToModel, match=Path(name).name):
+            await bench.tree.outline(str(bench.root / name), limit=10)
+    with pytest.raises(OutsideWorkspaceError):
+        await bench.tree.outline(str(bench.root.parent), limit=10)
+
+
+@pytest.mark.parametrize("source", ["(" * 300_000, 'x = """{' * 100_000, "class A:\n " * 60_000, "x if " * 60_000])
+async def test_a_hostile_source_holds_nothing_up(bench: TreeBench, source: str) -> None:
+    bench.build({"a.py": source})
+    ticks = 0
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+
+            async def tick() -> None:
+                nonlocal ticks
+                while True:
+                    await anyio.lowlevel.checkpoint()
+                    ticks += 1
+
+            tasks.start_soon(tick)
+            with suppress(ToldToModel):
+                await bench.tree.outline(str(bench.root / "a.py"), limit=10)
+            tasks.cancel_scope.cancel()
+    assert ticks > 5

@@ -115,7 +115,7 @@ def test_ask_json_tells_session_updates_and_one_end(ask: Run):
     ]
     assert (
         "".join(u["content"]["text"] for u in updates if u["sessionUpdate"] == "agent_message_chunk")
-        == "one\ntwo\nthree\n"
+        == "[lines 1-3 of 3; LF]\n1|one\n2|two\n3|three"
     )
     end = told[-1]
     assert (end["type"], end["stopReason"], end["exitCode"]) == ("end", "end_turn", 0)

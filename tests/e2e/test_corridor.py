@@ -72,7 +72,7 @@ async def test_a_prompt_with_one_tool_enters_the_rooms_in_their_order(
     async with client as ide:
         session = await ide.open(project)
         turn = await ide.prompt(session, "what do the notes say?")
-        assert turn.text == "one\ntwo\nthree\n"
+        assert turn.text == "[lines 1-3 of 3; LF]\n1|one\n2|two\n3|three"
     stacks = [json.loads(line) for line in spans.read_text("utf-8").splitlines()]
     entered = [stack[-1] for stack in stacks]
     prompt = entered.index("adapters/acp/sessions _prompt")

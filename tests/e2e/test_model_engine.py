@@ -168,7 +168,7 @@ def told_of_each_call(stub: StubOpenAI) -> list[Any]:
 async def test_the_model_reads_text_of_each_tool_whether_it_worked_was_denied_or_failed(spawn: Spawn, project: Path):
     shell, new = {"command": "touch made; echo from the shell"}, str(project / "new.txt")
     asked = [
-        ("read_file", {"path": "notes.txt"}, "", "one\ntwo\nthree\n"),
+        ("read_file", {"path": "notes.txt"}, "", "[lines 1-3 of 3; LF]\n1|one\n2|two\n3|three"),
         ("write_file", {"path": new, "content": "x"}, "allow_once", f"Successfully wrote to {new}"),
         ("run_command", shell, "allow_once", "from the shell\n[exit code 0]"),
         ("run_command", {"command": "touch it; sleep 30", "background": True}, "allow_once", "ide-terminal-2"),

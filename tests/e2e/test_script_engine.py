@@ -115,14 +115,16 @@ async def test_a_read_is_carded_as_a_person_would_say_it(spawn: Spawn, project: 
         assert (read.params["sessionId"], read.params["path"]) == (session, str(project / "src/app.py"))
         begun = next(f.index for f in ide.log.from_agent("session/update") if "toolCallId" in f.params["update"])
         assert begun < read.index
-        assert turn.text == "def add(a, b):\n    return a + b\n"
+        assert turn.text == "[lines 1-2 of 2; LF]\n1|def add(a, b):\n2|    return a + b"
         assert "rawOutput" in turn.card.shown
 
 
 async def test_unsaved_buffers_are_what_is_read(spawn: Spawn, project: Path):
     async with spawn([call("read_file", path=str(project / "notes.txt")), RESULT]) as ide:
         ide.editor.buffers[str(project / "notes.txt")] = "not saved yet"
-        assert (await ide.prompt(await ide.open(project))).text == "not saved yet"
+        assert (
+            await ide.prompt(await ide.open(project))
+        ).text == "[lines 1 of 1; LF; no newline at the end]\n1|not saved yet"
 
 
 @pytest.mark.requirement("S0-08", "S0-09", "S0-10", "S2-88")

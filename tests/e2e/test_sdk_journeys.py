@@ -70,7 +70,7 @@ async def test_a_plain_conversation(spawn_sdk: SpawnSdk, project: Path):
 async def test_reading_a_file_of_the_ide(spawn_sdk: SpawnSdk, project: Path):
     async with spawn_sdk([call("read_file", path="notes.txt"), RESULT]) as ide:
         turn = await ide.prompt(await ide.start(project))
-        assert turn.text == "one\ntwo\nthree\n"
+        assert turn.text == "[lines 1-3 of 3; LF]\n1|one\n2|two\n3|three"
         assert turn.card.statuses == ["pending", "in_progress", "completed"]
 
 

@@ -140,6 +140,26 @@ class Findings:
     complete: bool = True
 
 
+@frozen
+class Definition:
+    """A definition in a source file: its name and kind, its lines from 1, its depth, and its first line as written."""
+
+    name: str
+    kind: str
+    line_1based: int
+    end_line_1based: int
+    depth: int
+    text: str
+
+
+@frozen
+class Outlines:
+    """Definitions by the absolute path of their file, in path order; `complete` is False where a bound cut it short."""
+
+    files: tuple[tuple[str, tuple[Definition, ...]], ...]
+    complete: bool = True
+
+
 @runtime_checkable
 class FileTree(Protocol):
     """Lists and searches below a folder inside the session's roots; lives as long as the session.
@@ -156,6 +176,14 @@ class FileTree(Protocol):
     @abstractmethod
     async def search_text(self, path: str, sought: Sought, *, limit: int) -> Findings:
         """The lines below `path` (a folder or a file) in which the text is, at most `limit`. Raises `ToldToModel`."""
+        ...
+
+    @abstractmethod
+    async def outline(self, path: str, *, limit: int) -> Outlines:
+        """The definitions of a source file, or the outermost ones of all source files below a folder.
+
+        At most `limit`, and in a folder only of files whose language has a grammar. Raises `ToldToModel`.
+        """
         ...
 
 

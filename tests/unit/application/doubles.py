@@ -16,10 +16,12 @@ from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
 from punie.ports.tools import PythonChecks
 from punie.ports.workspace import (
     Commit,
+    Definition,
     FileTree,
     Findings,
     FoundLine,
     Listing,
+    Outlines,
     Repository,
     RepositoryStatus,
     SkillShelf,
@@ -34,6 +36,7 @@ class MadeUpTree:
 
     paths: tuple[str, ...] = ()
     lines: tuple[FoundLine, ...] = ()
+    outlined: tuple[tuple[str, tuple[Definition, ...]], ...] = ()
     complete: bool = True
     asked: list[dict[str, object]] = field(factory=list)
 
@@ -44,6 +47,10 @@ class MadeUpTree:
     async def search_text(self, path: str, sought: Sought, *, limit: int) -> Findings:
         self.asked.append({"path": path, "sought": sought, "limit": limit})
         return Findings(self.lines, 3, self.complete)
+
+    async def outline(self, path: str, *, limit: int) -> Outlines:
+        self.asked.append({"path": path, "limit": limit})
+        return Outlines(self.outlined, self.complete)
 
 
 @define

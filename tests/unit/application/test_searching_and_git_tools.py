@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from punie.application.tools.files.list_files import LIST_LIMIT, ListFiles
+from punie.application.tools.files.outline import OUTLINE_LIMIT, Outline
 from punie.application.tools.files.search_text import FIND_LIMIT, SearchText
 from punie.application.tools.git.git_add_commit import GitAddCommit
 from punie.application.tools.git.git_diff import GitDiff
@@ -16,7 +17,7 @@ from punie.application.tools.git.git_status import GitStatus
 from punie.application.tools.terminals.get_shell_info import GetShellInfo, ShellInfo
 from punie.domain.tools.tool import ToolOutcome, ToolResult
 from punie.domain.values.json_value import thaw
-from punie.ports.workspace import Commit, FoundLine, RepositoryStatus, Sought
+from punie.ports.workspace import Commit, Definition, FoundLine, RepositoryStatus, Sought
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import DeskBench, call, desk_of
 from tests.unit.application.doubles import MadeUpRepository, MadeUpTree
@@ -97,6 +98,23 @@ async def test_files_alone_may_be_asked_for() -> None:
     assert (result.text, thaw(result.structured)) == (
         "src/a.py\nb", {"files": ["src/a.py", "b"], "complete": True}
     )  # fmt: skip
+
+
+async def test_an_outline_is_told_with_lines_and_depths() -> None:
+    found = (
+        Definition("A", "class", 1, 9, 0, "class A(B)"), Definition("f", "method", 2, 4, 1, "async def f(self) -> int"),
+        Definition("g", "function", 11, 11, 0, "def g()"),
+    )  # fmt: skip
+    tree = MadeUpTree(outlined=(("/project/src/a.py", found),), complete=False)
+    result = await use(Outline(tree), "outline", path="src")
+    assert result.text.splitlines() == [
+        "src/a.py", "  1-9 class A(B)", "    2-4 async def f(self) -> int", "  11-11 def g()",
+        "[not all; outline a folder or file below instead]",
+    ]  # fmt: skip
+    first = {"name": "A", "kind": "class", "line": 1, "end_line": 9, "depth": 0}
+    assert thaw(result.structured)["files"][0]["definitions"][0] == first  # type: ignore[index,call-overload]
+    assert tree.asked == [{"path": "/project/src", "limit": OUTLINE_LIMIT}]
+    assert (await use(Outline(MadeUpTree()), "outline", path=".")).text.startswith("No definitions")
 
 
 async def test_finding_nothing_and_finding_too_much_are_said() -> None:

@@ -9,6 +9,7 @@ from attrs import evolve
 from punie.application.tools.built_in import BuiltInTool
 from punie.application.tools.files.edit_file import EditFile
 from punie.application.tools.files.list_files import ListFiles
+from punie.application.tools.files.outline import Outline
 from punie.application.tools.files.read_file import ReadFile
 from punie.application.tools.files.search_text import SearchText
 from punie.application.tools.files.write_file import WriteFile
@@ -49,6 +50,7 @@ TOOLS: tuple[type[BuiltInTool], ...] = (
     EditFile,
     ListFiles,
     SearchText,
+    Outline,
     GetShellInfo,
     GitStatus,
     GitDiff,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
 from typing import TypeVar
 
@@ -11,6 +11,7 @@ import anyio
 import anyio.to_thread
 from attrs import define, field
 
+from punie.adapters.local.files.outlines import SOURCE_LIMIT_BYTES, definitions, has_grammar
 from punie.adapters.local.files.path_guard import resolve
 from punie.adapters.local.files.text_search import (
     Glob,
@@ -25,7 +26,7 @@ from punie.domain.errors import OutsideWorkspaceError, ToolFailedError, Unsuppor
 from punie.domain.values.paths import is_inside
 from punie.mechanics.files import opened_folder
 from punie.mechanics.ignore_rules import IgnoreRules
-from punie.ports.workspace import FileTree, Findings, FoundLine, Listing, PathGuard, Sought
+from punie.ports.workspace import Definition, FileTree, Findings, FoundLine, Listing, Outlines, PathGuard, Sought
 from shellsight.secret_names import is_secret
 
 
@@ -158,6 +159,12 @@ class LocalFileTree(FileTree):
 
         return await self._in_thread(work)
 
+    async def outline(self, path: str, *, limit: int) -> Outlines:
+        start = await self._inside(path)
+        if is_secret(start):
+            raise ToolFailedError(f"{start} may hold secrets, so it is not outlined; read_file asks first.")
+        return await self._in_thread(lambda stop: self._outline(start, limit, stop))
+
     async def _inside(self, path: str) -> str:
         if os.name != "posix":
             raise UnsupportedHereError(
@@ -190,6 +197,20 @@ class LocalFileTree(FileTree):
                 found.append(shown(entry.path + ("/" if entry.is_folder else "")))
         return Listing(tuple(found), complete=walk.complete)
 
+    def _outline(self, start: str, limit: int, stop: StopFlag) -> Outlines:
+        if not os.path.isfile(start):
+            walk = TreeWalk(IgnoreRules(start, self._root_of(start), self._hidden), stop)
+            with opened_start(start) as folder_fd:
+                files = tuple(_outermost(walk, walk.below(start, folder_fd, recursive=True), limit))
+            return Outlines(files, walk.complete)
+        folder, name = os.path.split(start)
+        with opened_folder(folder) as folder_fd:
+            source = read_searchable(folder_fd, name, SOURCE_LIMIT_BYTES)
+        if source is None:
+            raise ToolFailedError(f"{start} is binary, too large or closed to us. Try search_text or run_command.")
+        found = definitions(start, source, stop)
+        return Outlines(((shown(start), found[:limit]),), complete=len(found) <= limit)
+
     def _roots(self) -> tuple[str, ...]:
         return tuple(found for root in self._given_roots if (found := resolve(root)) is not None)
 
@@ -203,3 +224,24 @@ class LocalFileTree(FileTree):
     def _leads_inside(self, link: str) -> bool:
         target = resolve(link)
         return target is not None and is_inside(target, self._roots())
+
+
+def _outermost(walk: TreeWalk, entries: Iterable[Entry], limit: int) -> Iterator[tuple[str, tuple[Definition, ...]]]:
+    """The outermost definitions of source files, at most `limit`; the walk is not complete where some are left out."""
+    for entry in entries:
+        if not entry.is_file or not has_grammar(entry.name) or is_secret(entry.path):
+            continue
+        source = read_searchable(entry.folder_fd, entry.name, SOURCE_LIMIT_BYTES)
+        if source is None:
+            continue
+        try:
+            found = tuple(each for each in definitions(entry.path, source, walk.stop) if not each.depth)
+        except ToolFailedError:  # it takes too long
+            walk.complete = False
+            continue
+        limit -= len(found)
+        if limit < 0:
+            walk.complete = False
+            return
+        if found:
+            yield shown(entry.path), found

@@ -98,16 +98,16 @@ class Glob:
         return bool(self._rules.is_ignored(path_below_start)) is not self._excludes
 
 
-def read_searchable(folder_fd: int, name: str) -> bytes | None:
+def read_searchable(folder_fd: int, name: str, limit_bytes: int = FILE_LIMIT_BYTES) -> bytes | None:
     """The file's bytes; None where it is binary, too large, gone, or not readable."""
     try:
         with opened_file(folder_fd, name) as descriptor:
-            if os.fstat(descriptor).st_size > FILE_LIMIT_BYTES:
+            if os.fstat(descriptor).st_size > limit_bytes:
                 return None
-            data = read_at_most(descriptor, FILE_LIMIT_BYTES)
+            data = read_at_most(descriptor, limit_bytes)
     except OSError:
         return None
-    return None if len(data) > FILE_LIMIT_BYTES or b"\0" in data else data
+    return None if len(data) > limit_bytes or b"\0" in data else data
 
 
 def _window(line: str, found_at: int) -> str:
